@@ -1,0 +1,73 @@
+"""Celery: how tasks run, and on one screen everything that runs by the clock.
+
+Messages only ring a bell (rule 1 of the house): a lost one costs a tick, never work. Two queues:
+`staff` for what a person waits for, `bulk` for everything else.
+"""
+
+import os
+from datetime import timedelta
+
+from celery import Celery
+from kombu import Queue
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backoffice.settings")
+
+app = Celery("backoffice")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.conf.update(
+    task_queues=[Queue("staff"), Queue("bulk")],
+    task_default_queue="bulk",
+    task_create_missing_queues=False,
+    task_serializer="json",
+    accept_content=["json"],
+    task_ignore_result=True,
+    result_backend=None,
+    task_acks_late=True,
+    task_reject_on_worker_lost=True,
+    worker_prefetch_multiplier=1,
+    worker_cancel_long_running_tasks_on_connection_loss=True,
+    # Seconds. A walk may ask for more (`sync.LONGEST`): delivered twice, it finds its run taken.
+    task_soft_time_limit=60,
+    task_time_limit=90,
+    worker_max_tasks_per_child=500,
+    worker_max_memory_per_child=300_000,
+    worker_soft_shutdown_timeout=3.0,
+    worker_enable_soft_shutdown_on_idle=True,
+    worker_send_task_events=False,
+    task_send_sent_event=False,
+    worker_hijack_root_logger=False,
+    broker_connection_retry_on_startup=True,
+    broker_connection_max_retries=None,
+    broker_transport_options={
+        "visibility_timeout": 300,
+        "socket_timeout": 30,
+        "socket_connect_timeout": 3,
+        "socket_keepalive": True,
+        "health_check_interval": 15,
+    },
+    timezone="UTC",
+    enable_utc=True,
+    beat_max_loop_interval=1,
+)
+
+
+def _every(seconds: float, task: str, queue: str) -> dict[str, object]:
+    # A bell nobody answered before the next one rings is worth nothing.
+    options = {"queue": queue, "expires": max(seconds, 5.0)}
+    return {"task": task, "schedule": timedelta(seconds=seconds), "options": options}
+
+
+# Bells only: whether anything is due stands in the rows (`SyncRun`, `Lookup`), by the settings
+# SYNC_ORDERS_SECONDS, SYNC_USERS_MINUTES and so on.
+app.conf.beat_schedule = {
+    "orders: what changed": _every(5, "orders.tasks.sync_changes", "staff"),
+    "orders: appointments, results, single orders": _every(2, "orders.tasks.look_up", "staff"),
+    "orders: all of them": _every(5, "orders.tasks.sweep", "bulk"),
+    "patients: users, providers": _every(10, "patients.tasks.sync_lists", "bulk"),
+    "patients: demographics, insurance, sources": _every(3, "patients.tasks.look_up", "bulk"),
+    "labs: the catalogue": _every(30, "labs.tasks.sync_lists", "bulk"),
+    "labs: markers of lab tests": _every(10, "labs.tasks.look_up", "bulk"),
+    "wearables: historical pulls": _every(30, "patients.wearables.tasks.sync_pulls", "bulk"),
+    "runs: forget the old": _every(3_600, "backoffice.tasks.prune", "bulk"),
+}
+app.autodiscover_tasks()

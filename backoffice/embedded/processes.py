@@ -1,0 +1,103 @@
+"""Server processes: started as who they must be, awaited, stopped, never left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from backoffice.embedded.places import Account, ServersError
+
+READY_SECONDS: Final = 60
+STOP_SECONDS: Final = 20
+
+
+def dies_with_parent(signum: int) -> Callable[[], None]:
+    """For `preexec_fn`: the kernel sends `signum` when the starting process is gone (Linux)."""
+    if not sys.platform.startswith("linux"):
+        return lambda: None
+    libc = ctypes.CDLL(None, use_errno=True)
+    parent = os.getpid()
+
+    def arrange() -> None:
+        libc.prctl(1, signum, 0, 0, 0)  # PR_SET_PDEATHSIG
+        if os.getppid() != parent:  # gone between fork and the line above
+            os._exit(1)
+
+    return arrange
+
+
+def start(
+    command: Sequence[str | Path], base: Path, name: str, who: Account | None, stop: int
+) -> subprocess.Popen[bytes]:
+    log = base / "log" / f"{name}.log"
+    with log.open("ab") as output:
+        return subprocess.Popen(  # noqa: S603 - our own programs
+            [str(part) for part in command],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=base / name,
+            start_new_session=True,
+            env=bare_environment(),
+            preexec_fn=dies_with_parent(stop),
+            **as_account(who),
+        )
+
+
+def as_account(who: Account | None) -> dict[str, Any]:
+    return {"user": who.uid, "group": who.gid, "extra_groups": []} if who else {}
+
+
+def bare_environment() -> dict[str, str]:
+    kept = {name: os.environ[name] for name in ("PATH", "TMPDIR") if name in os.environ}
+    return {**kept, "LC_ALL": "C", "TZ": "UTC"}
+
+
+def await_ready(
+    process: subprocess.Popen[bytes], answers: Callable[[], bool], name: str, log: Path
+) -> None:
+    give_up = time.monotonic() + READY_SECONDS
+    while not answers():
+        if process.poll() is not None or time.monotonic() > give_up:
+            tail = "\n".join(log.read_text(errors="replace").splitlines()[-8:])
+            raise ServersError(f"{name} did not start. Its last words, from {log}:\n{tail}")
+        time.sleep(0.05)
+
+
+def stop(process: subprocess.Popen[bytes], gently: int, harder: int) -> None:
+    for signum in (gently, harder, signal.SIGKILL):
+        if process.poll() is not None:
+            return
+        process.send_signal(signum)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(STOP_SECONDS)
+
+
+def runs(program: Path, who: Account) -> bool:
+    try:
+        done = subprocess.run(  # noqa: S603 - our own program
+            [str(program), "--version"],
+            capture_output=True,
+            check=False,
+            cwd="/",
+            **as_account(who),
+        )
+    except OSError:
+        return False
+    return done.returncode == 0
+
+
+def free_port() -> int:
+    """A TCP port nobody listens on at this moment."""
+    with socket.socket() as door:
+        door.bind(("127.0.0.1", 0))
+        return int(door.getsockname()[1])

@@ -1,0 +1,505 @@
+"""The commands of `./run`, once the packages are there.
+
+    servers ─▶ sandbox (demo) ─▶ migrations ─▶ beat, workers ─▶ demo log-ins ─▶ web
+
+and backwards at the end. `./run` is the entry: it makes the environment this module runs in.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import psycopg
+
+from backoffice import embedded
+from backoffice.embedded import ROOT, Servers, ServersError
+from backoffice.progress import FirstSync
+from backoffice.supervisor import ChildError, Supervisor
+
+PYTHON: Final = sys.executable
+MANAGE: Final = (PYTHON, str(ROOT / "manage.py"))
+DEMO: Final = ("--users", "200", "--orders", "2000", "--seed", "7", "--speed", "1440")
+"""The demo's world: a day of the service passes in a minute."""
+
+SERVICE_VARIABLES: Final = (
+    "SERVICE_BASE_URL",
+    "SERVICE_API_KEY",
+    "SERVICE_API_KEY_HEADER",
+    "SERVICE_ORDER_CREATE_PATH",
+    "MANAGEMENT_BASE_URL",
+    "MANAGEMENT_KEY",
+    "MANAGEMENT_KEY_HEADER",
+    "MANAGEMENT_ORG_ID",
+    "MANAGEMENT_ENV",
+    "MANAGEMENT_REGION",
+    "WEBHOOK_SECRETS",
+)
+PROOFS: Final = {
+    "bench": {
+        "mirror": "the mirror",
+        "inbox": "the webhook inbox",
+        "wearables": "wearables",
+        "commands": "the outbox",
+        "pages": "the pages",
+    },
+    "chaos": {"sync": "the mirror", "inbox": "the webhook inbox", "outbox": "the outbox"},
+}
+WITHOUT_WORDS: Final = ("demo", "up", "check")
+READ_SETTINGS: Final = """
+import sys
+from django.core.exceptions import ImproperlyConfigured
+try:
+    import backoffice.settings
+except ImproperlyConfigured as error:
+    sys.exit(str(error))
+"""
+
+
+class Stop(BaseException):
+    """Ctrl-C, SIGTERM or a closed terminal."""
+
+
+class Trouble(Exception):
+    """Something the person at the terminal must know, in a sentence; `code` is the exit code."""
+
+    def __init__(self, words: str, code: int = 1) -> None:
+        super().__init__(words)
+        self.code = code
+
+
+def main(arguments: list[str]) -> int:
+    command, rest = arguments[0], arguments[1:]
+    commands: dict[str, Callable[[list[str]], int]] = {
+        "demo": demo,
+        "up": up,
+        "test": test,
+        "check": check,
+        "bench": lambda names: proofs("bench", names),
+        "chaos": lambda names: proofs("chaos", names),
+        "manage": manage,
+    }
+    try:
+        if rest and command in WITHOUT_WORDS:
+            raise Trouble(f"./run {command} takes no further words: {' '.join(rest)}", code=2)
+        return commands[command](rest)
+    except Trouble as error:
+        say(str(error))
+        return error.code
+    except (ServersError, ChildError) as error:
+        say(str(error))
+        return 1
+
+
+def say(words: str) -> None:
+    print(words, flush=True)
+
+
+# demo, up
+
+
+def demo(_: list[str]) -> int:
+    return run_all(with_sandbox=True)
+
+
+def up(_: list[str]) -> int:
+    return run_all(with_sandbox=False)
+
+
+def run_all(*, with_sandbox: bool) -> int:
+    base = embedded.home()
+    with stoppable():
+        try:
+            _run_all(base, with_sandbox)
+        except Stop:
+            say("Stopped.")
+        finally:
+            forget(base)
+    return 0
+
+
+def _run_all(base: Path, with_sandbox: bool) -> None:
+    port, sandbox_port = port_of("PORT", 8000), port_of("SANDBOX_PORT", 8100)
+    if running_environment():
+        raise Trouble("It is running already, from this folder: stop that one first.")
+    if with_sandbox and port == sandbox_port:
+        raise Trouble(f"PORT and SANDBOX_PORT are both {port}: they must differ.")
+    settled = service_settled(os.environ, sandbox_port if with_sandbox else None)
+    refuse_wrong_settings({**settled, "PORT": str(port)})
+    refuse_used(port, "PORT", 8001)
+    if with_sandbox:
+        refuse_used(sandbox_port, "SANDBOX_PORT", 8101)
+    say("Starting PostgreSQL and Redis")
+    with embedded.servers(borrow=False) as servers:
+        environment = environment_for(servers, settled)
+        environment["PORT"] = str(port)
+        remember(base, environment)
+        supervisor = Supervisor(environment, ROOT / "var" / "log", say)
+        try:
+            first_sync = FirstSync(servers.database_url)
+            _start_all(supervisor, servers, port, sandbox_port if with_sandbox else None)
+            say("Ctrl-C stops everything.")
+            while True:
+                supervisor.tend()
+                first_sync.show(say)
+                time.sleep(1)
+        finally:
+            _no_more_signals()
+            say("Stopping")
+            supervisor.stop()
+
+
+def _start_all(
+    supervisor: Supervisor, servers: Servers, port: int, sandbox_port: int | None
+) -> None:
+    if sandbox_port is not None:
+        name = embedded.database_name(servers.database_url)
+        database = os.environ.get("SANDBOX_DATABASE_URL") or servers.database(f"{name}_sandbox")
+        first = " (this first time it makes up its people)" if is_empty(database) else ""
+        say(f"Starting the sandbox{first}")
+        supervisor.start(
+            "sandbox",
+            *(PYTHON, "-m", "sandbox", "--port", str(sandbox_port), *DEMO),
+            variables={"SANDBOX_DATABASE_URL": database},
+        )
+    say("Bringing the database up to date")
+    supervisor.complete("migrate", *MANAGE, "migrate", "--noinput")
+    (ROOT / "var" / "static").mkdir(exist_ok=True)
+    if supervisor.environment.get("LOCAL") != "1":
+        supervisor.complete("static", *MANAGE, "collectstatic", "--noinput")
+    if sandbox_port is not None:
+        status = f"http://127.0.0.1:{sandbox_port}/_control/status"
+        supervisor.await_ready("sandbox", lambda: answers(status), seconds=300)
+    say("Starting workers and web")
+    _start_workers(supervisor)
+    log_ins = ""
+    if sandbox_port is not None:
+        log_ins = supervisor.complete("users", *MANAGE, "demo_users")
+    address = f"http://127.0.0.1:{port}"
+    supervisor.start(
+        "web",
+        *(PYTHON, "-m", "granian", "--interface", "wsgi", "backoffice.wsgi:application"),
+        *("--host", "127.0.0.1", "--port", str(port), "--no-ws", "--no-access-log"),
+        *("--workers", "2", "--blocking-threads", "4", "--log-level", "warning"),
+        *("--workers-kill-timeout", "5s"),
+        ready=lambda: answers(f"{address}/health/ready"),
+    )
+    say(f"\n  Back office  {address}/")
+    if sandbox_port is not None:
+        say(f"  Sandbox      http://127.0.0.1:{sandbox_port}/")
+        say(f"\n  {'Log in with':16} {'password':20} as")
+        say("".join(f"  {line}\n" for line in log_ins.splitlines()))
+    say(f"  Logs         {supervisor.logs}\n")
+
+
+def _start_workers(supervisor: Supervisor) -> None:
+    celery = (PYTHON, "-m", "celery", "-A", "backoffice.celery")
+    # Asked kindly without their Redis, which dies at the same time, they would wait for ever.
+    orphaned = signal.SIGKILL
+    supervisor.start(
+        "beat",
+        *(*celery, "beat", "--pidfile", "", "--loglevel", "INFO"),
+        *("--schedule", str(ROOT / "var" / "beat-schedule")),
+        orphaned=orphaned,
+    )
+    for queue, processes in (("staff", "1"), ("bulk", "2")):
+        supervisor.start(
+            f"worker-{queue}",
+            *(*celery, "worker", "--queues", queue, "--hostname", f"{queue}@%h"),
+            *("--concurrency", processes, "--loglevel", "INFO"),
+            *("--without-gossip", "--without-mingle"),
+            # SIGTERM gives running tasks a few seconds; rows, not messages, are the work.
+            variables={"REMAP_SIGTERM": "SIGQUIT"},
+            orphaned=orphaned,
+        )
+
+
+def service_settled(given: Mapping[str, str], sandbox_port: int | None) -> dict[str, str]:
+    """`given`, with the sandbox in the place of a configured service when there is one."""
+    environment = dict(given)
+    if sandbox_port is not None:
+        for name in SERVICE_VARIABLES:
+            environment.pop(name, None)
+        environment["LOCAL"] = "1"
+        environment["SERVICE_BASE_URL"] = f"http://127.0.0.1:{sandbox_port}"
+        environment["SANDBOX_PORT"] = str(sandbox_port)
+    return environment
+
+
+def refuse_wrong_settings(environment: Mapping[str, str]) -> None:
+    """Say what the settings refuse before anything starts; in another process, to stay lean."""
+    child = local_by_default(environment, embedded_database=not environment.get("DATABASE_URL"))
+    done = subprocess.run(  # noqa: S603 - our own command
+        [PYTHON, "-c", READ_SETTINGS],
+        cwd=ROOT,
+        env=child,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise Trouble(done.stderr.strip(), code=2)
+
+
+def is_empty(database_url: str) -> bool:
+    """Whether a database has no tables; False also when it cannot be asked."""
+    try:
+        with psycopg.connect(database_url, connect_timeout=3) as connection:
+            found = connection.execute("SELECT FROM pg_tables WHERE schemaname = 'public' LIMIT 1")
+            return found.fetchone() is None
+    except psycopg.Error:
+        return False
+
+
+def port_of(name: str, default: int) -> int:
+    said = os.environ.get(name, "") or str(default)
+    if not (said.isascii() and said.isdigit() and 0 < int(said) < 65536):
+        raise Trouble(f"{name} must be a whole number from 1 to 65535.")
+    return int(said)
+
+
+def refuse_used(port: int, name: str, other: int) -> None:
+    with socket.socket() as door:
+        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            door.bind(("127.0.0.1", port))
+        except PermissionError:
+            raise Trouble(f"Port {port} needs root: choose another with {name}={other}.") from None
+        except OSError:
+            raise Trouble(
+                f"Port {port} is in use by another program: stop that one, or choose another port, "
+                f"for example {name}={other} ./run demo"
+            ) from None
+
+
+def answers(url: str) -> bool:
+    try:
+        with urlopen(url, timeout=2) as answer:  # noqa: S310 - loopback
+            return bool(answer.status == 200)
+    except (URLError, OSError):
+        return False
+
+
+# What a running demo tells other commands
+
+
+def remember(base: Path, environment: Mapping[str, str]) -> None:
+    """Leave what was settled here for `./run manage`, in a file only its owner can read."""
+    ours = ("DATABASE_URL", "REDIS_URL", "LOCAL", "PORT", "SANDBOX_PORT", "SERVICE_BASE_URL")
+    kept = {name: environment[name] for name in ours if name in environment}
+    path = base / "running.json"
+    path.unlink(missing_ok=True)
+    path.touch(mode=0o600)
+    path.write_text(json.dumps({"pid": os.getpid(), "environment": kept}))
+
+
+def forget(base: Path) -> None:
+    """Take back what this process left; what another one left stays."""
+    path = base / "running.json"
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        if json.loads(path.read_text())["pid"] == os.getpid():
+            path.unlink()
+
+
+def running_environment() -> dict[str, str]:
+    """What a running demo of this folder uses; empty when there is none."""
+    try:
+        told = json.loads((embedded.home() / "running.json").read_text())
+        os.kill(told["pid"], 0)
+    except (OSError, ValueError, KeyError):
+        return {}
+    if not _is_launcher(told["pid"]):
+        return {}
+    return dict(told["environment"])
+
+
+def _is_launcher(pid: int) -> bool:
+    """False when a restart gave the number to another program (where that can be asked)."""
+    path = Path(f"/proc/{pid}/cmdline")
+    try:
+        return b"backoffice.launcher" in path.read_bytes()
+    except OSError:
+        return not Path("/proc/self").exists()
+
+
+def environment_for(servers: Servers, given: Mapping[str, str]) -> dict[str, str]:
+    environment = local_by_default(given, embedded_database=servers.embedded)
+    return {
+        **environment,
+        "DATABASE_URL": servers.database_url,
+        "REDIS_URL": servers.redis_url,
+    }
+
+
+def local_by_default(given: Mapping[str, str], *, embedded_database: bool) -> dict[str, str]:
+    environment = dict(given)
+    environment.pop("DJANGO_SETTINGS_MODULE", None)  # back office and sandbox name their own
+    if embedded_database and given.get("MANAGEMENT_ENV") != "production":
+        environment.setdefault("LOCAL", "1")
+    return environment
+
+
+# manage, test, bench, chaos
+
+
+def manage(arguments: list[str]) -> int:
+    for name, value in running_environment().items():
+        os.environ.setdefault(name, value)
+    refuse_wrong_settings(os.environ)
+    with embedded.servers() as servers:
+        return foreground([*MANAGE, *arguments], environment_for(servers, os.environ))
+
+
+def test(arguments: list[str]) -> int:
+    with embedded.throwaway_servers() as servers:
+        environment = made_up(servers)
+        return foreground([PYTHON, "-m", "pytest", *arguments], environment)
+
+
+def proofs(kind: str, names: list[str]) -> int:
+    """Run `tests/<kind>/<name>.py` one after the other; the worst exit code is the answer."""
+    known = PROOFS[kind]
+    for name in names:
+        if name not in known:
+            raise Trouble(f"There is no {kind} {name!r}; there are {', '.join(known)}.")
+    worst = 0
+    for name in names or known:
+        if not (ROOT / "tests" / kind / f"{name}.py").exists():
+            say(f"{name}: not built yet: comes with {known[name]}.")
+            worst = max(worst, 1 if names else 0)
+            continue
+        with embedded.throwaway_servers(durable=True) as servers:
+            module = f"tests.{kind}.{name}"
+            worst = max(worst, foreground([PYTHON, "-m", module], made_up(servers)))
+    return worst
+
+
+def made_up(servers: Servers) -> dict[str, str]:
+    """Environment of throw-away servers: nothing of a configured service may leak in."""
+    environment = environment_for(servers, os.environ)
+    for name in (*SERVICE_VARIABLES, "SECRET_KEY", "ALLOWED_HOSTS", "HTTPS_ONLY", "DEBUG"):
+        environment.pop(name, None)
+    return {**environment, "LOCAL": "1", "TEST_SANDBOX_DATABASE": servers.database_url}
+
+
+def foreground(command: list[str], environment: Mapping[str, str]) -> int:
+    """Run a command on this terminal. A Ctrl-C reaches it by itself; we wait for its end."""
+    process = subprocess.Popen(  # noqa: S603 - our own commands
+        command,
+        cwd=ROOT,
+        env=dict(environment),
+        preexec_fn=embedded.dies_with_parent(signal.SIGTERM),
+    )
+    with stoppable():
+        stopped = 0
+        while True:
+            try:
+                code = process.wait()
+                return 128 - code if code < 0 else code
+            except Stop as stop:
+                stopped += 1
+                signum = stop.args[0]
+                if signum != signal.SIGINT or not sys.stdin.isatty() or stopped > 1:
+                    process.send_signal(signum if stopped < 3 else signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def stoppable() -> Iterator[None]:
+    """Turn the signals that ask us to end into Stop."""
+
+    def ask(signum: int, frame: Any) -> None:
+        raise Stop(signum)
+
+    before = {s: signal.signal(s, ask) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for signum, handler in before.items():
+            signal.signal(signum, handler)
+
+
+def _no_more_signals() -> None:
+    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(signum, signal.SIG_IGN)
+
+
+# check
+
+
+def check(_: list[str]) -> int:
+    """Every check, all of them even when one fails."""
+    sources = [name for name in SOURCES if (ROOT / name).exists()]
+    local = {**os.environ, "LOCAL": "1", "PYTHONWARNINGS": "ignore::RuntimeWarning"}
+    sandbox = {**local, "DJANGO_SETTINGS_MODULE": "sandbox.settings"}
+    module = (PYTHON, "-m")
+    theirs = ("--config-file", ".ci/sandbox-mypy.ini", "sandbox", "tests/sandbox")
+    drafts = ("makemigrations", "--check", "--dry-run")
+    templates = "import djlint; djlint.main()"
+    contracts = "from importlinter.cli import lint_imports_command as main; main()"
+    steps: list[tuple[str, tuple[str, ...], Mapping[str, str]]] = [
+        ("lint", (*module, "ruff", "check", "."), local),
+        ("format", (*module, "ruff", "format", "--check", "."), local),
+        ("types", (*module, "mypy", "--strict", *sources), local),
+        ("types of the sandbox", (*module, "mypy", *theirs), sandbox),
+        ("import contracts", (PYTHON, "-c", contracts), local),
+        ("migrations", (*MANAGE, *drafts), local),
+        ("migrations of the sandbox", (*module, "django", *drafts), sandbox),
+        ("templates", (PYTHON, "-c", templates, "--lint", "templates"), local),
+        (
+            "deploy settings",
+            (*MANAGE, "check", "--deploy", "--fail-level", "WARNING"),
+            production_like(),
+        ),
+    ]
+    failed = []
+    for title, command, environment in steps:
+        started = time.monotonic()
+        done = subprocess.run(  # noqa: S603 - our own commands
+            command, cwd=ROOT, env=dict(environment), capture_output=True, text=True, check=False
+        )
+        seconds = time.monotonic() - started
+        say(f"{'FAILED' if done.returncode else 'ok':7} {title} ({seconds:.1f} s)")
+        if done.returncode:
+            failed.append(title)
+            say((done.stdout + done.stderr).rstrip())
+    say(f"Failed: {', '.join(failed)}." if failed else "All checks passed.")
+    return 1 if failed else 0
+
+
+SOURCES: Final = ("backoffice", "orders", "patients", "labs", "webhooks", "tests")
+
+
+def production_like() -> dict[str, str]:
+    """Settings of a deployment, with made-up values, for Django's deploy check."""
+    kept = ("PATH", "HOME", "LANG", "PYTHONPATH")
+    return {
+        **{name: os.environ[name] for name in kept if name in os.environ},
+        "DATABASE_URL": "postgres://backoffice@database.invalid/backoffice",
+        "REDIS_URL": "rediss://redis.invalid/0",
+        "SECRET_KEY": secrets.token_urlsafe(60),
+        "ALLOWED_HOSTS": "backoffice.example.com",
+        "SERVICE_BASE_URL": "https://service.invalid",
+        "SERVICE_API_KEY": "pk_us_made_up",
+        "MANAGEMENT_BASE_URL": "https://management.invalid",
+        "MANAGEMENT_KEY": "made-up",
+        "MANAGEMENT_ORG_ID": "00000000-0000-4000-8000-000000000000",
+        "MANAGEMENT_ENV": "production",
+        "WEBHOOK_SECRETS": "whsec_bWFkZS11cA==",
+        "BEHIND_PROXY": "1",
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

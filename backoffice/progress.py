@@ -1,0 +1,157 @@
+"""Progress of the first sync, on the terminal of `./run demo`, read from the rows of the work."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+import psycopg
+
+LISTS: Final = (
+    *("providers", "users", "labs", "markers", "lab-tests", "lab-accounts"),
+    *("physicians", "orders", "pulls"),
+)
+LINE_SECONDS: Final = 5
+"""Between lines where the terminal cannot overwrite one."""
+
+RUNS: Final = """
+    SELECT resource, state, fetched, total,
+        EXISTS (
+            SELECT FROM backoffice_syncrun AS whole
+            WHERE whole.resource = latest.resource AND whole."full" AND whole.state = 'done'
+        )
+    FROM (
+        SELECT DISTINCT ON (resource) resource, state, fetched, total, created_at
+        FROM backoffice_syncrun WHERE "full" ORDER BY resource, created_at DESC
+    ) AS latest
+    ORDER BY created_at
+"""
+LOOKUPS: Final = """
+    SELECT count(*) FILTER (WHERE looked_at IS NOT NULL),
+        count(*) FILTER (WHERE looked_at IS NULL AND due_at <= now()),
+        count(*) FILTER (WHERE looked_at IS NULL AND error <> '')
+    FROM backoffice_lookup
+"""
+
+
+@dataclass(frozen=True)
+class Run:
+    """The latest walk over a whole list; `complete` when one came to its end before or now."""
+
+    resource: str
+    state: str
+    fetched: int
+    total: int | None
+    complete: bool
+
+    def __str__(self) -> str:
+        if self.state == "due":
+            return f"{self.resource} waits"
+        # A list that grows while it is read may hold more rows than its first page said.
+        known = self.total if self.total and self.total >= self.fetched else None
+        return f"{self.resource} {self.fetched:,}" + (f" of {known:,}" if known else "")
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far the first sync is: the walks, records looked up, still to be looked up, failing."""
+
+    runs: list[Run]
+    looked_up: int
+    left: int
+    failing: int
+
+    @classmethod
+    def read(cls, database_url: str) -> Standing:
+        """Raises psycopg.Error, also while there is no table yet."""
+        with psycopg.connect(database_url, connect_timeout=2) as connection:
+            runs = [Run(*row) for row in connection.execute(RUNS).fetchall()]
+            counts = connection.execute(LOOKUPS).fetchone() or (0, 0, 0)
+        return cls(runs, *counts)
+
+    @property
+    def rows(self) -> int:
+        return sum(run.fetched for run in self.runs) + self.looked_up
+
+    @property
+    def over(self) -> bool:
+        """Every list was read to its end once, and every record with a call of its own, too."""
+        return not self.left and {run.resource for run in self.runs if run.complete} >= set(LISTS)
+
+    @property
+    def parts(self) -> list[str]:
+        """What is under way, for people."""
+        at_work = [str(run) for run in self.runs if run.state in ("due", "running")]
+        failed = [run.resource for run in self.runs if run.state == "failed"]
+        return [
+            *at_work[:3],
+            *([f"look-ups left: {self.left:,}"] if self.left else []),
+            *([f"failed: {', '.join(failed)}, see System"] if failed else []),
+        ]
+
+
+@dataclass
+class FirstSync:
+    """Call `show` about once a second; it falls silent when the first sync is over."""
+
+    database_url: str = field(repr=False)
+    over: bool = False
+    name: str = "First sync"
+    started: float = 0
+    rows_before: int = 0
+    look_at: float = 0
+    said: str = ""
+    said_at: float = 0
+    width: int = 0
+
+    def __post_init__(self) -> None:
+        """Before any worker runs: an earlier start may have filled the mirror, wholly or partly."""
+        with suppress(psycopg.Error):
+            standing = Standing.read(self.database_url)
+            self.over, self.rows_before = standing.over, standing.rows
+            if standing.rows:
+                self.name = "Catching up"
+
+    def show(self, say: Callable[[str], None]) -> None:
+        before = time.monotonic()
+        if self.over or before < self.look_at:
+            return
+        self.started = self.started or before
+        try:
+            standing = Standing.read(self.database_url)
+        except psycopg.Error:
+            return
+        now = time.monotonic()
+        # Counting a million look-ups takes a moment: no more than a twentieth of the time.
+        self.look_at = now + 20 * (now - before)
+        seconds = now - self.started
+        rows = standing.rows - self.rows_before
+        if standing.over:
+            self.over = True
+            self._clear()
+            ending = (
+                f"; look-ups that fail: {standing.failing:,}, see System"
+                if standing.failing
+                else ""
+            )
+            say(f"{self.name}: {rows:,} rows in {seconds:.0f} s{ending}")
+        elif standing.parts:
+            rate = rows / max(1.0, seconds)
+            parts = [f"{self.name}: {rows:,} rows, {rate:,.0f}/s", *standing.parts]
+            self._line(" · ".join(parts), now)
+
+    def _line(self, text: str, now: float) -> None:
+        if sys.stdout.isatty():
+            print("\r" + text.ljust(self.width), end="", flush=True)
+            self.width = len(text)
+        elif text != self.said and now - self.said_at >= LINE_SECONDS:
+            self.said, self.said_at = text, now
+            print(text, flush=True)
+
+    def _clear(self) -> None:
+        if self.width:
+            print("\r" + " " * self.width + "\r", end="", flush=True)

@@ -1,0 +1,74 @@
+"""Log in, log out, and the theme of the pages."""
+
+from typing import Final
+
+from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth.views import LoginView, LogoutView, redirect_to_login
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect, render
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_POST, require_safe
+
+from backoffice import audit
+from backoffice.access import may, public
+from backoffice.templatetags.ui import PLACES
+
+YEAR: Final = 365 * 24 * 3600
+
+
+@public
+class LogIn(LoginView):
+    """The log-in page; every success and every refusal is recorded."""
+
+    redirect_authenticated_user = True
+
+    def form_valid(self, form: AuthenticationForm) -> HttpResponse:
+        response = super().form_valid(form)
+        try:
+            audit.signed_in(self.request)
+        except audit.AuditUnavailable:
+            self.request.session.flush()
+            return render(self.request, "503.html", status=503)
+        return response
+
+    def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
+        audit.sign_in_refused(self.request)
+        return super().form_invalid(form)
+
+
+@public
+class LogOut(LogoutView):
+    """Ends the session; POST only."""
+
+
+@public
+@require_safe
+def home(request: HttpRequest) -> HttpResponse:
+    """To the first place the user may see; a page that says so when there is none."""
+    if not request.user.is_authenticated:
+        return redirect_to_login("/")
+    for place in PLACES:
+        if may(request.user, place.permission):
+            return redirect(place.route)
+    return render(request, "no_places.html")
+
+
+@public
+@require_POST
+def theme(request: HttpRequest) -> HttpResponse:
+    """Remember `light` or `dark` in a cookie, so that the first paint is already right."""
+    target = request.POST.get("next", "/")
+    if not url_has_allowed_host_and_scheme(target, {request.get_host()}, request.is_secure()):
+        target = "/"
+    response = HttpResponseRedirect(target)
+    chosen = request.POST.get("theme", "")
+    if chosen in ("light", "dark"):
+        response.set_cookie(
+            "theme",
+            chosen,
+            max_age=YEAR,
+            httponly=True,
+            samesite="Lax",
+            secure=request.is_secure(),
+        )
+    return response

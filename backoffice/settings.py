@@ -1,0 +1,391 @@
+"""Settings: one file, read from the environment, refusing nonsense at start.
+
+The names are the table "Configuration" of the README. `LOCAL` (a development machine: made-up
+people, loopback, plain HTTP) is on while no `DATABASE_URL` is configured, and the launcher sets it
+for demo and tests; only then do development values stand in for missing keys and secrets.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from zoneinfo import available_timezones
+
+import environ
+from csp.constants import NONE, SELF
+from django.core.exceptions import ImproperlyConfigured
+
+from backoffice import embedded
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+env = environ.Env()
+
+
+# Reading
+
+
+def text(name: str, default: str = "") -> str:
+    return os.environ.get(name, "").strip() or default
+
+
+def flag(name: str, default: bool) -> bool:
+    said = text(name).lower()
+    if said in ("1", "true", "yes", "on"):
+        return True
+    if said in ("0", "false", "no", "off"):
+        return False
+    if said:
+        raise ImproperlyConfigured(f"{name} must be 1 or 0.")
+    return default
+
+
+def number(name: str, default: int, low: int, high: int) -> int:
+    said = text(name, str(default))
+    if not said.isascii() or not said.isdigit() or not low <= int(said) <= high:
+        raise ImproperlyConfigured(f"{name} must be a whole number from {low} to {high}.")
+    return int(said)
+
+
+def choice(name: str, default: str, allowed: tuple[str, ...]) -> str:
+    said = text(name, default)
+    if said not in allowed:
+        raise ImproperlyConfigured(f"{name} must be {' or '.join(allowed)}.")
+    return said
+
+
+def words(name: str, default: str = "") -> list[str]:
+    return listed(text(name, default))
+
+
+def listed(said: str) -> list[str]:
+    return [word.strip() for word in said.split(",") if word.strip()]
+
+
+def address(name: str, default: str, schemes: tuple[str, ...]) -> str:
+    """An address of one of `schemes`. The value is not quoted in errors: it may hold a password."""
+    said = text(name, default)
+    try:
+        parts = urlsplit(said)
+        port_is_sound = parts.port is None or parts.port > 0
+    except ValueError:
+        raise ImproperlyConfigured(f"{name} is not an address.") from None
+    if parts.scheme not in schemes or not (parts.netloc or parts.path) or not port_is_sound:
+        raise ImproperlyConfigured(f"{name} must be an address starting with {schemes[0]}://")
+    return said
+
+
+def header(name: str, default: str) -> str:
+    said = text(name, default)
+    if not said.isascii() or not said.replace("-", "").isalnum():
+        raise ImproperlyConfigured(f"{name} must be the name of an HTTP header.")
+    return said
+
+
+def configured(name: str, development: str, hint: str = "") -> str:
+    """A value without which nothing works; the published one stands in only while all is local."""
+    said = text(name, development if LOCAL else "")
+    if not said:
+        raise ImproperlyConfigured(
+            f"{name} is not set. Development values hold only while everything is local: set "
+            f"{name}{hint}, or LOCAL=1 on a development machine."
+        )
+    return said
+
+
+# Where we are
+
+DEBUG = flag("DEBUG", False)
+LOCAL = flag("LOCAL", not text("DATABASE_URL") and text("MANAGEMENT_ENV") != "production")
+HTTPS_ONLY = flag("HTTPS_ONLY", not LOCAL and not DEBUG)
+PORT = number("PORT", 8000, 1, 65535)
+SANDBOX_PORT = number("SANDBOX_PORT", 8100, 1, 65535)
+
+SECRET_KEY = configured("SECRET_KEY", "development-only-" * 4, " to 50 random characters or more")
+if len(SECRET_KEY) < 50:
+    raise ImproperlyConfigured("SECRET_KEY is too short: it must have 50 characters or more.")
+SECRET_KEY_FALLBACKS = words("SECRET_KEY_FALLBACKS")
+ALLOWED_HOSTS = words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]" if LOCAL else "")
+if not ALLOWED_HOSTS:
+    raise ImproperlyConfigured(
+        "ALLOWED_HOSTS is not set. Name the hosts this back office is reached by, comma separated."
+    )
+if "*" in ALLOWED_HOSTS and not (LOCAL or DEBUG):
+    raise ImproperlyConfigured("ALLOWED_HOSTS must name hosts: * accepts every host.")
+
+# The service
+
+SERVICE_BASE_URL = address(
+    "SERVICE_BASE_URL", f"http://127.0.0.1:{SANDBOX_PORT}", ("https", "http")
+)
+SERVICE_API_KEY = configured("SERVICE_API_KEY", "sk_us_local_sandbox", " to your team key")
+SERVICE_API_KEY_HEADER = header("SERVICE_API_KEY_HEADER", "x-service-api-key")
+SERVICE_ORDER_CREATE_PATH = text("SERVICE_ORDER_CREATE_PATH", "/v3/order/create")
+if not SERVICE_ORDER_CREATE_PATH.startswith("/"):
+    raise ImproperlyConfigured("SERVICE_ORDER_CREATE_PATH must start with /.")
+MANAGEMENT_BASE_URL = address("MANAGEMENT_BASE_URL", SERVICE_BASE_URL, ("https", "http"))
+MANAGEMENT_KEY = ""
+if os.environ.get("MANAGEMENT_KEY") != "":  # set to nothing: we have no management interface
+    MANAGEMENT_KEY = configured(
+        "MANAGEMENT_KEY", "mg_local_sandbox", ", to nothing if you have none"
+    )
+MANAGEMENT_KEY_HEADER = header("MANAGEMENT_KEY_HEADER", "X-Management-Key")
+MANAGEMENT_ORG_ID = ""
+if MANAGEMENT_KEY:
+    MANAGEMENT_ORG_ID = configured("MANAGEMENT_ORG_ID", "0d4f7c1e-0000-4000-8000-00000000c11c")
+MANAGEMENT_ENV = choice("MANAGEMENT_ENV", "sandbox", ("sandbox", "production"))
+MANAGEMENT_REGION = choice("MANAGEMENT_REGION", "us", ("us", "eu"))
+if not SERVICE_API_KEY.startswith(("pk_", "sk_")):
+    raise ImproperlyConfigured("SERVICE_API_KEY must start with pk_ (production) or sk_ (sandbox).")
+_key_fits = "pk_" if MANAGEMENT_ENV == "production" else "sk_"
+if not SERVICE_API_KEY.startswith(_key_fits):
+    raise ImproperlyConfigured(
+        f"SERVICE_API_KEY and MANAGEMENT_ENV disagree: a key of {MANAGEMENT_ENV} starts with "
+        f"{_key_fits}."
+    )
+if SERVICE_API_KEY[3:5] in ("us", "eu") and SERVICE_API_KEY[3:5] != MANAGEMENT_REGION:
+    raise ImproperlyConfigured(
+        "SERVICE_API_KEY and MANAGEMENT_REGION disagree: the key names another region."
+    )
+for _name, _url in (
+    ("SERVICE_BASE_URL", SERVICE_BASE_URL),
+    ("MANAGEMENT_BASE_URL", MANAGEMENT_BASE_URL),
+):
+    if MANAGEMENT_ENV == "production" and not _url.startswith("https://"):
+        raise ImproperlyConfigured(f"{_name} must start with https:// in production.")
+
+WEBHOOK_SECRETS = listed(
+    configured("WEBHOOK_SECRETS", "whsec_bG9jYWwtc2FuZGJveC13ZWJob29rLXNlY3JldA==")
+)
+if not WEBHOOK_SECRETS or not all(secret.startswith("whsec_") for secret in WEBHOOK_SECRETS):
+    raise ImproperlyConfigured("WEBHOOK_SECRETS must be secrets starting with whsec_.")
+WEBHOOK_HEADER_PREFIXES = words("WEBHOOK_HEADER_PREFIXES", "webhook,svix")
+REPORT_MAX_BYTES = number("REPORT_MAX_BYTES", 10 * 1024 * 1024, 1, 1024 * 1024 * 1024)
+if MANAGEMENT_ENV == "production" and not text("SERVICE_BASE_URL"):
+    raise ImproperlyConfigured("SERVICE_BASE_URL is not set: production has no default for it.")
+
+# Servers
+
+DATABASE_URL = address(
+    "DATABASE_URL", embedded.default_database_url(), ("postgres", "postgresql", "psql")
+)
+REDIS_URL = address("REDIS_URL", embedded.default_redis_url(), ("redis", "rediss", "unix"))
+
+
+def _database(url: str) -> dict[str, Any]:
+    database: dict[str, Any] = dict(env.db_url_config(url))
+    if not database.get("NAME"):
+        raise ImproperlyConfigured("DATABASE_URL must name a database.")
+    options: dict[str, Any] = database.setdefault("OPTIONS", {})
+    # `?host=/folder` names a socket; Django's own tools read it from HOST.
+    database["HOST"] = options.pop("host", database.get("HOST", ""))
+    database["PORT"] = str(options.pop("port", database.get("PORT", "")) or "")
+    options.setdefault("connect_timeout", 3)
+    options.setdefault("application_name", "backoffice")
+    if not str(database["HOST"]).startswith("/"):
+        options.setdefault("keepalives_idle", 30)
+        options.setdefault("keepalives_interval", 10)
+        options.setdefault("keepalives_count", 3)
+    return {
+        **database,
+        "ENGINE": "django.db.backends.postgresql",
+        "CONN_MAX_AGE": 60,
+        "CONN_HEALTH_CHECKS": True,
+    }
+
+
+DATABASES = {"default": _database(DATABASE_URL)}
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": REDIS_URL,
+        "KEY_PREFIX": "bo",
+        "OPTIONS": {"socket_timeout": 0.3, "socket_connect_timeout": 0.3},
+    }
+}
+CELERY_BROKER_URL = REDIS_URL
+if REDIS_URL.startswith("unix://"):
+    CELERY_BROKER_URL = "redis+socket" + REDIS_URL.removeprefix("unix").replace(
+        "?db=", "?virtual_host="
+    )
+
+# How often the mirror asks (see `celery.py`)
+
+SYNC_ORDERS_SECONDS = number("SYNC_ORDERS_SECONDS", 30, 1, 86_400)
+SYNC_SWEEP_HOURS = number("SYNC_SWEEP_HOURS", 24, 1, 24 * 31)
+SYNC_USERS_MINUTES = number("SYNC_USERS_MINUTES", 60, 1, 24 * 60)
+SYNC_PULLS_MINUTES = number("SYNC_PULLS_MINUTES", 15, 1, 24 * 60)
+SYNC_CATALOGUE_HOURS = number("SYNC_CATALOGUE_HOURS", 24, 1, 24 * 31)
+SYNC_PROFILE_HOURS = number("SYNC_PROFILE_HOURS", 24, 1, 24 * 31)
+# A lease outlives the longest call (20 s): a run is taken over only from a worker that is gone.
+SYNC_LEASE_SECONDS = number("SYNC_LEASE_SECONDS", 25, 1, 3_600)
+SYNC_OVERLAP_SECONDS = number("SYNC_OVERLAP_SECONDS", 900, 0, 86_400)
+
+# Django
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "whitenoise.runserver_nostatic",
+    "django.contrib.staticfiles",
+    "django.contrib.postgres",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "django_htmx",
+    "heroicons",
+    "csp",
+    "backoffice",
+    "patients",
+    "patients.wearables",
+    "labs",
+    "orders",
+    "webhooks",
+]
+MIDDLEWARE = [
+    "backoffice.requests.identified",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+ROOT_URLCONF = "backoffice.urls"
+WSGI_APPLICATION = "backoffice.wsgi.application"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+AUTH_USER_MODEL = "backoffice.User"
+LOGIN_URL = "/accounts/login/"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = LOGIN_URL
+TEMPLATES: list[dict[str, Any]] = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+USE_TZ = True
+TIME_ZONE = text("TIME_ZONE", "UTC")
+if TIME_ZONE not in available_timezones():
+    raise ImproperlyConfigured("TIME_ZONE must be the name of a time zone, such as UTC.")
+LANGUAGE_CODE = "en-us"
+USE_I18N = False
+
+STATIC_URL = "/static/"
+STATIC_ROOT = BASE_DIR / "var" / "static"  # filled by collectstatic, and by ./run up
+WHITENOISE_USE_FINDERS = LOCAL or DEBUG
+_statics = "django.contrib.staticfiles.storage.StaticFilesStorage"
+if not WHITENOISE_USE_FINDERS:
+    _statics = "whitenoise.storage.CompressedManifestStaticFilesStorage"
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": _statics},
+}
+MEDIA_ROOT = BASE_DIR / "var" / "files"
+
+DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 500
+DATA_UPLOAD_MAX_NUMBER_FILES = 8
+FILE_UPLOAD_PERMISSIONS = 0o600
+
+REST_FRAMEWORK = {
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_AUTHENTICATION_CLASSES": ["rest_framework.authentication.SessionAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAdminUser"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Back office",
+    "VERSION": "1",
+    "SCHEMA_PATH_PREFIX": "/api/",
+    "SERVE_INCLUDE_SCHEMA": False,
+}
+
+# Who gets in, and over what
+
+PASSWORD_HASHERS = [
+    "django.contrib.auth.hashers.Argon2PasswordHasher",
+    "django.contrib.auth.hashers.PBKDF2PasswordHasher",
+]
+_validation = "django.contrib.auth.password_validation."
+AUTH_PASSWORD_VALIDATORS: list[dict[str, Any]] = [
+    {"NAME": _validation + "MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
+    {"NAME": _validation + "CommonPasswordValidator"},
+    {"NAME": _validation + "UserAttributeSimilarityValidator"},
+]
+PASSWORD_RESET_TIMEOUT = 1800
+SESSION_ENGINE = "django.contrib.sessions.backends.db"
+SESSION_COOKIE_NAME = "__Host-bo" if HTTPS_ONLY else "bo"
+SESSION_COOKIE_SECURE = HTTPS_ONLY
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Strict"
+SESSION_COOKIE_AGE = number("SESSION_SECONDS", 8 * 3600, 60, 7 * 86_400)
+SESSION_EXPIRE_AT_BROWSER_CLOSE = True
+CSRF_USE_SESSIONS = True
+CSRF_COOKIE_SECURE = HTTPS_ONLY
+CSRF_TRUSTED_ORIGINS = words("CSRF_TRUSTED_ORIGINS")
+SECURE_SSL_REDIRECT = HTTPS_ONLY
+# The sender of webhooks counts a redirect as a failure; health is asked on the inside.
+SECURE_REDIRECT_EXEMPT = [r"^health/", r"^webhooks/"]
+SECURE_HSTS_SECONDS = 63_072_000 if HTTPS_ONLY else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS_ONLY
+SECURE_HSTS_PRELOAD = HTTPS_ONLY
+BEHIND_PROXY = flag("BEHIND_PROXY", False)
+if BEHIND_PROXY:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [NONE],
+        "script-src": [SELF],
+        "style-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "font-src": [SELF],
+        "connect-src": [SELF],
+        "form-action": [SELF],
+        "frame-ancestors": [NONE],
+        "base-uri": [NONE],
+        "object-src": [NONE],
+    }
+}
+
+# Logs: JSON, no query strings, no exception text (see `logs.py`)
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"json": {"()": "backoffice.logs.JsonFormatter"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
+    "root": {"handlers": ["stderr"], "level": text("LOG_LEVEL", "INFO")},
+    "loggers": {
+        "django": {"handlers": [], "level": "INFO", "propagate": True},
+        "django.server": {"handlers": [], "level": "WARNING", "propagate": True},
+        "httpx": {"level": "WARNING"},
+        "httpcore": {"level": "WARNING"},
+        "kombu": {"level": "WARNING"},
+        "celery.beat": {"level": "WARNING"},
+        "celery.app.trace": {"level": "WARNING"},
+        "celery.worker.strategy": {"level": "WARNING"},
+    },
+}
+choice("LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR"))
