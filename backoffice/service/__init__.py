@@ -1,0 +1,18 @@
+"""Typed client of the remote health data and lab testing service. No Django in here."""
+
+from backoffice.service import errors
+from backoffice.service.client import Service
+from backoffice.service.exchange import Clock, Document
+from backoffice.service.payload import Page, Payload, Reader, Record, Unreadable
+
+__all__ = [
+    "Clock",
+    "Document",
+    "Page",
+    "Payload",
+    "Reader",
+    "Record",
+    "Service",
+    "Unreadable",
+    "errors",
+]

@@ -1,0 +1,139 @@
+"""The service as one object: ``Service(base_url, api_key).orders.list(...)``.
+
+Safe to share between threads; make one per process and keep it. Read calls raise the errors of
+``backoffice.service.errors`` and nothing else.
+"""
+
+from __future__ import annotations
+
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from types import TracebackType
+from typing import Self
+
+import httpx
+
+from backoffice.service import errors
+from backoffice.service.appointments import Appointments
+from backoffice.service.exchange import Clock, Exchange, Key
+from backoffice.service.insurance import Insurances
+from backoffice.service.labs import Labs
+from backoffice.service.management import Management
+from backoffice.service.orders import Orders
+from backoffice.service.transport import DeadlineTransport
+from backoffice.service.users import Users
+from backoffice.service.wearables import Wearables
+
+
+class Service:
+    """The remote service with a team key, and its management interface with a management key.
+
+    ``deadline``: seconds a whole call may take, retries and body included. ``attempts``: how often
+    a read is tried. ``transport`` and ``clock`` are the seams for tests.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str,
+        *,
+        key_header: str = "x-service-api-key",
+        order_create_path: str = "/v3/order/create",
+        management_url: str | None = None,
+        management_key: str = "",
+        management_key_header: str = "X-Management-Key",
+        management_org_id: str = "",
+        management_env: str = "sandbox",
+        management_region: str = "us",
+        transport: httpx.BaseTransport | None = None,
+        clock: Clock | None = None,
+        deadline: float = 20.0,
+        attempts: int = 3,
+    ) -> None:
+        clock = clock or Clock()
+        self.order_create_path = order_create_path
+        self._client = httpx.Client(
+            transport=transport or DeadlineTransport(),
+            headers={"accept-encoding": "gzip", "user-agent": "backoffice"},
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+            follow_redirects=False,
+            trust_env=False,
+        )
+        self._team = Exchange(
+            self._client,
+            _address(base_url),
+            Key(key_header, api_key),
+            clock,
+            deadline,
+            attempts,
+        )
+        self._managed: Exchange | None = None
+        if management_url and management_key:
+            self._managed = Exchange(
+                self._client,
+                _address(management_url),
+                Key(management_key_header, management_key),
+                clock,
+                deadline,
+                attempts,
+                {
+                    "org_id": management_org_id,
+                    "env": management_env,
+                    "region": management_region,
+                },
+            )
+        self._open_chapters()
+
+    def _open_chapters(self) -> None:
+        self.users = Users(self._team)
+        self.insurance = Insurances(self._team)
+        self.labs = Labs(self._team)
+        self.orders = Orders(self._team)
+        self.appointments = Appointments(self._team)
+        self.wearables = Wearables(self._team)
+
+    @property
+    def management(self) -> Management:
+        """The management interface; Denied when none is configured."""
+        if self._managed is None:
+            raise errors.Denied(reason="no management interface configured")
+        return Management(self._managed)
+
+    def within(self, seconds: float) -> Service:
+        """The same service and connections with a shorter deadline, for calls a person waits for.
+        Close the original only."""
+        hurried = object.__new__(Service)
+        hurried.order_create_path = self.order_create_path
+        hurried._client = self._client
+        hurried._team = self._team.within(seconds)
+        hurried._managed = self._managed.within(seconds) if self._managed else None
+        hurried._open_chapters()
+        return hurried
+
+    def close(self) -> None:
+        self._client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return "<Service>"
+
+
+def _address(url: str) -> str:
+    """A base address, refused at once when it cannot be one."""
+    try:
+        parsed = httpx.URL(url)
+    except httpx.InvalidURL:
+        raise ValueError("the service address is not a URL") from None
+    plain = not (parsed.query or parsed.fragment or parsed.userinfo)
+    if parsed.scheme not in ("http", "https") or not parsed.host or not plain:
+        raise ValueError("the service address must be http(s)://host[:port][/path]")
+    return str(parsed)

@@ -1,0 +1,101 @@
+"""Insurance records, payors and diagnosis codes. Interface: users, chapters 4-6."""
+
+from __future__ import annotations
+
+from datetime import date
+from uuid import UUID
+
+from msgspec import field
+
+from backoffice.service.exchange import Chapter
+from backoffice.service.payload import Page, Payload, Reader, Record, day, either
+from backoffice.service.users import Address, Guarantor
+
+
+class InsuredPerson(Payload):
+    """The covered person. ``gender``: compare without case (differences.md 25)."""
+
+    first_name: str = ""
+    last_name: str = ""
+    gender: str = ""
+    address: Address | None = None
+    dob_sent: str | None = field(default=None, name="dob")
+    email: str = ""
+    phone_number: str = ""
+
+    @property
+    def dob(self) -> date | None:
+        return day(self.dob_sent)
+
+
+class Company(Payload):
+    name: str = ""
+    address: Address | None = None
+
+
+class Insurance(Payload):
+    """``relationship`` of the patient to the policy holder: Self, Spouse, Other."""
+
+    payor_code: str
+    member_id: str
+    relationship: str = ""
+    insured: InsuredPerson | None = None
+    group_id: str | None = None
+    guarantor: Guarantor | None = None
+    is_primary: bool = True
+    company: Company | None = None
+
+
+class Payor(Payload):
+    """``source``: platform, or team for a payor this team made; ``code`` is an older spelling."""
+
+    name: str
+    payor_code_sent: str | None = field(default=None, name="payor_code")
+    code_sent: str | None = field(default=None, name="code")
+    aliases: list[str] = field(default_factory=list)
+    org_address: Address | None = None
+    source: str = ""
+
+    @property
+    def payor_code(self) -> str:
+        return either(self.payor_code_sent, self.code_sent) or ""
+
+
+class Diagnosis(Payload):
+    diagnosis_code: str
+    description: str = ""
+    is_secondary: bool = False
+
+
+_INSURANCE = Reader(Insurance)
+_PAYOR = Reader(Payor)
+_DIAGNOSIS = Reader(Diagnosis)
+
+
+class Insurances(Chapter):
+    """Calls of users.md 4-6."""
+
+    def latest(self, user_id: UUID | str, is_primary: bool = True) -> Record[Insurance]:
+        """The newest primary (or secondary) record; Missing when there is none."""
+        path = "/v2/user/{user_id}/insurance/latest"
+        return self._call.record(
+            path, _INSURANCE, query={"is_primary": is_primary}, user_id=user_id
+        )
+
+    def search_payors(
+        self,
+        insurance_name: str | None = None,
+        provider: str | None = None,
+        provider_payor_id: str | None = None,
+    ) -> Page[Payor]:
+        query = {
+            "insurance_name": insurance_name,
+            "provider": provider,
+            "provider_payor_id": provider_payor_id,
+        }
+        return self._call.page("/v3/insurance/search/payor", _PAYOR, query=query)
+
+    def search_diagnoses(self, query: str) -> Page[Diagnosis]:
+        return self._call.page(
+            "/v3/insurance/search/diagnosis", _DIAGNOSIS, query={"diagnosis_query": query}
+        )

@@ -1,0 +1,364 @@
+"""Orders and order transactions, and the PDFs of an order. Interface: orders, chapters 1, 3-5, 8.5.
+
+A dotted status is ``<bucket>.<method>.<low level>``: keep it as sent, and read it with
+:func:`bucket`, :func:`method` and :func:`low_level`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from datetime import date, datetime
+from functools import lru_cache
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from msgspec import field
+
+from backoffice.service.exchange import Chapter, Document
+from backoffice.service.labs import Lab, Marker, Physician
+from backoffice.service.payload import NULL, Instant, Page, Payload, Reader, Record, day, either
+from backoffice.service.results import METADATA, RESULT, Result, ResultMetadata
+from backoffice.service.users import Guarantor
+
+_SAME_STATUS = {"testkit_registered": "registered"}
+
+
+def bucket(status: str) -> str:
+    """First part of a dotted status, such as ``sample_with_lab`` (differences.md 57)."""
+    return status.partition(".")[0]
+
+
+def method(status: str) -> str | None:
+    """Second part of a dotted status, such as ``testkit``; None for a status without dots."""
+    parts = status.split(".", 2)
+    return parts[1] if len(parts) > 1 else None
+
+
+@lru_cache(maxsize=1024)
+def low_level(status: str) -> str:
+    """Last part of a dotted status in one spelling: ``testkit_registered`` reads ``registered``
+    (differences.md 58). A status without dots is its own low level."""
+    last = status.split(".", 2)[-1]
+    return _SAME_STATUS.get(last, last)
+
+
+class OrderEvent(Payload):
+    """One step of an order's history, ``status`` dotted as sent."""
+
+    id: int
+    created_at: Instant
+    status: str
+    status_detail: str | None = None
+
+
+class OrderAddress(Payload):
+    """Patient or shipping address; ``zip`` and ``zip_code`` read either spelling."""
+
+    receiver_name: str | None = None
+    first_line: str | None = None
+    second_line: str | None = None
+    city: str | None = None
+    state: str | None = None
+    zip_sent: str | None = field(default=None, name="zip")
+    zip_code_sent: str | None = field(default=None, name="zip_code")
+    country: str | None = None
+    access_notes: str | None = None
+    phone_number: str | None = None
+
+    @property
+    def zip(self) -> str | None:
+        return either(self.zip_sent, self.zip_code_sent)
+
+    @property
+    def zip_code(self) -> str | None:
+        return self.zip
+
+
+class PatientDetails(Payload):
+    """The patient as the order knows them; income in USD."""
+
+    first_name: str | None = None
+    last_name: str | None = None
+    dob_sent: str | None = field(default=None, name="dob")
+    gender: str | None = None
+    phone_number: str | None = None
+    email: str | None = None
+    medical_proxy: Guarantor | None = None
+    race: str | None = None
+    ethnicity: str | None = None
+    sexual_orientation: str | None = None
+    gender_identity: str | None = None
+    household_income: float | None = None
+    household_size: int | None = None
+
+    @property
+    def dob(self) -> date | None:
+        """Sent as date or date-time; the date part (differences.md 16)."""
+        return day(self.dob_sent)
+
+
+class OrderLabTest(Payload):
+    """The lab test of an order: all of a LabTest, or as little as name and method."""
+
+    id: UUID | None = None
+    slug: str | None = None
+    name: str = ""
+    description: str | None = None
+    sample_type: str | None = None
+    method: str = ""
+    price: float | None = None
+    is_active: bool | None = None
+    status: str | None = None
+    fasting: bool | None = None
+    lab: Lab | None = None
+    markers_sent: msgspec.Raw = field(default=NULL, name="markers")
+    is_delegated: bool | None = None
+    auto_generated: bool | None = None
+    has_collection_instructions: bool | None = None
+    common_tat_days: int | None = None
+    worst_case_tat_days: int | None = None
+
+    @property
+    def markers(self) -> list[Marker]:
+        """Read on demand: a page of orders need not pay for them. ValueError when misshapen."""
+        return _MARKERS.value(bytes(self.markers_sent)) or []
+
+
+class Shipment(Payload):
+    id: UUID | None = None
+    outbound_tracking_number: str | None = None
+    outbound_tracking_url: str | None = None
+    inbound_tracking_number: str | None = None
+    inbound_tracking_url: str | None = None
+    outbound_courier: str | None = None
+    inbound_courier: str | None = None
+    notes: str | None = None
+    created_at: Instant | None = None
+    updated_at: Instant | None = None
+
+
+class OrderDetailsData(Payload):
+    """``shipment`` for kits, ``appointment_id`` for walk-in and at-home draws."""
+
+    id: UUID | None = None
+    created_at: Instant | None = None
+    updated_at: Instant | None = None
+    shipment: Shipment | None = None
+    appointment_id: UUID | None = None
+
+
+class OrderDetails(Payload):
+    """``type``: testkit, walk_in_test, at_home_phlebotomy, on_site_collection."""
+
+    type: str = ""
+    data: OrderDetailsData | None = None
+
+
+class TransactionOrder(Payload):
+    """An order as its transaction lists it. The status is sent as ``low_level_status`` or as
+    ``last_status`` (differences.md 24): both names read either."""
+
+    id: UUID
+    low_level_status_sent: str | None = field(default=None, name="low_level_status")
+    last_status_sent: str | None = field(default=None, name="last_status")
+    low_level_status_created_at_sent: Instant | None = field(
+        default=None, name="low_level_status_created_at"
+    )
+    last_status_created_at_sent: Instant | None = field(default=None, name="last_status_created_at")
+    origin: str | None = None
+    parent_id: UUID | None = None
+    created_at: Instant | None = None
+    updated_at: Instant | None = None
+
+    @property
+    def last_status(self) -> str | None:
+        return either(self.last_status_sent, self.low_level_status_sent)
+
+    @property
+    def low_level_status(self) -> str | None:
+        return self.last_status
+
+    @property
+    def last_status_created_at(self) -> datetime | None:
+        return either(self.last_status_created_at_sent, self.low_level_status_created_at_sent)
+
+    @property
+    def low_level_status_created_at(self) -> datetime | None:
+        return self.last_status_created_at
+
+
+class Transaction(Payload):
+    """Orders that belong together (initial, redraw, recreation). ``team_id`` is absent on the
+    short form inside an order."""
+
+    id: UUID
+    status: str = ""
+    team_id: UUID | None = None
+    orders: list[TransactionOrder] = field(default_factory=list)
+
+
+class Order(Payload):
+    """An order as listed, read or delivered: always the whole record."""
+
+    id: UUID
+    user_id: UUID
+    team_id: UUID
+    created_at: Instant
+    updated_at: Instant
+    patient_details: PatientDetails | None = None
+    patient_address: OrderAddress | None = None
+    lab_test: OrderLabTest = field(default_factory=OrderLabTest)
+    details: OrderDetails = field(default_factory=OrderDetails)
+    sample_id: str | None = None
+    notes: str | None = None
+    clinical_notes: str | None = None
+    events: list[OrderEvent] = field(default_factory=list)
+    status: str | None = None
+    last_event: OrderEvent | None = None
+    physician: Physician | None = None
+    health_insurance_id: UUID | None = None
+    requisition_form_url: msgspec.Raw = NULL
+    priority: bool = False
+    shipping_details: OrderAddress | None = None
+    activate_by: date | None = None
+    passthrough: str | None = None
+    billing_type: str | None = None
+    icd_codes: list[str] | None = None
+    has_abn: bool = False
+    interpretation: str | None = None
+    has_missing_results: bool | None = None
+    expected_result_by_date: date | None = None
+    worst_case_result_by_date: date | None = None
+    origin: str | None = None
+    order_transaction: Transaction | None = None
+
+    @property
+    def volatile(self) -> list[bytes]:
+        """Slices of the record as received that differ on every read: the signed link."""
+        link = bytes(self.requisition_form_url)
+        return [link] if link not in (b"null", b'""') else []
+
+    @property
+    def latest_event(self) -> OrderEvent | None:
+        """``last_event``, or the newest of ``events`` by time, then id, when it was not sent."""
+        if self.last_event is not None or not self.events:
+            return self.last_event
+        return max(self.events, key=lambda event: (event.created_at, event.id))
+
+    @property
+    def current_status(self) -> str | None:
+        """The dotted status in force; the deprecated bucket only when no event was sent
+        (differences.md 17)."""
+        if self.last_event is not None:
+            return self.last_event.status
+        if self.status:
+            return self.status
+        latest = self.latest_event
+        return latest.status if latest is not None else None
+
+
+ORDER: Reader[Order] = Reader(Order)
+TRANSACTION: Reader[Transaction] = Reader(Transaction)
+_MARKERS: Reader[list[Marker] | None] = Reader(list[Marker] | None)  # type: ignore[arg-type]
+
+
+class Orders(Chapter):
+    """Calls of orders.md 1, 5 and 8."""
+
+    def list(
+        self,
+        *,
+        page: int = 1,
+        size: int = 100,
+        search_input: str | None = None,
+        start_date: date | datetime | None = None,
+        end_date: date | datetime | None = None,
+        updated_start_date: datetime | None = None,
+        updated_end_date: datetime | None = None,
+        status: Sequence[str] | None = None,
+        order_key: str | None = None,
+        order_direction: str | None = None,
+        order_type: Sequence[str] | None = None,
+        is_critical: bool | None = None,
+        interpretation: str | None = None,
+        order_activation_types: Sequence[str] | None = None,
+        user_id: UUID | str | None = None,
+        patient_name: str | None = None,
+        shipping_recipient_name: str | None = None,
+        order_ids: Sequence[UUID | str] | None = None,
+        order_transaction_id: UUID | str | None = None,
+    ) -> Page[Order]:
+        """A page of at most 100 orders of the team. ``status`` takes low-level statuses; a moment
+        without zone is UTC. A bare ``end_date`` includes its day."""
+        query: dict[str, Any] = {
+            "search_input": search_input,
+            "start_date": start_date,
+            "end_date": end_date,
+            "updated_start_date": updated_start_date,
+            "updated_end_date": updated_end_date,
+            "status": status,
+            "order_key": order_key,
+            "order_direction": order_direction,
+            "order_type": order_type,
+            "is_critical": is_critical,
+            "interpretation": interpretation,
+            "order_activation_types": order_activation_types,
+            "user_id": user_id,
+            "patient_name": patient_name,
+            "shipping_recipient_name": shipping_recipient_name,
+            "order_ids": order_ids,
+            "order_transaction_id": order_transaction_id,
+            "page": page,
+            "size": size,
+        }
+        return self._call.page("/v3/orders", ORDER, "orders", query=query)
+
+    def get(self, order_id: UUID | str) -> Record[Order]:
+        return self._call.record("/v3/order/{order_id}", ORDER, order_id=order_id)
+
+    def transaction(self, transaction_id: UUID | str) -> Record[Transaction]:
+        path = "/v3/order_transaction/{transaction_id}"
+        return self._call.record(path, TRANSACTION, transaction_id=transaction_id)
+
+    def transaction_result(self, transaction_id: UUID | str) -> Record[Result]:
+        """The combined result of the whole transaction."""
+        path = "/v3/order_transaction/{transaction_id}/result"
+        return self._call.record(path, RESULT, transaction_id=transaction_id)
+
+    def result(self, order_id: UUID | str) -> Record[Result]:
+        """The result, partial or final; Missing while there is none."""
+        return self._call.record("/v3/order/{order_id}/result", RESULT, order_id=order_id)
+
+    def result_metadata(self, order_id: UUID | str) -> Record[ResultMetadata]:
+        path = "/v3/order/{order_id}/result/metadata"
+        return self._call.record(path, METADATA, order_id=order_id)
+
+    def result_pdf(self, order_id: UUID | str) -> AbstractContextManager[Document]:
+        return self._call.document("/v3/order/{order_id}/result/pdf", order_id=order_id)
+
+    def transaction_result_pdf(
+        self, transaction_id: UUID | str
+    ) -> AbstractContextManager[Document]:
+        path = "/v3/order_transaction/{transaction_id}/result/pdf"
+        return self._call.document(path, transaction_id=transaction_id)
+
+    def labels_pdf(
+        self, order_id: UUID | str, collection_date: datetime, number_of_labels: int = 3
+    ) -> AbstractContextManager[Document]:
+        query = {"collection_date": collection_date, "number_of_labels": number_of_labels}
+        path = "/v3/order/{order_id}/labels/pdf"
+        return self._call.document(path, query=query, order_id=order_id)
+
+    def requisition_pdf(self, order_id: UUID | str) -> AbstractContextManager[Document]:
+        """The requisition; Missing for imported orders."""
+        return self._call.document("/v3/order/{order_id}/requisition/pdf", order_id=order_id)
+
+    def abn_pdf(self, order_id: UUID | str) -> AbstractContextManager[Document]:
+        """The advance beneficiary notice, only when the order says ``has_abn``."""
+        return self._call.document("/v3/order/{order_id}/abn_pdf", order_id=order_id)
+
+    def collection_instruction_pdf(self, order_id: UUID | str) -> AbstractContextManager[Document]:
+        path = "/v3/order/{order_id}/collection_instruction_pdf"
+        return self._call.document(path, order_id=order_id)

@@ -1,0 +1,160 @@
+"""Results as structured data. Interface: orders, chapter 8.1-8.4."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from msgspec import field
+
+from backoffice.service.payload import Instant, Payload, Reader, as_text, either
+
+
+class ResultMetadata(Payload):
+    """The head of a result. ``status``: partial, final; ``dob`` and dates are text in the lab's own
+    spelling (DD/MM/YYYY in samples)."""
+
+    patient: str
+    age_sent: str | int | float | None = field(default=None, name="age")
+    dob: str = ""
+    clia_mark_sent: str | None = field(default=None, name="clia_#")
+    clia_number_sent: str | None = field(default=None, name="clia_number")
+    provider: str | None = None
+    laboratory: str | None = None
+    date_reported: str | None = None
+    date_collected: str | None = None
+    specimen_number: str | None = None
+    date_received: str | None = None
+    status: str = "final"
+    interpretation: str | None = None
+    patient_id: str | None = None
+    account_id: str | None = None
+
+    @property
+    def age(self) -> str | None:
+        """Years, sent as text or number (differences.md 42)."""
+        return as_text(self.age_sent)
+
+    @property
+    def clia_number(self) -> str | None:
+        return either(self.clia_mark_sent, self.clia_number_sent)
+
+
+class SourceMarker(Payload):
+    """An ordered marker a result comes from."""
+
+    marker_id: int | None = None
+    name: str = ""
+    slug: str = ""
+    provider_id: str | None = None
+
+
+class BiomarkerResult(Payload):
+    """One value. ``result`` is always text, in ``unit``; ``type``: numeric, range, comment,
+    coded_value; ``source_markers`` of None means nobody ordered it."""
+
+    name: str
+    slug: str = ""
+    value: float | None = None
+    result: str = ""
+    type: str = ""
+    unit: str | None = None
+    timestamp: Instant | None = None
+    notes: str | None = None
+    reference_range: str | None = None
+    min_range_value: float | None = None
+    max_range_value: float | None = None
+    is_above_max_range: bool | None = None
+    is_below_min_range: bool | None = None
+    interpretation: str = "normal"
+    source_interpretation: str = ""
+    loinc: str | None = None
+    loinc_slug: str | None = None
+    provider_id: str | None = None
+    source_markers: list[SourceMarker] | None = None
+    performing_laboratory: str | None = None
+    source_sample_id: str | None = None
+
+
+class MissingResult(Payload):
+    """A value the lab could not give, and why as far as known."""
+
+    name: str
+    slug: str = ""
+    inferred_failure_type: str = ""
+    note: str | None = None
+    loinc: str | None = None
+    loinc_slug: str | None = None
+    provider_id: str | None = None
+    source_markers: list[SourceMarker] | None = None
+
+
+class ZonedTime(Payload):
+    """``timestamp`` is UTC, ``timezone_offset`` in seconds."""
+
+    timestamp: Instant | None = None
+    timezone_offset: int | None = None
+
+
+class PerformingLaboratory(Payload):
+    name: str | None = None
+    phone_number: str | None = None
+    medical_director: str | None = None
+    address: Any = None
+
+
+class ClinicalInformation(Payload):
+    fasting: bool | None = None
+    notes: str | None = None
+    information: str | None = None
+    total_volume: str | None = None
+
+
+class Sample(Payload):
+    """One specimen. Each date came as text or with its offset: :func:`moment` reads either."""
+
+    sample_id: str | None = None
+    control_number: str | None = None
+    date_collected: ZonedTime | str | None = None
+    date_received: ZonedTime | str | None = None
+    date_reported: ZonedTime | str | None = None
+    performing_laboratories: dict[str, PerformingLaboratory] | None = None
+    clinical_information: ClinicalInformation | None = None
+
+
+def moment(sent: ZonedTime | str | None) -> datetime | None:
+    """A sample's date as an aware moment; None when it is free text or absent."""
+    if sent is None or isinstance(sent, ZonedTime):
+        return sent.timestamp if sent is not None else None
+    try:
+        parsed = datetime.fromisoformat(sent)
+    except ValueError:
+        return None
+    return parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=UTC)
+
+
+class ResultTransaction(Payload):
+    """The transaction a result belongs to; its orders are on the order."""
+
+    id: UUID
+    status: str = ""
+
+
+class Result(Payload):
+    """A result, partial or final, of one order or of a whole transaction."""
+
+    metadata: ResultMetadata
+    results_sent: list[BiomarkerResult] | dict[str, Any] = field(name="results")
+    missing_results: list[MissingResult] | None = None
+    sample_information: dict[str, Sample] | None = None
+    order_transaction: ResultTransaction | None = None
+
+    @property
+    def results(self) -> list[BiomarkerResult]:
+        """The values; empty for the legacy map form, which stays in the record as received."""
+        return self.results_sent if isinstance(self.results_sent, list) else []
+
+
+RESULT = Reader(Result)
+METADATA = Reader(ResultMetadata)

@@ -1,0 +1,115 @@
+"""Sockets with a deadline: a call ends in time however slowly the other side dribbles its bytes.
+
+A plain read timeout starts anew with every byte. Here each timeout carries the end of the whole
+call, and every connect, handshake, read and write gets only what is left of it.
+"""
+
+from __future__ import annotations
+
+import functools
+import ssl
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import httpcore
+import httpx
+
+CONNECT_SECONDS = 3.0
+READ_SECONDS = 10.0
+CONNECTIONS = 32
+
+
+class Until(float):
+    """Seconds one socket operation may take, and the monotonic end of the whole call."""
+
+    expires: float
+
+    @classmethod
+    def of(cls, seconds: float, expires: float) -> Until:
+        until = cls(max(0.0, min(seconds, expires - time.monotonic())))
+        until.expires = expires
+        return until
+
+    def left(self) -> float:
+        return min(float(self), self.expires - time.monotonic())
+
+
+def timeouts(left: float) -> dict[str, float]:
+    """The httpx timeout extension of a request that must be over in ``left`` seconds."""
+    expires = time.monotonic() + left
+    return {
+        "connect": Until.of(CONNECT_SECONDS, expires),
+        "read": Until.of(READ_SECONDS, expires),
+        "write": Until.of(READ_SECONDS, expires),
+        "pool": max(0.0, left),
+    }
+
+
+def _left(timeout: float | None, late: type[Exception]) -> float | None:
+    if not isinstance(timeout, Until):
+        return timeout
+    left = timeout.left()
+    if left <= 0:
+        raise late("deadline of the call")
+    return left
+
+
+class _Stream(httpcore.NetworkStream):
+    def __init__(self, inner: httpcore.NetworkStream) -> None:
+        self._inner = inner
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._inner.read(max_bytes, _left(timeout, httpcore.ReadTimeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._inner.write(buffer, _left(timeout, httpcore.WriteTimeout))
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
+    ) -> httpcore.NetworkStream:
+        left = _left(timeout, httpcore.ConnectTimeout)
+        return _Stream(self._inner.start_tls(ssl_context, server_hostname, left))
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._inner.get_extra_info(info)
+
+
+class _Backend(httpcore.SyncBackend):
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        left = _left(timeout, httpcore.ConnectTimeout)
+        return _Stream(super().connect_tcp(host, port, left, local_address, socket_options))
+
+
+@functools.cache
+def _trust() -> ssl.SSLContext:
+    return httpx.create_ssl_context(verify=True, trust_env=False)
+
+
+class DeadlineTransport(httpx.HTTPTransport):
+    """httpx's own transport over a pool whose sockets know the deadline; no environment, no
+    HTTP/2, certificates always verified."""
+
+    def __init__(self) -> None:
+        context = _trust()
+        super().__init__(verify=context, trust_env=False)
+        self._pool = httpcore.ConnectionPool(
+            ssl_context=context,
+            max_connections=CONNECTIONS,
+            max_keepalive_connections=CONNECTIONS,
+            keepalive_expiry=30.0,
+            network_backend=_Backend(),
+        )

@@ -1,0 +1,270 @@
+"""Users, their demographics, connections, historical pulls. Interface: users, chapters 1-3, 7."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from uuid import UUID
+
+import msgspec
+from msgspec import field
+
+from backoffice.service.exchange import Chapter
+from backoffice.service.payload import (
+    NEVER,
+    Instant,
+    Page,
+    Payload,
+    Reader,
+    Record,
+    Unreadable,
+    day,
+    either,
+)
+
+
+class Provider(Payload):
+    """A wearable provider as named on a connected source."""
+
+    name: str = ""
+    slug: str = ""
+    logo: str | None = None
+
+
+class ConnectedSource(Payload):
+    """A source of a user's data; ``source`` is the older name of ``provider``."""
+
+    created_on: Instant | None = None
+    provider_sent: Provider | None = field(default=None, name="provider")
+    source: Provider | None = None
+
+    @property
+    def provider(self) -> Provider | None:
+        return either(self.provider_sent, self.source)
+
+
+class FallbackTimeZone(Payload):
+    """``id`` is an IANA zone name."""
+
+    id: str = ""
+    source_slug: str = ""
+    updated_at: Instant | None = None
+
+
+class FallbackBirthDate(Payload):
+    value_sent: str | None = field(default=None, name="value")
+    source_slug: str = ""
+    updated_at: Instant | None = None
+
+    @property
+    def value(self) -> date | None:
+        return day(self.value_sent)
+
+
+class User(Payload):
+    user_id: UUID
+    client_user_id: str
+    created_on: Instant
+    team_id: UUID | None = None
+    connected_sources: list[ConnectedSource] = field(default_factory=list)
+    fallback_time_zone: FallbackTimeZone | None = None
+    fallback_birth_date: FallbackBirthDate | None = None
+    ingestion_start: date | None = None
+    ingestion_end: date | None = None
+
+
+class Address(Payload):
+    """A postal address; ``zip`` and ``zip_code`` read either spelling (differences.md 11)."""
+
+    first_line: str = ""
+    second_line: str | None = None
+    city: str = ""
+    state: str = ""
+    zip_sent: str | None = field(default=None, name="zip")
+    zip_code_sent: str | None = field(default=None, name="zip_code")
+    country: str | None = None
+    access_notes: str | None = None
+
+    @property
+    def zip(self) -> str | None:
+        return either(self.zip_sent, self.zip_code_sent)
+
+    @property
+    def zip_code(self) -> str | None:
+        return self.zip
+
+
+class Guarantor(Payload):
+    """Guarantor of an insurance, or medical proxy. Income in USD."""
+
+    first_name: str = ""
+    last_name: str = ""
+    address: Address | None = None
+    phone_number: str | None = None
+    email: str | None = None
+    household_income: float | None = None
+    household_size: int | None = None
+
+
+class UserInfo(Payload):
+    """Demographics. ``gender`` is free text: compare without case."""
+
+    first_name: str
+    last_name: str
+    email: str = ""
+    phone_number: str = ""
+    gender: str = ""
+    dob_sent: str | None = field(default=None, name="dob")
+    address: Address | None = None
+    medical_proxy: Guarantor | None = None
+    race: str | None = None
+    ethnicity: str | None = None
+    sexual_orientation: str | None = None
+    gender_identity: str | None = None
+
+    @property
+    def dob(self) -> date | None:
+        return day(self.dob_sent)
+
+
+class Scopes(Payload):
+    required: list[str] = field(default_factory=list)
+    optional: list[str] = field(default_factory=list)
+
+
+class ScopeRequirements(Payload):
+    user_granted: Scopes | None = None
+    user_denied: Scopes | None = None
+
+
+class ResourceAvailability(Payload):
+    """``status``: available, unavailable."""
+
+    status: str = ""
+    scope_requirements: ScopeRequirements | None = None
+
+
+class ConnectionFault(Payload):
+    """Why a connection is in status error."""
+
+    error_type: str = ""
+    error_message: str = ""
+    errored_at: Instant | None = None
+
+
+class Connection(Payload):
+    """A user's connection to a provider. ``external_user_id`` is personal data."""
+
+    slug: str
+    name: str = ""
+    logo: str | None = None
+    created_on: Instant | None = None
+    status: str = ""
+    external_user_id: str | None = None
+    error_details: ConnectionFault | None = None
+    resource_availability: dict[str, ResourceAvailability] = field(default_factory=dict)
+
+
+class PullTimeline(Payload):
+    scheduled_at: Instant | None = None
+    started_at: Instant | None = None
+    ended_at: Instant | None = None
+
+
+class Pull(Payload):
+    """How one historical pull of one resource went."""
+
+    status: str
+    days_with_data: int = 0
+    range_start: Instant | None = None
+    range_end: Instant | None = None
+    release: str | None = None
+    error_details: str | None = None
+    timeline: PullTimeline | None = None
+    trace_id: str | None = None
+
+
+class ProviderPulls(Payload):
+    not_pulled: list[str] = field(default_factory=list)
+    pulled: dict[str, msgspec.Raw] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PullEntry:
+    """One pulled resource; ``pull`` is None, ``unreadable`` says why, when reading it failed."""
+
+    provider: str
+    resource: str
+    pull: Pull | None
+    raw: bytes
+    unreadable: Unreadable | None = None
+
+    def __repr__(self) -> str:
+        return f"<PullEntry {self.provider} {self.resource}>"
+
+
+class HistoricalPullReport(Payload):
+    """A user's historical pulls by provider slug and resource name."""
+
+    user_id: UUID
+    provider: dict[str, ProviderPulls] = field(default_factory=dict)
+
+    def entries(self) -> Iterator[PullEntry]:
+        for slug, pulls in self.provider.items():
+            for resource, sent in pulls.pulled.items():
+                raw = bytes(sent)
+                read = _PULL.read(raw, NEVER)
+                if isinstance(read, Record):
+                    yield PullEntry(slug, resource, read.data, raw)
+                else:
+                    yield PullEntry(slug, resource, None, raw, read)
+
+
+_USER = Reader(User)
+_INFO = Reader(UserInfo)
+_CONNECTION = Reader(Connection)
+_PULL = Reader(Pull)
+_REPORT = Reader(HistoricalPullReport)
+
+
+class Users(Chapter):
+    """Calls of users.md 1-3 and 7."""
+
+    def list(self, offset: int = 0, limit: int = 500) -> Page[User]:
+        """A page of users; ``limit`` at most 500."""
+        query = {"offset": offset, "limit": limit}
+        return self._call.page("/v2/user/", _USER, "users", query=query)
+
+    def get(self, user_id: UUID | str) -> Record[User]:
+        return self._call.record("/v2/user/{user_id}", _USER, user_id=user_id)
+
+    def resolve(self, client_user_id: str) -> Record[User]:
+        """The user with the team's own reference; Missing when there is none."""
+        path = "/v2/user/resolve/{client_user_id}"
+        return self._call.record(path, _USER, client_user_id=client_user_id)
+
+    def info(self, user_id: UUID | str) -> Record[UserInfo]:
+        """The latest demographics; Missing when none were given."""
+        return self._call.record("/v2/user/{user_id}/info/latest", _INFO, user_id=user_id)
+
+    def connections(self, user_id: UUID | str) -> Page[Connection]:
+        path = "/v2/user/providers/{user_id}"
+        return self._call.page(path, _CONNECTION, "providers", user_id=user_id)
+
+    def historical_pulls(
+        self,
+        user_id: UUID | str | None = None,
+        provider: str | None = None,
+        user_limit: int = 50,
+        next_cursor: str | None = None,
+    ) -> Page[HistoricalPullReport]:
+        """A page of reports; fewer users than ``user_limit`` say nothing about the end, only a
+        ``next_cursor`` of None does."""
+        query = {
+            "user_id": user_id,
+            "provider": provider,
+            "user_limit": user_limit,
+            "next_cursor": next_cursor,
+        }
+        return self._call.page("/v2/introspect/historical_pull", _REPORT, "data", query=query)

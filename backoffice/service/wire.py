@@ -1,0 +1,176 @@
+"""How values are written into a request, and what the head and the words of an answer mean."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+from urllib.parse import quote
+from uuid import UUID
+
+import httpx
+import msgspec
+
+from backoffice.service import errors
+
+Query = Mapping[str, Any]
+Pairs = list[tuple[str, str | int | float | bool | None]]
+
+_MESSAGE_CHARS = 2000
+
+
+def words(body: bytes) -> tuple[str, tuple[errors.FieldError, ...]]:
+    """The service's message and field errors from an error body of any documented shape."""
+    try:
+        sent = msgspec.json.decode(body)
+    except (ValueError, RecursionError):
+        return "", ()
+    if not isinstance(sent, dict):
+        return "", ()
+    detail = sent.get("detail", sent)
+    if isinstance(detail, str):
+        return _clean(detail), ()
+    if isinstance(detail, list):
+        fields = tuple(
+            errors.FieldError(tuple(str(part) for part in _listed(entry.get("loc"))), _clean(msg))
+            for entry in detail
+            if isinstance(entry, dict) and isinstance(msg := entry.get("msg"), str)
+        )
+        return "", fields
+    if isinstance(detail, dict):
+        for name in ("error_message", "message", "error"):
+            if isinstance(detail.get(name), str):
+                return _clean(detail[name]), ()
+    return "", ()
+
+
+def _listed(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list) else [value] if isinstance(value, (str, int)) else []
+
+
+def _clean(text: str) -> str:
+    return "".join(c if c.isprintable() else " " for c in text[:_MESSAGE_CHARS]).strip()
+
+
+def backoff(attempt: int) -> float:
+    """0.25 s doubling to 4 s, half of it by chance so that clients do not march in step."""
+    return min(0.25 * 2.0 ** (attempt - 1), 4.0) * random.uniform(0.5, 1.0)  # noqa: S311
+
+
+def retry_after(response: httpx.Response, now: datetime) -> float | None:
+    """Seconds the service asks us to wait; None when it does not say, or says nonsense."""
+    try:
+        wait = float(response.headers["retry-after-ms"]) / 1000
+    except (KeyError, ValueError):
+        asked = response.headers.get("retry-after", "").strip()
+        try:
+            wait = float(asked)
+        except ValueError:
+            moment = http_date(asked)
+            if moment is None:
+                return None
+            # Against the service's own clock where it tells it: ours may be off.
+            wait = max(
+                0.0, (moment - (http_date(response.headers.get("date")) or now)).total_seconds()
+            )
+    return wait if 0 <= wait < float("inf") else None
+
+
+def http_date(text: str | None) -> datetime | None:
+    """An HTTP date as aware UTC."""
+    if not text:
+        return None
+    try:
+        moment = parsedate_to_datetime(text)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def content_type(response: httpx.Response) -> str:
+    sent: str = response.headers.get("content-type", "")
+    return sent.partition(";")[0].strip().lower()
+
+
+def request_id(response: httpx.Response) -> str:
+    sent: str = response.headers.get("x-request-id", "")
+    return sent if re.fullmatch(r"[A-Za-z0-9._:-]{1,128}", sent) else ""
+
+
+def is_utf8(body: bytes) -> bool:
+    if body.isascii():
+        return True
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def slash_only(asked: httpx.URL, location: str) -> str | None:
+    """The same address with or without its final slash, if that is all the redirect changes."""
+    try:
+        target = asked.join(location)
+    except (httpx.InvalidURL, ValueError):
+        return None
+    same_place = (asked.scheme, asked.host, asked.port) == (target.scheme, target.host, target.port)
+    same_path = asked.path.rstrip("/") == target.path.rstrip("/") and asked.path != target.path
+    if not (location and same_place and same_path) or target.query not in (b"", asked.query):
+        return None
+    if target.userinfo:
+        return None
+    plain = str(asked.copy_with(query=None))
+    return plain.rstrip("/") if plain.endswith("/") else plain + "/"
+
+
+def filled(route: str, values: Mapping[str, Any]) -> str:
+    """The path of a route with its values escaped, so that none can leave its place."""
+
+    def put(match: re.Match[str]) -> str:
+        value = str(values[match[1]])
+        if not value:
+            raise ValueError(f"empty path value {match[1]}")
+        escaped = quote(value, safe="")
+        return escaped if escaped.strip(".") else escaped.replace(".", "%2E")
+
+    return re.sub(r"\{(\w+)\}", put, route)
+
+
+def pairs(query: Query) -> Pairs:
+    pairs: Pairs = []
+    for name, value in query.items():
+        values = value if isinstance(value, (list, tuple, set, frozenset)) else [value]
+        pairs += [(name, _written(one)) for one in values if one is not None]
+    return pairs
+
+
+def _written(value: str | float | UUID | date | datetime) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, datetime):
+        moment = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+        return moment.replace(tzinfo=None).isoformat() + "Z"
+    if isinstance(value, date):
+        return value.isoformat()
+    return str(value)
+
+
+def number(raw: msgspec.Raw) -> int | None:
+    """A count sent as number or text; None when absent or neither."""
+    try:
+        return int(bytes(raw).strip(b'" '))
+    except ValueError:
+        return None
+
+
+def word(raw: msgspec.Raw) -> str | None:
+    try:
+        value = msgspec.json.decode(raw)
+    except ValueError:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (str, int)):
+        return None
+    return str(value) or None
