@@ -1,0 +1,1 @@
+"""A stand-in of the Health Data and Lab Testing Service: own project, process and database."""

@@ -1,0 +1,102 @@
+"""`python -m sandbox`: migrate, seed when empty, live, serve."""
+
+import argparse
+import multiprocessing
+import os
+import sys
+import threading
+import time
+from datetime import UTC, datetime
+from typing import TextIO
+
+import httpx
+
+
+def main() -> None:
+    """Runs the sandbox until SIGTERM or SIGINT."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "sandbox.settings")
+    arguments = _arguments()
+
+    import django
+
+    django.setup()
+    from django.core.management import call_command
+    from django.db import connection
+
+    from sandbox import life, seeding
+
+    call_command("migrate", verbosity=0)
+    if arguments.reset or seeding.empty():
+        seeding.seed_world(
+            seeding.plan(arguments.seed, arguments.users, arguments.orders, arguments.epoch),
+            lambda made: _say(f"sandbox has made {made} orders", sys.stderr),
+        )
+    if arguments.speed is not None:
+        life.set_speed(arguments.speed)
+    connection.close()
+    _serve(arguments.port)
+
+
+def _say(line: str, stream: TextIO) -> None:
+    stream.write(line + "\n")
+    stream.flush()
+
+
+def _arguments() -> argparse.Namespace:
+    from sandbox import settings
+
+    parser = argparse.ArgumentParser(prog="sandbox", description=__doc__)
+    parser.add_argument("--port", type=int, default=settings.PORT)
+    parser.add_argument("--users", type=int, default=300)
+    parser.add_argument("--orders", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--speed", type=float, help="dwell times are divided by it; 0 stands still")
+    parser.add_argument("--epoch", type=_moment, help="the world's time when it is seeded")
+    parser.add_argument("--reset", action="store_true", help="seed anew")
+    return parser.parse_args()
+
+
+def _moment(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _serve(port: int) -> None:
+    """Life runs here, requests are answered by the one worker process granian starts."""
+    from granian.constants import Interfaces
+    from granian.server import Server
+
+    from sandbox.life import Life
+
+    multiprocessing.set_start_method("spawn")  # the life thread must not be forked
+    life = Life()
+    life.start()
+    threading.Thread(target=_announce, args=(port,), daemon=True).start()
+    Server(
+        "sandbox.wsgi:application",
+        address="127.0.0.1",
+        port=port,
+        interface=Interfaces.WSGI,
+        workers=1,
+        blocking_threads=16,
+        log_enabled=False,
+    ).serve()
+    life.stop.set()
+    life.join(timeout=10)
+
+
+def _announce(port: int) -> None:
+    """Says so when the first request is answered."""
+    address = f"http://127.0.0.1:{port}"
+    while True:
+        try:
+            if httpx.get(f"{address}/_control/status", timeout=10).status_code == 200:
+                _say(f"sandbox ready on {address}", sys.stdout)
+                return
+        except httpx.TransportError:
+            pass
+        time.sleep(0.1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""Lab accounts: the team's list, the management list, and what an account makes available
+(catalogue.md 7)."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Q, QuerySet
+from django.http import HttpResponse
+
+from sandbox.api import vocabulary
+from sandbox.api.answers import json_answer
+from sandbox.api.calls import Asked, Call
+from sandbox.api.errors import Refusal, missing
+from sandbox.api.params import Param, Uuid
+from sandbox.models import LabAccount, LabTest, Marker
+
+LAB_ACCOUNT = Param("lab_account_id", Uuid(), note="decides availability")
+
+
+def team_accounts(team: uuid.UUID) -> QuerySet[LabAccount]:
+    """Accounts whose allowlist names the team."""
+    return LabAccount.objects.filter(team_id_allowlist__contains=[team]).select_related("lab")
+
+
+def find_account(asked: Asked) -> LabAccount | None:
+    """The account named in the query, None without one; 404 when it is not the team's."""
+    if asked["lab_account_id"] is None:
+        return None
+    account = team_accounts(asked.caller.team).filter(pk=asked["lab_account_id"]).first()
+    if account is None:
+        raise missing("Lab account")
+    return account
+
+
+def available_markers(account: LabAccount | None) -> QuerySet[Marker]:
+    """Markers orderable under the account: those of its lab, or of its own list if it has one."""
+    if account is None:
+        return Marker.objects.all()
+    offered = Marker.objects.filter(lab_id=account.lab_id)
+    if account.markers.exists():
+        offered = offered.filter(lab_accounts=account)
+    return offered
+
+
+def available_lab_tests(team: uuid.UUID, account: LabAccount | None) -> QuerySet[LabTest]:
+    """Lab tests of the team, or those of them its account offers."""
+    offered = LabTest.objects.filter(Q(team__isnull=True) | Q(team_id=team))
+    if account is None:
+        return offered
+    offered = offered.filter(lab_id=account.lab_id)
+    if account.lab_tests.exists():
+        return offered.filter(Q(offering_accounts=account) | Q(lab_account=account)).distinct()
+    return offered.filter(Q(lab_account__isnull=True) | Q(lab_account=account))
+
+
+def account_record(account: LabAccount) -> dict[str, Any]:
+    """LabAccount."""
+    return {
+        "id": account.pk,
+        "lab": account.lab.slug,
+        "org_id": account.org_id,
+        "status": account.status,
+        "delegated_flow": account.delegated_flow,
+        "provider_account_id": account.provider_account_id,
+        "account_name": account.account_name,
+        "default_clinical_notes": account.default_clinical_notes,
+        "business_units": account.business_units,
+        "allowed_billing": account.allowed_billing,
+        "team_id_allowlist": account.team_id_allowlist,
+    }
+
+
+def _answer(accounts: QuerySet[LabAccount], asked: Asked) -> HttpResponse:
+    if asked["lab_account_id"] is not None:
+        accounts = accounts.filter(pk=asked["lab_account_id"])
+    if asked["status"] is not None:
+        accounts = accounts.filter(status=asked["status"])
+    found = accounts.order_by("lab_id", "id")
+    return json_answer({"data": [account_record(account) for account in found]})
+
+
+def list_team_accounts(asked: Asked) -> HttpResponse:
+    return _answer(team_accounts(asked.caller.team), asked)
+
+
+def list_org_accounts(asked: Asked) -> HttpResponse:
+    """Accounts of the organisation behind the management key."""
+    if asked["org_id"] != asked.caller.org_id:
+        raise Refusal(403, "The management key belongs to another organisation")
+    here = (asked["env"], asked["region"]) == (settings.ENVIRONMENT, settings.REGION)
+    accounts = LabAccount.objects.filter(org_id=asked["org_id"]).select_related("lab")
+    if not here:
+        accounts = accounts.none()
+    if asked["team_id"] is not None:
+        accounts = accounts.filter(team_id_allowlist__contains=[asked["team_id"]])
+    return _answer(accounts, asked)
+
+
+CALLS = (
+    Call(
+        "GET",
+        "/v3/lab_test/lab_account",
+        list_team_accounts,
+        "Lab accounts of the team",
+        query=(Param("lab_account_id", Uuid()), Param("status", vocabulary.LAB_ACCOUNT_STATUSES)),
+    ),
+    Call(
+        "GET",
+        "/v1/org/{org_id}/lab_account/{env}/{region}",
+        list_org_accounts,
+        "Lab accounts of the organisation",
+        query=(
+            Param("lab_account_id", Uuid()),
+            Param("team_id", Uuid()),
+            Param("status", vocabulary.LAB_ACCOUNT_STATUSES),
+        ),
+        places={"env": vocabulary.ENVIRONMENTS, "region": vocabulary.REGIONS},
+        key="management",
+    ),
+)

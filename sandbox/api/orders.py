@@ -1,0 +1,137 @@
+"""Orders: the list, one order, its transaction, its message switch (orders.md 3, 5, 8.5)."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from typing import Any
+
+import orjson
+from django.http import HttpResponse
+
+from sandbox import clock, records
+from sandbox.api import order_search
+from sandbox.api.answers import json_answer, json_bytes
+from sandbox.api.calls import Asked, Call
+from sandbox.api.errors import foreign, missing
+from sandbox.api.order_search import OrderRow
+from sandbox.api.snapshot import snapshot
+from sandbox.models import LabTest, Order, OrderTransaction
+
+
+def find_order(asked: Asked, *related: str) -> Order:
+    """The order in the path; 404 when unknown, 403 when it is another team's."""
+    order = Order.objects.filter(id=asked["order_id"]).select_related(*related).first()
+    if order is None:
+        raise missing("Order")
+    if order.team_id != asked.caller.team:
+        raise foreign("Order")
+    return order
+
+
+def find_transaction(asked: Asked) -> OrderTransaction:
+    """The transaction in the path; 404 when unknown, 403 when it is another team's."""
+    found = OrderTransaction.objects.filter(pk=asked["transaction_id"]).first()
+    if found is None:
+        raise missing("Order transaction")
+    if found.team_id != asked.caller.team:
+        raise foreign("Order transaction")
+    return found
+
+
+def _served(rows: Iterable[OrderRow]) -> list[str]:
+    """The records as JSON text; each lab test of the page is read once."""
+    rows = list(rows)
+    tests: dict[uuid.UUID, str] = dict(
+        LabTest.objects.filter(pk__in={row.lab_test_id for row in rows}).values_list(
+            "pk", "document"
+        )
+    )
+    return [
+        records.served_order(
+            row.id,
+            row.fixed_part,
+            row.moving_part,
+            row.has_requisition,
+            tests[row.lab_test_id],
+        )
+        for row in rows
+    ]
+
+
+def list_orders(asked: Asked) -> HttpResponse:
+    """One page of the team's orders; newest first unless asked otherwise."""
+    today = clock.now().date()
+    with snapshot():
+        found = order_search.search(asked.caller.team, asked.values, today)
+        served = _served(found.rows)
+    page, size = asked["page"], asked["size"]
+    return json_bytes(
+        (
+            f'{{"orders":[{",".join(served)}],"total":{found.total},"page":{page},"size":{size}}}'
+        ).encode()
+    )
+
+
+def get_order(asked: Asked) -> HttpResponse:
+    order = find_order(asked, "lab_test")
+    served = records.served_order(
+        order.id,
+        order.fixed_part,
+        order.moving_part,
+        order.has_requisition,
+        order.lab_test.document,
+    )
+    return json_bytes(served.encode())
+
+
+def communication_settings(asked: Asked) -> HttpResponse:
+    order = find_order(asked)
+    return json_answer({"order_id": order.id, "sms_enabled": order.sms_enabled})
+
+
+def transaction_ref(order: Order) -> Any:
+    """OrderTransactionRef, as the order itself shows it."""
+    return orjson.loads("{" + order.moving_part + "}")["order_transaction"]
+
+
+def get_transaction(asked: Asked) -> HttpResponse:
+    """The group and its orders, oldest first."""
+    transaction = find_transaction(asked)
+    return json_answer(
+        {
+            "id": transaction.pk,
+            "team_id": transaction.team_id,
+            "status": transaction.status,
+            "orders": [
+                {
+                    "id": order.id,
+                    "origin": order.origin,
+                    "parent_id": order.parent_id,
+                    "last_status": order.low_level_status,
+                    "last_status_created_at": order.last_event_at,
+                    "updated_at": order.updated_at,
+                    "created_at": order.created_at,
+                }
+                for order in transaction.orders.order_by("seq")
+            ],
+        }
+    )
+
+
+CALLS = (
+    Call("GET", "/v3/orders", list_orders, "Orders of the team", query=order_search.PARAMS),
+    Call("GET", "/v3/order/{order_id}", get_order, "One order"),
+    Call(
+        "GET",
+        "/v3/order/{order_id}/communication_settings",
+        communication_settings,
+        "Message switch of an order",
+    ),
+    Call(
+        "GET",
+        "/v3/order_transaction/{transaction_id}",
+        get_transaction,
+        "A group of orders",
+    ),
+)

@@ -1,0 +1,179 @@
+"""The control path: whatever tests and demos need to do to the world (loopback only, JSON)."""
+
+import json
+from collections.abc import Callable
+from datetime import datetime
+from functools import wraps
+from typing import Any
+
+from django.apps import apps
+from django.conf import settings
+from django.db import connection
+from django.http import HttpRequest, JsonResponse
+from django.urls import path
+from django.views.decorators.http import require_http_methods
+
+from sandbox import clock, life
+from sandbox.catalogue import TEAM_IDS
+from sandbox.context import load_context
+from sandbox.draws import Draw
+from sandbox.faults import KINDS, SWITCH, Faults
+from sandbox.models import Order, Team, User, World
+
+Control = Callable[[dict[str, Any]], dict[str, Any]]
+COUNT_EXACTLY_BELOW = 50_000
+
+
+class Refused(Exception):
+    """The body asks for something that makes no sense; answered as 400."""
+
+
+def _control(*methods: str) -> Callable[[Control], Callable[[HttpRequest], JsonResponse]]:
+    def decorate(action: Control) -> Callable[[HttpRequest], JsonResponse]:
+        @require_http_methods(list(methods))
+        @wraps(action)
+        def view(request: HttpRequest) -> JsonResponse:
+            if request.META.get("REMOTE_ADDR", "").split("%")[0] not in ("127.0.0.1", "::1"):
+                return JsonResponse({"detail": "loopback only"}, status=403)
+            try:
+                body = json.loads(request.body or b"{}")
+                if not isinstance(body, dict):
+                    raise Refused("the body is a JSON object")
+                return JsonResponse(action(body | {"_method": request.method}))
+            except (Refused, TypeError, ValueError, KeyError) as error:
+                return JsonResponse({"detail": f"{type(error).__name__}: {error}"}, status=400)
+
+        return view
+
+    return decorate
+
+
+@_control("GET")
+def status(body: dict[str, Any]) -> dict[str, Any]:
+    """Clock, speed, seed and rows per table (estimated where there are many)."""
+    world = World.objects.get(id=1)
+    return {
+        "now": (clock.real_now() + world.clock_offset).isoformat(),
+        "speed": world.speed,
+        "seed": world.seed,
+        "epoch": world.epoch.isoformat(),
+        "counts": _counts(),
+        "orders_by_team": {str(team.id): team.order_count for team in Team.objects.order_by("id")},
+        "open_orders": Order.objects.filter(next_at__isnull=False).count(),
+        "faults": SWITCH.report(),
+    }
+
+
+def _counts() -> dict[str, int]:
+    tables = {m._meta.db_table: m for m in apps.get_app_config("sandbox").get_models()}
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT relname, reltuples::bigint FROM pg_class WHERE relname = ANY(%s)",
+            [list(tables)],
+        )
+        estimates = dict(cursor.fetchall())
+    counts = {
+        model._meta.model_name or "": estimates[table]
+        if estimates.get(table, 0) >= COUNT_EXACTLY_BELOW
+        else model._default_manager.count()
+        for table, model in tables.items()
+    }
+    counts["order"] = sum(Team.objects.values_list("order_count", flat=True))
+    return counts
+
+
+@_control("POST")
+def set_clock(body: dict[str, Any]) -> dict[str, Any]:
+    """`speed` and `advance_seconds`, both optional."""
+    if "speed" in body:
+        speed = float(body["speed"])
+        if speed < 0:
+            raise Refused("speed is 0 or more")
+        life.set_speed(speed)
+    if "advance_seconds" in body:
+        clock.advance(float(body["advance_seconds"]))
+    world = World.objects.get(id=1)
+    return {"now": clock.now().isoformat(), "speed": world.speed}
+
+
+@_control("POST", "DELETE")
+def faults(body: dict[str, Any]) -> dict[str, Any]:
+    """POST: the faults of `faults.Faults`, from now on; DELETE: none."""
+    method = body.pop("_method")
+    if method == "DELETE":
+        SWITCH.set(Faults())
+        return SWITCH.report()
+    for name in ("statuses", "kinds"):
+        if name in body:
+            body[name] = tuple(body[name])
+    wanted = Faults(**body)
+    if set(wanted.kinds) - set(KINDS):
+        raise Refused(f"kinds are {', '.join(KINDS)}")
+    if not wanted.statuses or not wanted.kinds:
+        raise Refused("statuses and kinds are not empty")
+    SWITCH.set(wanted)
+    return SWITCH.report()
+
+
+@_control("POST")
+def change(body: dict[str, Any]) -> dict[str, Any]:
+    """Moves `orders` orders once, now: open ones, and with `corrected` that many completed ones
+    are corrected instead. The choice is a function of `seed` and the orders there are."""
+    count, seed = int(body.get("orders", 1)), int(body.get("seed", 1))
+    if body.get("corrected"):
+        pool = Order.objects.filter(team_id=settings.TEAM_ID, low_level_status="completed")
+        return {"order_ids": _move(_choose(pool, count, seed, "correct"), "corrected")}
+    pool = Order.objects.filter(team_id=settings.TEAM_ID, next_at__isnull=False)
+    pool = pool.exclude(low_level_status="completed")
+    return {"order_ids": _move(_choose(pool, count, seed, "change"), None)}
+
+
+def _choose(pool: Any, count: int, seed: int, purpose: str) -> list[int]:
+    numbers = list(pool.order_by("-number").values_list("number", flat=True)[:200_000])
+    return Draw(purpose, seed).some(numbers, min(count, len(numbers)))
+
+
+def _move(numbers: list[int], target: str | None) -> list[str]:
+    context = load_context()
+    speed = World.objects.get(id=1).speed
+    return [
+        key
+        for first in range(0, len(numbers), life.BATCH)
+        for key in life.move_chosen(context, numbers[first : first + life.BATCH], speed, target)
+    ]
+
+
+@_control("POST")
+def place(body: dict[str, Any]) -> dict[str, Any]:
+    """Places `orders` new orders; some come with a new user."""
+    count = int(body.get("orders", 1))
+    before = World.objects.get(id=1).user_count
+    ids = life.place_orders(load_context(), count, World.objects.get(id=1).speed)
+    made = User.objects.filter(seq__gt=before).order_by("seq")
+    return {"order_ids": ids, "user_ids": [str(key) for key in made.values_list("id", flat=True)]}
+
+
+@_control("POST")
+def delete_users(body: dict[str, Any]) -> dict[str, Any]:
+    """Deletes `user_ids`, or `count` users chosen by `seed`."""
+    if "user_ids" in body:
+        keys = [str(key) for key in body["user_ids"]]
+    else:
+        pool = User.objects.filter(team_id=TEAM_IDS[0], deleted_at__isnull=True, seq__gt=1)
+        seqs = list(pool.order_by("seq").values_list("seq", flat=True))
+        wanted = Draw("delete", int(body.get("seed", 1))).some(
+            seqs, min(int(body.get("count", 1)), len(seqs))
+        )
+        keys = [str(k) for k in pool.filter(seq__in=wanted).values_list("id", flat=True)]
+    at: datetime = clock.now()
+    return {"deleted": life.delete_users(keys, at), "user_ids": keys}
+
+
+urlpatterns = [
+    path("status", status),
+    path("clock", set_clock),
+    path("faults", faults),
+    path("change", change),
+    path("place", place),
+    path("delete_users", delete_users),
+]

@@ -1,0 +1,131 @@
+"""Faults on demand: a share of the answers goes wrong, decided by seed and request count."""
+
+import re
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from django.http import (
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    HttpResponseRedirect,
+    JsonResponse,
+    StreamingHttpResponse,
+)
+
+from sandbox.draws import Draw
+
+CONTROL = "/_control/"
+KINDS = ("status", "drop", "truncate", "html", "slow", "redirect")
+HTML = "<!doctype html><html><body><h1>502 Bad Gateway</h1></body></html>"
+
+
+def hang_up() -> StreamingHttpResponse:
+    """An answer that never comes: the connection is closed.
+
+    The server has no call for that; a body that breaks its promised length on a connection that
+    is to be closed makes it give up, mostly before it has sent anything.
+    """
+    answer = StreamingHttpResponse(iter(()))
+    answer["Content-Length"] = "100"
+    answer["Connection"] = "close"
+    return answer
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """What goes wrong, for requests whose path `paths` finds.
+
+    `rate` of them get one of `kinds`; `drop_rate` of them are dropped besides. `latency_ms` is
+    the delay of every slow one; `retry_after` seconds are sent with a 429 or 503. A dropped or
+    truncated request has been carried out.
+    """
+
+    rate: float = 0.0
+    statuses: tuple[int, ...] = (429, 500, 503)
+    latency_ms: int = 500
+    drop_rate: float = 0.0
+    retry_after: float | None = 1
+    paths: str = ""
+    kinds: tuple[str, ...] = ("status",)
+    seed: int = 1
+
+    def choose(self, count: int) -> tuple[str, int]:
+        """The fault of the `count`-th matching request (empty: none) and its status."""
+        draw = Draw("fault", self.seed, count)
+        status = draw.pick(self.statuses)
+        if draw.chance(self.drop_rate):
+            return "drop", status
+        return (draw.pick(self.kinds), status) if draw.chance(self.rate) else ("", status)
+
+
+@dataclass(slots=True)
+class Switch:
+    """The faults in force and how many requests they have seen."""
+
+    faults: Faults = field(default_factory=Faults)
+    seen: int = 0
+    hit: dict[str, int] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def set(self, faults: Faults) -> None:
+        with self.lock:
+            self.faults, self.seen, self.hit = faults, 0, {}
+
+    def next(self, path: str) -> tuple[str, int, Faults]:
+        with self.lock:
+            faults = self.faults
+            if not (faults.rate or faults.drop_rate) or not re.search(faults.paths, path):
+                return "", 0, faults
+            self.seen += 1
+            kind, status = faults.choose(self.seen)
+            if kind:
+                self.hit[kind] = self.hit.get(kind, 0) + 1
+            return kind, status, faults
+
+    def report(self) -> dict[str, Any]:
+        with self.lock:
+            return {**asdict(self.faults), "seen": self.seen, "hit": dict(self.hit)}
+
+
+SWITCH = Switch()
+
+
+class FaultMiddleware:
+    """Spoils answers as `SWITCH` says; the control path is spared."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if request.path.startswith(CONTROL):
+            return self.get_response(request)
+        kind, status, faults = SWITCH.next(request.path)
+        match kind:
+            case "status":
+                refusal = JsonResponse({"detail": "The sandbox was told to fail."}, status=status)
+                if status in (429, 503) and faults.retry_after is not None:
+                    refusal["Retry-After"] = f"{faults.retry_after:g}"
+                return refusal
+            case "html":
+                return HttpResponse(HTML, status=502)
+            case "redirect":
+                return HttpResponseRedirect("/elsewhere" + request.get_full_path())
+            case "slow":
+                time.sleep(faults.latency_ms / 1000)
+                return self.get_response(request)
+            case "drop":
+                self.get_response(request)
+                return hang_up()
+            case "truncate":
+                answer = self.get_response(request)
+                if isinstance(answer, HttpResponse):
+                    answer.content = answer.content[: len(answer.content) // 2]
+                    if answer.has_header("Content-Length"):
+                        answer["Content-Length"] = str(len(answer.content))
+                return answer
+            case _:
+                return self.get_response(request)

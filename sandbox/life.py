@@ -1,0 +1,264 @@
+"""The living world: a thread that moves due orders and places new ones."""
+
+import json
+import logging
+import threading
+import uuid
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+
+from django.db import connection, transaction
+from django.db.models import DurationField, ExpressionWrapper, F, Value
+
+from sandbox import clock, moves, people, store
+from sandbox.catalogue import TEAM_IDS
+from sandbox.context import Context, load_context
+from sandbox.draws import Draw
+from sandbox.models import Order, Team, User, UserInfo, World
+from sandbox.people import person
+from sandbox.placing import place, place_redraw
+from sandbox.seeding import registrar
+from sandbox.states import OrderState
+
+TICK = 1.0  # seconds
+BATCH = 100
+BATCHES_PER_TICK = 4
+NEW_PER_TICK = 1
+MOVES_LOCK = 4217
+NEW_USER = 0.25  # of newly placed orders come with a new user
+log = logging.getLogger(__name__)
+
+
+def pace_of(speed: float) -> float:
+    """What dwell times are divided by; a world that stands still keeps real ones."""
+    return speed or 1.0
+
+
+def set_speed(speed: float) -> None:
+    """Changes the speed; what is already waiting waits in proportion."""
+    with transaction.atomic():
+        _hold_moves("pg_advisory_xact_lock")
+        world = World.objects.select_for_update().get(id=1)
+        factor = pace_of(world.speed) / pace_of(speed)
+        at = clock.real_now() + world.clock_offset
+        world.speed = speed
+        if world.next_place_at is not None:
+            world.next_place_at = at + (world.next_place_at - at) * factor
+        world.save(update_fields=["speed", "next_place_at"])
+        if factor != 1:
+            now = Value(at)
+            wait = ExpressionWrapper(
+                (F("next_at") - now) * Value(factor), output_field=DurationField()
+            )
+            Order.objects.filter(next_at__isnull=False).update(next_at=now + wait)
+
+
+def _hold_moves(function: str) -> None:
+    """Movers share this lock; whoever rewrites the due times of all orders takes it alone."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {function}(%s)", [MOVES_LOCK])
+
+
+def advance_due(context: Context, at: datetime, speed: float, limit: int = BATCH) -> list[str]:
+    """Moves up to `limit` due orders once; answers the ids of the orders that changed."""
+    with transaction.atomic():
+        _hold_moves("pg_advisory_xact_lock_shared")
+        groups = store.claim("next_at <= %s ORDER BY next_at", [at], limit)
+        return move_groups(context, groups, at, speed, lambda order: _is_due(order, at))
+
+
+def _is_due(order: OrderState, at: datetime) -> bool:
+    return order.next_at is not None and order.next_at <= at
+
+
+def move_chosen(
+    context: Context, numbers: list[int], speed: float, target: str | None = None
+) -> list[str]:
+    """Moves these orders once, whether due or not; answers the ids of those that changed."""
+    part = set(numbers)
+    with transaction.atomic():
+        _hold_moves("pg_advisory_xact_lock_shared")
+        groups = store.claim("number = ANY(%s)", [numbers], len(numbers), wait=True)
+        return move_groups(
+            context, groups, clock.now(), speed, lambda order: order.number in part, target
+        )
+
+
+def move_groups(
+    context: Context,
+    groups: list[list[OrderState]],
+    at: datetime,
+    speed: float,
+    chosen: Callable[[OrderState], bool],
+    target: str | None = None,
+) -> list[str]:
+    """Moves the chosen orders of locked groups once and stores what changed, new redraws included.
+
+    `target` forces the move (one the order's state must allow). Needs an open transaction.
+    """
+    pace = pace_of(speed)
+    changed: list[list[OrderState]] = []
+    waiting: list[OrderState] = []
+    new: list[OrderState] = []
+    ids: list[str] = []
+    register = _registrar(context)
+    for group in groups:
+        before = len(ids)
+        for order in [each for each in group if chosen(each)]:
+            done = moves.step(context, order, at, register, pace, target)
+            if not done:
+                waiting.append(order)
+                continue
+            ids.append(order.id)
+            if done == "redraw_available":
+                made = _new_redraw(context, order, pace)
+                group.append(made)
+                new.append(made)
+        if len(ids) > before:
+            settle(group)
+            changed.append(group)
+    if changed:
+        store.save(changed, new)
+    Order.objects.filter(number__in=[order.number for order in waiting]).update(next_at=None)
+    return ids
+
+
+def settle(group: list[OrderState]) -> None:
+    """Brings the group's transaction in line; every order of it shows the change, so all are
+    updated at the newest moment among them."""
+    status = moves.transaction_status(group)
+    newest = max(order.updated_at for order in group)
+    for order in group:
+        order.transaction_status = status
+        order.updated_at = max(newest, order.updated_at)
+
+
+def _new_redraw(context: Context, parent: OrderState, pace: float) -> OrderState:
+    number, seq, at = allocate(parent.team_id)
+    made = place_redraw(context, parent, number, seq, max(at, parent.updated_at))
+    moves.schedule(context, made, made.created_at, pace)
+    return made
+
+
+def allocate(team_id: str) -> tuple[int, int, datetime]:
+    """The next order number, the team's next seq, and a moment not before its last order.
+
+    Locks the world's and the team's row until the transaction ends: seq and created_at stay
+    aligned.
+    """
+    world = World.objects.select_for_update().get(id=1)
+    team = Team.objects.select_for_update().get(id=team_id)
+    world.order_count += 1
+    team.order_count += 1
+    world.save(update_fields=["order_count"])
+    team.save(update_fields=["order_count"])
+    last = Order.objects.filter(team=team, seq=team.order_count - 1).values_list(
+        "created_at", flat=True
+    )
+    at = clock.real_now() + world.clock_offset
+    return world.order_count, team.order_count, max([at, *(moment for moment in last)])
+
+
+def _registrar(context: Context) -> moves.Register:
+    return registrar(context.seed, lambda order: _seeded_users())
+
+
+def _seeded_users() -> int:
+    """The highest user number of our team."""
+    number = User.objects.filter(team_id=TEAM_IDS[0]).order_by("-seq").values_list("seq", flat=True)
+    return number[0]
+
+
+def place_orders(context: Context, count: int, speed: float) -> list[str]:
+    """Places `count` new orders of our team, now and then of a new user; answers their ids."""
+    ids = []
+    with transaction.atomic():
+        for _ in range(count):
+            number, seq, at = allocate(TEAM_IDS[0])
+            draw = Draw(context.seed, "who", number)
+            user = _choose_user(context, draw, at)
+            stock = person(context.seed, 1).user_id
+            order = place(context, number, seq, TEAM_IDS[0], at, user, stock)
+            moves.schedule(context, order, at, pace_of(speed))
+            order.transaction_status = "active"
+            store.save([[order]], [order])
+            ids.append(order.id)
+    return ids
+
+
+def _choose_user(context: Context, draw: Draw, at: datetime) -> int:
+    if draw.chance(NEW_USER):
+        return make_user(context, at)
+    taken = User.objects.filter(
+        team_id=TEAM_IDS[0], deleted_at__isnull=True, seq__gt=people.STOCK_USERS
+    )
+    highest = _seeded_users()
+    for _ in range(20):
+        number = draw.number(people.STOCK_USERS + 1, highest)
+        # Users created by the team itself have no made-up person behind them.
+        if taken.filter(id=person(context.seed, number).user_id).exists():
+            return number
+    return make_user(context, at)
+
+
+def make_user(context: Context, at: datetime) -> int:
+    """A new user with demographics as the seed has them; answers its number."""
+    world = World.objects.select_for_update().get(id=1)
+    number = world.user_count + 1
+    world.user_count = number
+    world.save(update_fields=["user_count"])
+    seed = context.seed
+    row = people.user_row(seed, number, TEAM_IDS[0], at)
+    user = User.objects.create(**dict(zip(people.USER_COLUMNS, row, strict=True)))
+    info = people.info_row(seed, number, at)
+    if info is not None:
+        values = dict(zip(people.INFO_COLUMNS, info, strict=True))
+        proxy = values.pop("medical_proxy")
+        UserInfo.objects.create(
+            **values | {"medical_proxy": json.loads(proxy) if proxy else None, "updated_at": at}
+        )
+    return user.seq
+
+
+def delete_users(user_ids: Iterable[uuid.UUID | str], at: datetime) -> int:
+    """Deletes users: their connections and pulls go, their orders stay (users.md 2)."""
+    with transaction.atomic():
+        users = User.objects.select_for_update().filter(id__in=user_ids, deleted_at__isnull=True)
+        keys = [user.id for user in users]
+        for key in keys:
+            User.objects.get(id=key).connections.all().delete()
+            User.objects.get(id=key).pulls.all().delete()
+        return User.objects.filter(id__in=keys).update(deleted_at=at)
+
+
+class Life(threading.Thread):
+    """Ticks once a second until `stop` is set."""
+
+    def __init__(self) -> None:
+        super().__init__(name="life", daemon=True)
+        self.stop = threading.Event()
+
+    def run(self) -> None:
+        while not self.stop.wait(TICK):
+            try:
+                tick()
+            except Exception:
+                # The world goes on at the next tick; nothing of a failed batch was stored.
+                log.exception("a tick of life failed")
+                connection.close()
+
+
+def tick() -> None:
+    """One second of the world: due orders in batches, then perhaps a new order."""
+    world = World.objects.get(id=1)
+    if not world.speed:
+        return
+    context = load_context()
+    for _ in range(BATCHES_PER_TICK):
+        if not advance_due(context, clock.real_now() + world.clock_offset, world.speed):
+            break
+    at = clock.real_now() + world.clock_offset
+    if world.next_place_at is not None and world.next_place_at <= at:
+        place_orders(context, NEW_PER_TICK, world.speed)
+        gap = timedelta(days=1) / world.orders_per_day / world.speed
+        World.objects.filter(id=1).update(next_place_at=at + gap)

@@ -1,0 +1,48 @@
+"""Tables of the sandbox, one module per noun."""
+
+from sandbox.models.appointments import Appointment, AppointmentEvent
+from sandbox.models.catalogue import (
+    ExpectedResult,
+    Lab,
+    LabAccount,
+    LabTest,
+    LabTestMarker,
+    Loinc,
+    Marker,
+    Physician,
+    PscSite,
+    ServiceArea,
+)
+from sandbox.models.insurance import DiagnosisCode, Insurance, Payor
+from sandbox.models.orders import Order, OrderEvent, OrderTransaction, Shipment
+from sandbox.models.people import Connection, HistoricalPull, Provider, User, UserInfo
+from sandbox.models.world import Team, World
+
+__all__ = [
+    "Appointment",
+    "AppointmentEvent",
+    "Connection",
+    "DiagnosisCode",
+    "ExpectedResult",
+    "HistoricalPull",
+    "Insurance",
+    "Lab",
+    "LabAccount",
+    "LabTest",
+    "LabTestMarker",
+    "Loinc",
+    "Marker",
+    "Order",
+    "OrderEvent",
+    "OrderTransaction",
+    "Payor",
+    "Physician",
+    "Provider",
+    "PscSite",
+    "ServiceArea",
+    "Shipment",
+    "Team",
+    "User",
+    "UserInfo",
+    "World",
+]

@@ -1,0 +1,318 @@
+"""The life of one order: what it does next, when, and what that changes (orders.md 4, 8).
+
+Pure functions on `OrderState`: seeding runs them over simulated time, `life` in real time. The
+draws of a move are keyed by (seed, order number, step), so the outcome does not depend on when or
+by whom the order is moved.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, time, timedelta
+
+from sandbox import visits
+from sandbox.context import Context
+from sandbox.draws import Draw
+from sandbox.people import Person
+from sandbox.placing import activation
+from sandbox.records import amend_fixed_part
+from sandbox.states import EventState, OrderState, ShipmentState
+from sandbox.transitions import (
+    AT_HOME_VISITED,
+    BLOCKED_DETAILS,
+    BRANCHES,
+    CANCELLED,
+    COLLECT,
+    COMPLETED,
+    DWELL,
+    ERROR_DETAILS,
+    FORGOTTEN_KIT,
+    LAB_HOURS,
+    LAPSE,
+    MOST_PARTIALS,
+    RESERVE,
+    RESERVED,
+    TERMINAL,
+    VISIT,
+    WALK_IN_COLLECTED,
+    Branches,
+    dotted,
+)
+
+INSTANT = timedelta(milliseconds=1)
+LONGEST_WAIT = timedelta(days=10)  # for an appointment
+# Where a walk-in order stands when the patient has been there.
+WALKED_IN = ("requisition_created", "requisition_bypassed", "appointment_scheduled")
+OUTBOUND = ("courier-east", "courier-west")
+COURIER_FAILURES = ("lost", "failure_to_deliver_to_customer", "failure_to_deliver_to_lab")
+Register = Callable[[OrderState], Person]
+"""Says who registers a kit."""
+
+
+def _branches(context: Context, order: OrderState) -> Branches:
+    low = order.low_level_status
+    if low == "completed":
+        return COMPLETED
+    if low in TERMINAL:
+        return ()
+    visit = order.appointment
+    if low == "ordered" and visit is not None:
+        return RESERVED
+    if order.collected_at is not None and low in WALKED_IN and order.method == "walk_in_test":
+        return WALK_IN_COLLECTED
+    if low == "appointment_scheduled" and visit is not None and visit.status == "in_progress":
+        return AT_HOME_VISITED
+    kind = "registrable" if order.registrable else order.method
+    wanted = "requisition_created" if low == "requisition_bypassed" else low
+    return BRANCHES[kind].get(wanted, ())
+
+
+def _target(context: Context, order: OrderState, draw: Draw) -> str:
+    """The next move; empty when there is none."""
+    branches = _branches(context, order)
+    if not branches:
+        return ""
+    low = order.low_level_status
+    target = draw.weigh(branches)
+    if target == RESERVE and (order.activate_by or not visits.can_book(context, order)):
+        target = "requisition_created"
+    if (
+        low in ("requisition_created", "requisition_bypassed", "appointment_cancelled")
+        and target.startswith("appointment")
+        and not visits.can_book(context, order)
+    ):
+        target = COLLECT if order.method == "walk_in_test" else "cancelled"
+    if target == "redraw_available" and not (
+        context.tests[order.lab_test_id].supports_redraw and order.origin == "initial"
+    ):
+        target = "completed"
+    if target == "partial_results" and _partials(order) >= MOST_PARTIALS:
+        target = "completed"
+    return target
+
+
+def _partials(order: OrderState) -> int:
+    return sum(event.status.endswith(".partial_results") for event in order.events)
+
+
+def _key(context: Context, order: OrderState) -> Draw:
+    return Draw(context.seed, "move", order.number, order.step)
+
+
+def next_move(context: Context, order: OrderState) -> str:
+    """What `step` will do; empty when the order stays where it is."""
+    if order.planned is None:
+        order.planned = _target(context, order, _key(context, order))
+    return order.planned
+
+
+def schedule(context: Context, order: OrderState, at: datetime, pace: float = 1) -> None:
+    """Sets `next_at` for an order that has just arrived where it is."""
+    draw = _key(context, order)
+    target = order.planned = _target(context, order, draw)
+    low = order.low_level_status
+    order.next_at = None
+    if not target or (low == "with_customer" and draw.chance(FORGOTTEN_KIT)):
+        return
+    visit = order.appointment
+    if low == "ordered" and order.activate_by is not None:
+        midnight = datetime.combine(order.activate_by, time(), UTC)
+        wait = midnight + activation(order.activate_by) - at
+        order.next_at = at + max(wait, INSTANT) / pace
+        return
+    if low == "appointment_scheduled" and visit is not None and visit.start_at and visit.end_at:
+        if target in (COLLECT, VISIT):
+            slot = visit.end_at if target == COLLECT else visit.start_at
+            # A fast world does not wait for a slot that was booked at a slower pace.
+            wait = min(slot - at, LONGEST_WAIT / pace) if pace > 4 else (slot - at) / pace
+            order.next_at = at + max(wait, INSTANT)
+            return
+        if visit.status == "in_progress":
+            order.next_at = at + max(visit.end_at - visit.start_at, INSTANT) / pace
+            return
+    low_hours, high_hours = DWELL.get(low, (1.0, 10.0))
+    if order.collected_at is not None and low in WALKED_IN:
+        low_hours, high_hours = LAB_HOURS
+    hours = draw.between(low_hours, high_hours)
+    order.next_at = at + timedelta(hours=hours) / pace
+
+
+def step(
+    context: Context,
+    order: OrderState,
+    at: datetime,
+    register: Register,
+    pace: float = 1,
+    target: str | None = None,
+) -> str:
+    """Moves the order once (to `target` if given) and schedules the next move.
+
+    Returns what was done; `redraw_available` obliges the caller to place the redraw order. Empty:
+    the order had nowhere to go and only `next_at` changed.
+    """
+    done = next_move(context, order) if target is None else target
+    if not done:
+        order.next_at = None
+        return ""
+    at = max(at, order.updated_at + INSTANT)
+    draw = Draw(context.seed, "effects", order.number, order.step)
+    order.step += 1
+    visit = order.appointment
+    if done == RESERVE:
+        visits.book(context, order, draw, at, pace)
+        assert order.appointment is not None
+        visits.move(order.appointment, "reserved", at + INSTANT)
+        _touch_details(order, at)
+    elif done == LAPSE:
+        visits.retire(order, at, "No requisition in time")
+        _touch_details(order, at)
+    elif done == VISIT:
+        assert visit is not None
+        visits.move(visit, "in_progress", at)
+        _touch_details(order, at)
+    elif done == COLLECT:
+        if visit is not None:
+            visits.move(visit, "completed", at)
+        _collected(context, order, at)
+        _touch_details(order, at)
+    else:
+        _enter(context, order, done, at, draw, register, pace)
+    order.updated_at = max(order.updated_at + INSTANT, order.events[-1].created_at, at)
+    schedule(context, order, order.updated_at, pace)
+    return done
+
+
+def _enter(
+    context: Context,
+    order: OrderState,
+    low: str,
+    at: datetime,
+    draw: Draw,
+    register: Register,
+    pace: float,
+) -> None:
+    visit = order.appointment
+    detail: str | None = None
+    match low:
+        case "requisition_created":
+            order.has_requisition = True
+            if order.sample_id is None:
+                order.sample_id = f"S{draw.digits(9)}"
+            if order.method == "testkit" and order.shipment is None:
+                order.shipment = ShipmentState(draw.uuid(), at, at)
+        case "registered":
+            _register(order, register(order))
+        case "appointment_pending":
+            visits.book(context, order, draw, at, pace)
+        case "appointment_scheduled":
+            if visit is None:
+                visits.book(context, order, draw, at, pace)
+            if order.low_level_status == "appointment_scheduled":
+                visits.rebook(order, draw, at, pace)
+            else:
+                visits.confirm(order, draw, at, pace)
+        case "appointment_cancelled":
+            visits.cancel(order, draw, at)
+        case "cancelled":
+            # The lab's own appointment is left standing (orders.md 4.2).
+            if (
+                visit is not None
+                and visit.type == "phlebotomy"
+                and visit.event_status != "completed"
+            ):
+                visits.retire(order, at, "Order cancelled")
+        case "draw_completed":
+            if visit is not None:
+                visits.move(visit, "completed", at)
+            _collected(context, order, at)
+        case "lab_processing_blocked":
+            detail = draw.weigh(BLOCKED_DETAILS)
+        case "sample_error":
+            detail = draw.weigh(ERROR_DETAILS)
+        case "partial_results" | "completed" | "corrected" | "redraw_available":
+            if order.collected_at is None:
+                _collected(context, order, at)
+            _result(context, order, low)
+        case _:
+            pass
+    if order.method == "testkit":
+        _ship(context, order, low, at, draw)
+    _event(order, low, at, detail)
+    if low == "requisition_created" and visit is not None and visit.status == "reserved":
+        # The held slot becomes firm: three order events in quick succession (appointments.md 7).
+        _event(order, "appointment_pending", at + INSTANT, None)
+        visits.confirm(order, draw, at + 2 * INSTANT, pace)
+        _event(order, "appointment_scheduled", at + 2 * INSTANT, None)
+    if low.startswith("appointment") or order.method == "testkit":
+        _touch_details(order, at)
+
+
+def _event(order: OrderState, low: str, at: datetime, detail: str | None) -> None:
+    at = max(at, order.last_event_at + INSTANT)
+    order.low_level_status = low
+    order.status = dotted(order.method, low)
+    order.status_detail = detail
+    order.last_event_at = at
+    order.events.append(EventState(at, order.status, detail))
+
+
+def _touch_details(order: OrderState, at: datetime) -> None:
+    order.details_updated_at = max(at, order.details_updated_at + INSTANT)
+
+
+def _register(order: OrderState, who: Person) -> None:
+    order.fixed_part = amend_fixed_part(order.fixed_part, {"user_id": who.user_id}).replace(
+        '"patient_details":null,"patient_address":null',
+        f'"patient_details":{who.patient_details},"patient_address":{who.patient_address}',
+        1,
+    )
+    order.user_id = who.user_id
+    order.patient_name = who.name
+    order.patient_dob = who.dob
+
+
+def _ship(context: Context, order: OrderState, low: str, at: datetime, draw: Draw) -> None:
+    if low == "transit_customer":
+        if order.shipment is None:
+            order.shipment = ShipmentState(draw.uuid(), at, at)
+        number = f"OUT{draw.digits(10)}"
+        order.shipment.outbound_tracking_number = number
+        order.shipment.outbound_tracking_url = f"https://courier.invalid/track/{number}"
+        order.shipment.outbound_courier = draw.pick(OUTBOUND)
+        order.shipment.updated_at = at
+    elif low == "transit_lab" and order.shipment is not None:
+        number = f"INB{draw.digits(10)}"
+        order.shipment.inbound_tracking_number = number
+        order.shipment.inbound_tracking_url = f"https://courier.invalid/track/{number}"
+        order.shipment.inbound_courier = draw.pick(OUTBOUND)
+        order.shipment.updated_at = at
+        _collected(context, order, at)
+    elif low in COURIER_FAILURES and order.shipment is not None:
+        order.shipment.notes = "Courier reports a problem"
+        order.shipment.updated_at = at
+
+
+def _collected(context: Context, order: OrderState, at: datetime) -> None:
+    order.collected_at = at
+    test = context.tests[order.lab_test_id]
+    if test.common_tat_days is not None and test.worst_case_tat_days is not None:
+        order.expected_result_by_date = (at + timedelta(days=test.common_tat_days)).date()
+        order.worst_case_result_by_date = (at + timedelta(days=test.worst_case_tat_days)).date()
+
+
+def _result(context: Context, order: OrderState, low: str) -> None:
+    order.result_version += 1
+    order.result_status = "partial" if low == "partial_results" else "final"
+    draw = Draw(context.seed, "interpretation", order.number)
+    first = draw.weigh(((62, "normal"), (32, "abnormal"), (4, "critical"), (2, "unknown")))
+    corrected = draw.weigh(((60, first), (30, "abnormal"), (10, "normal")))
+    order.interpretation = corrected if low == "corrected" else first
+    order.has_missing_results = (
+        True if low in ("partial_results", "redraw_available") else draw.chance(0.05)
+    )
+
+
+def transaction_status(orders: list[OrderState]) -> str:
+    """The status of a group (orders.md 4.1)."""
+    lows = {order.low_level_status for order in orders}
+    if lows <= CANCELLED:
+        return "cancelled"
+    return "completed" if lows <= TERMINAL else "active"

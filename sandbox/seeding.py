@@ -1,0 +1,362 @@
+"""Fills an empty world: catalogue, people, and orders that have already lived a while.
+
+Everything is a function of (seed, epoch, sizes): orders are made in slots whose moments ascend,
+each is moved through its life up to the epoch in memory, and rows leave in chunks by COPY. A redraw
+takes the first free slot after its parent's `redraw_available`.
+"""
+
+import gc
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import Any
+
+from django.db import connection, transaction
+from psycopg import Connection
+
+from sandbox import clock, moves, people, store
+from sandbox.catalogue import TEAM_IDS, make_catalogue
+from sandbox.context import Context, load_context
+from sandbox.draws import Draw
+from sandbox.models import Team, World
+from sandbox.people import Person, person
+from sandbox.places import make_places
+from sandbox.placing import place, place_redraw
+from sandbox.records import moving_part
+from sandbox.states import ORDER_COLUMNS, OrderState
+
+CHUNK = 4000
+FOREIGN_USERS = 5
+FOREIGN_ORDERS = 20
+TABLES_IN_BULK = (
+    "sandbox_order",
+    "sandbox_orderevent",
+    "sandbox_ordertransaction",
+    "sandbox_shipment",
+    "sandbox_appointment",
+    "sandbox_appointmentevent",
+    "sandbox_historicalpull",
+    "sandbox_connection",
+    "sandbox_insurance",
+    "sandbox_userinfo",
+    "sandbox_user",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Sizes and moments of a world. Users and orders are spread evenly over their spans."""
+
+    seed: int
+    users: int
+    orders: int
+    epoch: datetime
+    history: timedelta
+
+    @property
+    def orders_per_day(self) -> float:
+        return max(self.orders, 1) / (self.history / timedelta(days=1))
+
+    def slot_at(self, number: int) -> datetime:
+        """The moment of order slot `number`, 1..orders; ascending in the number."""
+        shift = Draw(self.seed, "slot", number).unit() * 0.9
+        return self.epoch - self.history + self.history * ((number - 1 + shift) / self.orders)
+
+    def slot_after(self, at: datetime) -> int:
+        """The first slot certainly later than the moment (may exceed `orders`)."""
+        return int((at - self.epoch + self.history) / self.history * self.orders) + 2
+
+    def user_at(self, number: int) -> datetime:
+        """When user `number` was made."""
+        start, span = people.created_span(self.epoch, self.history)
+        shift = Draw(self.seed, "user slot", number).unit()
+        return start + span * ((number - 1 + shift) / self.users)
+
+    def users_before(self, at: datetime) -> int:
+        """How many users were made at least a day before the moment."""
+        start, span = people.created_span(self.epoch, self.history)
+        known = int((at - start - timedelta(days=1)) / span * self.users)
+        return max(people.STOCK_USERS + 1, min(known, self.users))
+
+
+def plan(seed: int, users: int, orders: int, epoch: datetime | None) -> Plan:
+    """Sizes with a history of 45 to 540 days, about 60 orders a day where that fits."""
+    days = min(540.0, max(45.0, orders / 60))
+    at = (epoch or clock.real_now()).astimezone(UTC)
+    return Plan(seed, max(users, people.STOCK_USERS + 1), orders, at, timedelta(days=days))
+
+
+def empty() -> bool:
+    """Whether the world has not been made yet."""
+    return not World.objects.exists()
+
+
+def wipe() -> None:
+    """Empties every table."""
+    with connection.cursor() as cursor:
+        tables = [t for t in connection.introspection.table_names(cursor) if t.startswith("sand")]
+        cursor.execute(f"TRUNCATE {', '.join(tables)} RESTART IDENTITY CASCADE")
+
+
+def seed_world(what: Plan, progress: Callable[[int], None] = lambda count: None) -> None:
+    """Makes the world in one database transaction; `progress` hears the orders made so far."""
+    with transaction.atomic(), _uncollected():
+        wipe()
+        World.objects.create(
+            id=1,
+            seed=what.seed,
+            epoch=what.epoch,
+            clock_offset=what.epoch - clock.real_now(),
+            speed=1,
+            orders_per_day=min(60.0, what.orders_per_day),
+            next_place_at=what.epoch + timedelta(minutes=5),
+        )
+        make_catalogue(what.epoch)
+        make_places()
+        context = load_context()
+        rebuild = _without_indexes()
+        _make_people(what)
+        _make_orders(what, context, progress)
+        for statement in rebuild:
+            with connection.cursor() as cursor:
+                cursor.execute(statement)
+        for table in ("sandbox_orderevent", "sandbox_appointmentevent"):
+            store.reset_sequence(table)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """No search for cycles while millions of small records, which form none, come and go."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def _without_indexes() -> list[str]:
+    """Drops foreign keys and plain indexes of the big tables; returns how to get them back."""
+    rebuild: list[str] = []
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")  # nothing may be pending on the tables
+        cursor.execute(
+            "SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) "
+            "FROM pg_constraint WHERE contype = 'f' AND conrelid::regclass::text = ANY(%s)",
+            [list(TABLES_IN_BULK)],
+        )
+        keys = cursor.fetchall()
+        cursor.execute(
+            "SELECT i.indexrelid::regclass::text, pg_get_indexdef(i.indexrelid) FROM pg_index i "
+            "WHERE i.indrelid::regclass::text = ANY(%s) AND NOT i.indisprimary AND NOT EXISTS "
+            "(SELECT 1 FROM pg_constraint c WHERE c.conindid = i.indexrelid)",
+            [list(TABLES_IN_BULK)],
+        )
+        for name, definition in cursor.fetchall():
+            cursor.execute(f"DROP INDEX {name}")
+            rebuild.append(definition)
+        for table, name, definition in keys:
+            cursor.execute(f'ALTER TABLE {table} DROP CONSTRAINT "{name}"')
+            rebuild.append(f'ALTER TABLE {table} ADD CONSTRAINT "{name}" {definition}')
+    return rebuild
+
+
+def _make_people(what: Plan) -> None:
+    seed, total = what.seed, what.users + FOREIGN_USERS
+    database = connection.connection
+
+    def team(number: int) -> str:
+        return TEAM_IDS[0] if number <= what.users else TEAM_IDS[1]
+
+    def made(number: int) -> datetime:
+        return what.user_at(min(number, what.users))
+
+    for first in range(1, total + 1, CHUNK):
+        numbers = range(first, min(first + CHUNK, total + 1))
+        store.copy_rows(
+            database,
+            "sandbox_user",
+            people.USER_COLUMNS,
+            (people.user_row(seed, n, team(n), made(n)) for n in numbers),
+        )
+        infos = (people.info_row(seed, n, made(n)) for n in numbers)
+        store.copy_rows(
+            database,
+            "sandbox_userinfo",
+            people.INFO_COLUMNS,
+            (row for row in infos if row is not None),
+        )
+        store.copy_rows(
+            database,
+            "sandbox_insurance",
+            people.INSURANCE_COLUMNS,
+            (row for n in numbers for row in people.insurance_rows(seed, n, made(n))),
+        )
+        connected = [people.connection_rows(seed, n, made(n), what.epoch) for n in numbers]
+        store.copy_rows(
+            database,
+            "sandbox_connection",
+            people.CONNECTION_COLUMNS,
+            (r for c, _ in connected for r in c),
+        )
+        store.copy_rows(
+            database,
+            "sandbox_historicalpull",
+            people.PULL_COLUMNS,
+            (r for _, p in connected for r in p),
+        )
+    World.objects.filter(id=1).update(user_count=total)
+
+
+def _make_orders(what: Plan, context: Context, progress: Callable[[int], None]) -> None:
+    next_event = 1
+    made = 0
+    orders = _all(what, context)
+    # One chunk travels to the database while the next is made.
+    with ThreadPoolExecutor(max_workers=1) as writer:
+        sent: Future[None] | None = None
+        while chunk := list(islice(orders, CHUNK)):
+            for order in chunk:
+                for event in order.events:
+                    event.id = next_event
+                    next_event += 1
+                order.moving_part = moving_part(order)
+            if sent is not None:
+                sent.result()
+            sent = writer.submit(_write, connection.connection, chunk)
+            made += len(chunk)
+            progress(made)
+        if sent is not None:
+            sent.result()
+    World.objects.filter(id=1).update(order_count=what.orders + FOREIGN_ORDERS)
+    Team.objects.filter(id=TEAM_IDS[0]).update(order_count=what.orders)
+    Team.objects.filter(id=TEAM_IDS[1]).update(order_count=FOREIGN_ORDERS)
+
+
+def _all(what: Plan, context: Context) -> Iterator[OrderState]:
+    yield from _own(what, context)
+    yield from _foreign(what, context)
+
+
+def _own(what: Plan, context: Context) -> Iterator[OrderState]:
+    register = registrar(context.seed, lambda order: what.users_before(order.created_at))
+    stock = person(what.seed, 1).user_id
+    taken: dict[int, OrderState] = {}
+    for number in range(1, what.orders + 1):
+        at = what.slot_at(number)
+        redraw = taken.pop(number, None)
+        if redraw is not None:
+            yield redraw
+            continue
+        chosen = Draw(what.seed, "who", number).number(
+            people.STOCK_USERS + 1, what.users_before(at)
+        )
+        order = place(context, number, number, TEAM_IDS[0], at, chosen, stock)
+        moves.schedule(context, order, at)
+        follow_up = _live(what, context, order, register, taken)
+        if follow_up is not None:
+            _live(what, context, follow_up, register, taken)
+            group = [order, follow_up]
+            status = moves.transaction_status(group)
+            order.updated_at = max(order.updated_at + moves.INSTANT, follow_up.updated_at)
+            for each in group:
+                each.transaction_status = status
+            store.relate(group)
+        yield order
+
+
+def _live(
+    what: Plan,
+    context: Context,
+    order: OrderState,
+    register: moves.Register,
+    taken: dict[int, OrderState],
+) -> OrderState | None:
+    """Moves the order up to the epoch; returns its redraw, which has then reserved its slot."""
+    while order.next_at is not None and order.next_at <= what.epoch:
+        at = order.next_at
+        if order.planned == "redraw_available":
+            slot = what.slot_after(at)
+            while slot in taken:
+                slot += 1
+            if slot > what.orders:
+                order.next_at = what.epoch  # life does it, first thing
+                break
+            moves.step(context, order, at, register)
+            made = place_redraw(context, order, slot, slot, what.slot_at(slot))
+            moves.schedule(context, made, made.created_at)
+            taken[slot] = made
+            return made
+        moves.step(context, order, at, register)
+    order.transaction_status = moves.transaction_status([order])
+    return None
+
+
+def _foreign(what: Plan, context: Context) -> Iterator[OrderState]:
+    """A few orders of another team, newly placed; nobody may see them with our key."""
+    for seq in range(1, FOREIGN_ORDERS + 1):
+        number = what.orders + seq
+        user = what.users + 1 + seq % FOREIGN_USERS
+        at = what.epoch - timedelta(hours=FOREIGN_ORDERS - seq, minutes=1)
+        order = place(context, number, seq, TEAM_IDS[1], at, user, None)
+        order.next_at = None
+        yield order
+
+
+def registrar(seed: int, users: Callable[[OrderState], int]) -> moves.Register:
+    """Chooses who registers a kit, among as many users as `users` says."""
+
+    def choose(order: OrderState) -> Person:
+        draw = Draw(seed, "register", order.number)
+        return person(seed, draw.number(people.STOCK_USERS + 1, users(order)))
+
+    return choose
+
+
+def _write(database: Connection[Any], orders: list[OrderState]) -> None:
+    opened = [order for order in orders if order.origin == "initial"]
+    store.copy_rows(
+        database,
+        "sandbox_ordertransaction",
+        ("id", "team_id", "status"),
+        ((o.transaction_id, o.team_id, o.transaction_status) for o in opened),
+    )
+    store.copy_rows(database, "sandbox_order", ORDER_COLUMNS, map(store.order_values, orders))
+    store.copy_rows(
+        database,
+        "sandbox_orderevent",
+        store.EVENT_COLUMNS,
+        (
+            (event.id, order.number, event.created_at, event.status, event.status_detail)
+            for order in orders
+            for event in order.events
+        ),
+    )
+    store.copy_rows(
+        database,
+        "sandbox_shipment",
+        store.SHIPMENT_TABLE_COLUMNS,
+        (store.shipment_values(o.number, o.shipment) for o in orders if o.shipment),
+    )
+    visits: list[tuple[int, Any]] = [
+        (order.number, visit)
+        for order in orders
+        for visit in (*order.past_appointments, order.appointment)
+        if visit is not None
+    ]
+    store.copy_rows(
+        database,
+        "sandbox_appointment",
+        store.APPOINTMENT_TABLE_COLUMNS,
+        (store.appointment_values(number, visit) for number, visit in visits),
+    )
+    store.copy_rows(
+        database,
+        "sandbox_appointmentevent",
+        store.APPOINTMENT_EVENT_COLUMNS,
+        (store.appointment_event_values(v.id, event) for _, v in visits for event in v.events),
+    )
