@@ -1,0 +1,52 @@
+"""`manage.py demo_users`: made-up staff, one per role, for demo and development."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django.conf import settings
+from django.contrib.auth.hashers import check_password
+from django.contrib.auth.models import Group
+from django.core.management.base import BaseCommand, CommandError
+from django.db import transaction
+
+from backoffice.access import ADMINISTRATOR, ROLES
+from backoffice.models import User
+
+PASSWORD: Final = "made-up-people-only"  # noqa: S105 - printed on the terminal, local use only
+PEOPLE: Final = {
+    "viewer": ("Vera", "America/New_York"),
+    "front desk": ("Frida", "America/New_York"),
+    "clinician": ("Clive", "America/Chicago"),
+    "lab coordinator": ("Lars", "America/Denver"),
+    "lab admin": ("Lena", "America/Los_Angeles"),
+    "auditor": ("Audrey", "UTC"),
+    ADMINISTRATOR: ("Ada", "America/New_York"),
+}
+
+
+class Command(BaseCommand):
+    help = "Make one made-up member of staff per role and print the log-ins. Local use only."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if not settings.LOCAL or settings.MANAGEMENT_ENV == "production":
+            raise CommandError("Demo users have a published password: they are for LOCAL=1 only.")
+        with transaction.atomic(durable=True):
+            for role in ROLES:
+                Group.objects.get_or_create(name=role)
+            for role, (given, zone) in PEOPLE.items():
+                self.stdout.write(f"{_user(role, given, zone).username:16} {PASSWORD:20} {role}")
+
+
+def _user(role: str, given: str, zone: str) -> User:
+    user, _ = User.objects.get_or_create(
+        username=role.replace(" ", "-"),
+        defaults={"first_name": given, "last_name": "Madeup", "time_zone": zone},
+    )
+    user.is_staff = user.is_superuser = role == ADMINISTRATOR
+    user.is_active = True
+    if not check_password(PASSWORD, user.password):
+        user.set_password(PASSWORD)
+    user.save()
+    user.groups.set([Group.objects.get(name=role)])
+    return user

@@ -1,0 +1,171 @@
+"""`manage.py sync [--full] [RESOURCE…]`: bring the mirror up to date, in the foreground."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+import time
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db.models.functions import Now
+
+import labs.sync
+import orders.sync
+import patients.sync
+import patients.wearables.sync
+from backoffice import sync
+from backoffice.models import Lookup, SyncRun
+
+LISTINGS = (
+    *patients.sync.LISTINGS,
+    *labs.sync.LISTINGS,
+    *orders.sync.LISTINGS,
+    *patients.wearables.sync.LISTINGS,
+)
+SUBJECTS = (*patients.sync.SUBJECTS, *labs.sync.SUBJECTS, *orders.sync.SUBJECTS)
+ATTEMPTS = 8
+WAIT = 1.0
+LOOKED_UP = "look-ups"
+
+
+class Command(BaseCommand):
+    help = "Sync with the service: what changed, or everything with --full. Without RESOURCE, all."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--full", action="store_true", help="sweep, and read every detail")
+        names = sorted({listing.resource for listing in LISTINGS} | {LOOKED_UP})
+        parser.add_argument("resources", nargs="*", metavar="RESOURCE", help=", ".join(names))
+
+    def handle(self, *args: Any, full: bool, resources: list[str], **options: Any) -> None:
+        known = {listing.resource for listing in LISTINGS} | {LOOKED_UP}
+        if unknown := set(resources) - known:
+            names = ", ".join(sorted(known))
+            raise CommandError(f"no such resource: {', '.join(sorted(unknown))} (known: {names})")
+        with warnings_only():
+            self._sync(full, resources)
+
+    def _sync(self, full: bool, resources: list[str]) -> None:
+        for listing in LISTINGS:
+            if resources and listing.resource not in resources:
+                continue
+            if listing.resource == "orders" and listing.full != self._sweeps(full):
+                continue
+            self._walk(listing)
+        if not resources or LOOKED_UP in resources:
+            self._look_up(full)
+
+    @staticmethod
+    def _sweeps(full: bool) -> bool:
+        """The first sync of orders is a sweep, asked for or not: there is no window to start at."""
+        return (
+            full
+            or not SyncRun.objects.filter(
+                resource="orders", full=True, state=SyncRun.State.DONE
+            ).exists()
+        )
+
+    def _walk(self, listing: sync.Listing) -> None:
+        run = sync.request(listing) or self._open(listing)
+        bar = Bar(self.stdout, listing.resource)
+        failures = 0
+        while run.state in (SyncRun.State.DUE, SyncRun.State.RUNNING):
+            ours = sync.work(listing, progress=lambda now: bar.show(now.fetched, now.total))
+            run.refresh_from_db()
+            if run.state == SyncRun.State.DUE and run.error:
+                failures += 1 if ours else 0
+                if failures >= ATTEMPTS:
+                    raise CommandError(f"{listing.resource}: {run.error}")
+                time.sleep(WAIT)
+            elif ours is None:
+                bar.show(run.fetched, run.total)  # A worker has it.
+                time.sleep(WAIT)
+        bar.end(
+            f"{run.created} new, {run.changed} changed, {run.unchanged} unchanged"
+            + (f", {run.unseen} not seen" if run.unseen else "")
+            + (f", {run.unreadable} unreadable" if run.unreadable else "")
+        )
+        if run.state == SyncRun.State.FAILED:
+            raise CommandError(f"{listing.resource}: {run.error}")
+
+    @staticmethod
+    def _open(listing: sync.Listing) -> SyncRun:
+        return SyncRun.objects.filter(resource=listing.resource, full=listing.full).latest(
+            "created_at"
+        )
+
+    def _look_up(self, full: bool) -> None:
+        rows = Lookup.objects.filter(kind__in=[subject.kind for subject in SUBJECTS])
+        if full:
+            rows.update(due_at=Now(), attempts=0)
+        due = rows.filter(due_at__lte=Now())
+        total, done, failures = due.count(), 0, 0
+        bar = Bar(self.stdout, LOOKED_UP)
+        while True:
+            answered = sync.drain(SUBJECTS, seconds=WAIT)
+            done += answered
+            left = due.count()
+            total = max(total, done + left)
+            bar.show(done, total)
+            if left and not answered:
+                failures += 1
+                if failures >= ATTEMPTS:
+                    raise CommandError(f"{left} look-ups are due and the service does not answer")
+                time.sleep(WAIT)
+            elif not left:
+                failing = rows.exclude(error="").filter(due_at__isnull=False)
+                if not failing.exists():
+                    break
+                failures += 1
+                if failures >= ATTEMPTS:
+                    raise CommandError(f"{failing.count()} look-ups could not be answered")
+                failing.update(due_at=Now())
+                time.sleep(WAIT)
+        bar.end(f"{done} read")
+
+
+@contextlib.contextmanager
+def warnings_only() -> Iterator[None]:
+    """One line per request would drown the bar."""
+    before = logging.root.manager.disable
+    logging.disable(max(before, logging.INFO))
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
+class Bar:
+    """Rows, rate and time left on one line; plain lines where nobody watches."""
+
+    def __init__(self, out: Any, name: str) -> None:
+        self.out, self.name = out, name
+        self.live = bool(getattr(sys.stdout, "isatty", lambda: False)())
+        self.started = self.shown = time.monotonic()
+        self.rows = 0
+
+    def show(self, rows: int, total: int | None) -> None:
+        self.rows = rows
+        now = time.monotonic()
+        if not self.live or now - self.shown < 0.2:
+            return
+        self.shown = now
+        rate = rows / max(now - self.started, 0.001)
+        line = f"{self.name:14} {rows:>9,}"
+        if total and total >= rows:
+            filled = min(20, 20 * rows // total)
+            left = (total - rows) / rate if rate else 0
+            line += f" of {total:,} [{'#' * filled}{'.' * (20 - filled)}] {left:,.0f} s left"
+        self.out.write(f"\r{line}, {rate:,.0f}/s\x1b[K", ending="")
+
+    def end(self, words: str) -> None:
+        took = time.monotonic() - self.started
+        lead = "\r" if self.live else ""
+        tail = "\x1b[K" if self.live else ""
+        self.out.write(
+            f"{lead}{self.name:14} {self.rows:>9,} in {took:,.1f} s,"
+            f" {self.rows / max(took, 0.001):,.0f}/s: {words}{tail}"
+        )

@@ -1,0 +1,230 @@
+"""Tables every app stands on: staff, sync runs, due look-ups, unknown values, audit."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from typing import Any
+
+from django.contrib.auth.models import AbstractUser
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+
+class User(AbstractUser):
+    """A member of staff or a service account. Roles are group names (see `access.py`)."""
+
+    time_zone = models.CharField(max_length=64, default="UTC", help_text="IANA zone name")
+
+
+class ApiToken(models.Model):
+    """A bearer token of the JSON API; only its digest is kept."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_tokens")
+    digest = models.BinaryField(max_length=32, unique=True)
+    created_at = models.DateTimeField(db_default=Now())
+    last_used_at = models.DateTimeField(null=True)
+
+    @staticmethod
+    def digest_of(token: str) -> bytes:
+        return hashlib.sha256(token.encode()).digest()
+
+    @classmethod
+    def issue(cls, user: User) -> str:
+        """Make a token for `user` and return its text, which is shown once and never stored."""
+        token = secrets.token_urlsafe(32)
+        cls.objects.create(user=user, digest=cls.digest_of(token))
+        return token
+
+
+class Mirrored(models.Model):
+    """One record of the service, as received, with the columns that are read promoted.
+
+    `as_of` is the moment the request that brought this version was sent; `missing_since` the
+    moment the service was found to no longer have the record. Only `mirror.py` writes these.
+    """
+
+    record = models.TextField(help_text="JSON, byte for byte as received")
+    content_hash = models.BinaryField(max_length=16)
+    as_of = models.DateTimeField()
+    missing_since = models.DateTimeField(null=True, default=None)
+
+    class Meta:
+        abstract = True
+
+    def said(self, *path: str) -> dict[str, Any]:
+        """The object at `path` of the record; empty when it is missing, null or anything else."""
+        try:
+            found = json.loads(self.record)
+        except (ValueError, RecursionError):
+            return {}
+        for name in path:
+            found = found.get(name) if isinstance(found, dict) else None
+        return found if isinstance(found, dict) else {}
+
+    def pretty(self) -> str:
+        """The record indented for reading, or as it is when it cannot be read."""
+        try:
+            return json.dumps(json.loads(self.record), indent=2, ensure_ascii=False)
+        except (ValueError, RecursionError):
+            return self.record
+
+
+class SyncRun(models.Model):
+    """One walk over a list of the service. The row is the work: see `sync.py`."""
+
+    class State(models.TextChoices):
+        DUE = "due", "Due"
+        RUNNING = "running", "Running"
+        DONE = "done", "Done"
+        FAILED = "failed", "Failed"
+
+    resource = models.CharField(max_length=40)
+    full = models.BooleanField(help_text="A sweep over everything; otherwise what changed")
+    state = models.CharField(max_length=10, choices=State, default=State.DUE)
+    created_at = models.DateTimeField(db_default=Now())
+    started_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+    window_start = models.DateTimeField(null=True, help_text="Updated since; null for all")
+    server_date = models.DateTimeField(null=True, help_text="Service's clock at the first page")
+    checkpoint = models.JSONField(default=dict, help_text="Where to resume")
+    due_at = models.DateTimeField(db_default=Now())
+    attempts = models.PositiveSmallIntegerField(default=0)
+    fence = models.BigIntegerField(default=0, help_text="Grows with each claim; guards writes")
+    lease_until = models.DateTimeField(null=True)
+    total = models.BigIntegerField(null=True, help_text="Rows the service says it has")
+    fetched = models.BigIntegerField(default=0)
+    created = models.BigIntegerField(default=0)
+    changed = models.BigIntegerField(default=0)
+    unchanged = models.BigIntegerField(default=0)
+    older = models.BigIntegerField(default=0)
+    unseen = models.BigIntegerField(default=0)
+    unreadable = models.BigIntegerField(default=0)
+    drifted = models.BigIntegerField(default=0)
+    error = models.CharField(max_length=300, default="", blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["resource", "full"],
+                condition=Q(state__in=["due", "running"]),
+                name="one_open_run_of_a_kind",
+            )
+        ]
+        indexes = [
+            models.Index(fields=["resource", "-created_at"], name="run_latest_of_resource"),
+            # Reader: sync.claim
+            models.Index(
+                fields=["due_at"], condition=Q(state__in=["due", "running"]), name="run_claimable"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.resource} {'full' if self.full else 'incremental'} {self.state}"
+
+
+class Drift(models.Model):
+    """A difference between mirror and service that a sweep found and repaired."""
+
+    class Kind(models.TextChoices):
+        MISSING_LOCAL = "missing_local", "Was missing here"
+        MISSING_REMOTE = "missing_remote", "No longer at the service"
+        STALE = "stale", "Was out of date here"
+        SCHEMA = "schema", "Could not be read"
+        HISTORY_CONFLICT = "history_conflict", "History was rewritten"
+
+    run = models.ForeignKey(SyncRun, on_delete=models.CASCADE, null=True, related_name="drifts")
+    resource = models.CharField(max_length=40)
+    key = models.TextField()
+    kind = models.CharField(max_length=20, choices=Kind)
+    detail = models.TextField(default="", blank=True)
+    found_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        indexes = [models.Index(fields=["-found_at"], name="drift_latest")]
+
+
+class Lookup(models.Model):
+    """One record that is read by its own call, and when it is to be read next.
+
+    `due_at` null means nothing is expected to change. `generation` grows with every new reason to
+    look, so that an answer asked for before the reason does not clear it.
+    """
+
+    pk = models.CompositePrimaryKey("kind", "key")
+    kind = models.CharField(max_length=30)
+    key = models.TextField()
+    due_at = models.DateTimeField(null=True, db_default=Now())
+    generation = models.BigIntegerField(default=1, db_default=1)
+    attempts = models.PositiveSmallIntegerField(default=0, db_default=0)
+    lease_token = models.UUIDField(null=True)
+    lease_until = models.DateTimeField(null=True)
+    looked_at = models.DateTimeField(null=True)
+    error = models.CharField(max_length=300, default="", db_default="", blank=True)
+
+    class Meta:
+        indexes = [
+            # Reader: sync.drain
+            models.Index(
+                fields=["kind", "due_at"], condition=Q(due_at__isnull=False), name="lookup_due"
+            ),
+            models.Index(fields=["kind"], condition=~Q(error=""), name="lookup_failing"),
+        ]
+
+
+class UnknownValue(models.Model):
+    """A value of an open enumeration that `vocabulary.py` has no word for yet."""
+
+    vocabulary = models.CharField(max_length=60)
+    value = models.TextField()
+    bucket = models.CharField(max_length=20, default="", blank=True)
+    sightings = models.BigIntegerField(default=0)
+    first_seen = models.DateTimeField(db_default=Now())
+    last_seen = models.DateTimeField(db_default=Now())
+    sample_key = models.TextField(default="", blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["vocabulary", "value"], name="unknown_value_once")
+        ]
+
+
+class UnreadRecord(models.Model):
+    """A record the back office could not read into its columns, kept whole."""
+
+    resource = models.CharField(max_length=40)
+    key = models.TextField(help_text="The record's id where it could be made out, else its hash")
+    path = models.TextField(default="", blank=True)
+    reason = models.TextField(default="", blank=True)
+    record = models.TextField()
+    first_seen = models.DateTimeField(db_default=Now())
+    last_seen = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["resource", "key"], name="unread_record_once")
+        ]
+
+
+class AuditEntry(models.Model):
+    """Who saw or changed what. Written by `audit.py` alone, never updated."""
+
+    at = models.DateTimeField(db_default=Now())
+    actor = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
+    actor_kind = models.CharField(max_length=20, default="staff")
+    action = models.CharField(max_length=20)
+    object_type = models.CharField(max_length=40)
+    object_ids = ArrayField(models.TextField(), default=list)
+    patient_ids = ArrayField(models.UUIDField(), default=list)
+    route = models.CharField(max_length=100, default="", blank=True)
+    request_id = models.CharField(max_length=64, default="", blank=True)
+    ip = models.GenericIPAddressField(null=True)
+    outcome = models.CharField(max_length=20, default="ok")
+    reason = models.TextField(default="", blank=True)
+    row_count = models.IntegerField(null=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["-at"], name="audit_latest")]

@@ -1,0 +1,36 @@
+"""Keeping the mirror equal to the service.
+
+Two kinds of work, both rows in PostgreSQL that any worker may pick up:
+
+- a **run** walks one list of the service page by page (`runs.py`, `walks.py`);
+- a **look-up** reads one record by its own call, now and again (`lookups.py`).
+
+Each app's `sync.py` says what its lists and look-ups are and how a record becomes rows.
+"""
+
+from backoffice.sync.lookups import Subject, drain, mark
+from backoffice.sync.runs import LONGEST, SLICE, Listing, prune, request, tick, work
+from backoffice.sync.unseen import InCreationOrder, InWholeList, flagging, looking_up
+from backoffice.sync.walks import Batch, by_creation, by_cursor, by_number, once
+
+__all__ = [
+    "LONGEST",
+    "SLICE",
+    "Batch",
+    "InCreationOrder",
+    "InWholeList",
+    "Listing",
+    "Subject",
+    "by_creation",
+    "by_cursor",
+    "by_number",
+    "drain",
+    "flagging",
+    "looking_up",
+    "mark",
+    "once",
+    "prune",
+    "request",
+    "tick",
+    "work",
+]

@@ -1,0 +1,308 @@
+"""Ways to walk a list of the service to its end without skipping a row.
+
+Pages are fetched by a few threads, a few pages ahead, and handed over in order as batches of about
+a thousand records. Lists change while they are walked: a row that appears moves others to later
+pages (seen twice, harmless), a row that disappears moves others to earlier pages (skipped), so a
+shrinking list is walked again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from itertools import pairwise
+from queue import Empty, Full, Queue
+from threading import Event, Thread
+from typing import Any, Generic, TypeVar
+
+from backoffice.service import Page, Record, Unreadable
+
+T = TypeVar("T")
+
+AHEAD = 4
+BATCH = 1_000
+MAX_PAGES = 100_000
+WINDOW = 20
+ATTEMPTS = 3
+WAITING_SECONDS = 5.0
+_ENDLESS = "the list has no end"
+
+
+class WalkError(Exception):
+    """The list cannot be walked: it repeats itself, never ends or keeps shrinking."""
+
+
+@dataclass
+class Batch(Generic[T]):
+    """Records of consecutive pages.
+
+    `checkpoint` is where a later run may resume once this batch is stored. `total` is what the
+    service says the list holds, `server_date` its clock at the list's first page.
+    """
+
+    records: list[Record[T]] = field(default_factory=list)
+    unreadable: list[Unreadable] = field(default_factory=list)
+    checkpoint: dict[str, Any] = field(default_factory=dict)
+    total: int | None = None
+    server_date: datetime | None = None
+
+    def add(self, page: Page[T]) -> None:
+        self.records += page.records
+        self.unreadable += page.unreadable
+
+    def __len__(self) -> int:
+        return len(self.records) + len(self.unreadable)
+
+
+def in_background(
+    batches: Iterator[Batch[T]], waiting: Callable[[], None] = lambda: None
+) -> Generator[Batch[T], None, None]:
+    """Walk in a thread of its own, a little ahead, so that fetching and writing overlap.
+
+    `waiting` is called every few seconds while the service keeps us waiting for the next batch.
+    """
+    ready: Queue[Batch[T] | BaseException | None] = Queue(maxsize=2)
+    stopped = Event()
+
+    def hand_over(item: Batch[T] | BaseException | None) -> None:
+        while not stopped.is_set():
+            with suppress(Full):
+                return ready.put(item, timeout=0.1)
+
+    def walk() -> None:
+        try:
+            for batch in batches:
+                hand_over(batch)
+                if stopped.is_set():
+                    return
+            hand_over(None)
+        except BaseException as error:  # Raised again where the batches are read.
+            hand_over(error)
+
+    thread = Thread(target=walk, name="walk", daemon=True)
+    thread.start()
+    try:
+        while True:
+            try:
+                item = ready.get(timeout=WAITING_SECONDS)
+            except Empty:
+                waiting()
+                continue
+            if item is None:
+                return
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+    finally:
+        stopped.set()
+        thread.join()
+
+
+def once(fetch: Callable[[], Page[T]]) -> Iterator[Batch[T]]:
+    """A list that comes whole."""
+    page = fetch()
+    batch: Batch[T] = Batch(total=_size(page), server_date=page.server_date)
+    batch.add(page)
+    yield batch
+
+
+def by_cursor(
+    fetch: Callable[[str | None], Page[T]], at_most: int = MAX_PAGES
+) -> Iterator[Batch[T]]:
+    """A list paged by an opaque cursor; pages may be short, even empty, before the end."""
+    cursor: str | None = None
+    seen: set[str] = set()
+    batch: Batch[T] = Batch()
+    for _ in range(at_most):
+        page = fetch(cursor)
+        if batch.server_date is None:
+            batch.server_date = page.server_date
+        batch.total = page.total
+        batch.add(page)
+        cursor = page.next_cursor
+        if cursor is None:
+            yield batch
+            return
+        if cursor in seen:
+            raise WalkError("the service repeated a cursor")
+        seen.add(cursor)
+        if len(batch) >= BATCH:
+            yield batch
+            batch = Batch(server_date=batch.server_date)
+    raise WalkError(_ENDLESS)
+
+
+def by_number(
+    fetch: Callable[[int], Page[T]],
+    size: int,
+    key: Callable[[T], object],
+    at_most: int = MAX_PAGES,
+) -> Iterator[Batch[T]]:
+    """A list paged by number, from 1. Walked again while rows are found to have moved in it.
+
+    It may grow at its end. A repeated record tells that rows came in before it, and that pages
+    fetched out of order may have missed one; a smaller total, that rows went.
+    """
+    for attempt in range(1, ATTEMPTS + 1):
+        seen: set[object] = set()
+        first: Page[T] | None = None
+        totals: list[int | None] = []
+        read = 0
+        batch: Batch[T] = Batch()
+        for page in _numbered(fetch, size, at_most):
+            first = first or page
+            totals.append(page.total)
+            if len(totals) == at_most:
+                raise WalkError(_ENDLESS)
+            seen.update(key(record.data) for record in page.records)
+            seen.update(item.raw for item in page.unreadable)
+            read += _size(page)
+            batch.total, batch.server_date = page.total, first.server_date
+            batch.add(page)
+            if len(batch) >= BATCH:
+                yield batch
+                batch = Batch()
+        yield batch
+        if read > len(seen) and attempt < ATTEMPTS:
+            continue
+        said = [total for total in totals if total is not None]
+        if len(said) < len(totals) or said[0] <= min(*said, len(seen)):
+            return
+    raise WalkError("the list kept shrinking while it was read")
+
+
+def by_creation(
+    fetch: Callable[[datetime | None, int], Page[T]],
+    size: int,
+    since: datetime | None,
+    created_at: Callable[[T], datetime],
+    key: Callable[[T], object],
+    window: int = WINDOW,
+) -> Iterator[Batch[T]]:
+    """A list sorted by creation, oldest first, whose `fetch(start, page)` can begin at a moment.
+
+    The walk begins anew at the creation of the last record it holds, after every `window` pages,
+    so no page is deep, a checkpoint is a moment, and a killed walk resumes there. A window's pages
+    are fetched several at once. Where rows moved among them, the stretch is walked again a page at
+    a time: then no row that comes or goes can hide another.
+    """
+    start, server_date, ties = since, None, 1
+    careful = 0
+    while True:
+        at_most = ties if careful else window * ties
+        pages = list(_numbered(partial(fetch, start), size, at_most))
+        moments = [[created_at(record.data) for record in page.records] for page in pages]
+        if any(later < earlier for page in moments for earlier, later in pairwise(page)):
+            raise WalkError("the list is not sorted as asked")
+        if not careful and len(pages) > 1 and _moved(pages, moments, key):
+            careful = len(pages)
+            continue
+        careful = max(0, careful - 1)
+        server_date = server_date or pages[0].server_date
+        for batch in _batches(pages, server_date):
+            yield _resumable(batch, created_at)
+        if len(pages) < at_most or _is_last(pages, size):
+            return
+        latest = max((moment for page in moments for moment in page), default=start)
+        if start is not None and latest is not None and latest < start:
+            raise WalkError("the list does not begin where asked")
+        # More records may share one moment than were asked for.
+        start, ties = latest, 1 if latest != start else ties * 2
+
+
+def _moved(pages: list[Page[T]], moments: list[list[datetime]], key: Callable[[T], object]) -> bool:
+    """Whether rows came or went before the end of these pages while they were fetched."""
+    keys = [key(record.data) for page in pages for record in page.records]
+    in_order = [moment for page in moments for moment in page]
+    totals = [page.total for page in pages if page.total is not None]
+    return (
+        len(set(keys)) < len(keys)
+        or any(later < earlier for earlier, later in pairwise(in_order))
+        or any(total < totals[0] for total in totals)
+    )
+
+
+def _is_last(pages: list[Page[T]], size: int) -> bool:
+    last = pages[-1]
+    if last.total is None:
+        return _size(last) == 0
+    return last.total <= len(pages) * size and _size(last) < size
+
+
+def _batches(pages: list[Page[T]], server_date: datetime | None) -> Iterator[Batch[T]]:
+    batch: Batch[T] = Batch(server_date=server_date)
+    for page in pages:
+        batch.total = page.total
+        batch.add(page)
+        if len(batch) >= BATCH:
+            yield batch
+            batch = Batch(server_date=server_date)
+    if len(batch) or not any(_size(page) for page in pages):
+        yield batch
+
+
+def _numbered(fetch: Callable[[int], Page[T]], size: int, at_most: int) -> Iterator[Page[T]]:
+    """Pages 1, 2, … in order until the end is certain.
+
+    The end is a short page at or past `total`; where the service gives no total, two empty pages.
+    """
+    page = fetch(1)
+    yield page
+    number, empty, previous = 1, 0, page
+    with ThreadPoolExecutor(AHEAD, thread_name_prefix="pages") as threads:
+        while number < at_most:
+            ahead = -(-page.total // size) if page.total is not None else 0
+            if ahead > number:
+                for page in _ahead(threads, fetch, range(number + 1, min(ahead, at_most) + 1)):
+                    _refuse_repetition(previous, page)
+                    previous = page
+                    yield page
+                number = min(ahead, at_most)
+                continue
+            if page.total is not None and _size(page) < size:
+                return
+            number += 1
+            page = fetch(number)
+            _refuse_repetition(previous, page)
+            previous = page
+            empty = empty + 1 if _size(page) == 0 else 0
+            if empty == 2 or (empty and page.total is not None):
+                return
+            yield page
+
+
+def _ahead(
+    threads: ThreadPoolExecutor, fetch: Callable[[int], Page[T]], numbers: Iterable[int]
+) -> Iterator[Page[T]]:
+    """Fetch a few pages ahead of the reader, in order."""
+    waiting: deque[Future[Page[T]]] = deque()
+    try:
+        for number in numbers:
+            waiting.append(threads.submit(fetch, number))
+            if len(waiting) > AHEAD:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
+def _refuse_repetition(previous: Page[T], page: Page[T]) -> None:
+    if page.records and [r.raw for r in page.records] == [r.raw for r in previous.records]:
+        raise WalkError("the service repeated a page")
+
+
+def _resumable(batch: Batch[T], created_at: Callable[[T], datetime]) -> Batch[T]:
+    if batch.records:
+        batch.checkpoint = {"since": created_at(batch.records[-1].data).isoformat()}
+    return batch
+
+
+def _size(page: Page[T]) -> int:
+    return len(page.records) + len(page.unreadable)

@@ -1,0 +1,166 @@
+"""The catalogue: labs, markers, lab tests, lab accounts, physicians."""
+
+from __future__ import annotations
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+from backoffice.models import Mirrored
+
+
+class Lab(Mirrored):
+    """A lab (catalogue.md 2)."""
+
+    id = models.BigIntegerField(primary_key=True)
+    slug = models.TextField()
+    name = models.TextField()
+    first_line_address = models.TextField(default="")
+    city = models.TextField(default="")
+    zipcode = models.TextField(default="")
+    collection_methods = ArrayField(models.TextField(), default=list)
+    sample_types = ArrayField(models.TextField(), default=list)
+    logo_url = models.TextField(null=True)
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Marker(Mirrored):
+    """An orderable or reflex marker (catalogue.md 4)."""
+
+    id = models.BigIntegerField(primary_key=True)
+    lab = models.ForeignKey(
+        Lab, on_delete=models.DO_NOTHING, db_constraint=False, null=True, related_name="markers"
+    )
+    name = models.TextField()
+    slug = models.TextField()
+    description = models.TextField(null=True)
+    provider_id = models.TextField(null=True)
+    type = models.TextField(null=True)
+    unit = models.TextField(null=True)
+    price = models.TextField(null=True)
+    a_la_carte_enabled = models.BooleanField(default=False)
+    is_orderable = models.BooleanField(null=True)
+    has_questions = models.BooleanField(default=False, help_text="Order-entry questions exist")
+    common_tat_days = models.IntegerField(null=True)
+    worst_case_tat_days = models.IntegerField(null=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["lab", "name", "id"], name="marker_of_lab")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ExpectedResult(models.Model):
+    """A result a marker is expected to bring (catalogue.md 4)."""
+
+    pk = models.CompositePrimaryKey("marker_id", "position")
+    marker = models.ForeignKey(
+        Marker,
+        on_delete=models.CASCADE,
+        db_constraint=False,
+        db_index=False,
+        related_name="expected_results",
+    )
+    position = models.PositiveSmallIntegerField()
+    result_id = models.BigIntegerField()
+    name = models.TextField()
+    slug = models.TextField()
+    lab_id = models.BigIntegerField(null=True)
+    provider_id = models.TextField(null=True)
+    required = models.BooleanField(null=True)
+    loinc_code = models.TextField(null=True)
+    loinc_name = models.TextField(null=True)
+    loinc_slug = models.TextField(null=True)
+    unit = models.TextField(null=True)
+
+
+class LabTest(Mirrored):
+    """A lab test of the team or the service (catalogue.md 2)."""
+
+    id = models.UUIDField(primary_key=True)
+    lab = models.ForeignKey(
+        Lab, on_delete=models.DO_NOTHING, db_constraint=False, null=True, related_name="lab_tests"
+    )
+    slug = models.TextField()
+    name = models.TextField()
+    description = models.TextField(null=True)
+    sample_type = models.TextField()
+    method = models.TextField()
+    price = models.FloatField(null=True)
+    is_active = models.BooleanField(null=True)
+    status = models.TextField()
+    fasting = models.BooleanField(default=False)
+    auto_generated = models.BooleanField(default=False)
+    has_collection_instructions = models.BooleanField(null=True)
+    common_tat_days = models.IntegerField(null=True)
+    worst_case_tat_days = models.IntegerField(null=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["name", "id"], name="lab_test_by_name")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class LabTestMarker(models.Model):
+    """A marker of a lab test, reflex markers included, in the service's order."""
+
+    pk = models.CompositePrimaryKey("lab_test_id", "marker_id")
+    lab_test = models.ForeignKey(
+        LabTest,
+        on_delete=models.CASCADE,
+        db_constraint=False,
+        db_index=False,
+        related_name="test_markers",
+    )
+    marker = models.ForeignKey(
+        Marker, on_delete=models.DO_NOTHING, db_constraint=False, related_name="in_tests"
+    )
+    position = models.PositiveIntegerField()
+
+
+class LabAccount(Mirrored):
+    """An account at a lab and how orders under it are handled (catalogue.md 7)."""
+
+    id = models.UUIDField(primary_key=True)
+    lab = models.TextField(help_text="Lab slug")
+    org_id = models.UUIDField(null=True)
+    status = models.TextField()
+    delegated_flow = models.TextField()
+    provider_account_id = models.TextField()
+    account_name = models.TextField(null=True)
+    default_clinical_notes = models.TextField(null=True)
+    business_units = ArrayField(models.TextField(), null=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["lab", "status"], name="account_of_lab")]
+
+    def __str__(self) -> str:
+        return self.account_name or self.provider_account_id
+
+
+class LabAccountTeam(models.Model):
+    """A team that may use a lab account: one entry of its allowlist."""
+
+    pk = models.CompositePrimaryKey("account_id", "team_id")
+    account = models.ForeignKey(
+        LabAccount,
+        on_delete=models.CASCADE,
+        db_constraint=False,
+        db_index=False,
+        related_name="teams",
+    )
+    team_id = models.UUIDField()
+
+
+class Physician(Mirrored):
+    """A physician of the team (catalogue.md 1)."""
+
+    npi = models.TextField(primary_key=True)
+    first_name = models.TextField()
+    last_name = models.TextField()

@@ -1,0 +1,17 @@
+"""What beat rings for about the catalogue. Shells: the work is in `backoffice/sync`."""
+
+from celery import shared_task
+
+from backoffice import sync
+from labs.sync import LISTINGS, SUBJECTS
+
+
+@shared_task(soft_time_limit=sync.LONGEST, time_limit=sync.LONGEST + 60)
+def sync_lists() -> None:
+    for listing in LISTINGS:
+        sync.tick(listing, seconds=sync.SLICE / len(LISTINGS))
+
+
+@shared_task
+def look_up() -> None:
+    sync.drain(SUBJECTS, seconds=sync.SLICE)

@@ -1,0 +1,66 @@
+"""Appointments and their history (appointments.md 5)."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from backoffice.models import Mirrored
+from orders.models.order import Order
+from patients.models import mirrored_patient
+
+
+class Appointment(Mirrored):
+    """A draw. The service shows only an order's active one; `superseded_at` marks earlier ones."""
+
+    id = models.UUIDField(primary_key=True)
+    user = mirrored_patient("appointments")
+    order = models.ForeignKey(
+        Order,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        null=True,
+        related_name="appointments",
+    )
+    order_transaction_id = models.UUIDField(null=True)
+    type = models.TextField()
+    provider = models.TextField()
+    provider_id = models.TextField(default="")
+    external_id = models.TextField(null=True)
+    status = models.TextField()
+    event_status = models.TextField()
+    start_at = models.DateTimeField(null=True)
+    end_at = models.DateTimeField(null=True)
+    iana_timezone = models.TextField(null=True)
+    can_reschedule = models.BooleanField(default=False)
+    appointment_notes = models.TextField(null=True)
+    first_line = models.TextField(default="")
+    second_line = models.TextField(default="")
+    city = models.TextField(default="")
+    state = models.TextField(default="")
+    zip_code = models.TextField(default="")
+    lng = models.FloatField(null=True)
+    lat = models.FloatField(null=True)
+    superseded_at = models.DateTimeField(null=True, default=None)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["start_at", "id"], name="appointment_by_start"),
+            models.Index(fields=["event_status", "start_at"], name="appointment_by_state"),
+            models.Index(fields=["user", "-start_at"], name="appointment_of_patient"),
+        ]
+
+
+class AppointmentEvent(models.Model):
+    """One step of an appointment. Events carry no id; they are kept in the order received."""
+
+    pk = models.CompositePrimaryKey("appointment_id", "position")
+    appointment = models.ForeignKey(
+        Appointment,
+        on_delete=models.CASCADE,
+        db_constraint=False,
+        db_index=False,
+        related_name="events",
+    )
+    position = models.PositiveSmallIntegerField()
+    created_at = models.DateTimeField()
+    status = models.TextField()

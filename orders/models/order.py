@@ -1,0 +1,269 @@
+"""Orders, their status history, and the transactions that group them (orders.md 3, 4, 8.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime
+from typing import Any, Final, Self
+from uuid import UUID
+
+from django.contrib.postgres.indexes import BrinIndex, GinIndex
+from django.contrib.postgres.search import SearchQuery, SearchVector
+from django.db import connections, models
+from django.db.models import Q
+from django.utils.dateparse import parse_date
+
+from backoffice import vocabulary
+from backoffice.models import Mirrored
+from backoffice.paging import Count
+from patients.models import mirrored_patient
+from patients.names import fold, prefix_query
+
+LIST_COLUMNS: Final = (
+    "id",
+    "user_id",
+    "created_at",
+    "updated_at",
+    "last_event_at",
+    "low_level_status",
+    "status_detail",
+    "bucket",
+    "method",
+    "priority",
+    "origin",
+    "activate_by",
+    "sample_id",
+    "lab_test_name",
+    "interpretation",
+    "patient_first_name",
+    "patient_last_name",
+    "patient_name",
+    "patient_dob",
+    "missing_since",
+)
+
+
+class Transaction(Mirrored):
+    """Orders that belong together: an initial order with its redraws and recreations."""
+
+    id = models.UUIDField(primary_key=True)
+    status = models.TextField()
+
+
+class OrderQuerySet(models.QuerySet["Order"]):
+    """Reads of orders; each condition is answered by an index of `Order`."""
+
+    def listed(self) -> Self:
+        """With the columns a row of a list shows."""
+        return self.only(*LIST_COLUMNS)
+
+    def siblings_of(self, order: Order) -> Self:
+        """The other orders of its transaction, oldest first."""
+        if order.order_transaction_id is None:
+            return self.none()
+        rows = self.filter(order_transaction_id=order.order_transaction_id)
+        return rows.exclude(pk=order.pk).order_by("created_at")
+
+    def filtered(self, given: Mapping[str, Any], *, by_name: bool) -> Self:
+        """Orders by the parameters of `GET /v3/orders` (orders.md 4), as `OrderFilters` read them.
+
+        Without `by_name`, the words of `search_input` match ids, never people.
+        """
+        rows = self.matching(given["search_input"], by_name=by_name)
+        rows = rows.with_words("patient_name", given["patient_name"])
+        rows = rows.with_words("recipient_name", given["shipping_recipient_name"])
+        plain: dict[str, Any] = {
+            "bucket": given["bucket"],
+            "low_level_status__in": given["status"],
+            "method__in": given["order_type"],
+            "interpretation": given["interpretation"],
+            "created_at__gte": given["start_date"],
+            "created_at__lte": given["end_date"],
+            "updated_at__gte": given["updated_start_date"],
+            "updated_at__lte": given["updated_end_date"],
+            "user_id": given["user_id"],
+            "pk__in": given["order_ids"],
+            "order_transaction_id": given["order_transaction_id"],
+        }
+        rows = rows.filter(**{name: value for name, value in plain.items() if value})
+        if given["is_critical"] == "true":
+            rows = rows.filter(interpretation="critical")
+        elif given["is_critical"] == "false":
+            rows = rows.filter(~Q(interpretation="critical") | Q(interpretation=None))
+        return rows.activated(given["order_activation_types"])
+
+    def activated(self, types: Sequence[str]) -> Self:
+        """`current`: no date or a past one; `scheduled`: a date to come (orders.md 2.10)."""
+        if not types:
+            return self
+        today = datetime.now(UTC).date()
+        wanted = Q(pk__in=[])
+        if "current" in types:
+            wanted |= Q(activate_by=None) | Q(activate_by__lte=today)
+        if "scheduled" in types:
+            wanted |= Q(activate_by__gt=today)
+        return self.filter(wanted)
+
+    def with_words(self, column: str, text: str) -> Self:
+        """Orders whose `column` holds, in any order, words that begin with each word of `text`."""
+        if not text:
+            return self
+        query = prefix_query(text)
+        if not query:
+            return self.none()
+        rows = self._with_name_words().filter(name_words=_word_beginnings(query))
+        for word in fold(text).split():
+            rows = rows.filter(**{f"{column}__contains": word})
+        return rows
+
+    def matching(self, text: str, *, by_name: bool) -> Self:
+        """Order id, user id, name, birth date, recipient (specification), and sample id."""
+        text = text.strip()
+        if not text:
+            return self
+        rows, wanted, born = self, Q(sample_id=text), _date(text)
+        hexed = text.replace("-", "").lower()
+        if not born and 4 <= len(hexed) <= 32 and not set(hexed) - set("0123456789abcdef"):
+            low, high = UUID(hexed.ljust(32, "0")), UUID(hexed.ljust(32, "f"))
+            wanted |= Q(pk__range=(low, high)) | Q(user__gte=low, user__lte=high)
+        if by_name and born:
+            wanted |= Q(patient_dob=born)
+        elif by_name and (query := prefix_query(text)):
+            rows = self._with_name_words()
+            wanted |= Q(name_words=_word_beginnings(query))
+        return rows.filter(wanted)
+
+    def bucket_counts(self, cap: int = 1_000) -> dict[str, Count]:
+        """All orders per working bucket, each counted up to `cap`: one query, index only."""
+        with connections[self.db].cursor() as cursor:
+            cursor.execute(
+                """
+                SELECT wanted.bucket, (
+                    SELECT count(*) FROM (
+                        SELECT 1 FROM orders_order WHERE bucket = wanted.bucket LIMIT %s
+                    ) AS capped
+                )
+                FROM unnest(%s::text[]) AS wanted (bucket)
+                """,
+                [cap + 1, list(vocabulary.BUCKETS)],
+            )
+            found: list[tuple[str, int]] = cursor.fetchall()
+        return {bucket: Count(min(count, cap), count > cap) for bucket, count in found}
+
+    def _with_name_words(self) -> Self:
+        """The expression of the index `order_name_words`, letter by letter."""
+        return self.annotate(
+            name_words=SearchVector("patient_name", "recipient_name", config="simple")
+        )
+
+
+def _word_beginnings(query: str) -> SearchQuery:
+    return SearchQuery(query, config="simple", search_type="raw")
+
+
+def _date(text: str) -> date | None:
+    try:
+        return parse_date(text)
+    except ValueError:
+        return None
+
+
+class Order(Mirrored):
+    """One order. `status` and `low_level_status` are parts of the latest event's dotted status."""
+
+    id = models.UUIDField(primary_key=True)
+    team_id = models.UUIDField()
+    user = mirrored_patient("orders")
+    order_transaction = models.ForeignKey(
+        Transaction,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        null=True,
+        related_name="orders",
+    )
+    parent_id = models.UUIDField(null=True, help_text="The order this one redraws or recreates")
+    created_at = models.DateTimeField()
+    updated_at = models.DateTimeField()
+    last_event_id = models.BigIntegerField(default=0)
+    last_event_at = models.DateTimeField(null=True)
+    last_status = models.TextField(default="", help_text="Dotted, as received")
+    status = models.TextField(default="")
+    low_level_status = models.TextField(default="")
+    status_detail = models.TextField(null=True)
+    bucket = models.TextField(help_text="Working bucket, from `vocabulary.order_bucket`")
+    method = models.TextField(default="")
+    origin = models.TextField(null=True)
+    priority = models.BooleanField(default=False)
+    activate_by = models.DateField(null=True)
+    sample_id = models.TextField(null=True)
+    lab_test_id = models.UUIDField(null=True)
+    lab_test_name = models.TextField(default="")
+    lab_slug = models.TextField(null=True)
+    billing_type = models.TextField(null=True)
+    interpretation = models.TextField(null=True)
+    has_missing_results = models.BooleanField(null=True)
+    has_abn = models.BooleanField(null=True)
+    expected_result_by_date = models.DateField(null=True)
+    worst_case_result_by_date = models.DateField(null=True)
+    passthrough = models.TextField(null=True)
+    patient_first_name = models.TextField(default="")
+    patient_last_name = models.TextField(default="")
+    patient_name = models.TextField(default="", help_text="First and last name, folded")
+    patient_dob = models.DateField(null=True)
+    patient_gender = models.TextField(default="")
+    recipient_name = models.TextField(default="", help_text="Shipping recipient, folded")
+
+    objects = OrderQuerySet.as_manager()
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["-created_at", "-id"], name="order_newest"),
+            models.Index(fields=["-updated_at", "-id"], name="order_last_updated"),
+            models.Index(fields=["patient_name", "id"], name="order_by_patient_name"),
+            models.Index(fields=["low_level_status", "created_at", "id"], name="order_by_status"),
+            models.Index(fields=["status", "id"], name="order_by_stage"),
+            models.Index(fields=["bucket", "-updated_at"], name="order_by_bucket"),
+            models.Index(fields=["method", "-created_at", "-id"], name="order_by_method"),
+            models.Index(fields=["user", "-created_at"], name="order_of_patient"),
+            models.Index(fields=["patient_dob"], name="order_patient_dob"),
+            BrinIndex(fields=["as_of"], name="order_as_of"),
+            models.Index(
+                fields=["sample_id"], condition=Q(sample_id__isnull=False), name="order_sample"
+            ),
+            # Readers: the filters `interpretation` and `is_critical`. Most results are normal.
+            models.Index(
+                fields=["interpretation", "-created_at", "-id"],
+                condition=Q(interpretation__isnull=False) & ~Q(interpretation="normal"),
+                name="order_rare_interpretation",
+            ),
+            models.Index(
+                fields=["activate_by"],
+                condition=Q(activate_by__isnull=False),
+                name="order_scheduled",
+            ),
+            GinIndex(
+                SearchVector("patient_name", "recipient_name", config="simple"),
+                name="order_name_words",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"order {self.pk}"
+
+
+class OrderEvent(models.Model):
+    """One step of an order's history. Rows are added, never changed."""
+
+    pk = models.CompositePrimaryKey("order_id", "event_id")
+    order = models.ForeignKey(
+        Order,
+        on_delete=models.CASCADE,
+        db_constraint=False,
+        db_index=False,
+        related_name="events",
+    )
+    event_id = models.BigIntegerField(help_text="The service's id of the event")
+    created_at = models.DateTimeField()
+    status = models.TextField(help_text="Dotted, as received")
+    low_level_status = models.TextField()
+    status_detail = models.TextField(null=True)

@@ -1,0 +1,65 @@
+"""Results with their markers (orders.md 8)."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from backoffice.models import Mirrored
+from orders.models.order import Order
+
+
+class Result(Mirrored):
+    """The result of an order as it now stands: partial, final or corrected."""
+
+    order = models.OneToOneField(
+        Order,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        primary_key=True,
+        related_name="result",
+    )
+    status = models.TextField(default="final")
+    interpretation = models.TextField(null=True)
+    laboratory = models.TextField(null=True)
+    specimen_number = models.TextField(default="")
+    date_collected = models.TextField(null=True)
+    date_received = models.TextField(null=True)
+    date_reported = models.TextField(default="")
+    returned = models.PositiveIntegerField(default=0, help_text="Markers with a value")
+    missing = models.PositiveIntegerField(default=0, help_text="Markers reported missing")
+
+
+class ResultMarker(models.Model):
+    """One line of a result, or one marker the lab reported as missing."""
+
+    pk = models.CompositePrimaryKey("result_id", "position")
+    result = models.ForeignKey(
+        Result,
+        on_delete=models.CASCADE,
+        db_constraint=False,
+        db_index=False,
+        related_name="markers",
+    )
+    position = models.PositiveIntegerField()
+    is_missing = models.BooleanField(default=False)
+    name = models.TextField()
+    slug = models.TextField(default="")
+    text = models.TextField(default="", help_text="The result, always text")
+    value = models.FloatField(null=True)
+    type = models.TextField(default="")
+    unit = models.TextField(null=True)
+    timestamp = models.DateTimeField(null=True)
+    reference_range = models.TextField(null=True)
+    min_range_value = models.FloatField(null=True)
+    max_range_value = models.FloatField(null=True)
+    is_above_max_range = models.BooleanField(null=True)
+    is_below_min_range = models.BooleanField(null=True)
+    interpretation = models.TextField(default="")
+    loinc = models.TextField(null=True)
+    loinc_slug = models.TextField(null=True)
+    provider_id = models.TextField(null=True)
+    notes = models.TextField(null=True)
+    failure_type = models.TextField(null=True, help_text="Why a marker is missing")
+
+    class Meta:
+        indexes = [models.Index(fields=["loinc_slug", "result"], name="marker_trend")]

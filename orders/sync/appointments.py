@@ -1,0 +1,129 @@
+"""Appointments (appointments.md 5, 6): read per order, because there is no list of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from django.db.models import Q
+
+from backoffice import mirror, sync
+from backoffice.mirror import Fact
+from backoffice.service import Record
+from backoffice.service import appointments as service_appointments
+from orders.models import Appointment, AppointmentEvent
+
+ENDED = {"completed", "cancelled"}
+SOON = timedelta(hours=24)
+STALE = timedelta(days=7)
+
+
+def _appointment(fact: Fact) -> mirror.Values:
+    draw: service_appointments.Appointment = fact.data
+    address = draw.address or service_appointments.AppointmentAddress()
+    place = draw.location or service_appointments.LngLat()
+    return {
+        "user_id": draw.user_id,
+        "order_id": draw.order_id,
+        "order_transaction_id": draw.order_transaction_id,
+        "type": draw.type,
+        "provider": draw.provider,
+        "provider_id": draw.provider_id or "",
+        "external_id": draw.external_id,
+        "status": draw.status,
+        "event_status": draw.event_status,
+        "start_at": draw.start_at,
+        "end_at": draw.end_at,
+        "iana_timezone": draw.iana_timezone,
+        "can_reschedule": draw.can_reschedule,
+        "appointment_notes": draw.appointment_notes,
+        "first_line": address.first_line,
+        "second_line": address.second_line or "",
+        "city": address.city,
+        "state": address.state,
+        "zip_code": address.zip_code or "",
+        "lng": place.lng,
+        "lat": place.lat,
+        "superseded_at": None,
+    }
+
+
+def _events(fact: Fact) -> Iterator[mirror.Values]:
+    for position, event in enumerate(fact.data.events):
+        yield {
+            "appointment_id": fact.key[0],
+            "position": position,
+            "created_at": event.created_at,
+            "status": event.status,
+        }
+
+
+APPOINTMENTS = mirror.Table(
+    model=Appointment,
+    key=("id",),
+    promote=_appointment,
+    children=(
+        mirror.Children(
+            model=AppointmentEvent,
+            parent="appointment_id",
+            key=("appointment_id", "position"),
+            rows=_events,
+        ),
+    ),
+    vocabularies={
+        "type": "appointment.type",
+        "status": "appointment.status",
+        "event_status": "appointment.event_status",
+    },
+)
+
+
+def _store(
+    answers: Mapping[str, Record[service_appointments.Appointment]],
+) -> dict[str, timedelta | None]:
+    """The answer is an order's active appointment; an earlier one is kept as superseded."""
+    facts = [Fact((r.data.id,), r.raw, r.asked_at, r.data) for r in answers.values()]
+    mirror.apply(APPOINTMENTS, facts)
+    active = {fact.data.order_id: fact for fact in facts}
+    for draw in Appointment.objects.filter(
+        Q(superseded_at__isnull=True) | Q(pk__in=[fact.key[0] for fact in facts]),
+        order_id__in=list(active),
+    ).only("pk", "order_id", "superseded_at"):
+        fact = active[draw.order_id]
+        superseded_at = None if draw.pk == fact.key[0] else fact.as_of
+        if draw.superseded_at != superseded_at:
+            Appointment.objects.filter(pk=draw.pk).update(superseded_at=superseded_at)
+    return {key: _again(record.data) for key, record in answers.items()}
+
+
+def _again(draw: service_appointments.Appointment) -> timedelta | None:
+    """Draws change without a word on the order: look often around one, not after it ended."""
+    if draw.event_status in ENDED or draw.status in ENDED:
+        return None
+    ahead = None if draw.start_at is None else draw.start_at - datetime.now(UTC)
+    if ahead is None or ahead > SOON or -SOON > ahead > -STALE:
+        return timedelta(minutes=10)
+    return timedelta(minutes=1) if ahead > -SOON else timedelta(days=1)
+
+
+def _absent(keys: Sequence[str], asked_at: datetime) -> None:
+    Appointment.objects.filter(
+        order_id__in=[UUID(key) for key in keys], superseded_at__isnull=True, as_of__lt=asked_at
+    ).update(superseded_at=asked_at)
+
+
+APPOINTMENT_SUBJECTS = (
+    sync.Subject(
+        kind="appointment-phlebotomy",
+        fetch=lambda service, key: service.appointments.phlebotomy(key),
+        store=_store,
+        absent=_absent,
+    ),
+    sync.Subject(
+        kind="appointment-psc",
+        fetch=lambda service, key: service.appointments.psc(key),
+        store=_store,
+        absent=_absent,
+    ),
+)

@@ -1,0 +1,263 @@
+"""Orders with their history and transactions (orders.md 3-5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import msgspec
+from django.conf import settings
+from django.db import connection
+
+from backoffice import mirror, sync, vocabulary
+from backoffice.mirror import Fact
+from backoffice.models import SyncRun
+from backoffice.service import Record, Service
+from backoffice.service import orders as service_orders
+from orders.models import Order, OrderEvent, Transaction
+from patients.names import fold
+
+ORDERS_A_PAGE = 100
+
+HAS_RESULT = {"partial_results", "completed", "corrected", "redraw_available"}
+DRAW_KINDS = {
+    "walk_in_test": "appointment-psc",
+    "at_home_phlebotomy": "appointment-phlebotomy",
+}
+
+
+def _order(fact: Fact) -> mirror.Values:
+    order: service_orders.Order = fact.data
+    event = order.latest_event
+    dotted = event.status if event else order.status or ""
+    low = service_orders.low_level(dotted) if event else ""
+    method = order.lab_test.method or service_orders.method(dotted) or ""
+    patient = order.patient_details or service_orders.PatientDetails()
+    address = order.patient_address or order.shipping_details or service_orders.OrderAddress()
+    group = order.order_transaction
+    own = next((o for o in group.orders if o.id == order.id), None) if group else None
+    return {
+        "team_id": order.team_id,
+        "user_id": order.user_id,
+        "order_transaction_id": group.id if group else None,
+        "parent_id": own.parent_id if own else None,
+        "created_at": order.created_at,
+        "updated_at": order.updated_at,
+        "last_event_id": event.id if event else 0,
+        "last_event_at": event.created_at if event else None,
+        "last_status": dotted,
+        "status": service_orders.bucket(dotted),
+        "low_level_status": low,
+        "status_detail": event.status_detail if event else None,
+        "bucket": vocabulary.order_bucket(
+            low, method, [service_orders.low_level(e.status) for e in order.events]
+        ),
+        "method": method,
+        "origin": order.origin,
+        "priority": order.priority,
+        "activate_by": order.activate_by,
+        "sample_id": order.sample_id,
+        "lab_test_id": order.lab_test.id,
+        "lab_test_name": order.lab_test.name,
+        "lab_slug": order.lab_test.lab.slug if order.lab_test.lab else None,
+        "billing_type": order.billing_type,
+        "interpretation": order.interpretation,
+        "has_missing_results": order.has_missing_results,
+        "has_abn": order.has_abn,
+        "expected_result_by_date": order.expected_result_by_date,
+        "worst_case_result_by_date": order.worst_case_result_by_date,
+        "passthrough": order.passthrough,
+        "patient_first_name": patient.first_name or "",
+        "patient_last_name": patient.last_name or "",
+        "patient_name": fold(patient.first_name, patient.last_name),
+        "patient_dob": patient.dob,
+        "patient_gender": patient.gender or "",
+        "recipient_name": fold(address.receiver_name),
+    }
+
+
+def _events(fact: Fact) -> Iterator[mirror.Values]:
+    # Text is what these end up as: half of a sync's rows are events, and this halves their cost.
+    order_id = fact.key[0].hex
+    for event in {event.id: event for event in fact.data.events}.values():
+        yield {
+            "order_id": order_id,
+            "event_id": event.id,
+            "created_at": event.created_at.isoformat(),
+            "status": event.status,
+            "low_level_status": service_orders.low_level(event.status),
+            "status_detail": event.status_detail,
+        }
+
+
+ORDERS = mirror.Table(
+    model=Order,
+    key=("id",),
+    promote=_order,
+    version=("updated_at", "last_event_id"),
+    children=(
+        mirror.Children(
+            model=OrderEvent,
+            parent="order_id",
+            key=("order_id", "event_id"),
+            rows=_events,
+            replace=False,
+        ),
+    ),
+    vocabularies={
+        "status": "order.status",
+        "low_level_status": "order.low_level_status",
+        "status_detail": "order.status_detail",
+        "method": "order.method",
+        "origin": "order.origin",
+        "billing_type": "order.billing_type",
+        "interpretation": "order.interpretation",
+    },
+)
+
+TRANSACTIONS = mirror.Table(
+    model=Transaction,
+    key=("id",),
+    promote=lambda fact: {"status": fact.data.status},
+    vocabularies={"status": "transaction.status"},
+)
+
+
+class _WithTransaction(msgspec.Struct):
+    order_transaction: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_slice = msgspec.json.Decoder(_WithTransaction).decode
+
+
+def store_orders(records: Sequence[Record[service_orders.Order]]) -> mirror.Outcome:
+    """Orders become rows, newer wins; what hangs on a touched order is given a reason to be read.
+
+    The transaction comes with each of its orders; the latest read wins.
+    """
+    outcome = mirror.apply(ORDERS, [_fact(record) for record in records])
+    touched = outcome.touched
+    mirror.apply(
+        TRANSACTIONS,
+        [
+            Fact(
+                (fact.data.order_transaction.id,),
+                bytes(_slice(fact.raw).order_transaction),
+                fact.as_of,
+                fact.data.order_transaction,
+            )
+            for fact in touched
+            if fact.data.order_transaction is not None
+        ],
+    )
+    _mark(touched)
+    return outcome
+
+
+def _fact(record: Record[service_orders.Order]) -> Fact:
+    order = record.data
+    event = order.latest_event
+    return Fact(
+        (order.id,),
+        record.raw,
+        record.asked_at,
+        order,
+        version=(order.updated_at, event.id if event else 0),
+        volatile=order.volatile,
+    )
+
+
+def _mark(touched: list[Fact]) -> None:
+    results: list[UUID] = []
+    draws: dict[str, list[UUID]] = {kind: [] for kind in DRAW_KINDS.values()}
+    for fact in touched:
+        order: service_orders.Order = fact.data
+        steps = {service_orders.low_level(event.status) for event in order.events}
+        if (
+            steps & HAS_RESULT
+            or not steps <= vocabulary.VOCABULARIES["order.low_level_status"].keys()
+        ):
+            results.append(order.id)
+        kind = DRAW_KINDS.get(order.lab_test.method)
+        data = order.details.data
+        if kind and (
+            (data is not None and data.appointment_id is not None)
+            or any(step.startswith("appointment_") for step in steps)
+        ):
+            draws[kind].append(order.id)
+    sync.mark("results", results)
+    for kind, orders in draws.items():
+        sync.mark(kind, orders)
+    sync.mark("users", _unknown_patients({fact.data.user_id for fact in touched}))
+
+
+def _unknown_patients(users: set[UUID]) -> list[UUID]:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT wanted.id FROM unnest(%s::uuid[]) AS wanted(id)"
+            " LEFT JOIN patients_patient AS known ON known.id = wanted.id WHERE known.id IS NULL",
+            ["{" + ",".join(user.hex for user in users) + "}"],
+        )
+        return [row[0] for row in cursor.fetchall()]
+
+
+def _walk(service: Service, run: SyncRun) -> Iterator[sync.Batch[service_orders.Order]]:
+    """All orders, or with a window those updated since its start, oldest first.
+
+    The window of time has no end: a row that is updated while the list is walked would leave a
+    closed one. It enters this one anywhere, so changes are walked a page at a time.
+    """
+    since = run.checkpoint.get("since")
+    return sync.by_creation(
+        lambda start, number: service.orders.list(
+            page=number,
+            size=ORDERS_A_PAGE,
+            start_date=start,
+            updated_start_date=run.window_start,
+            order_key="created_at",
+            order_direction="asc",
+        ),
+        ORDERS_A_PAGE,
+        since=datetime.fromisoformat(since) if since else None,
+        created_at=lambda order: order.created_at,
+        key=lambda order: order.id,
+        **({} if run.window_start is None else {"window": 1}),
+    )
+
+
+CHANGES = sync.Listing(
+    resource="orders",
+    walk=_walk,
+    store=store_orders,
+    every=lambda: timedelta(seconds=settings.SYNC_ORDERS_SECONDS),
+    full=False,
+)
+
+SWEEP = sync.Listing(
+    resource="orders",
+    walk=_walk,
+    store=store_orders,
+    every=lambda: timedelta(hours=settings.SYNC_SWEEP_HOURS),
+    unseen=lambda run: sync.InCreationOrder(run, ORDERS, then=sync.looking_up("orders")),
+    stamp=lambda order: order.updated_at,
+)
+
+
+def _store_order_answers(
+    answers: Mapping[str, Record[service_orders.Order]],
+) -> dict[str, timedelta | None]:
+    store_orders(list(answers.values()))
+    return {}
+
+
+def _orders_absent(keys: Sequence[str], asked_at: datetime) -> None:
+    mirror.flag_missing(ORDERS, [(UUID(key),) for key in keys], asked_at)
+
+
+ORDER_SUBJECT = sync.Subject(
+    kind="orders",
+    fetch=lambda service, key: service.orders.get(key),
+    store=_store_order_answers,
+    absent=_orders_absent,
+)

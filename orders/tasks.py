@@ -1,0 +1,24 @@
+"""What beat rings for about orders. Shells: the work is in `backoffice/sync`."""
+
+from celery import shared_task
+
+from backoffice import sync
+from orders.sync import CHANGES, SUBJECTS, SWEEP
+
+LOOK_UP_SECONDS = 8.0
+"""Less than a slice: changes wait on the same queue while look-ups work."""
+
+
+@shared_task(soft_time_limit=sync.LONGEST, time_limit=sync.LONGEST + 60)
+def sync_changes() -> None:
+    sync.tick(CHANGES, seconds=sync.SLICE)
+
+
+@shared_task(soft_time_limit=sync.LONGEST, time_limit=sync.LONGEST + 60)
+def sweep() -> None:
+    sync.tick(SWEEP, seconds=sync.SLICE)
+
+
+@shared_task
+def look_up() -> None:
+    sync.drain(SUBJECTS, seconds=LOOK_UP_SECONDS)

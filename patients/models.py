@@ -1,0 +1,216 @@
+"""Patients: users of the service, what is known of them, their insurance and their devices."""
+
+from __future__ import annotations
+
+from typing import Self
+from uuid import UUID
+
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.search import SearchQuery, SearchVector
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Lower
+
+from backoffice.models import Mirrored
+from patients.names import birth_date, phone_key, prefix_query
+
+
+class PatientQuerySet(models.QuerySet["Patient"]):
+    """Reads of patients."""
+
+    def matching(self, text: str) -> Self:
+        """Patients by what somebody typed, read as every kind of thing it can be.
+
+        A union of readings, each by an index of its own: alternatives in one condition would be
+        tried on every patient.
+        """
+        patients = Patient.objects.order_by()
+        readings = [patients.filter(client_user_id=text).values("pk")]
+        if ids := _ids_beginning_with(text):
+            readings.append(patients.filter(pk__range=ids).values("pk"))
+        people = Demographics.objects.matching(text)
+        return self.filter(pk__in=people.values("user_id").union(*readings, all=True))
+
+
+class Patient(Mirrored):
+    """A user of the service (users.md 2). Names live in `Demographics`."""
+
+    id = models.UUIDField(primary_key=True)
+    team_id = models.UUIDField()
+    client_user_id = models.TextField()
+    created_on = models.DateTimeField()
+    fallback_time_zone = models.TextField(null=True)
+    fallback_birth_date = models.DateField(null=True)
+    ingestion_start = models.DateField(null=True)
+    ingestion_end = models.DateField(null=True)
+
+    objects = PatientQuerySet.as_manager()
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["-created_on", "id"], name="patient_newest"),
+            models.Index(fields=["client_user_id"], name="patient_client_id"),
+        ]
+
+    def __str__(self) -> str:
+        return f"patient {self.pk}"
+
+
+def mirrored_patient(related_name: str) -> models.ForeignKey[Patient | None, Patient | None]:
+    """A link to a patient that may not have been mirrored yet: no constraint, outer joins.
+
+    Each model brings its own index that starts with the patient.
+    """
+    return models.ForeignKey(
+        Patient,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+        null=True,
+        related_name=related_name,
+    )
+
+
+class DemographicsQuerySet(models.QuerySet["Demographics"]):
+    """Reads of user information."""
+
+    def matching(self, text: str) -> Self:
+        """People by birth date, e-mail, end of the phone number, or beginnings of names."""
+        born = birth_date(text)
+        if born:
+            return self.filter(dob=born)
+        if "@" in text:
+            return self.annotate(mail=Lower("email")).filter(mail=text.lower())
+        digits = phone_key(text)
+        if len(digits) >= 4 and not any(mark.isalpha() for mark in text):
+            return self.filter(phone_digits__startswith=digits)
+        query = prefix_query(text)
+        if not query:
+            return self.none()
+        return self.annotate(name_words=SearchVector("name_key", config="simple")).filter(
+            name_words=SearchQuery(query, config="simple", search_type="raw")
+        )
+
+
+def _ids_beginning_with(text: str) -> tuple[UUID, UUID] | None:
+    """The first and last id that begin with `text`, from its fourth character."""
+    hexed = text.replace("-", "").lower()
+    if not 4 <= len(hexed) <= 32 or set(hexed) - set("0123456789abcdef"):
+        return None
+    return UUID(hexed.ljust(32, "0")), UUID(hexed.ljust(32, "f"))
+
+
+class Demographics(Mirrored):
+    """User information (users.md 3)."""
+
+    user = models.OneToOneField(
+        Patient,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        primary_key=True,
+        related_name="demographics",
+    )
+    first_name = models.TextField()
+    last_name = models.TextField()
+    name_key = models.TextField(help_text="First and last name, folded, for search and sort")
+    email = models.TextField()
+    phone_number = models.TextField()
+    phone_digits = models.TextField(help_text="Digits only, reversed: prefix search on any tail")
+    gender = models.TextField()
+    dob = models.DateField(null=True)
+    first_line = models.TextField(default="")
+    second_line = models.TextField(default="")
+    city = models.TextField(default="")
+    state = models.TextField(default="")
+    zip = models.TextField(default="")
+    country = models.TextField(default="")
+    race = models.TextField(null=True)
+    ethnicity = models.TextField(null=True)
+    sexual_orientation = models.TextField(null=True)
+    gender_identity = models.TextField(null=True)
+
+    objects = DemographicsQuerySet.as_manager()
+
+    class Meta:
+        indexes = [
+            GinIndex(SearchVector("name_key", config="simple"), name="demographics_name_words"),
+            models.Index(fields=["name_key", "user"], name="demographics_by_name"),
+            models.Index(
+                fields=["phone_digits"],
+                name="demographics_phone",
+                opclasses=["text_pattern_ops"],
+            ),
+            models.Index(Lower("email"), name="demographics_email"),
+            models.Index(fields=["dob"], name="demographics_dob"),
+        ]
+
+
+class Connection(Mirrored):
+    """A connected source of a user (users.md 7)."""
+
+    user = mirrored_patient("connections")
+    slug = models.TextField()
+    name = models.TextField()
+    logo = models.TextField(default="")
+    created_on = models.DateTimeField()
+    status = models.TextField()
+    error_type = models.TextField(null=True)
+    error_message = models.TextField(null=True)
+    errored_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "slug"], name="connection_key")]
+        indexes = [
+            models.Index(
+                fields=["user"], condition=~Q(status="connected"), name="connection_trouble"
+            )
+        ]
+
+
+class Insurance(Mirrored):
+    """An insurance record (users.md 4). The service shows only the latest; history is ours.
+
+    Records carry no id: `id` is derived from user, kind and content.
+    """
+
+    id = models.UUIDField(primary_key=True)
+    user = mirrored_patient("insurances")
+    is_primary = models.BooleanField()
+    payor_code = models.TextField()
+    member_id = models.TextField()
+    group_id = models.TextField(null=True)
+    relationship = models.TextField()
+    company_name = models.TextField(default="")
+    insured_first_name = models.TextField(default="")
+    insured_last_name = models.TextField(default="")
+    insured_dob = models.DateField(null=True)
+    superseded_at = models.DateTimeField(null=True, default=None)
+
+    class Meta:
+        indexes = [models.Index(fields=["user", "is_primary", "-as_of"], name="insurance_history")]
+
+
+class Payor(Mirrored):
+    """A payor met in a search (users.md 5)."""
+
+    payor_code = models.TextField(primary_key=True)
+    name = models.TextField()
+    aliases = ArrayField(models.TextField(), default=list)
+    source = models.TextField(null=True)
+    city = models.TextField(default="")
+    state = models.TextField(default="")
+
+    class Meta:
+        indexes = [models.Index(fields=["name"], name="payor_by_name")]
+
+
+class Provider(Mirrored):
+    """A provider of device data (wearables.md 6): the one source of names and logos."""
+
+    slug = models.TextField(primary_key=True)
+    name = models.TextField()
+    description = models.TextField(default="")
+    logo = models.TextField(null=True)
+    auth_type = models.TextField(null=True)
+    supported_resources = ArrayField(models.TextField(), default=list)

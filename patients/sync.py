@@ -1,0 +1,399 @@
+"""Facts about patients: users, demographics, insurance, connections, payors, providers."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import Q
+
+from backoffice import mirror, sync
+from backoffice.mirror import Fact
+from backoffice.models import SyncRun
+from backoffice.service import Page, Record
+from backoffice.service.insurance import Insurance as InsuranceRecord
+from backoffice.service.insurance import Payor as PayorRecord
+from backoffice.service.users import Address, User, UserInfo
+from backoffice.service.users import Connection as ConnectionRecord
+from backoffice.service.wearables import Provider as ProviderRecord
+from patients.models import (
+    Connection,
+    Demographics,
+    Insurance,
+    Patient,
+    Payor,
+    Provider,
+)
+from patients.names import fold, phone_key
+
+USERS_A_PAGE = 500
+OF_EACH_USER = ("demographics", "insurance-primary", "insurance-secondary", "connections")
+
+
+def _patient(fact: Fact) -> mirror.Values:
+    user: User = fact.data
+    zone, birth = user.fallback_time_zone, user.fallback_birth_date
+    return {
+        "team_id": user.team_id,
+        "client_user_id": user.client_user_id,
+        "created_on": user.created_on,
+        "fallback_time_zone": zone.id if zone else None,
+        "fallback_birth_date": birth.value if birth else None,
+        "ingestion_start": user.ingestion_start,
+        "ingestion_end": user.ingestion_end,
+    }
+
+
+PATIENTS = mirror.Table(
+    model=Patient,
+    key=("id",),
+    promote=_patient,
+)
+
+
+def _demographics(fact: Fact) -> mirror.Values:
+    info: UserInfo = fact.data
+    address = info.address or Address()
+    return {
+        "first_name": info.first_name,
+        "last_name": info.last_name,
+        "name_key": fold(info.first_name, info.last_name),
+        "email": info.email,
+        "phone_number": info.phone_number,
+        "phone_digits": phone_key(info.phone_number),
+        "gender": info.gender,
+        "dob": info.dob,
+        "first_line": address.first_line,
+        "second_line": address.second_line or "",
+        "city": address.city,
+        "state": address.state,
+        "zip": address.zip or "",
+        "country": address.country or "",
+        "race": info.race,
+        "ethnicity": info.ethnicity,
+        "sexual_orientation": info.sexual_orientation,
+        "gender_identity": info.gender_identity,
+    }
+
+
+DEMOGRAPHICS = mirror.Table(
+    model=Demographics,
+    key=("user_id",),
+    promote=_demographics,
+)
+
+
+def _connection(fact: Fact) -> mirror.Values:
+    connection: ConnectionRecord = fact.data
+    fault = connection.error_details
+    return {
+        "name": connection.name,
+        "logo": connection.logo or "",
+        "created_on": connection.created_on or fact.as_of,
+        "status": connection.status,
+        "error_type": fault.error_type if fault else None,
+        "error_message": fault.error_message if fault else None,
+        "errored_at": fault.errored_at if fault else None,
+    }
+
+
+CONNECTIONS = mirror.Table(
+    model=Connection,
+    key=("user_id", "slug"),
+    promote=_connection,
+    vocabularies={"status": "connection.status", "error_type": "connection.error_type"},
+)
+
+
+def _insurance(fact: Fact) -> mirror.Values:
+    user_id, is_primary, record = fact.data
+    insured = record.insured
+    return {
+        "user_id": user_id,
+        "is_primary": is_primary,
+        "payor_code": record.payor_code,
+        "member_id": record.member_id,
+        "group_id": record.group_id,
+        "relationship": record.relationship,
+        "company_name": record.company.name if record.company else "",
+        "insured_first_name": insured.first_name if insured else "",
+        "insured_last_name": insured.last_name if insured else "",
+        "insured_dob": insured.dob if insured else None,
+        "superseded_at": None,
+    }
+
+
+INSURANCES = mirror.Table(
+    model=Insurance,
+    key=("id",),
+    promote=_insurance,
+    vocabularies={"relationship": "insurance.relationship"},
+)
+
+
+def _payor(fact: Fact) -> mirror.Values:
+    payor: PayorRecord = fact.data
+    address = payor.org_address
+    return {
+        "name": payor.name,
+        "aliases": payor.aliases,
+        "source": payor.source or None,
+        "city": address.city if address else "",
+        "state": address.state if address else "",
+    }
+
+
+PAYORS = mirror.Table(
+    model=Payor,
+    key=("payor_code",),
+    promote=_payor,
+    vocabularies={"source": "payor.source"},
+)
+
+
+def _provider(fact: Fact) -> mirror.Values:
+    provider: ProviderRecord = fact.data
+    return {
+        "name": provider.name,
+        "description": provider.description or "",
+        "logo": provider.logo,
+        "auth_type": provider.auth_type,
+        "supported_resources": provider.supported_resources,
+    }
+
+
+PROVIDERS = mirror.Table(
+    model=Provider,
+    key=("slug",),
+    promote=_provider,
+)
+
+
+def store_users(records: Sequence[Record[User]]) -> mirror.Outcome:
+    """Users become patients; a new or changed one is a reason to read all that hangs on it."""
+    outcome = mirror.apply(
+        PATIENTS, [Fact((r.data.user_id,), r.raw, r.asked_at, r.data) for r in records]
+    )
+    touched = [fact.key[0] for fact in outcome.touched]
+    for kind in OF_EACH_USER:
+        sync.mark(kind, touched)
+    return outcome
+
+
+def store_payors(records: Iterable[Record[PayorRecord]]) -> mirror.Outcome:
+    return mirror.apply(
+        PAYORS, [Fact((r.data.payor_code,), r.raw, r.asked_at, r.data) for r in records]
+    )
+
+
+def _store_user_answers(answers: Mapping[str, Record[User]]) -> dict[str, timedelta | None]:
+    store_users(list(answers.values()))
+    return {}
+
+
+def _users_absent(keys: Sequence[str], asked_at: datetime) -> None:
+    """With a user goes what hung on it: each part is asked for, and flagged by its own answer."""
+    if mirror.flag_missing(PATIENTS, [(UUID(key),) for key in keys], asked_at):
+        for kind in OF_EACH_USER:
+            sync.mark(kind, keys)
+
+
+def _store_demographics(
+    answers: Mapping[str, Record[UserInfo]],
+) -> dict[str, timedelta | None]:
+    mirror.apply(
+        DEMOGRAPHICS,
+        [Fact((UUID(key),), r.raw, r.asked_at, r.data) for key, r in answers.items()],
+    )
+    return {key: next_look(key) for key in answers}
+
+
+def _demographics_absent(keys: Sequence[str], asked_at: datetime) -> None:
+    mirror.flag_missing(DEMOGRAPHICS, [(UUID(key),) for key in keys], asked_at)
+
+
+def _store_insurance(
+    answers: Mapping[str, Record[InsuranceRecord]], is_primary: bool
+) -> dict[str, timedelta | None]:
+    """Each new content is a new row of the history; the one before it is superseded."""
+    facts = [
+        Fact(
+            (_insurance_id(user_id, is_primary, record.raw),),
+            record.raw,
+            record.asked_at,
+            (UUID(user_id), is_primary, record.data),
+        )
+        for user_id, record in answers.items()
+    ]
+    reinstated = Insurance.objects.filter(
+        pk__in=[fact.key[0] for fact in facts], superseded_at__isnull=False
+    )
+    reinstated.update(superseded_at=None)
+    outcome = mirror.apply(INSURANCES, facts)
+    Insurance.objects.filter(
+        ~Q(pk__in=[fact.key[0] for fact in facts]),
+        user_id__in=[fact.data[0] for fact in facts],
+        is_primary=is_primary,
+        superseded_at__isnull=True,
+    ).update(superseded_at=max(fact.as_of for fact in facts))
+    names = {fact.data[2].company.name for fact in outcome.touched if fact.data[2].company}
+    sync.mark("payors", names - {""})
+    return {key: next_look(key) for key in answers}
+
+
+def _store_primary(answers: Mapping[str, Record[InsuranceRecord]]) -> dict[str, timedelta | None]:
+    return _store_insurance(answers, True)
+
+
+def _store_secondary(
+    answers: Mapping[str, Record[InsuranceRecord]],
+) -> dict[str, timedelta | None]:
+    return _store_insurance(answers, False)
+
+
+def _no_insurance(is_primary: bool) -> Callable[[Sequence[str], datetime], None]:
+    def absent(keys: Sequence[str], asked_at: datetime) -> None:
+        Insurance.objects.filter(
+            user_id__in=[UUID(key) for key in keys],
+            is_primary=is_primary,
+            superseded_at__isnull=True,
+            as_of__lt=asked_at,
+        ).update(superseded_at=asked_at)
+
+    return absent
+
+
+def _insurance_id(user_id: str, is_primary: bool, raw: bytes) -> UUID:
+    content = b"\x00".join([user_id.encode(), b"1" if is_primary else b"2", raw])
+    return UUID(bytes=hashlib.blake2b(content, digest_size=16).digest())
+
+
+def _store_connections(
+    answers: Mapping[str, Page[ConnectionRecord]],
+) -> dict[str, timedelta | None]:
+    """The answer is a user's whole set: connections it leaves out are flagged."""
+    facts = []
+    for user_id, page in answers.items():
+        for item in page.unreadable:
+            key = f"{user_id}:{mirror.key_of(item.raw)}"
+            mirror.keep_unread("connections", key, item.path, item.reason, item.raw)
+        facts += [
+            Fact((UUID(user_id), r.data.slug), r.raw, r.asked_at, r.data) for r in page.records
+        ]
+    mirror.apply(CONNECTIONS, facts)
+    held = {fact.key for fact in facts}
+    for held_key in _connections_of(answers):
+        if held_key not in held:
+            mirror.flag_missing(CONNECTIONS, [held_key], answers[str(held_key[0])].asked_at)
+    return {key: next_look(key) for key in answers}
+
+
+def _connections_absent(keys: Sequence[str], asked_at: datetime) -> None:
+    mirror.flag_missing(CONNECTIONS, _connections_of(keys), asked_at)
+
+
+def _connections_of(users: Iterable[str]) -> list[mirror.Key]:
+    rows = Connection.objects.filter(
+        user_id__in=[UUID(user) for user in users], missing_since__isnull=True
+    )
+    return list(rows.values_list("user_id", "slug"))
+
+
+def _store_payor_answers(
+    answers: Mapping[str, Page[PayorRecord]],
+) -> dict[str, timedelta | None]:
+    store_payors(record for page in answers.values() for record in page.records)
+    for item in (item for page in answers.values() for item in page.unreadable):
+        mirror.keep_unread("payors", mirror.key_of(item.raw), item.path, item.reason, item.raw)
+    return dict.fromkeys(answers, timedelta(days=7))
+
+
+def next_look(key: str) -> timedelta:
+    """When to read a user's details again: daily by default, spread over a fifth of the time."""
+    hours = settings.SYNC_PROFILE_HOURS
+    return timedelta(hours=hours * (0.9 + (zlib.crc32(key.encode()) % 200) / 1000))
+
+
+def _unseen_users(run: SyncRun) -> sync.InWholeList:
+    return sync.InWholeList(
+        run,
+        PATIENTS,
+        keys=lambda record: [(record.data.user_id,)],
+        then=sync.looking_up("users"),
+    )
+
+
+USERS = sync.Listing(
+    resource="users",
+    walk=lambda service, run: sync.by_number(
+        lambda number: service.users.list((number - 1) * USERS_A_PAGE, USERS_A_PAGE),
+        USERS_A_PAGE,
+        key=lambda user: user.user_id,
+    ),
+    store=store_users,
+    every=lambda: timedelta(minutes=settings.SYNC_USERS_MINUTES),
+    unseen=_unseen_users,
+)
+
+PROVIDER_LIST = sync.Listing(
+    resource="providers",
+    walk=lambda service, run: sync.once(service.wearables.providers),
+    store=lambda records: mirror.apply(
+        PROVIDERS, [Fact((r.data.slug,), r.raw, r.asked_at, r.data) for r in records]
+    ),
+    every=lambda: timedelta(hours=settings.SYNC_CATALOGUE_HOURS),
+    unseen=lambda run: sync.InWholeList(
+        run,
+        PROVIDERS,
+        keys=lambda record: [(record.data.slug,)],
+        then=sync.flagging(PROVIDERS),
+    ),
+)
+
+LISTINGS = (PROVIDER_LIST, USERS)
+
+SUBJECTS = (
+    sync.Subject(
+        kind="users",
+        fetch=lambda service, key: service.users.get(key),
+        store=_store_user_answers,
+        absent=_users_absent,
+    ),
+    sync.Subject(
+        kind="demographics",
+        fetch=lambda service, key: service.users.info(key),
+        store=_store_demographics,
+        absent=_demographics_absent,
+        absent_again=next_look,
+    ),
+    sync.Subject(
+        kind="insurance-primary",
+        fetch=lambda service, key: service.insurance.latest(key, True),
+        store=_store_primary,
+        absent=_no_insurance(True),
+        absent_again=next_look,
+    ),
+    sync.Subject(
+        kind="insurance-secondary",
+        fetch=lambda service, key: service.insurance.latest(key, False),
+        store=_store_secondary,
+        absent=_no_insurance(False),
+        absent_again=next_look,
+    ),
+    sync.Subject(
+        kind="connections",
+        fetch=lambda service, key: service.users.connections(key),
+        store=_store_connections,
+        absent=_connections_absent,
+        absent_again=next_look,
+    ),
+    sync.Subject(
+        kind="payors",
+        fetch=lambda service, key: service.insurance.search_payors(insurance_name=key),
+        store=_store_payor_answers,
+    ),
+)

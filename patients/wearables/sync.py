@@ -1,0 +1,88 @@
+"""Facts about device data: historical pulls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+
+import msgspec
+from django.conf import settings
+
+from backoffice import mirror, sync
+from backoffice.mirror import Fact
+from backoffice.service import Record
+from backoffice.service.users import HistoricalPullReport, Pull, PullTimeline
+from patients.wearables.models import HistoricalPull
+
+NOT_PULLED = "not_pulled"
+
+
+def _pull(fact: Fact) -> mirror.Values:
+    pull: Pull = fact.data
+    timeline = pull.timeline or PullTimeline()
+    return {
+        "status": pull.status,
+        "error_details": pull.error_details,
+        "days_with_data": pull.days_with_data,
+        "range_start": pull.range_start,
+        "range_end": pull.range_end,
+        "scheduled_at": timeline.scheduled_at,
+        "started_at": timeline.started_at,
+        "ended_at": timeline.ended_at,
+        "release": pull.release,
+        "trace_id": pull.trace_id,
+    }
+
+
+PULLS = mirror.Table(
+    model=HistoricalPull,
+    key=("user_id", "provider", "resource"),
+    promote=_pull,
+    vocabularies={
+        "status": "historical_pull.status",
+        "error_details": "historical_pull.error_details",
+    },
+)
+
+
+def _facts(record: Record[HistoricalPullReport]) -> Iterable[Fact]:
+    """A report is one fact per provider and resource, those never pulled included."""
+    user_id, asked_at = record.data.user_id, record.asked_at
+    for entry in record.data.entries():
+        key = (user_id, entry.provider, entry.resource)
+        if entry.pull is not None:
+            yield Fact(key, entry.raw, asked_at, entry.pull)
+        elif entry.unreadable is not None:
+            name = mirror.key_text(key)
+            mirror.keep_unread(
+                "pulls", name, entry.unreadable.path, entry.unreadable.reason, entry.raw
+            )
+    for provider, pulls in record.data.provider.items():
+        for resource in pulls.not_pulled:
+            raw = msgspec.json.encode(resource)
+            yield Fact((user_id, provider, resource), raw, asked_at, Pull(status=NOT_PULLED))
+
+
+def _keys(record: Record[HistoricalPullReport]) -> list[mirror.Key]:
+    return [
+        (record.data.user_id, provider, resource)
+        for provider, pulls in record.data.provider.items()
+        for resource in (*pulls.pulled, *pulls.not_pulled)
+    ]
+
+
+def store_pulls(records: Sequence[Record[HistoricalPullReport]]) -> mirror.Outcome:
+    return mirror.apply(PULLS, [fact for record in records for fact in _facts(record)])
+
+
+PULL_LIST = sync.Listing(
+    resource="pulls",
+    walk=lambda service, run: sync.by_cursor(
+        lambda cursor: service.users.historical_pulls(next_cursor=cursor)
+    ),
+    store=store_pulls,
+    every=lambda: timedelta(minutes=settings.SYNC_PULLS_MINUTES),
+    unseen=lambda run: sync.InWholeList(run, PULLS, keys=_keys, then=sync.flagging(PULLS)),
+)
+
+LISTINGS = (PULL_LIST,)

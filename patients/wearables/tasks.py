@@ -1,0 +1,11 @@
+"""What beat rings for about device data. Shells: the work is in `backoffice/sync`."""
+
+from celery import shared_task
+
+from backoffice import sync
+from patients.wearables.sync import PULL_LIST
+
+
+@shared_task(soft_time_limit=sync.LONGEST, time_limit=sync.LONGEST + 60)
+def sync_pulls() -> None:
+    sync.tick(PULL_LIST, seconds=sync.SLICE)
