@@ -1,0 +1,200 @@
+"""Who may do what: permissions, roles as data, and the declaration every view carries.
+
+A view says what it needs with `requires(...)`, or that it needs nothing with `public`. A route
+that says neither is refused by a test that walks the URLconf, and by `DeclaredPermission` in the
+JSON API. Roles are the names of the Django groups a user is in; a superuser is an administrator.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from zoneinfo import ZoneInfo
+
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.contrib.auth.models import AnonymousUser
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import render
+from django.utils import timezone
+from django.utils.encoding import escape_uri_path
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+
+from backoffice import audit
+from backoffice.models import User
+
+if TYPE_CHECKING:
+    # Settings name `DeclaredPermission`: importing views here would be a circle.
+    from rest_framework.views import APIView
+
+PERMISSIONS: Final[dict[str, str]] = {
+    "orders.view": "see orders and their progress",
+    "patients.view": "see who a patient is: name, birth date, contact, insurance, devices",
+    "appointments.view": "see appointments",
+    "results.view": "see result values",
+    "labs.view": "see labs, tests, markers and lab accounts",
+    "records.view": "see records as the service sent them",
+    "system.view": "see sync runs, drift and unknown values",
+    "audit.view": "see who saw and changed what",
+    "api.read": "read through the JSON API",
+}
+
+ADMINISTRATOR: Final = "administrator"
+SERVICE_ACCOUNT: Final = "service account"
+
+WORDS_ABOUT_PEOPLE: Final = ("q", "search_input", "patient_name", "shipping_recipient_name")
+"""Parameters that hold free text typed by staff."""
+
+_WORK: Final = frozenset(
+    {"orders.view", "patients.view", "appointments.view", "labs.view", "api.read"}
+)
+
+ROLES: Final[dict[str, frozenset[str]]] = {
+    "viewer": frozenset({"orders.view", "appointments.view", "labs.view"}),
+    "front desk": _WORK,
+    "clinician": _WORK | {"results.view"},
+    "lab coordinator": _WORK | {"results.view", "system.view"},
+    "lab admin": _WORK | {"results.view", "system.view", "records.view", "audit.view"},
+    "auditor": frozenset({"audit.view"}),
+    SERVICE_ACCOUNT: _WORK | {"results.view", "records.view", "system.view"},
+    ADMINISTRATOR: frozenset(PERMISSIONS),
+}
+"""Role (a group name) to permissions. A viewer sees no names, the front desk no result values,
+an auditor no health data at all."""
+
+_DECLARATION: Final = "declared_access"
+View = TypeVar("View", bound=Callable[..., Any])
+
+
+def roles_of(user: AbstractBaseUser | AnonymousUser) -> frozenset[str]:
+    """Roles of a user: one query, remembered on the user object of this request."""
+    if not isinstance(user, User) or not user.is_active:
+        return frozenset()
+    known: frozenset[str] | None = getattr(user, "_roles", None)
+    if known is None:
+        names = set(user.groups.values_list("name", flat=True)) & ROLES.keys()
+        known = frozenset(names | {ADMINISTRATOR} if user.is_superuser else names)
+        user._roles = known  # type: ignore[attr-defined]
+    return known
+
+
+def may(user: AbstractBaseUser | AnonymousUser, *permissions: str) -> bool:
+    """True when the roles of `user` grant every one of `permissions`."""
+    granted = frozenset[str]().union(*(ROLES[role] for role in roles_of(user)))
+    return granted.issuperset(permissions)
+
+
+def roles_with(permission: str) -> list[str]:
+    """Roles for people that grant a permission: whom to ask."""
+    return [
+        role for role, granted in ROLES.items() if permission in granted and role != SERVICE_ACCOUNT
+    ]
+
+
+def requires(*permissions: str) -> Callable[[View], View]:
+    """Declare, and for browser views enforce, the permissions a view needs.
+
+    On a function view: sends strangers to the log-in page, answers 403 (recorded) to staff who
+    lack a permission, renders in the staff member's time zone and forbids storing the page.
+    On a DRF view class it only declares; `DeclaredPermission` enforces.
+    """
+    unknown = set(permissions) - PERMISSIONS.keys()
+    if unknown or not permissions:
+        raise LookupError(f"not a permission: {sorted(unknown)}")
+
+    def declare(view: View) -> View:
+        if isinstance(view, type):
+            setattr(view, _DECLARATION, permissions)
+            return view
+
+        @wraps(view)
+        def checked(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            user = request.user
+            if not isinstance(user, User):
+                return _to_log_in(request)
+            with timezone.override(_zone(user)):
+                try:
+                    for permission in permissions:
+                        if not may(user, permission):
+                            audit.denied(request, permission)
+                            return _refused(request, permission)
+                    response: HttpResponseBase = view(request, *args, **kwargs)
+                except audit.AuditUnavailable:
+                    return render(request, "503.html", status=503)
+                except PermissionDenied:
+                    audit.denied(request, "")
+                    raise
+            response.headers.setdefault("Cache-Control", "no-store, private")
+            return response
+
+        setattr(checked, _DECLARATION, permissions)
+        # Checked above; the middleware would answer a table swap with the log-in page.
+        checked.login_required = False  # type: ignore[attr-defined]
+        return cast(View, checked)
+
+    return declare
+
+
+def public(view: View) -> View:
+    """Declare that a view needs no log-in (log-in page, health, webhooks)."""
+    setattr(view, _DECLARATION, ())
+    view.login_required = False  # type: ignore[attr-defined]  # read by LoginRequiredMiddleware
+    return view
+
+
+def declaration(view: Callable[..., Any]) -> tuple[str, ...] | None:
+    """What a URL's callback declares: permissions, () for public, None for nothing at all."""
+    for holder in (view, getattr(view, "cls", None), getattr(view, "view_class", None)):
+        found: tuple[str, ...] | None = getattr(holder, _DECLARATION, None)
+        if found is not None:
+            return found
+    return None
+
+
+class DeclaredPermission(BasePermission):
+    """JSON API: `api.read` and what the view declares. A view without declaration is refused."""
+
+    def has_permission(self, request: Request, view: "APIView") -> bool:
+        needed = declaration(type(view))
+        if needed is None:
+            return False
+        if not needed:
+            return True
+        user = request.user
+        if not isinstance(user, User):
+            return False
+        if may(user, "api.read", *needed):
+            return True
+        audit.denied(request._request, ", ".join(needed))
+        return False
+
+
+def _zone(user: User) -> ZoneInfo:
+    try:
+        return ZoneInfo(user.time_zone)
+    except (LookupError, ValueError, OSError):
+        return ZoneInfo("UTC")
+
+
+def _to_log_in(request: HttpRequest) -> HttpResponse:
+    if request.headers.get("HX-Request") == "true":
+        # A redirect would be followed out of sight and land inside the table.
+        response = HttpResponse(status=401)
+        response.headers["HX-Refresh"] = "true"
+        return response
+    return redirect_to_login(_without_words(request))
+
+
+def _without_words(request: HttpRequest) -> str:
+    """The address asked for, without what was typed about a person: `next` is kept and logged."""
+    query = request.GET.copy()
+    for name in WORDS_ABOUT_PEOPLE:
+        query.pop(name, None)
+    path = escape_uri_path(request.path)
+    return f"{path}?{query.urlencode()}" if query else path
+
+
+def _refused(request: HttpRequest, permission: str) -> HttpResponse:
+    context = {"needed": PERMISSIONS[permission], "roles": roles_with(permission)}
+    return render(request, "403.html", context, status=403)

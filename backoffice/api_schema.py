@@ -1,0 +1,196 @@
+"""OpenAPI of the JSON API, derived from what each resource declares."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, cast
+from uuid import UUID
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, inline_serializer
+from rest_framework import serializers
+
+if TYPE_CHECKING:
+    from backoffice.api import Child, Resource
+
+_KINDS: dict[type, Any] = {
+    str: OpenApiTypes.STR,
+    UUID: OpenApiTypes.UUID,
+    int: OpenApiTypes.INT,
+    datetime: OpenApiTypes.DATETIME,
+}
+
+_FIELDS: tuple[tuple[Any, Any], ...] = (
+    (models.UUIDField, serializers.UUIDField),
+    (models.DateTimeField, serializers.DateTimeField),
+    (models.DateField, serializers.DateField),
+    (models.BooleanField, serializers.BooleanField),
+    (models.FloatField, serializers.FloatField),
+    (models.IntegerField, serializers.IntegerField),
+    (models.JSONField, serializers.JSONField),
+    (models.CharField, serializers.CharField),
+    (models.TextField, serializers.CharField),
+)
+
+
+_ITEMS: dict[type[Resource], type[serializers.Serializer[Any]]] = {}
+
+
+class ErrorBody(serializers.Serializer[Any]):
+    """Every error of the API."""
+
+    code = serializers.CharField()
+    message = serializers.CharField()
+    request_id = serializers.CharField(allow_blank=True)
+
+
+class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    target_class = "backoffice.api.TokenAuthentication"
+    name = "token"
+
+    def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, str]:
+        return {
+            "type": "apiKey",
+            "in": "header",
+            "name": "Authorization",
+            "description": "`Token <token>`; `manage.py createtoken NAME` makes one.",
+        }
+
+
+class ResourceSchema(AutoSchema):
+    """The two operations of a `Resource`."""
+
+    @property
+    def _resource(self) -> type[Resource]:
+        return cast("type[Resource]", type(self.view))
+
+    def get_operation_id(self) -> str:
+        return f"{self._plural()}_{'get' if self._is_item() else 'list'}"
+
+    def get_tags(self) -> list[str]:
+        return [self._plural().replace("_", "-")]
+
+    def get_override_parameters(self) -> list[Any]:
+        if self._is_item():
+            kind = OpenApiTypes.STR if self._resource.key else self._key_type()
+            return [OpenApiParameter("id", kind, OpenApiParameter.PATH)]
+        return [
+            OpenApiParameter(
+                "limit", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100}
+            ),
+            OpenApiParameter("cursor", str, description="`next` of the page before"),
+            *(
+                OpenApiParameter(each.name, _KINDS[each.kind], description=each.help)
+                for each in self._resource.filters
+            ),
+        ]
+
+    def get_request_serializer(self) -> Any:
+        return None
+
+    def get_response_serializers(self) -> Any:
+        name = self._resource.__name__
+        item = item_serializer(self._resource)
+        if self._is_item():
+            shape: Any = item(help_text=self._resource.__doc__ or "")
+        else:
+            shape = inline_serializer(
+                f"{name}Page",
+                {
+                    "results": item(many=True),
+                    "next": serializers.CharField(
+                        allow_null=True, help_text="Cursor of the next page; null at the end"
+                    ),
+                },
+            )
+        words = {400: "Bad parameter", 401: "Not logged in", 403: "Not permitted"}
+        if self._is_item():
+            words = {401: words[401], 403: words[403], 404: "No such record"}
+        words[429] = "Too many requests; see Retry-After"
+        refusals = {status: OpenApiResponse(ErrorBody, text) for status, text in words.items()}
+        return {200: shape, **refusals}
+
+    def _is_item(self) -> bool:
+        return "{id}" in self.path
+
+    def _plural(self) -> str:
+        return self.path.strip("/").removesuffix("/{id}").rpartition("/")[2].replace("-", "_")
+
+    def _key_type(self) -> Any:
+        pk = self._resource.model._meta.pk
+        while isinstance(pk, models.ForeignKey):
+            pk = pk.target_field
+        for kind, found in ((models.UUIDField, OpenApiTypes.UUID), (models.IntegerField, int)):
+            if isinstance(pk, kind):
+                return found
+        return OpenApiTypes.STR
+
+
+def item_serializer(resource: type[Resource]) -> type[serializers.Serializer[Any]]:
+    """A serializer class that describes one item; it is never run."""
+    # The same class each time: a second one of the same name would be a second component.
+    if resource in _ITEMS:
+        return _ITEMS[resource]
+    pk = resource.model._meta.pk
+    key = serializers.CharField() if resource.key else _described(pk)
+    fields: dict[str, Any] = {"id": key}
+    fields |= _columns(resource.model, resource.columns)
+    if resource.mirrored:
+        fields |= _envelope(resource.model)
+    for child in resource.children:
+        fields[child.name] = _child(resource, child)
+    made = type(f"{resource.__name__}Item", (serializers.Serializer,), fields)
+    return _ITEMS.setdefault(resource, made)
+
+
+def _child(resource: type[Resource], child: Child) -> Any:
+    if len(child.columns) == 1 and not child.record:
+        value = _described(column(child.model, child.columns[0]), nullable=not child.many)
+        return serializers.ListField(child=value) if child.many else value
+    fields = _columns(child.model, child.columns)
+    if child.record:
+        fields |= _envelope(child.model)
+    shape = type(f"{resource.__name__}{child.model.__name__}", (serializers.Serializer,), fields)
+    return shape(many=True) if child.many else shape(allow_null=True)
+
+
+def _envelope(model: type[models.Model]) -> dict[str, Any]:
+    return {
+        "record": serializers.DictField(
+            allow_null=True, help_text="As received; null without the permission to see records"
+        ),
+        "as_of": serializers.DateTimeField(help_text="When this version was asked for"),
+        "missing_since": serializers.DateTimeField(
+            allow_null=True, help_text="When the service was found to no longer have it"
+        ),
+    }
+
+
+def _columns(model: type[models.Model], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: _described(column(model, name)) for name in names}
+
+
+def column(model: type[models.Model], name: str) -> models.Field[Any, Any]:
+    for field in model._meta.concrete_fields:
+        if name in (field.name, field.attname):
+            return field
+    raise LookupError(f"{model.__name__} has no column {name}")
+
+
+def _described(field: Any, nullable: bool = False) -> Any:
+    """The serializer field of a column: its type, its help text, whether it may be null."""
+    described: dict[str, Any] = {"allow_null": field.null or nullable}
+    if help_text := str(field.help_text):
+        described["help_text"] = help_text
+    while isinstance(field, models.ForeignKey):
+        field = field.target_field
+    if isinstance(field, ArrayField):
+        return serializers.ListField(child=_described(field.base_field), **described)
+    for column, kind in _FIELDS:
+        if isinstance(field, column):
+            return kind(**described)
+    raise LookupError(f"no API type for {field}")

@@ -1,0 +1,59 @@
+"""Every address of the JSON API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.urls import path, re_path
+from drf_spectacular.renderers import OpenApiJsonRenderer, OpenApiYamlRenderer
+from drf_spectacular.views import SpectacularAPIView
+from rest_framework.authentication import SessionAuthentication
+
+from backoffice.access import DeclaredPermission, public, requires
+from backoffice.api import TokenAuthentication, error_body, error_response, routes
+from backoffice.system_api import Runs
+from labs.api import LabAccounts, Labs, LabTests, Markers
+from orders.api import Appointments, Orders, Results, Transactions
+from patients.api import Connections, Insurances, Patients, Payors
+from patients.wearables.api import Pulls
+
+
+@requires("api.read")
+class Schema(SpectacularAPIView):
+    """OpenAPI 3 description of this API."""
+
+    authentication_classes = (TokenAuthentication, SessionAuthentication)
+    permission_classes = (DeclaredPermission,)
+    renderer_classes = [OpenApiJsonRenderer, OpenApiYamlRenderer]  # noqa: RUF012
+
+    def get_exception_handler(self) -> Any:
+        return error_response
+
+
+@login_not_required
+@public
+def nothing_here(request: HttpRequest) -> HttpResponse:
+    body = error_body("not_found", "There is no such address in this API.", request)
+    return JsonResponse(body, status=404)
+
+
+urlpatterns = [
+    path("schema/", Schema.as_view(), name="api-schema"),
+    *routes("patients", Patients),
+    *routes("connections", Connections),
+    *routes("insurance", Insurances),
+    *routes("payors", Payors),
+    *routes("labs", Labs),
+    *routes("markers", Markers),
+    *routes("lab-tests", LabTests),
+    *routes("lab-accounts", LabAccounts),
+    *routes("orders", Orders),
+    *routes("appointments", Appointments),
+    *routes("transactions", Transactions),
+    *routes("results", Results),
+    *routes("pulls", Pulls),
+    *routes("runs", Runs),
+    re_path(r"", nothing_here, name="api-nothing"),
+]

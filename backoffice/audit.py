@@ -1,0 +1,135 @@
+"""Who saw and who changed what. The only writer of `AuditEntry`.
+
+An entry is committed before the first byte of the page leaves; when it cannot be written the page
+is not shown (`AuditUnavailable`, answered 503). Lists leave one entry with the ids shown, never
+the words searched for.
+"""
+
+from collections.abc import Iterable
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from django.conf import settings
+from django.db import DatabaseError, transaction
+from django.http import HttpRequest
+from rest_framework.exceptions import APIException
+
+from backoffice import requests
+from backoffice.models import AuditEntry, User
+
+
+class AuditUnavailable(APIException):
+    """The audit trail could not be written, so nothing may be shown."""
+
+    status_code = 503
+    default_detail = "This cannot be shown now because the access log cannot be written."
+    default_code = "audit_unavailable"
+
+
+def record(
+    request: HttpRequest,
+    action: str,
+    object_type: str,
+    *,
+    ids: Iterable[object] = (),
+    patients: Iterable[UUID | None] = (),
+    outcome: str = "ok",
+    reason: str = "",
+    row_count: int | None = None,
+) -> None:
+    """Write one entry and commit it. Raises AuditUnavailable when that fails.
+
+    `action` is one of view, list, search, export, print, login, denied, change. Must be called
+    outside any open transaction: a rolled-back page must not take its entry with it.
+    """
+    user = request.user if isinstance(request.user, User) else None
+    match = request.resolver_match
+    entry = AuditEntry(
+        actor=user,
+        actor_kind=_kind(request, user),
+        action=action,
+        object_type=object_type,
+        object_ids=[str(key) for key in ids],
+        patient_ids=sorted({key for key in patients if key is not None}),
+        route=(match.view_name if match else "")[:100],
+        request_id=requests.id_of(request),
+        ip=_address(request),
+        outcome=outcome,
+        reason=reason,
+        row_count=row_count,
+    )
+    try:
+        with transaction.atomic(durable=True):
+            entry.save(force_insert=True)
+    except DatabaseError as error:
+        raise AuditUnavailable from error
+
+
+def viewed(
+    request: HttpRequest,
+    object_type: str,
+    ids: Iterable[object],
+    patients: Iterable[UUID | None],
+) -> None:
+    """A page about one thing (or one thing and its siblings) is about to be shown."""
+    record(request, "view", object_type, ids=ids, patients=patients)
+
+
+def listed(
+    request: HttpRequest,
+    object_type: str,
+    ids: Iterable[object],
+    patients: Iterable[UUID | None],
+    *,
+    searched: bool = False,
+) -> None:
+    """A page of a list is about to be shown; `searched` when it answers words typed by staff."""
+    shown = list(ids)
+    action = "search" if searched else "list"
+    record(request, action, object_type, ids=shown, patients=patients, row_count=len(shown))
+
+
+def denied(request: HttpRequest, permission: str) -> None:
+    """Someone known asked for what their roles do not grant."""
+    record(request, "denied", "permission", ids=[permission], outcome="refused")
+
+
+def signed_in(request: HttpRequest) -> None:
+    """`request.user` has just logged in."""
+    record(request, "login", "session")
+
+
+def sign_in_refused(request: HttpRequest) -> None:
+    """A log-in failed. What was typed is not kept: it may be a password in the wrong box."""
+    record(request, "login", "session", outcome="refused")
+
+
+def _kind(request: HttpRequest, user: User | None) -> str:
+    if user is None:
+        return "anonymous"
+    return "token" if getattr(request, "auth", None) else "staff"
+
+
+def _address(request: HttpRequest) -> str | None:
+    """Where the request came from: behind our proxy the address the proxy itself saw.
+
+    Hops before the last are what the sender wrote, and prove nothing.
+    """
+    seen = [request.META.get("REMOTE_ADDR", "")]
+    if settings.BEHIND_PROXY:
+        seen.insert(0, request.headers.get("X-Forwarded-For", "").rpartition(",")[2])
+    for said in seen:
+        for text in (said.strip(), _without_port(said.strip())):
+            try:
+                return str(ip_address(text.partition("%")[0]))
+            except ValueError:
+                continue
+    return None
+
+
+def _without_port(said: str) -> str:
+    try:
+        return urlsplit(f"//{said}").hostname or ""
+    except ValueError:
+        return ""

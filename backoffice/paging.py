@@ -1,0 +1,126 @@
+"""Keyset pages: any depth costs the same, and rows that arrive meanwhile never shift a page.
+
+A cursor holds the sort values of the row at the page's edge. Where one of them would put a
+person's name into the address, the cursor holds the row's key alone and the value is looked up.
+"""
+
+import base64
+import binascii
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, TypeVar
+
+from django.core.exceptions import ValidationError
+from django.db.models import Model, QuerySet
+from django.db.models.fields.tuple_lookups import TupleGreaterThan, TupleLessThan
+
+Row = TypeVar("Row", bound=Model)
+
+COUNT_CAP: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """Columns to sort by, all in one direction, the last one unique; none may be null.
+
+    `private` keeps the values out of the cursor.
+    """
+
+    columns: Sequence[str]
+    descending: bool = False
+    private: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[Row]):
+    """Rows of one page and the cursors of its neighbours (None: there is none)."""
+
+    rows: list[Row] = field(default_factory=list)
+    next: str | None = None
+    previous: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many rows match, counted no further than a cap: prints `1,000+` beyond it."""
+
+    value: int
+    capped: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.value:,}{'+' if self.capped else ''}"
+
+
+def page_of(
+    rows: QuerySet[Row],
+    sort: Sort,
+    *,
+    size: int,
+    after: str | None = None,
+    before: str | None = None,
+) -> Page[Row]:
+    """One page of `rows`: one query, plus one by key for a private cursor.
+
+    A cursor that cannot be read, or whose row is gone, starts from the first page.
+    """
+    edge = _decode(rows, sort, after or before)
+    backwards = edge is not None and not after
+    descending = sort.descending != backwards
+    if edge is not None:
+        lookup = TupleLessThan if descending else TupleGreaterThan
+        rows = rows.filter(lookup(sort.columns, edge))
+    signs = [f"-{name}" if descending else name for name in sort.columns]
+    found = list(rows.order_by(*signs)[: size + 1])
+    more, found = len(found) > size, found[:size]
+    if backwards:
+        found.reverse()
+    if not found:
+        return Page()
+    return Page(
+        found,
+        next=_encode(found[-1], sort) if more or backwards else None,
+        previous=_encode(found[0], sort) if (more if backwards else edge is not None) else None,
+    )
+
+
+def capped_count(rows: QuerySet[Any], cap: int = COUNT_CAP) -> Count:
+    """Count at most `cap` rows; one query that stops there."""
+    found = rows.order_by().values("pk")[: cap + 1].count()
+    return Count(min(found, cap), capped=found > cap)
+
+
+def _encode(row: Model, sort: Sort) -> str:
+    columns = sort.columns[-1:] if sort.private else sort.columns
+    values = [getattr(row, name) for name in columns]
+    text = json.dumps(
+        [value.isoformat() if hasattr(value, "isoformat") else value for value in values],
+        default=str,
+        separators=(",", ":"),
+    )
+    return base64.urlsafe_b64encode(text.encode()).rstrip(b"=").decode()
+
+
+def _decode(rows: QuerySet[Row], sort: Sort, cursor: str | None) -> tuple[Any, ...] | None:
+    if not cursor or len(cursor) > 500:
+        return None
+    columns = list(sort.columns[-1:] if sort.private else sort.columns)
+    try:
+        raw = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        if not isinstance(raw, list) or len(raw) != len(columns) or None in raw:
+            return None
+        if not all(_storable(value) for value in raw if isinstance(value, str)):
+            return None
+        fields = [rows.model._meta.get_field(name) for name in columns]
+        values = tuple(f.to_python(value) for f, value in zip(fields, raw, strict=True))  # type: ignore[union-attr]
+    except (ValueError, binascii.Error, ValidationError, TypeError, OverflowError, RecursionError):
+        return None
+    if not sort.private:
+        return values
+    known = rows.model._default_manager.filter(**{columns[0]: values[0]})
+    return known.values_list(*sort.columns).first()
+
+
+def _storable(text: str) -> bool:
+    """False for what PostgreSQL takes in no text: NUL and halves of surrogate pairs."""
+    return not any(mark == "\x00" or "\ud800" <= mark <= "\udfff" for mark in text)

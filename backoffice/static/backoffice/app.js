@@ -1,0 +1,114 @@
+// Conveniences on top of pages that work without them: copy an id, "/" to search, j/k in tables,
+// one open filter at a time, theme without a reload, words for screen readers after a swap.
+
+document.documentElement.dataset.js = "";
+
+const live = document.getElementById("live");
+const say = (words) => { if (live) live.textContent = words; };
+const typing = (target) => target.closest("input, textarea, select, [contenteditable], dialog[open]");
+
+function toast(words) {
+  let stack = document.querySelector(".toasts");
+  if (!stack) {
+    stack = document.createElement("div");
+    stack.className = "toasts";
+    document.body.append(stack);
+  }
+  const note = document.createElement("p");
+  note.className = "toast";
+  note.textContent = words;
+  stack.append(note);
+  say(words);
+  setTimeout(() => note.remove(), 6000);
+}
+
+for (const note of document.querySelectorAll(".toasts .toast")) setTimeout(() => note.remove(), 6000);
+
+function step(distance) {
+  const links = [...document.querySelectorAll(".table tbody .lead a")];
+  if (!links.length) return;
+  const here = links.indexOf(document.activeElement);
+  const next = here < 0 ? (distance > 0 ? 0 : links.length - 1) : here + distance;
+  links[Math.max(0, Math.min(links.length - 1, next))].focus();
+}
+
+const places = { o: "/orders/", p: "/patients/", a: "/appointments/", l: "/labs/", s: "/system/" };
+let going = 0;
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "Escape") {
+    const open = document.querySelector("details[data-pop][open]");
+    if (open) {
+      open.open = false;
+      open.querySelector("summary").focus();
+    }
+    return;
+  }
+  if (typing(event.target)) return;
+  const find = document.querySelector("[data-find]");
+  if (event.key === "/" && find) {
+    event.preventDefault();
+    find.focus();
+    find.select();
+  } else if (Date.now() - going < 1200 && places[event.key]) {
+    const link = document.querySelector(`.nav a[href="${places[event.key]}"]`);
+    if (link) link.click();
+  } else if (event.key === "g") {
+    going = Date.now();
+  } else if (event.key === "j") {
+    step(1);
+  } else if (event.key === "k") {
+    step(-1);
+  }
+});
+
+document.addEventListener("click", async (event) => {
+  for (const pop of document.querySelectorAll("details[data-pop][open]")) {
+    if (!pop.contains(event.target)) pop.open = false;
+  }
+  const copy = event.target.closest("[data-copy]");
+  if (copy) {
+    try {
+      await navigator.clipboard.writeText(copy.dataset.copy);
+      toast("Copied");
+    } catch {
+      toast(copy.dataset.copy);
+    }
+  }
+});
+
+// The server keeps the choice in a cookie; the page only turns at once instead of reloading.
+document.addEventListener("submit", async (event) => {
+  const button = event.submitter;
+  if (!button?.matches("[data-theme-switch]")) return;
+  event.preventDefault();
+  const form = event.target;
+  const body = new FormData(form, button);
+  document.documentElement.dataset.theme = button.value;
+  await fetch(form.action, { method: "POST", body, redirect: "manual", credentials: "same-origin" });
+  button.value = button.value === "dark" ? "light" : "dark";
+  const words = button.value === "dark" ? "Dark theme" : "Light theme";
+  button.title = words;
+  button.querySelector(".sr").textContent = words;
+});
+
+// Empty filters stay out of the address.
+document.addEventListener("formdata", (event) => {
+  if (event.target.method !== "get") return;
+  for (const [name, value] of [...event.formData]) if (value === "") event.formData.delete(name);
+});
+
+document.addEventListener("htmx:configRequest", (event) => {
+  if (event.detail.verb !== "get") return;
+  const sent = event.detail.formData ?? event.detail.parameters;
+  for (const [name, value] of [...sent.entries?.() ?? []]) if (value === "") sent.delete(name);
+});
+
+document.addEventListener("htmx:afterSwap", () => {
+  const total = document.querySelector("[data-total]");
+  if (total) say(total.textContent.trim());
+});
+
+document.addEventListener("htmx:responseError", () => toast("That did not work. Try again."));
+document.addEventListener("htmx:sendError", () => toast("No connection. Try again."));

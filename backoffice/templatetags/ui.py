@@ -1,0 +1,509 @@
+"""Template tags of the design system: badges, times, ids, money, icons, navigation."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal, InvalidOperation
+from functools import lru_cache
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from django import template
+from django.conf import settings
+from django.forms import BoundField
+from django.http import HttpRequest
+from django.template import Context
+from django.urls import NoReverseMatch, reverse
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from backoffice import access, vocabulary
+from backoffice.templatetags.shapes import glyph_svg, icon_svg
+
+register = template.Library()
+
+DASH: Final = SafeString('<span class="muted" aria-label="not given">—</span>')
+HIDDEN: Final = SafeString(
+    '<span class="muted" tabindex="0" title="Your role does not show this">•••'
+    '<span class="sr"> not shown to your role</span></span>'
+)
+
+
+# Statuses and words
+
+
+@lru_cache(maxsize=1024)
+def _badge(item: vocabulary.Term, title: str, bare: bool) -> SafeString:
+    return format_html(
+        '<span class="{}" data-st="{}" title="{}">{}{}</span>',
+        "st bare" if bare else "st",
+        item.family,
+        title,
+        glyph_svg(item.glyph),
+        item.label,
+    )
+
+
+@register.simple_tag
+def badge(name: str, value: str | None, bare: bool = False) -> SafeString:
+    """`{% badge "appointment.status" appointment.status %}`: glyph and word, raw value on hover."""
+    if not value:
+        return DASH
+    return _badge(vocabulary.term(name, value), value, bare)
+
+
+@register.simple_tag
+def order_badge(low_level_status: str, method: str, bucket: str, bare: bool = False) -> SafeString:
+    """Status of an order: words from status and method, family from its stored bucket."""
+    item = vocabulary.order_term(low_level_status, method, ())
+    if bucket and bucket != item.family:
+        item = vocabulary.Term(
+            item.value, item.label, bucket, vocabulary.GLYPHS.get(bucket, "question")
+        )
+    return _badge(item, low_level_status or "no status", bare)
+
+
+@register.simple_tag
+def flag(interpretation: str, above: bool | None, below: bool | None) -> SafeString:
+    """Flag of a result value: word and shape; the arrow says on which side it lies."""
+    item = vocabulary.term("result.interpretation", interpretation)
+    if item.family == vocabulary.ABNORMAL and (above or below):
+        side = "arrow-up" if above else "arrow-down"
+        item = vocabulary.Term(item.value, "High" if above else "Low", item.family, side)
+    return _badge(item, interpretation, False) if interpretation else DASH
+
+
+@register.simple_tag
+def event_status_differs(status: str, event_status: str) -> bool:
+    """True when the two states of an appointment do not say the same (appointments.md 6)."""
+    told = vocabulary.term("appointment.status", status).label
+    return bool(event_status) and (
+        vocabulary.term("appointment.event_status", event_status).label != told
+    )
+
+
+@register.simple_tag
+def turn(low_level_status: str, method: str) -> SafeString | str:
+    """Who acts next on an order: `Patient`, `Lab`, `Us`; a dash when nobody does."""
+    whose = vocabulary.order_term(low_level_status, method, ()).turn
+    return whose.removeprefix("the ").capitalize() or DASH
+
+
+@register.simple_tag
+def bucket_badge(bucket: str) -> SafeString:
+    """A working bucket by itself."""
+    label = vocabulary.BUCKETS.get(bucket, bucket)
+    item = vocabulary.Term(bucket, label, bucket, vocabulary.GLYPHS.get(bucket, "question"))
+    return _badge(item, bucket, False)
+
+
+@register.simple_tag
+def words(name: str, value: str | None) -> str:
+    """The label alone; a dash when there is no value."""
+    return vocabulary.term(name, value).label or DASH
+
+
+@register.filter
+def list_name(resource: str) -> str:
+    """Words for a list of the service or a kind of look-up."""
+    return vocabulary.LISTS.get(resource, resource)
+
+
+@register.simple_tag
+def glyph(name: str) -> SafeString:
+    return glyph_svg(name)
+
+
+@register.simple_tag
+def icon(name: str, large: bool = False) -> SafeString:
+    return icon_svg(name, large)
+
+
+# Times
+
+
+def _zone_name(moment: datetime) -> str:
+    """MST, CET … or UTC−03 where the zone has no letters of its own."""
+    name = moment.strftime("%Z")
+    return f"UTC{name.replace('-', '−')}" if name[:1] in "+-" else name
+
+
+def spoken(moment: datetime, now: datetime) -> str:
+    """`Tue 11 Nov, 08:00 MST`; the year only when it is another one."""
+    year = "" if moment.year == now.year else f" {moment.year}"
+    return f"{moment:%a} {moment.day} {moment:%b}{year}, {moment:%H:%M} {_zone_name(moment)}"
+
+
+def ago(moment: datetime, now: datetime) -> str:
+    """`3 d ago`, `in 2 h`: one unit, for beside an absolute time."""
+    seconds = (now - moment).total_seconds()
+    size = abs(seconds)
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if size >= length:
+            text = f"{int(size // length)} {unit}"
+            return f"{text} ago" if seconds >= 0 else f"in {text}"
+    return "just now"
+
+
+def _zone(name: str | None) -> ZoneInfo | None:
+    try:
+        return ZoneInfo(name) if name else None
+    except (LookupError, ValueError, OSError):
+        return None
+
+
+@register.simple_tag
+def when(
+    moment: datetime | None, zone: str | None = None, relative: bool = False
+) -> SafeString | str:
+    """An instant in `zone` (IANA name; the staff member's own when missing or not known)."""
+    if moment is None:
+        return DASH
+    now = timezone.now()
+    local = moment.astimezone(_zone(zone) or timezone.get_current_timezone())
+    text = spoken(local, now.astimezone(local.tzinfo))
+    shown = format_html('<time datetime="{}">{}</time>', moment.astimezone(UTC).isoformat(), text)
+    if not relative:
+        return shown
+    return format_html('{} <span class="muted nowrap">{}</span>', shown, ago(moment, now))
+
+
+@register.filter
+def day(value: date | None) -> SafeString:
+    """A calendar date: `11 Nov 2026`."""
+    if not value:
+        return DASH
+    return format_html(
+        '<time datetime="{}" class="nowrap">{} {}</time>',
+        f"{value:%Y-%m-%d}",
+        value.day,
+        f"{value:%b %Y}",
+    )
+
+
+@register.filter
+def written_time(text: str | None) -> SafeString | str:
+    """A time that came as text, like every other time; text that is no ISO time as it is.
+
+    A time without an offset is no instant: it is shown as written.
+    """
+    try:
+        moment = datetime.fromisoformat((text or "").strip())
+    except ValueError:
+        return dash(text)  # type: ignore[no-any-return]
+    return when(moment) if moment.tzinfo else dash(text)
+
+
+@register.filter
+def local_day(moment: datetime | None) -> SafeString:
+    """The calendar date of an instant in the staff member's zone."""
+    return day(timezone.localtime(moment).date() if moment else None)
+
+
+@register.filter
+def long_day(value: date) -> str:
+    """Heading of a day: `Tuesday 11 November`, with the year when it is another one."""
+    year = "" if value.year == timezone.localdate().year else f" {value.year}"
+    return f"{value:%A} {value.day} {value:%B}{year}"
+
+
+@register.filter
+def short_day(moment: datetime | None) -> SafeString | str:
+    """`11 Nov, 08:00` in the staff member's zone, for tight places."""
+    if moment is None:
+        return DASH
+    local = timezone.localtime(moment)
+    text = f"{local.day} {local:%b}, {local:%H:%M}"
+    return format_html('<time datetime="{}">{}</time>', moment.astimezone(UTC).isoformat(), text)
+
+
+@register.simple_tag
+def your_time(moment: datetime | None, zone: str | None) -> SafeString | str:
+    """The staff clock beside a time shown elsewhere; nothing when both clocks agree."""
+    place = _zone(zone)
+    if moment is None or place is None:
+        return ""
+    here = timezone.localtime(moment)
+    if here.utcoffset() == moment.astimezone(place).utcoffset():
+        return ""
+    text = spoken(here, timezone.localtime())
+    return format_html('<p class="muted small">For you: {}</p>', text)
+
+
+@register.filter
+def clock(moment: datetime | None) -> SafeString | str:
+    """`08:00` in the staff member's zone, for lists already grouped by day."""
+    if moment is None:
+        return DASH
+    return format_html(
+        '<time datetime="{}">{}</time>',
+        moment.astimezone(UTC).isoformat(),
+        f"{timezone.localtime(moment):%H:%M}",
+    )
+
+
+@register.filter
+def since(moment: datetime | None) -> str:
+    """`3 d ago`."""
+    return DASH if moment is None else ago(moment, timezone.now())
+
+
+def years(born: date, today: date) -> int:
+    """Completed years; somebody born on 29 February grows older on 1 March."""
+    return today.year - born.year - ((today.month, today.day) < (born.month, born.day))
+
+
+@register.filter
+def age(born: date | None) -> str:
+    """`42 y`; months for the first two years."""
+    if not born:
+        return DASH
+    today = timezone.localdate()
+    if years(born, today) >= 2:
+        return f"{years(born, today)} y"
+    months = (today.year - born.year) * 12 + today.month - born.month - (today.day < born.day)
+    return f"{max(months, 0)} mo"
+
+
+@register.filter
+def is_minor(born: date | None) -> bool:
+    return years(born, timezone.localdate()) < 18 if born else False
+
+
+@register.simple_tag
+def clock_in(zone: str) -> str:
+    """The time of day somewhere else, with its zone: before one calls."""
+    place = _zone(zone)
+    if place is None:
+        return zone
+    local = timezone.now().astimezone(place)
+    return f"{local:%a %H:%M} {_zone_name(local)}"
+
+
+# Values
+
+
+@register.filter
+def dash(value: Any) -> Any:
+    """The value; an em dash when it is missing. Zero and False are values."""
+    return DASH if value is None or value == "" else value
+
+
+@register.filter
+def yes_no(value: bool | None) -> str:
+    return DASH if value is None else ("Yes" if value else "No")
+
+
+@register.filter
+def money(value: str | float | Decimal | None) -> str:
+    """`$1,240.00`; a price that is not a number stays as it came."""
+    if value is None or value == "":
+        return DASH
+    try:
+        return f"${Decimal(str(value)):,.2f}"
+    except InvalidOperation:
+        return str(value)
+
+
+@register.filter
+def phone(value: str | None) -> SafeString | str:
+    """A number to read aloud and to call: `+1 555 010 0123`."""
+    if not value:
+        return DASH
+    digits = "".join(mark for mark in value if mark.isdigit())
+    if len(digits) == 11 and digits.startswith("1"):
+        shown = f"+1 {digits[1:4]} {digits[4:7]} {digits[7:]}"
+    elif len(digits) == 10:
+        shown = f"{digits[:3]} {digits[3:6]} {digits[6:]}"
+    else:
+        return value
+    return format_html('<a class="nowrap" href="tel:{}">{}</a>', value, shown)
+
+
+@register.filter
+def coded(value: str) -> str:
+    """`NOT_DETECTED` as words: `Not detected`."""
+    return value.replace("_", " ").capitalize()
+
+
+@register.filter
+def is_web_address(value: object) -> bool:
+    """Only these become links: a record may hold anything."""
+    return isinstance(value, str) and value.startswith(("https://", "http://"))
+
+
+@register.filter
+def thousands(value: int | None) -> str:
+    return DASH if value is None else f"{value:,}"
+
+
+@register.filter
+def initials(value: str | None) -> str:
+    """Initials, for roles that do not see names."""
+    return " ".join(f"{part[0].upper()}." for part in (value or "").split()) or DASH
+
+
+@register.simple_tag
+def short_id(value: object, copy: bool = True) -> SafeString:
+    """First 8 characters of an id; all of it on hover and in the copy button."""
+    text = str(value or "")
+    if not text:
+        return DASH
+    short = text[:8] if len(text) == 36 else text
+    button = (
+        format_html(
+            '<button type="button" data-copy="{}" aria-label="Copy {}">{}</button>',
+            text,
+            short,
+            icon_svg("clipboard-document"),
+        )
+        if copy
+        else ""
+    )
+    return format_html('<span class="id" title="{}">{}{}</span>', text, short, button)
+
+
+@register.simple_tag
+def range_bar(value: float | None, low: float | None, high: float | None) -> SafeString | str:
+    """Where a value lies in its reference band: track, band and mark; an open band runs out.
+
+    The band takes the middle of the bar; a value beyond the bar is clipped to its edge.
+    """
+    if value is None or (low is None and high is None):
+        return ""
+    if low is not None and high is not None:
+        span = (high - low) or abs(high) or 1
+        start, unit = low - span / 2, span * 2
+    else:
+        edge = high if low is None else low
+        unit = 2 * (abs(edge or 0) or 1)
+        start = (edge or 0) - unit * (0.75 if low is None else 0.25)
+    left, right, mark = (
+        min(max((at - start) / unit * 96, 0), 96)
+        for at in (start if low is None else low, start + unit if high is None else high, value)
+    )
+    beyond = (low is not None and value < low) or (high is not None and value > high)
+    return format_html(
+        '<svg class="range" viewBox="0 0 96 12" aria-hidden="true">'
+        '<rect class="track" x="0" y="4" width="96" height="4" rx="2"/>'
+        '<rect class="band" x="{}" y="4" width="{}" height="4" rx="2"/>'
+        '<circle class="{}" cx="{}" cy="6" r="4"/></svg>',
+        f"{left:.1f}",
+        f"{max(right - left, 0):.1f}",
+        "mark out" if beyond else "mark",
+        f"{min(max(mark, 4), 92):.1f}",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One tick box of a filter."""
+
+    value: str
+    label: str
+    checked: bool
+
+
+@register.filter
+def options(field: BoundField) -> list[Option]:
+    """Tick boxes of a multiple choice: the known values and whatever else was asked for."""
+    chosen = [str(value) for value in field.value() or ()]
+    known = {str(value): str(label) for value, label in getattr(field.field, "choices", ())}
+    others = {value: value for value in chosen if value not in known}
+    return [Option(value, label, value in chosen) for value, label in {**known, **others}.items()]
+
+
+# Addresses of this page
+
+
+@register.simple_tag(takes_context=True)
+def query(context: Context, **changes: Any) -> str:
+    """This page's query with some parameters replaced (None or empty removes), starting at `?`.
+
+    The place in the list (`after`, `before`) is dropped: another filter is another list.
+    """
+    request: HttpRequest = context["request"]
+    params = request.GET.copy()
+    for name in ("after", "before"):
+        params.pop(name, None)
+    for name, value in changes.items():
+        params.pop(name, None)
+        if isinstance(value, list | tuple):
+            params.setlist(name, [str(item) for item in value])
+        elif value not in (None, ""):
+            params[name] = str(value)
+    return f"?{params.urlencode()}"
+
+
+@register.simple_tag(takes_context=True)
+def query_without(context: Context, name: str, value: str) -> str:
+    """This page's query without one value of a parameter: what a removable chip links to."""
+    kept = [item for item in context["request"].GET.getlist(name) if item != value]
+    return query(context, **{name: kept})
+
+
+@register.filter
+def may(user: Any, permission: str) -> bool:
+    """`{% if request.user|may:"results.view" %}`."""
+    return access.may(user, permission)
+
+
+# The frame
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    label: str
+    route: str
+    icon: str
+    permission: str
+
+
+PLACES: Final = (
+    Place("Orders", "orders:list", "clipboard-document-list", "orders.view"),
+    Place("Patients", "patients:list", "users", "patients.view"),
+    Place("Appointments", "appointments:list", "calendar-days", "appointments.view"),
+    Place("Labs", "labs:list", "beaker", "labs.view"),
+    Place("System", "system:health", "server-stack", "system.view"),
+)
+
+
+@register.simple_tag(takes_context=True)
+def places(context: Context) -> list[dict[str, Any]]:
+    """Navigation entries this user may open; the current one is marked."""
+    request: HttpRequest = context["request"]
+    match = request.resolver_match
+    here = match.namespace if match else ""
+    return [
+        {"place": place, "url": url, "current": place.route.partition(":")[0] == here}
+        for place, url in _reachable(PLACES)
+        if access.may(request.user, place.permission)
+    ]
+
+
+def _reachable(entries: Iterable[Place]) -> Iterable[tuple[Place, str]]:
+    for place in entries:
+        try:
+            yield place, reverse(place.route)
+        except NoReverseMatch:
+            continue
+
+
+@register.simple_tag
+def environment() -> str:
+    """`sandbox` or `production`: which service the numbers on this page come from."""
+    return str(getattr(settings, "MANAGEMENT_ENV", "sandbox"))
+
+
+@register.simple_tag(takes_context=True)
+def theme(context: Context) -> str:
+    """The theme the staff member chose (`light`, `dark`), empty to follow the system."""
+    chosen = context["request"].COOKIES.get("theme", "") if "request" in context else ""
+    return chosen if chosen in ("light", "dark") else ""
+
+
+@register.simple_tag(takes_context=True)
+def roles(context: Context) -> str:
+    """Roles of the user, for the corner of the page."""
+    return ", ".join(sorted(access.roles_of(context["request"].user))) or "no role"

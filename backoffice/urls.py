@@ -1,0 +1,24 @@
+"""Every address of the back office."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.urls import include, path
+
+from backoffice import health, session
+
+urlpatterns = [
+    path("", session.home, name="home"),
+    path("health/live", health.live, name="health-live"),
+    path("health/ready", health.ready, name="health-ready"),
+    path("accounts/login/", session.LogIn.as_view(), name="login"),
+    path("accounts/logout/", session.LogOut.as_view(), name="logout"),
+    path("theme/", session.theme, name="theme"),
+    path("admin/", admin.site.urls),
+    path("api/", include("backoffice.api_urls")),
+    path("orders/", include("orders.urls")),
+    path("appointments/", include("orders.appointments_urls")),
+    path("patients/", include("patients.urls")),
+    path("labs/", include("labs.urls")),
+    path("system/", include("backoffice.system_urls")),
+]

@@ -1,0 +1,143 @@
+"""JSON API of the catalogue: labs, markers, lab tests, lab accounts."""
+
+from __future__ import annotations
+
+from backoffice.access import requires
+from backoffice.api import Child, Resource, exactly
+from labs.models import (
+    ExpectedResult,
+    Lab,
+    LabAccount,
+    LabAccountTeam,
+    LabTest,
+    LabTestMarker,
+    Marker,
+)
+
+OF_LAB = exactly("lab_id", int, "Only what belongs to this lab")
+
+
+@requires("labs.view")
+class Labs(Resource):
+    """A lab (catalogue.md 2)."""
+
+    model = Lab
+    columns = (
+        "slug",
+        "name",
+        "first_line_address",
+        "city",
+        "zipcode",
+        "collection_methods",
+        "sample_types",
+        "logo_url",
+    )
+
+
+@requires("labs.view")
+class Markers(Resource):
+    """An orderable or reflex marker with the results it is expected to bring (catalogue.md 4)."""
+
+    model = Marker
+    columns = (
+        "lab_id",
+        "name",
+        "slug",
+        "description",
+        "provider_id",
+        "type",
+        "unit",
+        "price",
+        "a_la_carte_enabled",
+        "is_orderable",
+        "has_questions",
+        "common_tat_days",
+        "worst_case_tat_days",
+    )
+    children = (
+        Child(
+            "expected_results",
+            ExpectedResult,
+            "marker_id",
+            (
+                "result_id",
+                "name",
+                "slug",
+                "lab_id",
+                "provider_id",
+                "required",
+                "loinc_code",
+                "loinc_name",
+                "loinc_slug",
+                "unit",
+            ),
+            order=("marker_id", "position"),
+        ),
+    )
+    filters = (OF_LAB,)
+
+
+@requires("labs.view")
+class LabTests(Resource):
+    """A lab test with the ids of its markers in the service's order (catalogue.md 2)."""
+
+    model = LabTest
+    columns = (
+        "lab_id",
+        "slug",
+        "name",
+        "description",
+        "sample_type",
+        "method",
+        "price",
+        "is_active",
+        "status",
+        "fasting",
+        "auto_generated",
+        "has_collection_instructions",
+        "common_tat_days",
+        "worst_case_tat_days",
+    )
+    children = (
+        Child(
+            "marker_ids",
+            LabTestMarker,
+            "lab_test_id",
+            ("marker_id",),
+            order=("lab_test_id", "position"),
+        ),
+    )
+    filters = (
+        OF_LAB,
+        exactly("status", str, "Such as active, pending_approval or inactive"),
+    )
+
+
+@requires("labs.view")
+class LabAccounts(Resource):
+    """An account at a lab (catalogue.md 7); `allowed_billing` is in its `record`."""
+
+    model = LabAccount
+    columns = (
+        "lab",
+        "org_id",
+        "status",
+        "delegated_flow",
+        "provider_account_id",
+        "account_name",
+        "default_clinical_notes",
+        "business_units",
+    )
+    children = (
+        Child(
+            "team_id_allowlist",
+            LabAccountTeam,
+            "account_id",
+            ("team_id",),
+            order=("account_id", "team_id"),
+        ),
+    )
+    filters = (
+        exactly("lab", str, "Slug of the lab"),
+        exactly("status", str, "Such as active, pending or suspended"),
+    )

@@ -1,0 +1,137 @@
+"""Pages of the catalogue: labs, their accounts, tests and markers."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any, Final
+from uuid import UUID
+
+from django.core.exceptions import BadRequest
+from django.db.models import Count, Q
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.http import require_safe
+
+from backoffice.access import requires
+from backoffice.paging import Sort, capped_count, page_of
+from labs.details import billing_table, questions
+from labs.models import Lab, LabAccount, LabAccountTeam, LabTest, Marker
+
+SIZE: Final = 50
+BY_NAME: Final = Sort(("name", "id"))
+TABS: Final = {"accounts": "Accounts", "tests": "Lab tests", "markers": "Markers"}
+
+
+@requires("labs.view")
+@require_safe
+def labs(request: HttpRequest) -> HttpResponse:
+    """Labs with the state of our accounts there."""
+    accounts = list(LabAccount.objects.defer("record").order_by("lab", "account_name", "id"))
+    by_lab: dict[str, list[LabAccount]] = defaultdict(list)
+    for account in accounts:
+        by_lab[account.lab].append(account)
+    tests = _count_of(LabTest.objects.values_list("lab_id").annotate(count=Count("pk")))
+    markers = _count_of(Marker.objects.values_list("lab_id").annotate(count=Count("pk")))
+    rows = [
+        {
+            "lab": lab,
+            "accounts": by_lab.pop(lab.slug, []),
+            "tests": tests.get(lab.pk, 0),
+            "markers": markers.get(lab.pk, 0),
+        }
+        for lab in Lab.objects.defer("record").order_by("name", "id")
+    ]
+    strays = [account for group in by_lab.values() for account in group]
+    return render(request, "labs/list.html", {"rows": rows, "strays": strays})
+
+
+@requires("labs.view")
+@require_safe
+def lab(request: HttpRequest, lab_id: int) -> HttpResponse:
+    """One lab: accounts, lab tests or markers, a tab each."""
+    shown = get_object_or_404(Lab, pk=lab_id)
+    tab = request.GET.get("show", "accounts")
+    tab = tab if tab in TABS else "accounts"
+    word = request.GET.get("q", "").strip()[:100]
+    if "\x00" in word:
+        raise BadRequest("A search holds letters.")
+    accounts = LabAccount.objects.filter(lab=shown.slug)
+    tests = LabTest.objects.filter(lab=shown)
+    markers = Marker.objects.filter(lab=shown)
+    context: dict[str, Any] = {
+        "lab": shown,
+        "tab": tab,
+        "q": word,
+        "tabs": [
+            ("accounts", TABS["accounts"], capped_count(accounts)),
+            ("tests", TABS["tests"], capped_count(tests)),
+            ("markers", TABS["markers"], capped_count(markers)),
+        ],
+    }
+    if tab == "accounts":
+        context["accounts"] = _accounts(list(accounts.order_by("status", "account_name", "id")))
+    else:
+        rows: Any = tests if tab == "tests" else markers
+        if word:
+            code = Q(slug__icontains=word) if tab == "tests" else Q(provider_id__istartswith=word)
+            rows = rows.filter(Q(name__icontains=word) | code)
+            context["total"] = capped_count(rows)
+        else:
+            context["total"] = context["tabs"][1 if tab == "tests" else 2][2]
+        context["page"] = page_of(
+            rows.defer("record"),
+            BY_NAME,
+            size=SIZE,
+            after=request.GET.get("after"),
+            before=request.GET.get("before"),
+        )
+    return render(request, "labs/lab.html", context)
+
+
+@requires("labs.view")
+@require_safe
+def lab_test(request: HttpRequest, lab_test_id: UUID) -> HttpResponse:
+    """One lab test and its markers, reflex markers included."""
+    shown = get_object_or_404(LabTest.objects.select_related("lab"), pk=lab_test_id)
+    context = {
+        "test": shown,
+        "markers": Marker.objects.filter(in_tests__lab_test=shown)
+        .defer("record")
+        .order_by("in_tests__position"),
+    }
+    return render(request, "labs/test.html", context)
+
+
+@requires("labs.view")
+@require_safe
+def marker(request: HttpRequest, marker_id: int) -> HttpResponse:
+    """One marker: what it should bring, what it asks at order entry, where it is used."""
+    shown = get_object_or_404(Marker.objects.select_related("lab"), pk=marker_id)
+    tests = LabTest.objects.filter(test_markers__marker=shown).defer("record")
+    context = {
+        "item": shown,
+        "expected": list(shown.expected_results.order_by("position")),
+        "questions": questions(shown),
+        "tests": list(tests.order_by("name", "id")[:SIZE]),
+    }
+    return render(request, "labs/marker.html", context)
+
+
+def _accounts(accounts: list[LabAccount]) -> list[dict[str, Any]]:
+    """Accounts with their teams and their billing table: one query for all teams."""
+    teams: dict[UUID, list[UUID]] = defaultdict(list)
+    found = LabAccountTeam.objects.filter(account__in=accounts).order_by("account_id", "team_id")
+    for account_id, team_id in found.values_list("account_id", "team_id"):
+        teams[account_id].append(team_id)
+    return [
+        {
+            "account": account,
+            "teams": teams[account.pk],
+            "billing": billing_table(account),
+        }
+        for account in accounts
+    ]
+
+
+def _count_of(rows: Any) -> dict[int | None, int]:
+    return dict(rows)

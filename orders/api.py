@@ -1,0 +1,204 @@
+"""JSON API of lab testing: orders, transactions, appointments, results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar
+from uuid import UUID
+
+from backoffice.access import requires
+from backoffice.api import Child, Resource, exactly
+from orders.models import (
+    Appointment,
+    AppointmentEvent,
+    Order,
+    OrderEvent,
+    Result,
+    ResultMarker,
+    Transaction,
+)
+from patients.api import OF_USER
+
+
+@requires("orders.view", "patients.view")
+class Orders(Resource):
+    """An order with its status history (orders.md 3, 4)."""
+
+    model = Order
+    patient = "user_id"
+    guarded: ClassVar = {"interpretation": "results.view"}
+    columns = (
+        "team_id",
+        "user_id",
+        "order_transaction_id",
+        "parent_id",
+        "created_at",
+        "updated_at",
+        "last_event_id",
+        "last_event_at",
+        "last_status",
+        "status",
+        "low_level_status",
+        "status_detail",
+        "method",
+        "origin",
+        "priority",
+        "activate_by",
+        "sample_id",
+        "lab_test_id",
+        "lab_test_name",
+        "lab_slug",
+        "billing_type",
+        "interpretation",
+        "has_missing_results",
+        "has_abn",
+        "expected_result_by_date",
+        "worst_case_result_by_date",
+        "passthrough",
+        "patient_first_name",
+        "patient_last_name",
+        "patient_dob",
+        "patient_gender",
+    )
+    children = (
+        Child(
+            "events",
+            OrderEvent,
+            "order_id",
+            ("event_id", "created_at", "status", "low_level_status", "status_detail"),
+            order=("order_id", "event_id"),
+        ),
+    )
+    filters = (
+        OF_USER,
+        exactly("status", str, "First part of the dotted status, such as collecting_sample"),
+        exactly("low_level_status", str, "Last part of the dotted status, such as transit_lab"),
+        exactly("order_transaction_id", UUID, "Only orders of this transaction"),
+    )
+
+
+@requires("orders.view", "patients.view")
+class Transactions(Resource):
+    """Orders that belong together (orders.md 8.5), each with its user."""
+
+    model = Transaction
+    patient = "orders"
+    columns = ("status",)
+    children = (
+        Child(
+            "orders",
+            Order,
+            "order_transaction_id",
+            ("id", "user_id", "parent_id", "origin", "low_level_status", "created_at"),
+            order=("order_transaction_id", "created_at", "id"),
+        ),
+    )
+    filters = (exactly("status", str, "Such as active, completed or cancelled"),)
+
+    def patients_of(self, items: Iterable[dict[str, Any]]) -> Iterable[UUID | None]:
+        return (order["user_id"] for item in items for order in item["orders"])
+
+
+@requires("appointments.view", "patients.view")
+class Appointments(Resource):
+    """An appointment with its history (appointments.md 5).
+
+    The service shows only an order's active one; `superseded_at` is set on earlier ones.
+    """
+
+    model = Appointment
+    patient = "user_id"
+    columns = (
+        "user_id",
+        "order_id",
+        "order_transaction_id",
+        "type",
+        "provider",
+        "provider_id",
+        "external_id",
+        "status",
+        "event_status",
+        "start_at",
+        "end_at",
+        "iana_timezone",
+        "can_reschedule",
+        "appointment_notes",
+        "first_line",
+        "second_line",
+        "city",
+        "state",
+        "zip_code",
+        "lng",
+        "lat",
+        "superseded_at",
+    )
+    children = (
+        Child(
+            "events",
+            AppointmentEvent,
+            "appointment_id",
+            ("created_at", "status"),
+            order=("appointment_id", "position"),
+        ),
+    )
+    filters = (
+        OF_USER,
+        exactly("order_id", UUID, "Only appointments of this order"),
+        exactly("status", str, "Such as pending, confirmed or cancelled"),
+    )
+
+
+@requires("results.view", "patients.view")
+class Results(Resource):
+    """The result of an order with its lines (orders.md 8); `id` is the order's."""
+
+    model = Result
+    patient = "user_id"
+    columns = (
+        "order_id",
+        "status",
+        "interpretation",
+        "laboratory",
+        "specimen_number",
+        "date_collected",
+        "date_received",
+        "date_reported",
+        "returned",
+        "missing",
+    )
+    children = (
+        # Not a join: a result may be here before its order is.
+        Child("user_id", Order, "id", ("user_id",), many=False),
+        Child(
+            "markers",
+            ResultMarker,
+            "result_id",
+            (
+                "is_missing",
+                "name",
+                "slug",
+                "text",
+                "value",
+                "type",
+                "unit",
+                "timestamp",
+                "reference_range",
+                "min_range_value",
+                "max_range_value",
+                "is_above_max_range",
+                "is_below_min_range",
+                "interpretation",
+                "loinc",
+                "loinc_slug",
+                "provider_id",
+                "notes",
+                "failure_type",
+            ),
+            order=("result_id", "position"),
+        ),
+    )
+    filters = (
+        exactly("user_id", UUID, "Only results of this user", "order__user_id"),
+        exactly("order_id", UUID, "Only the result of this order"),
+        exactly("status", str, "Such as partial or final"),
+    )

@@ -1,0 +1,114 @@
+"""JSON API of people: users, connected sources, insurance, payors."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from backoffice.access import requires
+from backoffice.api import Child, Resource, exactly
+from patients.models import Connection, Demographics, Insurance, Patient, Payor
+
+OF_USER = exactly("user_id", UUID, "Only what belongs to this user of the service")
+
+
+@requires("patients.view")
+class Patients(Resource):
+    """A user of the service (users.md 2), with the user information (users.md 3) when known."""
+
+    model = Patient
+    patient = "id"
+    columns = (
+        "team_id",
+        "client_user_id",
+        "created_on",
+        "fallback_time_zone",
+        "fallback_birth_date",
+        "ingestion_start",
+        "ingestion_end",
+    )
+    children = (
+        Child(
+            "demographics",
+            Demographics,
+            "user_id",
+            (
+                "first_name",
+                "last_name",
+                "email",
+                "phone_number",
+                "gender",
+                "dob",
+                "first_line",
+                "second_line",
+                "city",
+                "state",
+                "zip",
+                "country",
+                "race",
+                "ethnicity",
+                "sexual_orientation",
+                "gender_identity",
+            ),
+            many=False,
+            record=True,
+        ),
+    )
+    filters = (
+        exactly("user_id", UUID, "Only this user of the service", "id"),
+        exactly("client_user_id", str, "Only the user with this id of ours"),
+    )
+
+
+@requires("patients.view")
+class Connections(Resource):
+    """A connected source (users.md 7); `id` is `<user_id>:<slug>`."""
+
+    model = Connection
+    patient = "user_id"
+    key = ("user_id", "slug")
+    columns = (
+        "user_id",
+        "slug",
+        "name",
+        "logo",
+        "created_on",
+        "status",
+        "error_type",
+        "error_message",
+        "errored_at",
+    )
+    filters = (OF_USER, exactly("status", str, "Such as connected or error"))
+
+
+@requires("patients.view")
+class Insurances(Resource):
+    """An insurance record (users.md 4).
+
+    The service gives no id and shows only the latest: `id` is derived from user, kind and
+    content, and `superseded_at` is set on earlier ones.
+    """
+
+    model = Insurance
+    patient = "user_id"
+    columns = (
+        "user_id",
+        "is_primary",
+        "payor_code",
+        "member_id",
+        "group_id",
+        "relationship",
+        "company_name",
+        "insured_first_name",
+        "insured_last_name",
+        "insured_dob",
+        "superseded_at",
+    )
+    filters = (OF_USER,)
+
+
+@requires("patients.view")
+class Payors(Resource):
+    """A payor met in a search (users.md 5); `id` is its `payor_code`."""
+
+    model = Payor
+    columns = ("payor_code", "name", "aliases", "source", "city", "state")

@@ -1,0 +1,12 @@
+"""Pages of patients."""
+
+from django.urls import path
+
+from patients import views
+
+app_name = "patients"
+
+urlpatterns = [
+    path("", views.patient_list, name="list"),
+    path("<uuid:patient_id>/", views.patient_detail, name="detail"),
+]

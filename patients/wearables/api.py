@@ -1,0 +1,37 @@
+"""JSON API of device data: historical pulls."""
+
+from __future__ import annotations
+
+from backoffice.access import requires
+from backoffice.api import Resource, exactly
+from patients.api import OF_USER
+from patients.wearables.models import HistoricalPull
+
+
+@requires("patients.view")
+class Pulls(Resource):
+    """The backfill of one resource (users.md 7); `id` is `<user_id>:<provider>:<resource>`."""
+
+    model = HistoricalPull
+    patient = "user_id"
+    key = ("user_id", "provider", "resource")
+    columns = (
+        "user_id",
+        "provider",
+        "resource",
+        "status",
+        "error_details",
+        "days_with_data",
+        "range_start",
+        "range_end",
+        "scheduled_at",
+        "started_at",
+        "ended_at",
+        "release",
+        "trace_id",
+    )
+    filters = (
+        OF_USER,
+        exactly("status", str, "Such as success, in_progress or failure"),
+        exactly("provider", str, "Slug of the provider"),
+    )
