@@ -1,0 +1,197 @@
+"""`./run chaos sync`: the long proofs of the sync (reliability P9, P18 and the kills of S15, S16).
+
+Prints a table, writes `var/bench/chaos-sync.json`, and exits non-zero when a proof fails.
+`SEEDS` sets the number of seeds of the paging drift (40).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.bench.common import Goal, report
+from tests.sandboxes import Sandbox, running
+from tests.sync import compare
+from tests.sync.cluster import own_cluster
+from tests.sync.drift import deletions, drift
+from tests.sync.expected import ORDERS as ORDER_CHECKS
+from tests.sync.house import House, Houses, end, wait_until
+from tests.sync.test_living import started
+
+TEAM = "7ea00000-0000-4000-8000-000000000001"
+OUTAGE_SECONDS = 30
+KILLS = 12
+
+
+def paging_drift(folder: Path, houses: Houses) -> list[Goal]:
+    """P18: 20 changes and 3 inserts before each page, many seeds; users deleted between pages."""
+    seeds = int(os.environ.get("SEEDS", "40"))
+    skipped = left = changed = placed = pages = 0
+    with running(700, 900, 17) as sandbox:
+        house = houses.build(sandbox.url)
+        for seed in range(1, seeds + 1):
+            done = drift(sandbox, house, seed)
+            skipped, left = skipped + len(done.skipped), left + len(done.left)
+            pages, changed, placed = (
+                pages + done.pages,
+                changed + done.changed,
+                placed + done.placed,
+            )
+            print(f"  seed {seed}: {done.pages} pages, {len(done.skipped)} skipped", flush=True)
+        house.sync("users")
+        found = sum(len(deletions(sandbox, house, 8, seed)) for seed in range(1, 4))
+    extent = f"{seeds} seeds, {pages} pages, {changed} moved, {placed} placed"
+    return [
+        Goal(f"P18 unchanged rows skipped ({extent})", str(skipped), "0", skipped == 0),
+        Goal("P18 differences after the next run", str(left), "0", left == 0),
+        Goal("P18 deleted users not found by one sweep", str(found), "0", found == 0),
+    ]
+
+
+def outage(folder: Path, houses: Houses) -> list[Goal]:
+    """P9: PostgreSQL stopped for 30 s in mid-sync, under worker and beat; then a power cut."""
+    goals = []
+    with own_cluster() as cluster, running(60, 6_000, 9) as sandbox:
+        house = Houses(cluster.database_url, folder).build(
+            sandbox.url, REDIS_URL=cluster.redis_url, SYNC_LEASE_SECONDS="25"
+        )
+        processes = started(house, folder)
+
+        def held() -> int:
+            return int(house.value("SELECT count(*) FROM orders_order"))
+
+        try:
+            for name, how, seconds, share in (
+                ("stopped 30 s", signal.SIGINT, OUTAGE_SECONDS, 1_000),
+                ("power cut", signal.SIGQUIT, 2, 3_000),
+            ):
+                wait_until(lambda share=share: held() >= share, 90, "orders", every=0.02)  # type: ignore[misc]
+                cluster.stop(how)
+                time.sleep(seconds)
+                cluster.start()
+                back, before = time.monotonic(), held()
+                print(f"  {name} at {before} orders", flush=True)
+                wait_until(lambda before=before: held() > before or held() >= 6_000, 60, "progress")  # type: ignore[misc]
+                took = time.monotonic() - back
+                goals.append(
+                    Goal(
+                        f"P9 work goes on after PostgreSQL was {name}",
+                        f"{took:.1f} s",
+                        "10 s",
+                        took <= 10,
+                    )
+                )
+            sweep = (
+                "SELECT count(*) FROM backoffice_syncrun"
+                " WHERE \"full\" AND resource = 'orders' AND state = 'done'"
+            )
+            wait_until(lambda: house.value(sweep), 120, "the sweep")
+            different = len(compare.differences(sandbox, house, ORDER_CHECKS))
+            dead = sum(process.poll() is not None for process in processes)
+            moved = sandbox.control("change", {"orders": 50, "seed": 5})["order_ids"]
+            arrived = wait_until(
+                lambda: not compare.differences(sandbox, house, ORDER_CHECKS[:1]),
+                90,
+                "changes",
+                0.5,
+            )
+        finally:
+            for process in processes:
+                end(process)
+    return [
+        *goals,
+        Goal("P9 differences after both", str(different), "0", different == 0),
+        Goal("P9 processes that ended", str(dead), "0", dead == 0),
+        Goal(f"{len(moved)} changes arrive by polling", f"{arrived:.0f} s", "60 s", arrived <= 60),
+    ]
+
+
+def kills(folder: Path, houses: Houses) -> list[Goal]:
+    """S15: a first sync, look-ups included, killed with SIGKILL at random moments."""
+    chance = random.Random(7)
+    killed = 0
+    with running(150, 2_500, 21) as sandbox:
+        house = houses.build(sandbox.url)
+        while killed < KILLS:
+            process = house.start("manage.py", "sync")
+            try:
+                process.wait(chance.uniform(1.2, 7.0))
+            except Exception:
+                killed += 1
+            finally:
+                end(process)
+            sandbox.control("change", {"orders": 10, "seed": killed})
+            if process.returncode == 0:
+                house.query("UPDATE backoffice_lookup SET due_at = now()")
+        house.sync()
+        # As if ten minutes had passed: a visit may move without its order telling.
+        house.query("UPDATE backoffice_lookup SET due_at = now() WHERE kind LIKE 'appointment-%'")
+        house.sync()
+        different = _all_differences(sandbox, house)
+    return [
+        Goal(f"S15 differences after {killed} SIGKILLs", str(different), "0", different == 0),
+    ]
+
+
+def failing(folder: Path, houses: Houses) -> list[Goal]:
+    """A first sync, look-ups included, while every tenth call is answered 429, 500 or 503."""
+    with running(150, 2_500, 22) as sandbox:
+        house = houses.build(sandbox.url)
+        sandbox.control(
+            "faults", {"rate": 0.1, "statuses": [429, 500, 503], "retry_after": 0.05, "seed": 3}
+        )
+        house.sync()
+        report = sandbox.control("status")["faults"]
+        sandbox.control("faults", method="DELETE")
+        different = _all_differences(sandbox, house)
+    share = f"{report['hit'].get('status', 0)} of {report['seen']} calls failed"
+    return [Goal(f"differences after a first sync ({share})", str(different), "0", different == 0)]
+
+
+def _all_differences(sandbox: Sandbox, house: House) -> int:
+    """Every column and every record, byte for byte."""
+    found = compare.differences(sandbox, house)
+    found += compare.list_differences(sandbox, house)
+    found += compare.single_differences(sandbox, house, None)
+    for line in found[:10]:
+        print(f"  {line}", flush=True)
+    return len(found)
+
+
+PROOFS: tuple[Callable[[Path, Houses], list[Goal]], ...] = (paging_drift, outage, kills, failing)
+
+
+def main() -> int:
+    goals: list[Goal] = []
+    figures: dict[str, object] = {}
+    wanted = sys.argv[1:] or [proof.__name__ for proof in PROOFS]
+    with tempfile.TemporaryDirectory(prefix="chaos-") as name:
+        folder = Path(name)
+        houses = Houses(os.environ["DATABASE_URL"], folder)
+        try:
+            for proof in PROOFS:
+                if proof.__name__ not in wanted:
+                    continue
+                print(f"{proof.__name__}: {(proof.__doc__ or '').splitlines()[0]}", flush=True)
+                begun = time.monotonic()
+                try:
+                    goals += proof(folder, houses)
+                except Exception:
+                    # A proof that breaks off is a proof that failed; the others still run.
+                    traceback.print_exc()
+                    goals.append(Goal(proof.__name__, "broke off", "no error", False))
+                figures[f"{proof.__name__}_seconds"] = round(time.monotonic() - begun, 1)
+        finally:
+            houses.close()
+    return report("chaos-sync", goals, figures)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,44 @@
+"""Real servers for every test: PostgreSQL, Redis and the sandbox as a process of its own.
+
+`./run test` starts throw-away servers and sets the environment. To run pytest by hand, set `LOCAL`
+to 1, and `DATABASE_URL` and `REDIS_URL` to servers whose databases may be made and dropped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from backoffice.service import Service
+from tests.sandboxes import Sandbox, running
+
+__all__ = ["Sandbox", "SandboxFactory"]
+
+SandboxFactory = Callable[..., Sandbox]
+
+
+@pytest.fixture(scope="session")
+def sandbox_factory() -> Iterator[SandboxFactory]:
+    """`sandbox_factory(users=, orders=, seed=, speed=)`: a new sandbox with its own database."""
+    with contextlib.ExitStack() as stack:
+
+        def start(**options: Any) -> Sandbox:
+            return stack.enter_context(running(**options))
+
+        yield start
+
+
+@pytest.fixture(scope="session")
+def sandbox(sandbox_factory: SandboxFactory) -> Sandbox:
+    """A small sandbox nothing moves in by itself, shared by the whole session: only read it."""
+    return sandbox_factory()
+
+
+@pytest.fixture
+def service(sandbox: Sandbox) -> Iterator[Service]:
+    """A client of the shared sandbox."""
+    with sandbox.service() as client:
+        yield client

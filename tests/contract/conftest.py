@@ -1,0 +1,42 @@
+"""A world to ask about: nothing moves in it, so SQL and HTTP see the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from backoffice.service import Service
+from tests.conftest import Sandbox, SandboxFactory
+
+OTHER_TEAM = "7ea00000-0000-4000-8000-000000000002"
+
+
+@pytest.fixture(scope="session")
+def asked_sandbox(sandbox_factory: SandboxFactory) -> Sandbox:
+    """With an account of another team only, and an order with a notice, which chance may spare."""
+    sandbox = sandbox_factory(users=120, orders=900, seed=13, speed=0)
+    with psycopg.connect(sandbox.database_url) as connection:
+        connection.execute(
+            "INSERT INTO sandbox_labaccount (id, lab_id, org_id, status, delegated_flow,"
+            " provider_account_id, allowed_billing, team_id_allowlist) SELECT %s, lab_id, org_id,"
+            " status, delegated_flow, 'T2', allowed_billing, ARRAY[%s::uuid]"
+            " FROM sandbox_labaccount WHERE org_id IS NOT NULL LIMIT 1",
+            [UUID(int=2), OTHER_TEAM],
+        )
+        connection.execute(
+            "UPDATE sandbox_order SET has_abn = true,"
+            " fixed_part = replace(fixed_part, '\"has_abn\":false', '\"has_abn\":true')"
+            " WHERE number = (SELECT min(number) FROM sandbox_order"
+            " WHERE team_id <> %s AND method = 'walk_in_test')",
+            [OTHER_TEAM],
+        )
+    return sandbox
+
+
+@pytest.fixture(scope="session")
+def client(asked_sandbox: Sandbox) -> Iterator[Service]:
+    with asked_sandbox.service() as service:
+        yield service

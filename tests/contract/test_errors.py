@@ -1,0 +1,219 @@
+"""What the real sandbox refuses, as the errors of the client; and that no call goes untested."""
+
+from __future__ import annotations
+
+import inspect
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from backoffice.service import Service, errors
+from backoffice.service.exchange import Chapter
+from tests.conftest import Sandbox
+from tests.contract import test_appointments, test_orders, test_people
+from tests.contract.test_orders import NOBODY, TEAM, one, some_order
+
+CHAPTERS = ("users", "insurance", "labs", "orders", "appointments", "wearables", "management")
+TOGETHER = {"appointments.phlebotomy", "appointments.psc"}
+"""Tested by one test of both: `test_appointments`."""
+
+
+def calls(client: Service) -> set[str]:
+    """Every public call of the client, by chapter and name."""
+    found = set()
+    for chapter in CHAPTERS:
+        kind = type(getattr(client, chapter))
+        assert issubclass(kind, Chapter)
+        for name, _ in inspect.getmembers(kind, inspect.isfunction):
+            if not name.startswith("_"):
+                found.add(f"{chapter}.{name}")
+    return found
+
+
+def test_every_chapter_is_listed(client: Service) -> None:
+    public = {name for name in vars(client) if isinstance(getattr(client, name), Chapter)}
+    assert public | {"management"} == set(CHAPTERS)
+
+
+def test_every_call_is_tested(client: Service) -> None:
+    """A call that is new needs a test named after it here, or this fails."""
+    tested = {
+        name for module in (test_appointments, test_orders, test_people) for name in vars(module)
+    }
+    assert "test_appointments" in tested
+    untested = {
+        call for call in calls(client) - TOGETHER if f"test_{call.replace('.', '_')}" not in tested
+    }
+    assert untested == set()
+    assert len(calls(client)) >= 30
+
+
+def everything(client: Service) -> dict[str, Any]:
+    """One way to make each call."""
+    users, labs, orders, draws = client.users, client.labs, client.orders, client.appointments
+    return {
+        "users.list": users.list,
+        "users.get": lambda: users.get(NOBODY),
+        "users.resolve": lambda: users.resolve("nobody"),
+        "users.info": lambda: users.info(NOBODY),
+        "users.connections": lambda: users.connections(NOBODY),
+        "users.historical_pulls": users.historical_pulls,
+        "insurance.latest": lambda: client.insurance.latest(NOBODY),
+        "insurance.search_payors": client.insurance.search_payors,
+        "insurance.search_diagnoses": lambda: client.insurance.search_diagnoses("A"),
+        "labs.labs": labs.labs,
+        "labs.lab_tests": labs.lab_tests,
+        "labs.lab_test": lambda: labs.lab_test(NOBODY),
+        "labs.markers": labs.markers,
+        "labs.lab_test_markers": lambda: labs.lab_test_markers(NOBODY),
+        "labs.lab_accounts": labs.lab_accounts,
+        "labs.physicians": lambda: labs.physicians(TEAM),
+        "orders.list": orders.list,
+        "orders.get": lambda: orders.get(NOBODY),
+        "orders.transaction": lambda: orders.transaction(NOBODY),
+        "orders.transaction_result": lambda: orders.transaction_result(NOBODY),
+        "orders.result": lambda: orders.result(NOBODY),
+        "orders.result_metadata": lambda: orders.result_metadata(NOBODY),
+        "orders.result_pdf": lambda: orders.result_pdf(NOBODY).__enter__(),
+        "orders.transaction_result_pdf": lambda: orders.transaction_result_pdf(NOBODY).__enter__(),
+        "orders.labels_pdf": lambda: orders.labels_pdf(NOBODY, MOMENT).__enter__(),
+        "orders.requisition_pdf": lambda: orders.requisition_pdf(NOBODY).__enter__(),
+        "orders.abn_pdf": lambda: orders.abn_pdf(NOBODY).__enter__(),
+        "orders.collection_instruction_pdf": lambda: orders.collection_instruction_pdf(
+            NOBODY
+        ).__enter__(),
+        "appointments.phlebotomy": lambda: draws.phlebotomy(NOBODY),
+        "appointments.psc": lambda: draws.psc(NOBODY),
+        "appointments.area_info": lambda: draws.area_info("85004"),
+        "appointments.psc_info": lambda: draws.psc_info("85004", -1),
+        "appointments.order_psc_info": lambda: draws.order_psc_info(NOBODY),
+        "wearables.providers": client.wearables.providers,
+        "management.lab_accounts": lambda: client.management.lab_accounts(),
+    }
+
+
+MOMENT = datetime(2026, 6, 1, tzinfo=UTC)
+
+
+def test_wrong_key_is_denied_everywhere(client: Service, asked_sandbox: Sandbox) -> None:
+    """401 of every call, team and management alike, and the words of the service with it."""
+    assert set(everything(client)) == calls(client)
+    url, org = asked_sandbox.url, "0d4f7c1e-0000-4000-8000-00000000c11c"
+    with Service(
+        url, "sk_us_wrong", management_url=url, management_key="mg_wrong", management_org_id=org
+    ) as stranger:
+        for name, call in everything(stranger).items():
+            with pytest.raises(errors.Denied) as denied:
+                call()
+            assert denied.value.status == 401, name
+            assert denied.value.message
+            assert "wrong" not in f"{denied.value!r}{denied.value}"
+
+
+def test_keys_do_not_open_the_other_door(asked_sandbox: Sandbox) -> None:
+    """Management with the team key, and the team's calls with the management key."""
+    url, org = asked_sandbox.url, "0d4f7c1e-0000-4000-8000-00000000c11c"
+    with Service(
+        url,
+        "mg_local_sandbox",
+        management_url=url,
+        management_key="sk_us_local_sandbox",
+        management_org_id=org,
+    ) as mixed:
+        for call in (mixed.management.lab_accounts, mixed.labs.lab_accounts, mixed.orders.list):
+            with pytest.raises(errors.Denied) as denied:
+                call()
+            assert denied.value.status == 401
+
+
+def test_another_organisation(asked_sandbox: Sandbox) -> None:
+    url = asked_sandbox.url
+    with (
+        Service(
+            url,
+            "sk_us_local_sandbox",
+            management_url=url,
+            management_key="mg_local_sandbox",
+            management_org_id=str(NOBODY),
+        ) as other,
+        pytest.raises(errors.Denied) as denied,
+    ):
+        other.management.lab_accounts()
+    assert denied.value.status == 403
+
+
+def test_no_management_key_is_no_call(asked_sandbox: Sandbox) -> None:
+    with Service(asked_sandbox.url, "sk_us_local_sandbox") as plain, pytest.raises(errors.Denied):
+        plain.management.lab_accounts()
+
+
+def test_unknown_ids_are_missing(client: Service) -> None:
+    """404 of every call that names a record."""
+    lists = {
+        "users.list", "users.historical_pulls", "insurance.search_payors",
+        "insurance.search_diagnoses", "labs.labs", "labs.lab_tests", "labs.markers",
+        "labs.lab_accounts", "labs.physicians", "orders.list", "appointments.area_info",
+        "wearables.providers", "management.lab_accounts",
+    }  # fmt: skip
+    for name, call in everything(client).items():
+        if name in lists:
+            call()
+            continue
+        with pytest.raises(errors.Missing) as missing:
+            call()
+        assert missing.value.status == 404 and missing.value.message, name
+        assert str(NOBODY) not in str(missing.value)
+
+
+def test_orders_of_another_team(client: Service, asked_sandbox: Sandbox) -> None:
+    key = one(asked_sandbox, f"SELECT id FROM sandbox_order WHERE team_id <> '{TEAM}' LIMIT 1")
+    with pytest.raises(errors.Denied) as denied:
+        client.orders.get(key)
+    assert denied.value.status == 403
+
+
+def test_no_result_yet_is_missing(client: Service, asked_sandbox: Sandbox) -> None:
+    key = some_order(asked_sandbox, "result_version = 0")
+    for call in (client.orders.result, client.orders.result_metadata):
+        with pytest.raises(errors.Missing):
+            call(key)
+
+
+REFUSED: list[tuple[Any, tuple[str, ...]]] = [
+    (lambda c: c.orders.list(size=101), ("query", "size")),
+    (lambda c: c.orders.list(page=0), ("query", "page")),
+    (lambda c: c.orders.list(status=["no-such"]), ("query", "status", "0")),
+    (lambda c: c.orders.list(order_key="no-such"), ("query", "order_key")),
+    (lambda c: c.orders.list(user_id="not-a-uuid"), ("query", "user_id")),
+    (lambda c: c.orders.get("not-a-uuid"), ("path", "order_id")),
+    (lambda c: c.users.list(limit=501), ("query", "limit")),
+    (lambda c: c.labs.markers(size=101), ("query", "size")),
+    (lambda c: c.labs.lab_tests(limit=0), ("query", "lab_test_limit")),
+    (lambda c: c.appointments.area_info("1234"), ("query", "zip_code")),
+    (lambda c: c.appointments.area_info("85004", radius="7"), ("query", "radius")),
+    (lambda c: c.users.historical_pulls(provider="nobody"), ("query", "provider")),
+]
+
+
+@pytest.mark.parametrize(("call", "where"), REFUSED, ids=lambda value: str(value)[:40])
+def test_fields_are_refused_by_name(client: Service, call: Any, where: tuple[str, ...]) -> None:
+    """422 names the field, in the service's words, and none of what was sent."""
+    with pytest.raises(errors.Refused) as refused:
+        call(client)
+    assert type(refused.value) is errors.Refused and refused.value.status == 422
+    assert [field.loc for field in refused.value.fields] == [where]
+    assert all(field.msg for field in refused.value.fields)
+
+
+def test_cursor_of_another_list(client: Service) -> None:
+    cursor = client.labs.lab_tests(2).next_cursor
+    assert cursor is not None
+    for call in (
+        lambda: client.labs.lab_tests(2, cursor, name="other"),
+        lambda: client.labs.lab_tests(2, "garbage"),
+        lambda: client.users.historical_pulls(next_cursor=cursor),
+    ):
+        with pytest.raises(errors.Refused) as refused:
+            call()
+        assert refused.value.status == 400 and refused.value.message

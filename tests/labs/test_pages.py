@@ -1,0 +1,260 @@
+"""Pages of the catalogue."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from backoffice.models import AuditEntry
+from labs.details import billing_table, questions
+from labs.models import ExpectedResult, Lab, LabAccount, LabAccountTeam, LabTest, Marker
+from labs.models import LabTestMarker as InTest
+from tests.api.rows import TEAM, envelope, staff, uid
+
+pytestmark = pytest.mark.django_db
+
+BILLING = {
+    "patient_bill": ["AZ", "CA"],
+    "client_bill": ["AZ", "CA", "NY"],
+    "something_new": ["NY"],
+}
+
+
+def lab(n: int = 1) -> Lab:
+    return Lab.objects.create(
+        id=n,
+        slug=f"lab-{n}",
+        name=f"Lab number {n}",
+        city="Sampleville",
+        collection_methods=["walk_in_test", "method_x"],
+        sample_types=["serum"],
+        **envelope(),
+    )
+
+
+def account(n: int, lab_slug: str = "lab-1", record: str = "{}", **values: Any) -> LabAccount:
+    made = LabAccount.objects.create(
+        **{
+            "id": uid("account", n),
+            "lab": lab_slug,
+            "status": "active",
+            "delegated_flow": "not_delegated",
+            "provider_account_id": f"A-{n}",
+            "account_name": f"Account {n}",
+            **envelope(record),
+            **values,
+        }
+    )
+    LabAccountTeam.objects.create(account=made, team_id=TEAM)
+    return made
+
+
+def lab_test(n: int, **values: Any) -> LabTest:
+    return LabTest.objects.create(
+        **{
+            "id": uid("lab test", n),
+            "lab_id": 1,
+            "slug": f"test-{n}",
+            "name": f"Test {n:03}",
+            "sample_type": "serum",
+            "method": "walk_in_test",
+            "status": "active",
+            **envelope(),
+            **values,
+        }
+    )
+
+
+def marker(n: int, **values: Any) -> Marker:
+    return Marker.objects.create(
+        **{
+            "id": n,
+            "lab_id": 1,
+            "name": f"Marker {n:03}",
+            "slug": f"marker-{n}",
+            "provider_id": f"C{n:04}",
+            **envelope(),
+            **values,
+        }
+    )
+
+
+@pytest.fixture(autouse=True)
+def _logged_in(client: Client) -> None:
+    client.force_login(staff("viewer"))
+
+
+def test_labs_with_the_state_of_our_accounts(client: Client) -> None:
+    lab(1)
+    lab(2)
+    account(1)
+    account(2, status="suspended")
+    account(3, lab_slug="lab-unknown")
+    marker(1)
+    lab_test(1)
+    answer = client.get("/labs/")
+    page = answer.content.decode()
+    assert "Lab number 1" in page
+    assert "Suspended" in page
+    assert "Walk-in" in page
+    assert "method_x" in page, "an unknown method shows as it came"
+    assert "No account" in page
+    assert [(row["tests"], row["markers"]) for row in answer.context["rows"]] == [(1, 1), (0, 0)]
+    assert "Accounts at a lab that is not in the catalogue" in page
+
+
+def test_no_labs_yet(client: Client) -> None:
+    assert "No labs yet" in client.get("/labs/").content.decode()
+
+
+def test_an_account_with_its_teams_note_and_billing(client: Client) -> None:
+    lab()
+    account(
+        1, record=json.dumps({"allowed_billing": BILLING}), default_clinical_notes="Call us first"
+    )
+    page = client.get("/labs/1/").content.decode()
+    assert "Call us first" in page
+    assert str(TEAM) in page
+    assert "Billed to the clinic" in page
+    assert "something_new" in page
+    assert "AZ, CA" in page
+    assert "Every other state" in page
+
+
+def test_billing_is_grouped_by_what_is_allowed() -> None:
+    table = billing_table(LabAccount(record=json.dumps({"allowed_billing": BILLING})))
+    assert table.types == ["client_bill", "patient_bill", "something_new"]
+    assert [(list(row.states), list(row.allowed)) for row in table.rows] == [
+        (["AZ", "CA"], [True, True, False]),
+        (["NY"], [True, False, True]),
+    ]
+
+
+@pytest.mark.parametrize(
+    "record", ["", "null", "[]", "{}", '{"allowed_billing": null}', '{"allowed_billing": {"x": 1}}']
+)
+def test_billing_that_is_not_given(record: str) -> None:
+    assert billing_table(LabAccount(record=record)).rows == []
+
+
+def test_questions_in_the_order_of_the_lab() -> None:
+    asked = [
+        {"id": 2, "value": "How often?", "sequence": 2, "type": "numeric", "constraint": "0-9"},
+        {
+            "id": 1,
+            "value": "Fasting?",
+            "sequence": 1,
+            "type": "choice",
+            "required": True,
+            "answers": [{"value": "Yes"}, {"code": "N"}],
+        },
+    ]
+    found = questions(Marker(record=json.dumps({"aoe": {"questions": asked}})))
+    assert [each.text for each in found] == ["Fasting?", "How often?"]
+    assert found[0].required
+    assert list(found[0].answers) == ["Yes", "N"]
+    assert found[1].hint == "0-9"
+    for text in ('{"aoe": null}', '{"aoe": {"questions": 7}}', "x", "[]"):
+        assert questions(Marker(record=text)) == []
+
+
+def test_markers_are_searched_by_name_and_code(client: Client) -> None:
+    lab()
+    for n in range(3):
+        marker(n)
+    for word, expected in (("marker 00", [0, 1, 2]), ("c0001", [1]), ("002", [2]), ("zzz", [])):
+        answer = client.get("/labs/1/", {"show": "markers", "q": word})
+        assert [row.pk for row in answer.context["page"].rows] == expected, word
+    assert "Nothing matches" in answer.content.decode()
+    for tab in ("tests", "markers"):
+        assert client.get("/labs/1/", {"show": tab, "q": "a\x00"}).status_code == 400
+
+
+@pytest.mark.parametrize("tab", ["markers", "tests"])
+def test_pages_meet_every_row_once(client: Client, tab: str) -> None:
+    lab()
+    for n in range(120):
+        marker(n) if tab == "markers" else lab_test(n)
+    seen: list[Any] = []
+    place: dict[str, str] = {"show": tab}
+    while True:
+        answer = client.get("/labs/1/", place)
+        page = answer.context["page"]
+        seen += [row.name for row in page.rows]
+        if page.next is None:
+            break
+        place = {"show": tab, "after": page.next}
+    assert seen == sorted(set(seen))
+    assert len(seen) == 120
+    assert "120" in answer.content.decode()
+
+
+def test_a_marker_with_what_it_brings_and_asks(client: Client) -> None:
+    lab()
+    record = {"aoe": {"questions": [{"id": 1, "value": "Fasting today?", "type": "choice"}]}}
+    marker(1, **envelope(json.dumps(record)))
+    ExpectedResult.objects.create(
+        marker_id=1, position=0, result_id=9, name="Glucose", slug="g", loinc_code="2345-7"
+    )
+    lab_test(1)
+    InTest.objects.create(lab_test_id=uid("lab test", 1), marker_id=1, position=0)
+    page = client.get("/labs/markers/1/").content.decode()
+    for words in ("Glucose", "2345-7", "Fasting today?", "Test 001"):
+        assert words in page
+
+
+def test_a_lab_test_lists_its_markers_in_the_services_order(client: Client) -> None:
+    lab()
+    lab_test(1, fasting=True, price=12.5)
+    for position, n in enumerate((7, 3, 5)):
+        marker(n)
+        InTest.objects.create(lab_test_id=uid("lab test", 1), marker_id=n, position=position)
+    answer = client.get(f"/labs/tests/{uid('lab test', 1)}/")
+    assert [row.pk for row in answer.context["markers"]] == [7, 3, 5]
+    assert "$12.50" in answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    "address", ["/labs/9/", "/labs/markers/9/", f"/labs/tests/{uid('lab test', 9)}/"]
+)
+def test_what_is_not_here(client: Client, address: str) -> None:
+    assert client.get(address).status_code == 404
+
+
+@pytest.mark.parametrize("address", ["/labs/", "/labs/1/", "/labs/1/?show=markers"])
+def test_an_auditor_is_refused(client: Client, address: str) -> None:
+    lab()
+    client.force_login(staff("auditor"))
+    assert client.get(address).status_code == 403
+
+
+def test_the_catalogue_is_no_health_data(client: Client) -> None:
+    lab()
+    client.get("/labs/1/")
+    assert AuditEntry.objects.count() == 0
+
+
+@pytest.mark.parametrize("rows", [1, 40])
+def test_queries_do_not_grow(client: Client, rows: int, django_assert_num_queries: Any) -> None:
+    lab()
+    for n in range(rows):
+        account(n)
+        marker(n)
+        lab_test(n)
+        ExpectedResult.objects.create(marker_id=0, position=n, result_id=n, name="R", slug="r")
+        InTest.objects.create(lab_test_id=uid("lab test", 0), marker_id=n, position=n)
+    client.get("/labs/")  # The first page of a session stores its form token.
+    # Session, user and roles each time.
+    for address, queries in (
+        ("/labs/", 3 + 4),
+        ("/labs/1/", 3 + 4 + 2),
+        ("/labs/1/?show=tests", 3 + 4 + 1),
+        ("/labs/1/?show=markers&q=m", 3 + 4 + 2),
+        ("/labs/markers/0/", 3 + 3),
+        (f"/labs/tests/{uid('lab test', 0)}/", 3 + 2),
+    ):
+        with django_assert_num_queries(queries):
+            client.get(address)

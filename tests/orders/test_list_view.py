@@ -1,0 +1,377 @@
+"""The list of orders: every filter of `GET /v3/orders`, paging, counts, access."""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from backoffice.models import AuditEntry, User
+from orders.models import Order
+from patients.names import fold
+from tests.api.rows import NOW, order, staff, uid
+
+pytestmark = pytest.mark.django_db
+
+ADDRESS = "/orders/"
+
+
+@pytest.fixture
+def clinician(client: Client) -> User:
+    user = staff("clinician")
+    client.force_login(user)
+    return user
+
+
+def place(n: int, first: str = "", last: str = "", **values: Any) -> Order:
+    name = fold(first, last)
+    row = order(
+        n,
+        **{
+            "patient_first_name": first,
+            "patient_last_name": last,
+            "patient_name": name,
+            "recipient_name": name,
+            **values,
+        },
+    )
+    row.save()
+    return row
+
+
+def shown(client: Client, *, code: int = 200, **query: Any) -> list[int]:
+    """Numbers of the orders on the page, in their order."""
+    answer = client.get(ADDRESS, query)
+    assert answer.status_code == code, answer.content.decode()
+    numbers = {uid("order", n): n for n in range(400)}
+    return [numbers[row.pk] for row in answer.context["page"].rows]
+
+
+def test_it_works(client: Client, clinician: User) -> None:
+    place(1, "José", "Núñez-Sample", bucket="needs-action", low_level_status="sample_error",
+          status_detail="sample_hemolyzed", interpretation="critical", priority=True,
+          lab_test_name="Made-up panel", method="testkit", origin="redraw")  # fmt: skip
+    answer = client.get(ADDRESS)
+    page = answer.content.decode()
+    for words in ("José Núñez-Sample", "Sample unusable", "Sample haemolysed", "Critical",
+                  "Priority", "Made-up panel", "Test kit", "Redraw", "1 match"):  # fmt: skip
+        assert words in page
+    assert f'href="/orders/{uid("order", 1)}/"' in page
+
+
+def test_what_was_shown_is_recorded(client: Client, clinician: User) -> None:
+    place(1)
+    place(2)
+    shown(client, status="delivered_to_lab")
+    shown(client, search_input="nobody")
+    listed, searched = AuditEntry.objects.order_by("pk")
+    assert (listed.action, listed.row_count) == ("list", 2)
+    assert set(listed.patient_ids) == {uid("patient", 1), uid("patient", 2)}
+    assert (searched.action, searched.row_count) == ("search", 0)
+
+
+def test_an_empty_mirror_and_an_empty_answer_say_different_things(
+    client: Client, clinician: User
+) -> None:
+    assert b"No orders yet" in client.get(ADDRESS).content
+    place(1)
+    assert b"No order matches" in client.get(ADDRESS, {"status": "lost"}).content
+    assert b"No order matches" in client.get(ADDRESS, {"bucket": "closed"}).content
+
+
+@pytest.fixture
+def many(clinician: User) -> None:
+    place(1, "Maria", "Testperson", low_level_status="lost", bucket="needs-action",
+          method="testkit", interpretation="critical", sample_id="S-77",
+          order_transaction_id=uid("transaction", 1), patient_dob="1984-02-29")  # fmt: skip
+    place(2, "Anne-Marie", "Sample", low_level_status="ordered", bucket="preparing",
+          method="walk_in_test", interpretation="normal", activate_by="2999-01-01",
+          order_transaction_id=uid("transaction", 1), recipient_name="zoe placeholder")  # fmt: skip
+    place(3, "José", "Núñez", low_level_status="completed", bucket="result-in",
+          method="at_home_phlebotomy", interpretation="abnormal", activate_by="2020-01-01",
+          updated_at=NOW + timedelta(days=2))  # fmt: skip
+    place(4, "Wei", "O'Madeup", low_level_status="teleported", bucket="unknown",
+          method="by_drone", created_at=NOW - timedelta(days=30))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({}, [1, 2, 3, 4]),
+        ({"status": "lost"}, [1]),
+        ({"status": ["lost", "completed"]}, [1, 3]),
+        ({"status": "teleported"}, [4]),
+        ({"status": "never_seen"}, []),
+        ({"bucket": "preparing"}, [2]),
+        ({"bucket": "unknown"}, [4]),
+        ({"order_type": "testkit"}, [1]),
+        ({"order_type": ["walk_in_test", "by_drone"]}, [2, 4]),
+        ({"is_critical": "true"}, [1]),
+        ({"is_critical": "false"}, [2, 3, 4]),
+        ({"interpretation": "abnormal"}, [3]),
+        ({"order_activation_types": "current"}, [1, 3, 4]),
+        ({"order_activation_types": "scheduled"}, [2]),
+        ({"order_activation_types": ["current", "scheduled"]}, [1, 2, 3, 4]),
+        ({"user_id": uid("patient", 3)}, [3]),
+        ({"order_ids": [uid("order", 1), uid("order", 4)]}, [1, 4]),
+        ({"order_ids": f"{uid('order', 2)}, {uid('order', 3)}"}, [2, 3]),
+        ({"order_transaction_id": uid("transaction", 1)}, [1, 2]),
+        ({"patient_name": "nunez"}, [3]),
+        ({"patient_name": "Núñ jos"}, [3]),
+        ({"patient_name": "zoe"}, []),
+        ({"patient_name": "unez"}, []),
+        ({"patient_name": "o'mad"}, [4]),
+        ({"shipping_recipient_name": "Zoë"}, [2]),
+        ({"shipping_recipient_name": "anne"}, []),
+        ({"start_date": "2026-11-01"}, [1, 2, 3]),
+        ({"end_date": "2026-11-01"}, [4]),
+        ({"start_date": "2026-10-21T12:00:00Z", "end_date": "2026-10-21T12:00:00Z"}, [4]),
+        ({"updated_start_date": "2026-11-21"}, [3]),
+        ({"updated_end_date": "2026-11-21"}, [1, 2, 4]),
+        ({"search_input": "mar"}, [1, 2]),
+        ({"search_input": "mar tes"}, [1]),
+        ({"search_input": "placeholder"}, [2]),
+        ({"search_input": "1984-02-29"}, [1]),
+        ({"search_input": "S-77"}, [1]),
+        ({"search_input": str(uid("order", 3))}, [3]),
+        ({"search_input": str(uid("order", 3))[:6]}, [3]),
+        ({"search_input": str(uid("patient", 2))}, [2]),
+        ({"search_input": "'; drop table"}, []),
+        ({"status": ["lost", "ordered"], "order_type": "testkit", "patient_name": "m"}, [1]),
+    ],
+)
+def test_filters_combine(
+    client: Client, many: None, query: dict[str, Any], expected: list[int]
+) -> None:
+    assert shown(client, **query) == expected
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"user_id": "42"},
+        {"order_ids": "abc"},
+        {"start_date": "yesterday"},
+        {"start_date": "2026-02-31"},
+        {"size": "0"},
+        {"size": "101"},
+        {"order_key": "price"},
+        {"interpretation": "fine"},
+        {"status": "\x00"},
+        {"order_type": "test\x00kit"},
+        {"order_activation_types": "\x00"},
+        {"bucket": "\x00"},
+        {"order_ids": "\x00"},
+        {"start_date": "\x00"},
+        {"start_date": "0001-01-01T00:00:00+05:00"},
+        {"end_date": "9999-12-31T23:59:59-05:00"},
+    ],
+)
+def test_a_filter_that_cannot_be_read_is_refused_in_words(
+    client: Client, many: None, query: dict[str, str]
+) -> None:
+    assert shown(client, code=400, **query) == []
+    assert b'role="alert"' in client.get(ADDRESS, query).content
+
+
+def test_a_date_means_the_staff_members_day(client: Client, clinician: User) -> None:
+    User.objects.filter(pk=clinician.pk).update(time_zone="America/New_York")
+    place(1, created_at=datetime(2026, 11, 21, 4, 59, tzinfo=UTC))
+    place(2, created_at=datetime(2026, 11, 21, 5, 1, tzinfo=UTC))
+    assert shown(client, end_date="2026-11-20") == [1]
+    assert shown(client, start_date="2026-11-21") == [2]
+
+
+@pytest.mark.parametrize(
+    ("key", "direction", "expected"),
+    [
+        ("", "", [1, 2, 3, 4]),
+        ("created_at", "asc", [4, 3, 2, 1]),
+        ("updated_at", "desc", [3, 4, 2, 1]),
+        ("patient_name", "", [2, 3, 1, 4]),
+        ("patient_name", "desc", [4, 1, 3, 2]),
+        ("last_status", "asc", [3, 1, 2, 4]),
+    ],
+)
+def test_it_sorts(
+    client: Client, many: None, key: str, direction: str, expected: list[int]
+) -> None:
+    Order.objects.filter(pk=uid("order", 2)).update(updated_at=NOW + timedelta(minutes=1))
+    Order.objects.filter(pk=uid("order", 4)).update(updated_at=NOW + timedelta(minutes=2))
+    assert shown(client, order_key=key, order_direction=direction) == expected
+
+
+@pytest.mark.parametrize("key", ["created_at", "updated_at", "patient_name", "last_status"])
+@pytest.mark.parametrize("direction", ["asc", "desc"])
+def test_paging_meets_every_order_once_and_finds_its_way_back(
+    client: Client, clinician: User, key: str, direction: str
+) -> None:
+    """Ties in the sort column included: four names, two statuses, one update time."""
+    for n in range(1, 24):
+        place(n, f"Ada{n % 4}", "Sample", low_level_status=f"status_{n % 2}")
+    query = {"order_key": key, "order_direction": direction, "size": "5"}
+    pages: list[list[int]] = []
+    after: dict[str, str] = {}
+    while True:
+        answer = client.get(ADDRESS, {**query, **after})
+        pages.append([row.pk for row in answer.context["page"].rows])
+        if not answer.context["page"].next:
+            break
+        after = {"after": answer.context["page"].next}
+    met = [pk for page in pages for pk in page]
+    assert [len(page) for page in pages] == [5, 5, 5, 5, 3]
+    assert len(set(met)) == 23
+    full = client.get(ADDRESS, {**query, "size": "100"}).context["page"].rows
+    assert met == [row.pk for row in full]
+    for page in reversed(pages[:-1]):
+        answer = client.get(ADDRESS, {**query, "before": answer.context["page"].previous})
+        assert [row.pk for row in answer.context["page"].rows] == page
+    assert answer.context["page"].previous is None
+
+
+def test_no_name_stands_in_the_address_of_the_next_page(client: Client, clinician: User) -> None:
+    for n in range(3):
+        place(n, f"Canary{n}", "Sample")
+    answer = client.get(ADDRESS, {"order_key": "patient_name", "size": "1"})
+    cursor = answer.context["page"].next
+    assert b"anary" not in base64.urlsafe_b64decode(cursor + "==").lower()
+
+
+@pytest.mark.parametrize("cursor", ["x", "W10", "bnVsbA", "WyJhIiwiYiJd", "A" * 600, "ÿ\x00"])
+def test_a_cursor_that_cannot_be_read_starts_over(client: Client, many: None, cursor: str) -> None:
+    assert shown(client, after=cursor) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("mark", ["\x00", "\ud800"])
+def test_a_cursor_no_column_can_hold_starts_over(client: Client, many: None, mark: str) -> None:
+    edge = json.dumps([mark, NOW.isoformat(), str(uid("order", 1))])
+    cursor = base64.urlsafe_b64encode(edge.encode()).decode().rstrip("=")
+    assert shown(client, order_key="last_status", after=cursor) == [3, 1, 2, 4]
+
+
+def test_a_day_at_the_edge_of_time_is_refused_where_it_would_leave_it(
+    client: Client, clinician: User
+) -> None:
+    User.objects.filter(pk=clinician.pk).update(time_zone="Asia/Kolkata")
+    assert shown(client, code=400, start_date="0001-01-01") == []
+
+
+def test_a_name_filter_says_what_it_matches(client: Client, clinician: User) -> None:
+    assert client.get(ADDRESS).content.count(b"Beginnings of words") == 2
+
+
+def test_tabs_count_the_buckets(client: Client, many: None) -> None:
+    tabs = {tab["bucket"]: tab["count"] for tab in client.get(ADDRESS).context["tabs"]}
+    assert tabs == {
+        "": None, "needs-action": "1", "preparing": "1", "with-patient": "0", "on-the-way": "0",
+        "at-lab": "0", "result-in": "1", "closed": "0", "unknown": "1",
+    }  # fmt: skip
+
+
+def test_chips_say_what_is_in_force_and_how_to_drop_it(client: Client, many: None) -> None:
+    page = client.get(ADDRESS, {"status": ["lost", "ordered"], "order_type": "testkit"})
+    assert [chip["label"] for chip in page.context["chips"]] == [
+        "Status: Lost",
+        "Status: Order received",
+        "Method: Test kit",
+    ]
+    assert 'href="?order_type=testkit&amp;status=ordered"' in page.content.decode()
+
+
+def test_the_number_of_queries_does_not_grow_with_the_page(client: Client, clinician: User) -> None:
+    def queries(**query: str) -> int:
+        with CaptureQueriesContext(connection) as seen:
+            client.get(ADDRESS, query)
+        return len(seen)
+
+    place(1)
+    queries()  # the first page of a session also stores its CSRF secret
+    one = queries()
+    for n in range(2, 60):
+        place(n, "Ada", "Sample")
+    assert queries() == one
+    assert one <= 10
+    assert queries(status="delivered_to_lab", search_input="ada") <= 10
+
+
+def test_a_viewer_sees_no_names_and_cannot_search_for_them(client: Client) -> None:
+    client.force_login(staff("viewer"))
+    row = place(1, "Canary", "Sample", patient_dob="1984-02-29")
+    page = client.get(ADDRESS).content.decode()
+    assert "Canary" not in page
+    assert "29 Feb 1984" not in page
+    assert "C. S." in page
+    assert shown(client, search_input="canary") == []
+    assert shown(client, search_input="1984-02-29") == []
+    assert shown(client, search_input=str(row.pk)[:8]) == [1]
+    assert "order_key=patient_name" not in page
+    assert 'name="patient_name"' not in page
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"patient_name": "canary"},
+        {"shipping_recipient_name": "canary"},
+        {"order_key": "patient_name"},
+        {"interpretation": "critical"},
+        {"is_critical": "true"},
+        {"is_critical": "false"},
+    ],
+)
+def test_a_viewer_may_not_ask_for_what_is_hidden(client: Client, query: dict[str, str]) -> None:
+    client.force_login(staff("viewer"))
+    place(1, "Canary", "Sample", interpretation="critical")
+    assert shown(client, code=400, **query) == []
+    assert b"Your role does not show" in client.get(ADDRESS, query).content
+
+
+@pytest.mark.parametrize("role", ["viewer", "front desk"])
+def test_without_results_an_order_does_not_tell_how_they_are(client: Client, role: str) -> None:
+    place(1, interpretation="critical")
+    client.force_login(staff("clinician"))
+    page = client.get(ADDRESS).content.decode()
+    assert 'data-flag="critical"' in page
+    assert 'name="interpretation"' in page
+    client.force_login(staff(role))
+    page = client.get(ADDRESS).content.decode()
+    for words in ("ritical", 'name="interpretation"', "Abnormal"):
+        assert words not in page
+    assert shown(client, code=400, interpretation="critical") == []
+
+
+@pytest.mark.parametrize("role", ["auditor", ""])
+def test_others_are_refused(client: Client, role: str) -> None:
+    place(1, "Canary", "Sample")
+    client.force_login(staff(role) if role else User.objects.create_user("nobody"))
+    answer = client.get(ADDRESS)
+    assert answer.status_code == 403
+    assert b"Canary" not in answer.content
+
+
+def test_it_only_reads(client: Client, clinician: User) -> None:
+    assert client.post(ADDRESS).status_code == 405
+
+
+def test_rare_results_and_stages_are_found_by_their_index(clinician: User) -> None:
+    Order.objects.bulk_create(
+        order(
+            n,
+            interpretation="normal" if n % 50 else "abnormal",
+            status="completed" if n % 50 else "failed",
+        )
+        for n in range(2_000)
+    )
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE orders_order")
+    newest = Order.objects.order_by("-created_at", "-id")
+    for wanted in ("abnormal", "critical"):
+        plan = newest.filter(interpretation=wanted)[:51].explain()
+        assert "order_rare_interpretation" in plan
+    assert "order_by_stage" in Order.objects.filter(status="failed").order_by("pk")[:101].explain()

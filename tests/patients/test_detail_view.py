@@ -1,0 +1,164 @@
+"""The page of one patient."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from backoffice.models import AuditEntry, User
+from orders.models import Transaction
+from patients.models import Connection, Insurance
+from patients.wearables.models import HistoricalPull
+from tests.api.rows import NOW, demographics, envelope, order, patient, staff, uid
+
+pytestmark = pytest.mark.django_db
+
+WHO = uid("patient", 1)
+ADDRESS = f"/patients/{WHO}/"
+
+
+@pytest.fixture
+def clinician(client: Client) -> User:
+    user = staff("clinician")
+    client.force_login(user)
+    return user
+
+
+@pytest.fixture
+def maria(clinician: User) -> None:
+    patient(1, fallback_time_zone="America/Phoenix").save()
+    proxy = {"medical_proxy": {"first_name": "Pat", "last_name": "Proxy-Sample"}}
+    demographics(
+        1, first_name="Maria", last_name="Testperson", dob=date(2015, 6, 1), race="asian",
+        gender="Female", phone_number="+15550100123", email="maria@example.invalid",
+        first_line="1 Sample Street", city="Phoenix", state="AZ", zip="85001",
+        gender_identity="never_heard_of", **envelope(json.dumps(proxy)),
+    ).save()  # fmt: skip
+    card = {"user_id": WHO, "is_primary": True, "payor_code": "PAY1", "relationship": "Spouse"}
+    Insurance(id=uuid4(), member_id="M-NOW", company_name="Madeup Mutual", **card,
+              **envelope()).save()  # fmt: skip
+    Insurance(id=uuid4(), member_id="M-BEFORE", superseded_at=NOW, **card, **envelope()).save()
+    Connection(user_id=WHO, slug="band-one", name="Band One", created_on=NOW, status="error",
+               error_type="token_refresh_failed", errored_at=NOW, **envelope()).save()  # fmt: skip
+    pull = {"user_id": WHO, **envelope()}
+    HistoricalPull(provider="band-one", resource="sleep", status="retrying", days_with_data=12,
+                   error_details="provider_unavailable", **pull).save()  # fmt: skip
+    HistoricalPull(provider="ring-two", resource="steps", status="not_pulled", **pull).save()
+
+
+def get(client: Client) -> Any:
+    answer = client.get(ADDRESS)
+    assert answer.status_code == 200
+    return answer
+
+
+def test_it_works(client: Client, maria: None) -> None:
+    page = get(client).content.decode()
+    for words in ("Maria Testperson", "1 Jun 2015", "Female", "Under 18", "+1 555 010 0123",
+                  "maria@example.invalid", "1 Sample Street", "Asian", "never_heard_of",
+                  "Pat Proxy-Sample", "There now", "MST", "Madeup Mutual", "M-NOW", "Spouse",
+                  "Earlier: 1", "M-BEFORE", "Band One", "Not working",
+                  "Permission lapsed – connect again", "Retrying",
+                  "The provider does not answer", "ring-two", "Not pulled"):  # fmt: skip
+        assert words in page, words
+
+
+def test_orders_stand_together_by_transaction(client: Client, maria: None) -> None:
+    for n in (1, 2):
+        Transaction(id=uid("transaction", n), status="active", **envelope()).save()
+    for n, group, age, origin in [(1, 1, 9, "initial"), (2, 1, 1, "redraw"), (3, 2, 5, "initial")]:
+        order(
+            n, user_id=WHO, order_transaction_id=uid("transaction", group), origin=origin,
+            created_at=NOW - timedelta(days=age), bucket="closed" if n == 3 else "at-lab",
+        ).save()  # fmt: skip
+    order(4, user_id=WHO, order_transaction_id=None, created_at=NOW - timedelta(days=20)).save()
+    order(5, user_id=uid("patient", 2)).save()
+    answer = get(client)
+    groups = [[row.pk for row in group["orders"]] for group in answer.context["transactions"]]
+    expected = [[1, 2], [3], [4]]
+    assert groups == [[uid("order", n) for n in group] for group in expected]
+    assert "3 open orders" in answer.content.decode()
+
+
+def test_that_it_was_seen_is_recorded(client: Client, maria: None, clinician: User) -> None:
+    get(client)
+    entry = AuditEntry.objects.get()
+    assert (entry.actor, entry.action, entry.object_type) == (clinician, "view", "patient")
+    assert (entry.object_ids, entry.patient_ids) == ([str(WHO)], [WHO])
+
+
+def test_a_patient_of_whom_nothing_is_known_still_has_a_page(
+    client: Client, clinician: User
+) -> None:
+    patient(1).save()
+    page = get(client).content.decode()
+    for words in ("Name not given", "no user information", "None on record", "No orders yet",
+                  "No device or app is connected"):  # fmt: skip
+        assert words in page, words
+
+
+def test_a_patient_gone_at_the_service_says_so(client: Client, clinician: User) -> None:
+    patient(1, missing_since=NOW).save()
+    assert "The service no longer has this patient" in get(client).content.decode()
+
+
+@pytest.mark.parametrize("text", ["", "null", "[]", "not json", '{"medical_proxy": 7}'])
+def test_a_record_of_another_shape_breaks_nothing(
+    client: Client, clinician: User, text: str
+) -> None:
+    patient(1, **envelope(text)).save()
+    demographics(1, **envelope(text)).save()
+    get(client)
+
+
+@pytest.mark.parametrize(("role", "sees"), [("clinician", False), ("lab admin", True)])
+def test_records_as_received_are_for_some_only(
+    client: Client, maria: None, role: str, sees: bool
+) -> None:
+    client.force_login(staff(role, f"{role} two"))
+    page = get(client).content.decode()
+    assert ("Records as received" in page) is sees
+    assert ("&quot;medical_proxy&quot;" in page) is sees
+
+
+@pytest.mark.parametrize("role", ["viewer", "auditor"])
+def test_others_are_refused(client: Client, maria: None, role: str) -> None:
+    client.force_login(staff(role))
+    answer = client.get(ADDRESS)
+    assert answer.status_code == 403
+    assert b"Testperson" not in answer.content
+
+
+def test_nothing_is_there_for_a_wrong_id(client: Client, clinician: User) -> None:
+    assert client.get(f"/patients/{uuid4()}/").status_code == 404
+    assert AuditEntry.objects.count() == 0
+
+
+def test_the_number_of_queries_is_fixed(client: Client, maria: None) -> None:
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as seen:
+            get(client)
+        return len(seen)
+
+    order(1, user_id=WHO).save()
+    queries()  # the first page of a session also stores its CSRF secret
+    few = queries()
+    for n in range(2, 30):
+        order(n, user_id=WHO).save()
+        HistoricalPull(user_id=WHO, provider=f"p{n}", resource="steps", status="success",
+                       **envelope()).save()  # fmt: skip
+    assert queries() == few <= 13
+
+
+def test_how_a_result_is_stays_with_those_who_may_see_results(client: Client, maria: None) -> None:
+    order(90, user_id=uid("patient", 1), interpretation="critical").save()
+    assert "Critical" in client.get(ADDRESS).content.decode()
+    client.force_login(staff("front desk"))
+    assert "ritical" not in client.get(ADDRESS).content.decode()

@@ -1,0 +1,212 @@
+"""The list of patients and its one search box."""
+
+from __future__ import annotations
+
+import base64
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from backoffice.models import AuditEntry, User
+from patients.models import Demographics, Patient
+from patients.names import fold, phone_key
+from tests.api.rows import NOW, demographics, order, patient, staff, uid
+
+pytestmark = pytest.mark.django_db
+
+ADDRESS = "/patients/"
+
+
+@pytest.fixture
+def clinician(client: Client) -> User:
+    user = staff("clinician")
+    client.force_login(user)
+    return user
+
+
+def person(n: int, first: str, last: str, phone: str = "", **values: Any) -> Demographics:
+    patient(n).save()
+    row = demographics(
+        n,
+        **{
+            "first_name": first,
+            "last_name": last,
+            "name_key": fold(first, last),
+            "phone_number": phone,
+            "phone_digits": phone_key(phone),
+            **values,
+        },
+    )
+    row.save()
+    return row
+
+
+def shown(client: Client, **query: str) -> list[int]:
+    answer = client.get(ADDRESS, query)
+    assert answer.status_code == 200
+    numbers = {uid("patient", n): n for n in range(100)}
+    return [numbers[row["patient"].pk] for row in answer.context["rows"]]
+
+
+@pytest.fixture
+def many(clinician: User) -> None:
+    person(1, "José", "Núñez-Sample", "+15550100123", dob=date(1984, 2, 29), city="Phoenix")
+    person(2, "Anne-Marie", "O'Madeup", "+1 (555) 010-0199", email="Anne.M@Example.com")
+    person(3, "Maria", "Gonzalez Testperson", "555-010-0123")
+    patient(4, client_user_id="clinic/0004").save()
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("", [1, 2, 3, 4]),
+        ("jose", [1]),
+        ("JOSÉ", [1]),
+        ("nun jo", [1]),
+        ("núñez sample", [1]),
+        ("mar", [2, 3]),
+        ("mar gon", [3]),
+        ("o'mad", [2]),
+        ("arie", []),
+        ("0123", [1, 3]),
+        ("010-0123", [1, 3]),
+        ("(555) 010 0199", [2]),
+        ("+15550100123", [1]),
+        ("anne.m@example.com", [2]),
+        ("ANNE.M@EXAMPLE.COM", [2]),
+        ("1984-02-29", [1]),
+        ("02/29/1984", [1]),
+        ("29 Feb 1984", [1]),
+        ("1984-02-28", []),
+        (str(uid("patient", 3)), [3]),
+        (str(uid("patient", 3))[:6], [3]),
+        ("clinic/0004", [4]),
+        ("clinic/000", []),
+        ("%", []),
+        ("'; --", []),
+    ],
+)
+def test_one_box_finds_people_by_what_the_caller_gives(
+    client: Client, many: None, words: str, expected: list[int]
+) -> None:
+    assert shown(client, q=words) == expected
+    assert sorted(shown(client, q=words, order_key="name")) == [n for n in expected if n != 4]
+
+
+def test_it_shows_enough_to_tell_two_people_apart(client: Client, many: None) -> None:
+    order(1, user_id=uid("patient", 1)).save()
+    order(2, user_id=uid("patient", 1), bucket="closed").save()
+    answer = client.get(ADDRESS, {"q": "jose"})
+    page = answer.content.decode()
+    for words in ("José Núñez-Sample", "29 Feb 1984", "+1 555 010 0123", "Phoenix", "client-1"):
+        assert words in page, words
+    assert [row["open_orders"] for row in answer.context["rows"]] == [1]
+
+
+def test_a_patient_without_user_information_is_not_hidden(client: Client, many: None) -> None:
+    assert "Name not given" in client.get(ADDRESS, {"q": "clinic/0004"}).content.decode()
+
+
+def test_it_sorts_by_name(client: Client, many: None) -> None:
+    assert shown(client, order_key="name") == [2, 1, 3]
+
+
+@pytest.mark.parametrize("key", ["", "name"])
+def test_paging_meets_everybody_once_and_finds_its_way_back(
+    client: Client, clinician: User, key: str
+) -> None:
+    for n in range(1, 12):
+        person(n, f"Ada{n % 3}", "Canary")
+    patient_ids = []
+    query, answer = {"size": "4", "order_key": key}, None
+    place: dict[str, str] = {}
+    while True:
+        answer = client.get(ADDRESS, {**query, **place})
+        patient_ids.append([row["patient"].pk for row in answer.context["rows"]])
+        if not answer.context["page"].next:
+            break
+        place = {"after": answer.context["page"].next}
+        assert b"anary" not in base64.urlsafe_b64decode(place["after"] + "==")
+    assert [len(page) for page in patient_ids] == [4, 4, 3]
+    assert len({pk for page in patient_ids for pk in page}) == 11
+    answer = client.get(ADDRESS, {**query, "before": answer.context["page"].previous})
+    assert [row["patient"].pk for row in answer.context["rows"]] == patient_ids[1]
+
+
+def test_patients_who_arrive_meanwhile_shift_nothing(client: Client, many: None) -> None:
+    first = client.get(ADDRESS, {"size": "2"})
+    patient(50, created_on=NOW + timedelta(days=1)).save()
+    after = {"size": "2", "after": first.context["page"].next}
+    assert shown(client, **after) == [3, 4]
+
+
+def test_what_was_shown_is_recorded(client: Client, many: None) -> None:
+    shown(client, q="mar")
+    entry = AuditEntry.objects.get()
+    assert (entry.action, entry.object_type, entry.row_count) == ("search", "patient", 2)
+    assert set(entry.patient_ids) == {uid("patient", 2), uid("patient", 3)}
+
+
+def test_nothing_yet_and_nobody_matches(client: Client, clinician: User) -> None:
+    assert b"No patients yet" in client.get(ADDRESS).content
+    patient(1).save()
+    assert b"Nobody matches" in client.get(ADDRESS, {"q": "zzz"}).content
+
+
+def test_a_question_that_is_too_long_is_refused(client: Client, many: None) -> None:
+    answer = client.get(ADDRESS, {"q": "a" * 101})
+    assert answer.status_code == 400
+    assert answer.context["rows"] == []
+
+
+def test_the_number_of_queries_does_not_grow_with_the_page(client: Client, clinician: User) -> None:
+    def queries(**query: str) -> int:
+        with CaptureQueriesContext(connection) as seen:
+            client.get(ADDRESS, query)
+        return len(seen)
+
+    person(1, "Ada", "Sample")
+    queries()  # the first page of a session also stores its CSRF secret
+    one = queries()
+    for n in range(2, 40):
+        person(n, "Ada", "Sample")
+    assert queries() == one <= 10
+    assert queries(q="ada", order_key="name") <= 11
+
+
+@pytest.mark.parametrize("role", ["viewer", "auditor"])
+def test_others_are_refused(client: Client, role: str) -> None:
+    person(1, "Canary", "Sample")
+    client.force_login(staff(role))
+    answer = client.get(ADDRESS, {"q": "canary"})
+    assert answer.status_code == 403
+    assert b"Canary Sample" not in answer.content
+
+
+@pytest.mark.parametrize(
+    ("text", "index"),
+    [
+        ("clinic/0004", "patient_client_id"),
+        ("abcd12", "patients_patient_pkey"),
+        ("Ada Sampl", "demographics_name_words"),
+        ("1984-02-29", "demographics_dob"),
+        ("ada@example.invalid", "demographics_email"),
+        ("+1 555 0100", "demographics_phone"),
+    ],
+)
+def test_each_reading_of_the_words_is_answered_by_its_index(text: str, index: str) -> None:
+    """Alternatives in one condition would be tried on every patient."""
+    Patient.objects.bulk_create(patient(n) for n in range(500))
+    Demographics.objects.bulk_create(demographics(n) for n in range(500))
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE patients_patient, patients_demographics")
+        cursor.execute("SET LOCAL enable_seqscan = off")  # a table this small is read whole
+        plan = Patient.objects.matching(text).explain()
+    assert index in plan
+    assert "patient_client_id" in plan
+    assert "SubPlan" not in plan
+    assert "Seq Scan" not in plan

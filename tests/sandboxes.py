@@ -1,0 +1,140 @@
+"""The one way tests and measurements start a sandbox: a process of its own, a database of its own.
+
+with running(users=20, orders=60) as sandbox:
+    sandbox.control("status")
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+from urllib.request import Request, urlopen
+
+import psycopg
+from psycopg import sql
+
+from backoffice.embedded import dies_with_parent, free_port, make_database
+from backoffice.service import Service
+
+ROOT = Path(__file__).resolve().parent.parent
+START_SECONDS = 120
+STOP_SECONDS = 10
+
+
+@dataclass
+class Sandbox:
+    """A running sandbox: its address, its database, and its control path."""
+
+    url: str
+    database_url: str = field(repr=False)
+    process: subprocess.Popen[bytes] = field(repr=False)
+
+    def control(self, path: str, body: Any = None, method: str | None = None) -> Any:
+        """Answer of `/_control/<path>`; POST when there is a body."""
+        request = Request(  # noqa: S310 - our own loopback address
+            f"{self.url}/_control/{path}",
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"content-type": "application/json"},
+            method=method,
+        )
+        with urlopen(request, timeout=60) as answer:  # noqa: S310
+            return json.loads(answer.read() or b"null")
+
+    def query(self, statement: str, parameters: Any = None) -> list[tuple[Any, ...]]:
+        """Rows of the sandbox's own database: the truth that the mirror is compared with."""
+        with psycopg.connect(self.database_url) as connection:
+            return connection.execute(statement.encode(), parameters).fetchall()
+
+    def service(self, **options: Any) -> Service:
+        """A client of this sandbox with the development keys."""
+        given: dict[str, Any] = {
+            "management_url": self.url,
+            "management_key": "mg_local_sandbox",
+            "management_org_id": "0d4f7c1e-0000-4000-8000-00000000c11c",
+            **options,
+        }
+        return Service(self.url, "sk_us_local_sandbox", **given)
+
+
+@contextlib.contextmanager
+def running(
+    users: int = 20,
+    orders: int = 60,
+    seed: int = 7,
+    speed: float = 0,
+    *,
+    seconds: float = START_SECONDS,
+    **more: str,
+) -> Iterator[Sandbox]:
+    """A sandbox for the length of a `with`; its database goes with it.
+
+    `more` are further options of `python -m sandbox`. Raises RuntimeError with the sandbox's last
+    words when it does not answer within `seconds`.
+    """
+    server = os.environ.get("TEST_SANDBOX_DATABASE") or os.environ["DATABASE_URL"]
+    database_url = make_database(server, f"test_sandbox_{uuid.uuid4().hex[:12]}")
+    port = free_port()
+    options = {"port": port, "users": users, "orders": orders, "seed": seed, "speed": speed, **more}
+    command = [sys.executable, "-m", "sandbox"]
+    command += [word for name, value in options.items() for word in (f"--{name}", str(value))]
+    theirs = ("DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE")
+    environment = {name: value for name, value in os.environ.items() if name not in theirs}
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env={**environment, "SANDBOX_DATABASE_URL": database_url},
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=dies_with_parent(signal.SIGTERM),
+        )
+        sandbox = Sandbox(f"http://127.0.0.1:{port}", database_url, process)
+        try:
+            if not _answers(sandbox, seconds):
+                log.seek(0)
+                words = log.read().decode(errors="replace")[-3000:]
+                raise RuntimeError(f"The sandbox did not start:\n{words}")
+            yield sandbox
+        finally:
+            _end(process)
+            _drop(database_url)
+
+
+def _answers(sandbox: Sandbox, seconds: float) -> bool:
+    give_up = time.monotonic() + seconds
+    while time.monotonic() < give_up and sandbox.process.poll() is None:
+        with contextlib.suppress(OSError):
+            sandbox.control("status")
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _drop(database_url: str) -> None:
+    parts = urlsplit(database_url)
+    name = sql.Identifier(parts.path.lstrip("/"))
+    door = urlunsplit(parts._replace(path="/postgres"))
+    with psycopg.connect(door, autocommit=True) as connection:
+        connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(name))

@@ -1,0 +1,72 @@
+"""One world of 5,000 orders and one mirror of it, shared by the scenarios."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import pytest
+from pytest_django import Settings
+
+from backoffice import remote
+from tests.conftest import Sandbox, SandboxFactory
+from tests.sync.house import House, Houses
+from tests.sync.standin import Answer, serving
+
+USERS, ORDERS = 300, 5_000
+Point = Callable[[Answer], None]
+
+
+@dataclass
+class World:
+    """A sandbox and the house that mirrors it."""
+
+    sandbox: Sandbox
+    house: House
+
+
+@pytest.fixture(scope="session")
+def houses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Houses]:
+    made = Houses(os.environ["DATABASE_URL"], tmp_path_factory.mktemp("houses"))
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture(scope="session")
+def big_sandbox(sandbox_factory: SandboxFactory) -> Sandbox:
+    return sandbox_factory(users=USERS, orders=ORDERS, seed=5, speed=0)
+
+
+@pytest.fixture(scope="session")
+def world(big_sandbox: Sandbox, houses: Houses) -> World:
+    """The mirror after its first sync."""
+    house = houses.build(big_sandbox.url)
+    house.sync()
+    return World(big_sandbox, house)
+
+
+@pytest.fixture
+def faults(big_sandbox: Sandbox) -> Iterator[Callable[..., None]]:
+    """Switches faults on; they are off again after the test."""
+    try:
+        yield lambda **faults: big_sandbox.control("faults", faults)
+    finally:
+        big_sandbox.control("faults", method="DELETE")
+
+
+@pytest.fixture
+def point(settings: Settings) -> Iterator[Point]:
+    """Points the back office at a server of the test."""
+    with ExitStack() as stack:
+
+        def at(answer: Answer) -> None:
+            settings.SERVICE_BASE_URL = stack.enter_context(serving(answer))
+            settings.MANAGEMENT_BASE_URL = settings.SERVICE_BASE_URL
+            remote.service.cache_clear()
+
+        yield at
+        remote.service.cache_clear()

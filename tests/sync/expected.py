@@ -1,0 +1,359 @@
+"""What the mirror must hold, told by the sandbox's own tables.
+
+Each check is one statement in the sandbox's database and one in the mirror's that must give the
+same rows: the first `key` columns tell rows apart, the others are compared. Nothing here uses the
+code of the back office.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+TEAM = "7ea00000-0000-4000-8000-000000000001"
+ORG = "0d4f7c1e-0000-4000-8000-00000000c11c"
+
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Check:
+    """`derive` turns a row of the sandbox into the row expected, where SQL alone cannot."""
+
+    name: str
+    key: int
+    sandbox: str
+    mirror: str
+    derive: Callable[[Row], Row] = lambda row: row
+
+
+def folded(*parts: str | None) -> str:
+    """A name as search knows it: lower case, without accents, single spaces."""
+    text = " ".join(part for part in parts if part).casefold()
+    for letter, plain in {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ı": "i"}.items():
+        text = text.replace(letter, plain)
+    marks = unicodedata.normalize("NFKD", text)
+    return " ".join("".join(m for m in marks if not unicodedata.combining(m)).split())
+
+
+_LIVE = f"team_id = '{TEAM}' AND deleted_at IS NULL"
+_OURS = f"(t.team_id IS NULL OR t.team_id = '{TEAM}')"
+
+PEOPLE = (
+    Check(
+        "users",
+        1,
+        "SELECT id, team_id, client_user_id, created_on, fallback_time_zone, fallback_birth_date,"
+        f" ingestion_start, ingestion_end FROM sandbox_user WHERE {_LIVE}",
+        "SELECT id, team_id, client_user_id, created_on, fallback_time_zone, fallback_birth_date,"
+        " ingestion_start, ingestion_end FROM patients_patient WHERE missing_since IS NULL",
+    ),
+    Check(
+        "demographics",
+        1,
+        "SELECT user_id, first_name, last_name, email, phone_number,"
+        " reverse(regexp_replace(phone_number, '[^0-9]', '', 'g')), gender, dob, first_line,"
+        " coalesce(second_line, ''), city, state, zip, country, race, ethnicity,"
+        " sexual_orientation, gender_identity FROM sandbox_userinfo i"
+        f" JOIN sandbox_user u ON u.id = i.user_id WHERE u.{_LIVE}",
+        "SELECT user_id, first_name, last_name, email, phone_number, phone_digits, gender, dob,"
+        " first_line, second_line, city, state, zip, country, race, ethnicity,"
+        " sexual_orientation, gender_identity, name_key FROM patients_demographics"
+        " WHERE missing_since IS NULL",
+        derive=lambda row: (*row, folded(row[1], row[2])),
+    ),
+    Check(
+        "insurance",
+        2,
+        "SELECT DISTINCT ON (i.user_id, i.is_primary) i.user_id, i.is_primary, i.payor_id,"
+        " i.member_id, i.group_id, i.relationship, p.name, i.insured->>'first_name',"
+        " i.insured->>'last_name', left(i.insured->>'dob', 10)::date FROM sandbox_insurance i"
+        " JOIN sandbox_payor p ON p.payor_code = i.payor_id"
+        f" JOIN sandbox_user u ON u.id = i.user_id WHERE u.{_LIVE}"
+        " ORDER BY i.user_id, i.is_primary, i.created_at DESC, i.id DESC",
+        "SELECT i.user_id, is_primary, payor_code, member_id, group_id, relationship,"
+        " company_name, insured_first_name, insured_last_name, insured_dob"
+        " FROM patients_insurance i JOIN patients_patient p ON p.id = i.user_id"
+        " WHERE superseded_at IS NULL AND p.missing_since IS NULL",
+    ),
+    Check(
+        "connections",
+        2,
+        "SELECT c.user_id, p.slug, p.name, coalesce(p.logo, ''), c.created_on, c.status,"
+        " CASE WHEN c.status = 'error' THEN c.error_type END,"
+        " CASE WHEN c.status = 'error' THEN coalesce(c.error_message, '') END,"
+        " CASE WHEN c.status = 'error' THEN c.errored_at END"
+        " FROM sandbox_connection c JOIN sandbox_provider p ON p.slug = c.provider_id"
+        f" JOIN sandbox_user u ON u.id = c.user_id WHERE u.{_LIVE}",
+        "SELECT user_id, slug, name, logo, created_on, status, error_type, error_message,"
+        " errored_at FROM patients_connection WHERE missing_since IS NULL",
+    ),
+    Check(
+        "payors met",
+        1,
+        "SELECT payor_code, name, aliases, CASE WHEN team_id IS NULL THEN 'platform' ELSE 'team'"
+        f" END, city, state FROM sandbox_payor p WHERE (team_id IS NULL OR team_id = '{TEAM}')"
+        " AND EXISTS (SELECT FROM sandbox_insurance i JOIN sandbox_payor m"
+        " ON m.payor_code = i.payor_id JOIN sandbox_user u ON u.id = i.user_id"
+        f" WHERE u.team_id = '{TEAM}' AND position(lower(m.name) IN"
+        " lower(p.name || E'\\n' || array_to_string(p.aliases, E'\\n'))) > 0)",
+        "SELECT payor_code, name, aliases, source, city, state FROM patients_payor"
+        " WHERE missing_since IS NULL",
+    ),
+    Check(
+        "providers",
+        1,
+        "SELECT slug, name, description, logo, auth_type, supported_resources"
+        " FROM sandbox_provider",
+        "SELECT slug, name, description, logo, auth_type, supported_resources"
+        " FROM patients_provider WHERE missing_since IS NULL",
+    ),
+    Check(
+        "historical pulls",
+        3,
+        "SELECT h.user_id, h.provider_id, h.resource, coalesce(h.status, 'not_pulled'),"
+        " h.error_details, CASE WHEN h.status IS NULL THEN 0 ELSE h.days_with_data END,"
+        " h.range_start, h.range_end, h.scheduled_at, h.started_at, h.ended_at,"
+        " CASE WHEN h.status IS NOT NULL THEN h.release END, h.trace_id"
+        " FROM sandbox_historicalpull h JOIN sandbox_user u ON u.id = h.user_id"
+        f" WHERE u.{_LIVE}",
+        "SELECT user_id, provider, resource, status, error_details, days_with_data, range_start,"
+        " range_end, scheduled_at, started_at, ended_at, release, trace_id"
+        " FROM wearables_historicalpull WHERE missing_since IS NULL",
+    ),
+)
+
+_TEST_MARKERS = (
+    "(SELECT tm.lab_test_id, tm.marker_id FROM sandbox_labtestmarker tm"
+    f" JOIN sandbox_labtest t ON t.id = tm.lab_test_id WHERE {_OURS}"
+    " UNION SELECT tm.lab_test_id, r.id FROM sandbox_labtestmarker tm"
+    " JOIN sandbox_marker r ON r.reflex_of_id = tm.marker_id AND r.is_reflex"
+    f" JOIN sandbox_labtest t ON t.id = tm.lab_test_id WHERE {_OURS})"
+)
+_MARKERS = (
+    "(SELECT * FROM sandbox_marker WHERE (is_active AND is_orderable AND NOT is_reflex)"
+    f" OR id IN (SELECT marker_id FROM {_TEST_MARKERS} AS held))"
+)
+
+CATALOGUE = (
+    Check(
+        "labs",
+        1,
+        "SELECT id, slug, name, first_line_address, city, zipcode, collection_methods,"
+        " sample_types, logo_url FROM sandbox_lab",
+        "SELECT id, slug, name, first_line_address, city, zipcode, collection_methods,"
+        " sample_types, logo_url FROM labs_lab WHERE missing_since IS NULL",
+    ),
+    Check(
+        "markers",
+        1,
+        "SELECT id, lab_id, name, slug, description, provider_id, type, unit,"
+        " coalesce(to_char(price_minor / 100.0, 'FM99999990.00'), 'N/A'), a_la_carte_enabled,"
+        " is_orderable, coalesce(jsonb_path_exists(aoe, '$.questions[*]'), false),"
+        f" common_tat_days, worst_case_tat_days FROM {_MARKERS} AS m",
+        "SELECT id, lab_id, name, slug, description, provider_id, type, unit, price,"
+        " a_la_carte_enabled, is_orderable, has_questions, common_tat_days, worst_case_tat_days"
+        " FROM labs_marker WHERE missing_since IS NULL",
+    ),
+    Check(
+        "expected results",
+        2,
+        "SELECT m.id, row_number() OVER (PARTITION BY m.id ORDER BY e.id) - 1, e.id, e.name,"
+        " e.slug, m.lab_id, e.provider_id, e.required, l.code, l.name, l.slug, l.unit"
+        f" FROM sandbox_expectedresult e JOIN {_MARKERS} AS m ON m.id = e.marker_id"
+        " LEFT JOIN sandbox_loinc l ON l.id = e.loinc_id",
+        "SELECT marker_id, position, result_id, name, slug, lab_id, provider_id, required,"
+        " loinc_code, loinc_name, loinc_slug, unit FROM labs_expectedresult",
+    ),
+    Check(
+        "lab tests",
+        1,
+        "SELECT id, lab_id, slug, name, document::jsonb->>'description', sample_type, method,"
+        " price_minor / 100.0::float8, status = 'active', status, fasting, auto_generated,"
+        " has_collection_instructions, common_tat_days, worst_case_tat_days"
+        f" FROM sandbox_labtest t WHERE {_OURS}",
+        "SELECT id, lab_id, slug, name, description, sample_type, method, price, is_active,"
+        " status, fasting, auto_generated, has_collection_instructions, common_tat_days,"
+        " worst_case_tat_days FROM labs_labtest WHERE missing_since IS NULL",
+    ),
+    Check(
+        "markers of lab tests",
+        2,
+        "SELECT lab_test_id, marker_id, row_number() OVER (PARTITION BY lab_test_id"
+        f" ORDER BY marker_id) - 1 FROM {_TEST_MARKERS} AS held",
+        "SELECT lab_test_id, marker_id, position FROM labs_labtestmarker",
+    ),
+    Check(
+        "lab accounts",
+        1,
+        "SELECT a.id, l.slug, org_id, status, delegated_flow, provider_account_id, account_name,"
+        " default_clinical_notes, business_units FROM sandbox_labaccount a"
+        " JOIN sandbox_lab l ON l.id = a.lab_id"
+        f" WHERE org_id = '{ORG}' OR '{TEAM}' = ANY(team_id_allowlist)",
+        "SELECT id, lab, org_id, status, delegated_flow, provider_account_id, account_name,"
+        " default_clinical_notes, business_units FROM labs_labaccount WHERE missing_since IS NULL",
+    ),
+    Check(
+        "allowlists",
+        2,
+        "SELECT id, unnest(team_id_allowlist) FROM sandbox_labaccount"
+        f" WHERE org_id = '{ORG}' OR '{TEAM}' = ANY(team_id_allowlist)",
+        "SELECT account_id, team_id FROM labs_labaccountteam",
+    ),
+    Check(
+        "physicians",
+        1,
+        f"SELECT npi, first_name, last_name FROM sandbox_physician WHERE team_id = '{TEAM}'",
+        "SELECT npi, first_name, last_name FROM labs_physician WHERE missing_since IS NULL",
+    ),
+)
+
+_ORDER = "('{' || o.fixed_part || ',' || o.moving_part || '}')::jsonb"
+_LOW = (
+    "CASE split_part({0}, '.', 3) WHEN 'testkit_registered' THEN 'registered'"
+    " ELSE split_part({0}, '.', 3) END"
+)
+
+_FAMILIES = {
+    "preparing": "received ordered awaiting_registration",
+    "on-the-way": "transit_customer out_for_delivery appointment_pending appointment_scheduled"
+    " draw_scheduled draw_completed collected transit_lab",
+    "with-patient": "with_customer registered",
+    "at-lab": "delivered_to_lab partial_results",
+    "result-in": "completed corrected",
+    "needs-action": "appointment_cancelled failure_to_deliver_to_customer sample_error lost"
+    " failure_to_deliver_to_lab lab_processing_blocked problem_in_transit_customer"
+    " problem_in_transit_lab redraw_available",
+    "closed": "cancelled do_not_process",
+}
+_FAMILY = {status: family for family, listed in _FAMILIES.items() for status in listed.split()}
+
+
+def _bucket(low: str, method: str, history: list[str]) -> str:
+    if low in _FAMILY:
+        return _FAMILY[low]
+    assert low in ("requisition_created", "requisition_bypassed"), low
+    if method in ("walk_in_test", "at_home_phlebotomy"):
+        return "with-patient"
+    been = {each.rpartition(".")[2].removeprefix("testkit_") for each in history}
+    if method == "testkit" and been & {"with_customer", "registered"}:
+        return "with-patient"
+    return "on-the-way" if method == "testkit" and "transit_customer" in been else "preparing"
+
+
+def _derive_order(row: Row) -> Row:
+    *plain, first, last, recipient, low, method, history = row
+    return (
+        *plain,
+        first or "",
+        last or "",
+        folded(first, last),
+        folded(recipient),
+        _bucket(low, method, history),
+    )
+
+
+ORDERS = (
+    Check(
+        "orders",
+        1,
+        "SELECT o.id, o.team_id, o.user_id, o.transaction_id, o.parent_id, o.created_at,"
+        " o.updated_at, e.id, e.created_at, e.status, split_part(e.status, '.', 1),"
+        f" {_LOW.format('e.status')}, e.status_detail, o.method, o.origin,"
+        " (o.f->>'priority')::boolean, o.activate_by, o.sample_id, o.lab_test_id, t.name, l.slug,"
+        " o.billing_type, o.interpretation, o.has_missing_results, o.has_abn,"
+        " o.expected_result_by_date, o.worst_case_result_by_date, o.f->>'passthrough',"
+        " left(o.f#>>'{patient_details,dob}', 10)::date,"
+        " coalesce(o.f#>>'{patient_details,gender}', ''),"
+        " o.f#>>'{patient_details,first_name}', o.f#>>'{patient_details,last_name}',"
+        " o.f#>>ARRAY[CASE WHEN jsonb_typeof(o.f->'patient_address') = 'object'"
+        " THEN 'patient_address' ELSE 'shipping_details' END, 'receiver_name'],"
+        f" {_LOW.format('e.status')}, o.method,"
+        " (SELECT array_agg(h.status) FROM sandbox_orderevent h WHERE h.order_id = o.number)"
+        f" FROM (SELECT o.*, {_ORDER} AS f FROM sandbox_order o WHERE team_id = '{TEAM}') o"
+        " JOIN LATERAL (SELECT * FROM sandbox_orderevent e WHERE e.order_id = o.number"
+        " ORDER BY id DESC LIMIT 1) e ON true"
+        " JOIN sandbox_labtest t ON t.id = o.lab_test_id JOIN sandbox_lab l ON l.id = t.lab_id",
+        "SELECT id, team_id, user_id, order_transaction_id, parent_id, created_at, updated_at,"
+        " last_event_id, last_event_at, last_status, status, low_level_status, status_detail,"
+        " method, origin, priority, activate_by, sample_id, lab_test_id, lab_test_name, lab_slug,"
+        " billing_type, interpretation, has_missing_results, has_abn, expected_result_by_date,"
+        " worst_case_result_by_date, passthrough, patient_dob, patient_gender,"
+        " patient_first_name, patient_last_name, patient_name, recipient_name, bucket"
+        " FROM orders_order WHERE missing_since IS NULL",
+        derive=_derive_order,
+    ),
+    Check(
+        "orders as received",
+        1,
+        f"SELECT o.id, md5(({_ORDER} || jsonb_build_object('lab_test', t.document::jsonb))::text)"
+        " FROM sandbox_order o JOIN sandbox_labtest t ON t.id = o.lab_test_id"
+        f" WHERE o.team_id = '{TEAM}'",
+        "SELECT id, md5((record::jsonb - 'requisition_form_url')::text) FROM orders_order",
+    ),
+    Check(
+        "order events",
+        2,
+        "SELECT o.id, e.id, e.created_at, e.status,"
+        f" {_LOW.format('e.status')}, e.status_detail"
+        " FROM sandbox_orderevent e JOIN sandbox_order o ON o.number = e.order_id"
+        f" WHERE o.team_id = '{TEAM}'",
+        "SELECT order_id, event_id, created_at, status, low_level_status, status_detail"
+        " FROM orders_orderevent",
+    ),
+    Check(
+        "transactions",
+        1,
+        f"SELECT id, status FROM sandbox_ordertransaction WHERE team_id = '{TEAM}'",
+        "SELECT id, status FROM orders_transaction WHERE missing_since IS NULL",
+    ),
+)
+
+_RESULTS = (
+    "(SELECT o.*, coalesce(collected_at, last_event_at) AS collected FROM sandbox_order o"
+    f" WHERE team_id = '{TEAM}' AND result_version > 0)"
+)
+
+DETAILS = (
+    Check(
+        "appointments",
+        1,
+        "SELECT a.id, a.user_id, o.id, o.transaction_id, a.type, a.provider, a.provider_id,"
+        " a.external_id, a.status, a.event_status, a.start_at, a.end_at, a.iana_timezone,"
+        " a.can_reschedule, a.appointment_notes, a.first_line, coalesce(a.second_line, ''),"
+        " a.city, a.state, a.zip_code, a.lng, a.lat FROM sandbox_appointment a"
+        f" JOIN sandbox_order o ON o.number = a.order_id WHERE o.team_id = '{TEAM}'"
+        " AND a.is_current",
+        "SELECT id, user_id, order_id, order_transaction_id, type, provider, provider_id,"
+        " external_id, status, event_status, start_at, end_at, iana_timezone, can_reschedule,"
+        " appointment_notes, first_line, second_line, city, state, zip_code, lng, lat"
+        " FROM orders_appointment WHERE superseded_at IS NULL AND missing_since IS NULL",
+    ),
+    Check(
+        "appointment events",
+        2,
+        "SELECT a.id, row_number() OVER (PARTITION BY a.id ORDER BY e.created_at, e.id) - 1,"
+        " e.created_at, e.status FROM sandbox_appointmentevent e"
+        " JOIN sandbox_appointment a ON a.id = e.appointment_id"
+        f" JOIN sandbox_order o ON o.number = a.order_id WHERE o.team_id = '{TEAM}'"
+        " AND a.is_current",
+        "SELECT e.appointment_id, position, created_at, e.status FROM orders_appointmentevent e"
+        " JOIN orders_appointment a ON a.id = e.appointment_id WHERE a.superseded_at IS NULL",
+    ),
+    Check(
+        "results",
+        1,
+        "SELECT o.id, coalesce(o.result_status, 'final'), o.interpretation, l.name,"
+        " coalesce(o.sample_id, 'N' || o.number), o.collected,"
+        " least(o.collected + interval '9 hours', o.last_event_at), o.last_event_at"
+        f" FROM {_RESULTS} AS o JOIN sandbox_labtest t ON t.id = o.lab_test_id"
+        " JOIN sandbox_lab l ON l.id = t.lab_id",
+        "SELECT order_id, status, interpretation, laboratory, specimen_number,"
+        " date_collected::timestamptz, date_received::timestamptz, date_reported::timestamptz"
+        " FROM orders_result WHERE missing_since IS NULL",
+    ),
+)
+
+EVERYTHING = (*PEOPLE, *CATALOGUE, *ORDERS, *DETAILS)

@@ -1,0 +1,168 @@
+"""A back office under test: its own database, and its own processes started from the outside."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+from psycopg import sql
+
+from backoffice.embedded import dies_with_parent, make_database
+
+ROOT = Path(__file__).resolve().parents[2]
+MIRRORED = ("patients_%", "labs_%", "orders_%", "wearables_%")
+LEASE_SECONDS = "2"
+RUN_SECONDS = 420
+
+
+@dataclass
+class House:
+    """`settings` are environment variables of every process it starts."""
+
+    database_url: str = field(repr=False)
+    service_url: str
+    log: Path
+    settings: dict[str, str] = field(default_factory=dict)
+
+    def query(self, statement: str, parameters: Any = None) -> list[tuple[Any, ...]]:
+        with psycopg.connect(self.database_url, connect_timeout=5) as connection:
+            cursor = connection.execute(statement.encode(), parameters)
+            return cursor.fetchall() if cursor.description else []
+
+    def value(self, statement: str, parameters: Any = None) -> Any:
+        return self.query(statement, parameters)[0][0]
+
+    def environment(self, **settings: str) -> dict[str, str]:
+        return {
+            **os.environ,
+            "LOCAL": "1",
+            "DJANGO_SETTINGS_MODULE": "backoffice.settings",
+            "DATABASE_URL": self.database_url,
+            "SERVICE_BASE_URL": self.service_url,
+            "MANAGEMENT_BASE_URL": self.service_url,
+            "SYNC_LEASE_SECONDS": LEASE_SECONDS,
+            **self.settings,
+            **settings,
+        }
+
+    def start(self, *command: str, **settings: str) -> subprocess.Popen[bytes]:
+        """A process of the house, in a group of its own; what it says goes to the log."""
+        with self.log.open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, *command],
+                cwd=ROOT,
+                env=self.environment(**settings),
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=dies_with_parent(signal.SIGKILL),
+            )
+
+    def manage(self, *command: str, **settings: str) -> None:
+        """`manage.py COMMAND` to its end; it must succeed."""
+        process = self.start("manage.py", *command, **settings)
+        try:
+            assert process.wait(RUN_SECONDS) == 0, f"{command} failed:\n{self.said()}"
+        finally:
+            end(process)
+
+    def sync(self, *words: str, **settings: str) -> None:
+        self.manage("sync", *words, **settings)
+
+    def said(self) -> str:
+        lines = self.log.read_text(errors="replace").splitlines()
+        return "\n".join(line for line in lines[-400:] if "backoffice.service" not in line)[-4000:]
+
+    def rows(self) -> dict[str, tuple[int, str]]:
+        """Per mirrored table: how many rows, and a digest of where and by which transaction each
+        was written. A row that was rewritten, even with equal values, changes it."""
+        tables = self.query(
+            "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+            " AND tablename LIKE ANY(%s) ORDER BY 1",
+            [list(MIRRORED)],
+        )
+        assert len(tables) > 15, tables
+        found = {}
+        for (table,) in tables:
+            found[table] = self.query(
+                "SELECT count(*), coalesce(md5(string_agg(ctid::text || xmin::text, ','"
+                f" ORDER BY ctid)), '') FROM \"{table}\""
+            )[0]
+        return found
+
+    def due(self) -> int:
+        return int(self.value("SELECT count(*) FROM backoffice_lookup WHERE due_at <= now()"))
+
+
+class Houses:
+    """Makes houses, each with a freshly migrated database (copied from one that was migrated)."""
+
+    def __init__(self, base: str, logs: Path) -> None:
+        self.base, self.logs = base, logs
+        self.made: list[str] = []
+        self.template = ""
+
+    def build(self, service_url: str, **settings: str) -> House:
+        if not self.template:
+            self.template = self._name()
+            house = House(make_database(self.base, self.template), service_url, self._log())
+            house.manage("migrate", "-v0")
+        name = self._name()
+        with psycopg.connect(self._door(), autocommit=True) as connection:
+            connection.execute(
+                sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(
+                    sql.Identifier(name), sql.Identifier(self.template)
+                )
+            )
+        return House(make_database(self.base, name), service_url, self._log(), settings)
+
+    def close(self) -> None:
+        with psycopg.connect(self._door(), autocommit=True) as connection:
+            for name in self.made:
+                drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
+                connection.execute(drop.format(sql.Identifier(name)))
+
+    def _name(self) -> str:
+        self.made.append(f"test_house_{uuid.uuid4().hex[:12]}")
+        return self.made[-1]
+
+    def _log(self) -> Path:
+        return self.logs / f"house-{len(self.made)}.log"
+
+    def _door(self) -> str:
+        return urlunsplit(urlsplit(self.base)._replace(path="/postgres"))
+
+
+def wait_until(done: Callable[[], object], seconds: float, what: str, every: float = 0.05) -> float:
+    """Seconds it took until `done()` was true."""
+    started = time.monotonic()
+    while not done():
+        assert time.monotonic() - started < seconds, f"not within {seconds:.0f} s: {what}"
+        time.sleep(every)
+    return time.monotonic() - started
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """The process and its children are gone after this."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait(30)
+
+
+@contextlib.contextmanager
+def running(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    try:
+        yield process
+    finally:
+        end(process)

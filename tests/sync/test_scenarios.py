@@ -1,0 +1,378 @@
+"""The mirror equals the service after everything that happens to a sync.
+
+Each scenario leaves the shared world equal, so they hold in any order and alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.conftest import Sandbox
+from tests.sync import compare
+from tests.sync.conftest import ORDERS, USERS, World
+from tests.sync.expected import EVERYTHING, Check
+from tests.sync.expected import ORDERS as ORDER_CHECKS
+from tests.sync.house import House, Houses, end, running, wait_until
+from tests.sync.standin import Asked, Reply, forwarding, serving
+
+Faults = Callable[..., None]
+
+
+def assert_equal(world: World, sample: int = 25) -> None:
+    """No difference in any promoted column; a sample of records byte for byte."""
+    found = compare.differences(world.sandbox, world.house)
+    found += compare.single_differences(world.sandbox, world.house, sample)
+    assert found == [], "\n".join([f"{len(found)} differences", *found[:20]])
+
+
+def orders_held(house: House) -> int:
+    return int(house.value("SELECT count(*) FROM orders_order"))
+
+
+def latest_run(house: House, resource: str = "orders") -> dict[str, object]:
+    names = (
+        "id, state, fence, fetched, created, changed, unchanged, older, unseen, error, checkpoint"
+    )
+    (row,) = house.query(
+        f"SELECT {names} FROM backoffice_syncrun WHERE resource = %s ORDER BY id DESC LIMIT 1",
+        [resource],
+    )
+    return dict(zip(names.split(", "), row, strict=True))
+
+
+def some_due(house: House, count: int) -> None:
+    """As if the time to look had come for so many records."""
+    house.query(
+        "UPDATE backoffice_lookup SET due_at = now() WHERE (kind, key) IN (SELECT kind, key"
+        " FROM backoffice_lookup ORDER BY md5(kind || key) LIMIT %s)",
+        [count],
+    )
+
+
+def test_first_sync(world: World) -> None:
+    assert orders_held(world.house) >= ORDERS
+    assert world.house.value("SELECT count(*) FROM patients_patient") >= USERS
+    found = compare.differences(world.sandbox, world.house)
+    found += compare.list_differences(world.sandbox, world.house)
+    found += compare.single_differences(world.sandbox, world.house, 60, result_sample=200)
+    assert found == [], "\n".join([f"{len(found)} differences", *found[:20]])
+    assert world.house.value("SELECT count(*) FROM backoffice_unreadrecord") == 0
+    assert world.house.value("SELECT count(*) FROM backoffice_unknownvalue") == 0
+    never = "SELECT count(*) FROM backoffice_lookup WHERE looked_at IS NULL OR error <> ''"
+    assert world.house.value(never) == 0
+
+
+@pytest.mark.parametrize("check", EVERYTHING, ids=lambda check: check.name.replace(" ", "-"))
+def test_comparison_sees_a_lost_row(world: World, check: Check) -> None:
+    """What the other tests rest on: any statement of the comparison can fail."""
+    table = check.mirror.partition(" FROM ")[2].split()[0]
+    with psycopg.connect(world.house.database_url) as connection:
+        rows = connection.execute(check.mirror.encode()).fetchall()
+        connection.execute(
+            f"DELETE FROM {table} WHERE ctid IN (SELECT ctid FROM {table} LIMIT 1)".encode()
+        )
+        left = connection.execute(check.mirror.encode()).fetchall()
+        connection.rollback()
+    assert len(left) <= len(rows) and left != rows
+
+
+def test_second_sync_writes_nothing(world: World) -> None:
+    """Sweep, lists and look-ups of what has not changed: no mirrored row is rewritten."""
+    world.house.sync()
+    before = world.house.rows()
+    lists = "providers users labs markers lab-tests lab-accounts physicians orders pulls"
+    world.house.sync("--full", *lists.split())
+    some_due(world.house, 800)
+    world.house.sync()
+    assert world.house.rows() == before
+    sweep = world.house.query(
+        "SELECT state, created, changed, unchanged, unseen, drifted FROM backoffice_syncrun"
+        " WHERE resource = 'orders' AND \"full\" ORDER BY id DESC LIMIT 1"
+    )
+    assert sweep[0][:3] == ("done", 0, 0) and sweep[0][3] >= ORDERS and sweep[0][4:] == (0, 0)
+    assert world.house.value("SELECT count(*) FROM backoffice_drift") == 0
+
+
+def test_rows_tells_a_rewritten_row(world: World) -> None:
+    """What the test above rests on."""
+    before = world.house.rows()
+    world.house.query(
+        "UPDATE orders_order SET patient_name = patient_name"
+        " WHERE id = (SELECT min(id::text)::uuid FROM orders_order)"
+    )
+    after = world.house.rows()
+    assert {table for table in before if before[table] != after[table]} == {"orders_order"}
+
+
+def test_changes(world: World) -> None:
+    """500 random changes, among them corrected results, arrive by one incremental sync."""
+    moved = set(world.sandbox.control("change", {"orders": 400, "seed": 11})["order_ids"])
+    corrected = world.sandbox.control("change", {"orders": 100, "seed": 12, "corrected": True})
+    moved |= set(corrected["order_ids"])
+    assert len(moved) > 450
+    world.house.sync()
+    assert latest_run(world.house)["changed"] >= len(moved)  # type: ignore[operator]
+    assert_equal(world, sample=60)
+
+
+def test_insertions_while_paging(world: World, houses: Houses) -> None:
+    """Orders are placed during the whole walk, by a sweep into an empty mirror and by an
+    incremental run: the one leaves at most what came after it, the other nothing."""
+    house = houses.build(world.sandbox.url)
+    stop, placed = threading.Event(), []
+
+    def place() -> None:
+        while not stop.wait(0.2):
+            placed.extend(world.sandbox.control("place", {"orders": 2})["order_ids"])
+
+    thread = threading.Thread(target=place)
+    thread.start()
+    try:
+        house.sync("orders")
+        world.house.sync("users", "orders")
+    finally:
+        stop.set()
+        thread.join()
+    assert len(placed) >= 10
+    assert compare.differences(world.sandbox, house, ORDER_CHECKS) != []
+    house.sync("orders")
+    assert compare.differences(world.sandbox, house, ORDER_CHECKS) == []
+    world.house.sync()
+    assert_equal(world)
+
+
+def test_deletion_of_users(world: World) -> None:
+    """Users that were deleted are flagged with all that hung on them within one list; their
+    orders stay."""
+    gone = world.sandbox.control("delete_users", {"count": 15, "seed": 3})["user_ids"]
+    assert len(gone) == 15
+    before = orders_held(world.house)
+    world.house.sync()
+    flagged = world.house.query(
+        "SELECT id::text FROM patients_patient WHERE missing_since IS NOT NULL"
+    )
+    assert set(gone) <= {row[0] for row in flagged}
+    assert orders_held(world.house) == before
+    assert_equal(world)
+
+
+def test_failing_service(world: World, faults: Faults) -> None:
+    """Every tenth call is answered 429 or 500, of lists and of look-ups alike."""
+    world.sandbox.control("change", {"orders": 150, "seed": 21})
+    some_due(world.house, 500)
+    faults(rate=0.1, statuses=[429, 500], retry_after=0.05, seed=8)
+    world.house.sync("--full", "users", "orders", "pulls")
+    world.house.sync()
+    report = world.sandbox.control("status")["faults"]
+    world.sandbox.control("faults", method="DELETE")
+    assert report["hit"]["status"] > 0.05 * report["seen"] > 20, report
+    assert_equal(world)
+
+
+def spoilt(kind: str, reply: Reply) -> Reply:
+    """S9: an answer that must not be taken for one."""
+    match kind:
+        case "half":
+            # The length promised is the whole's, so the connection ends too early.
+            return Reply(
+                reply.payload[: len(reply.payload) // 2],
+                200,
+                {"content-length": str(len(reply.payload)), "connection": "close"},
+            )
+        case "html":
+            return Reply(b"<html><body>Down for maintenance</body></html>", 200,
+                         {"content-type": "text/html"})  # fmt: skip
+        case "charset":
+            return Reply(reply.payload.replace(b"Testperson", b"Testp\xe9rson"), 200)
+        case _:
+            body = gzip.compress(b'{"orders": [], "x": "' + b"a" * 200_000_000 + b'"}', 1)
+            return Reply(body, 200, {"content-encoding": "gzip"})
+
+
+def test_spoilt_answers(world: World) -> None:
+    """S9: half an answer, HTML with 200, a wrong charset and a gzip bomb: nothing of them is
+    stored, they are asked for again, and memory stays small."""
+    world.sandbox.control("change", {"orders": 150, "seed": 31})
+    world.house.query("UPDATE backoffice_lookup SET due_at = now() WHERE kind = 'demographics'"
+                      " AND key IN (SELECT key FROM backoffice_lookup"
+                      " WHERE kind = 'demographics' ORDER BY md5(key) LIMIT 40)")  # fmt: skip
+    pages = {1: "half", 3: "bomb"}
+    details = {5: "html", 11: "half", 17: "bomb", 23: "charset"}
+    seen: Counter[str] = Counter()
+    done: set[str] = set()
+    lock = threading.Lock()
+    passed_on = forwarding(world.sandbox.url, lambda asked: None)
+
+    def answer(asked: Asked) -> Reply:
+        reply = passed_on(asked)
+        plan = pages if asked.path == "/v3/orders" else details
+        name = "pages" if plan is pages else "details"
+        with lock:
+            seen[name] += 1
+            kind = plan.get(seen[name], "")
+            done.add(f"{name} {kind}")
+        return spoilt(kind, reply) if kind else reply
+
+    with (
+        serving(answer) as url,
+        running(
+            world.house.start("manage.py", "sync", "orders", "look-ups", SERVICE_BASE_URL=url)
+        ) as process,
+    ):
+        assert peak_megabytes(process, 120) < 300
+    assert done >= {f"pages {kind}" for kind in pages.values()}
+    assert done >= {f"details {kind}" for kind in details.values()}
+    assert world.house.value("SELECT count(*) FROM backoffice_unreadrecord") == 0
+    assert_equal(world, sample=5)
+
+
+def peak_megabytes(process: subprocess.Popen[bytes], seconds: float) -> int:
+    """The most memory the process held until its end, which must be a success."""
+    peak = 0
+    until = time.monotonic() + seconds
+    while process.poll() is None and time.monotonic() < until:
+        with contextlib.suppress(OSError, ValueError):
+            status = Path(f"/proc/{process.pid}/status").read_text()
+            # A process that has ended and was not waited for tells nothing.
+            peak = max([peak, *(int(n) // 1024 for n in re.findall(r"VmHWM:\s+(\d+)", status))])
+        time.sleep(0.1)
+    assert process.poll() == 0
+    return peak
+
+
+def test_redirects_are_refused(world: World, faults: Faults) -> None:
+    """S12: a redirect is not followed and fails the run visibly; the next sync catches up."""
+    before = world.house.rows()
+    faults(rate=1.0, kinds=["redirect"], paths="/v3/orders")
+    with running(world.house.start("manage.py", "sync", "orders")):
+        wait_until(
+            lambda: "Redirected" in str(latest_run(world.house)["error"]), 30, "run says redirected"
+        )
+    assert world.house.rows() == before
+    world.sandbox.control("faults", method="DELETE")
+    world.house.query("UPDATE backoffice_syncrun SET due_at = now() WHERE state = 'due'")
+    time.sleep(2.5)  # the lease of the process that was ended
+    world.house.sync("orders")
+    assert_equal(world, sample=5)
+
+
+def test_killed_during_a_sweep(big_sandbox: Sandbox, houses: Houses) -> None:
+    """S15: SIGKILL in the middle of the first sync; the same run is taken up where it stood."""
+    house = houses.build(big_sandbox.url)
+    process = house.start("manage.py", "sync", "orders")
+    wait_until(lambda: orders_held(house) >= 1_000, 60, "1,000 orders", every=0.01)
+    end(process)
+    held, run = orders_held(house), latest_run(house)
+    assert held < ORDERS and run["state"] == "running"
+    assert process.returncode == -signal.SIGKILL
+    house.sync("orders")
+    again = latest_run(house)
+    assert (again["id"], again["state"]) == (run["id"], "done")
+    total = orders_held(house)
+    # It did not start over: at most one batch of a thousand was read twice.
+    assert again["fetched"] <= total + 1_200  # type: ignore[operator]
+    assert again["fence"] == 2
+    assert compare.differences(big_sandbox, house, ORDER_CHECKS) == []
+
+
+def test_killed_during_look_ups(world: World) -> None:
+    """SIGKILL between the claim of a hundred look-ups and their answers: none is lost."""
+    moved = world.sandbox.control("change", {"orders": 200, "seed": 41})["order_ids"]
+    world.house.sync("orders")
+    some_due(world.house, 300)
+    due = world.house.due()
+    assert due > 300 and moved
+    process = world.house.start("manage.py", "sync", "look-ups")
+    wait_until(lambda: world.house.due() < due, 60, "a first batch", every=0.01)
+    end(process)
+    assert 0 < world.house.due() < due
+    claimed = world.house.value(
+        "SELECT count(*) FROM backoffice_lookup WHERE lease_until IS NOT NULL"
+    )
+    assert claimed > 0, "it was not killed while it held claims"
+    world.house.sync("look-ups")
+    left = "SELECT count(*) FROM backoffice_lookup WHERE lease_until IS NOT NULL"
+    assert world.house.value(left) == 0
+    assert_equal(world)
+
+
+def stopped_outside_transactions(process: subprocess.Popen[bytes], house: House) -> None:
+    """SIGSTOP at a moment when the process holds no row lock."""
+    for _ in range(400):
+        os.killpg(process.pid, signal.SIGSTOP)
+        states = house.query(
+            "SELECT state FROM pg_stat_activity WHERE datname = current_database()"
+            " AND pid <> pg_backend_pid() AND state IS NOT NULL"
+        )
+        if states and all(state == "idle" for (state,) in states):
+            return
+        os.killpg(process.pid, signal.SIGCONT)
+        time.sleep(0.01)
+    raise AssertionError("never outside a transaction")
+
+
+def test_fence(big_sandbox: Sandbox, houses: Houses) -> None:
+    """S16: a holder that was paused longer than its lease wakes with orders in its hands, and
+    writes none of them: neither rows, nor the run."""
+    house = houses.build(big_sandbox.url, LOG_LEVEL="INFO")
+
+    def slowly(asked: object) -> None:
+        time.sleep(0.05)
+
+    with (
+        serving(forwarding(big_sandbox.url, slowly)) as slow,
+        running(house.start("manage.py", "sync", "orders", SERVICE_BASE_URL=slow)) as paused,
+    ):
+        wait_until(lambda: orders_held(house) >= 1_000, 60, "1,000 orders", every=0.01)
+        stopped_outside_transactions(paused, house)
+        assert latest_run(house)["state"] == "running"
+        time.sleep(2.2)  # its lease
+        house.sync("orders")
+        run = latest_run(house)
+        assert (run["state"], run["fence"]) == ("done", 2)
+        assert compare.differences(big_sandbox, house, ORDER_CHECKS) == []
+        # Whatever the paused one writes now would be seen.
+        house.query("TRUNCATE orders_order, orders_orderevent, orders_transaction CASCADE")
+        os.killpg(paused.pid, signal.SIGCONT)
+        assert paused.wait(60) == 0, house.said()
+    assert latest_run(house) == run
+    assert orders_held(house) == 0
+    assert house.value("SELECT count(*) FROM orders_orderevent") == 0
+    assert "run taken over" in house.log.read_text()
+
+
+def test_one_holder_at_a_time(big_sandbox: Sandbox, houses: Houses) -> None:
+    """S16: two processes asked to sync the same list do it one at a time, never together."""
+    house = houses.build(big_sandbox.url)
+    both = [house.start("manage.py", "sync", "pulls") for _ in range(2)]
+    try:
+        assert [process.wait(120) for process in both] == [0, 0], house.said()
+    finally:
+        for process in both:
+            end(process)
+    runs = house.query("SELECT fence, state, created FROM backoffice_syncrun ORDER BY id")
+    assert {(fence, state) for fence, state, _ in runs} == {(1, "done")}, runs
+    assert sum(created for _, _, created in runs) == runs[0][2] > 0
+    pulls = [check for check in EVERYTHING if check.name == "historical pulls"]
+    assert compare.differences(big_sandbox, house, pulls) == []
+
+
+def test_record_is_what_was_received(world: World) -> None:
+    """The record is kept byte for byte: it parses, and holds what no column does."""
+    for (record,) in world.house.query("SELECT record FROM orders_order LIMIT 200"):
+        order = json.loads(record)
+        assert order["lab_test"]["markers"] is not None and "requisition_form_url" in order

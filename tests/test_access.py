@@ -1,0 +1,218 @@
+"""Roles as data, and the declaration that every address carries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import AnonymousUser, Group
+from django.http import HttpRequest, HttpResponse
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver, reverse
+
+from backoffice import access
+from backoffice.access import declaration, may, public, requires, roles_with
+from backoffice.models import AuditEntry, User
+from backoffice.templatetags.ui import PLACES
+from tests.api.rows import staff
+
+CODES = {
+    "viewer": {"orders.view", "appointments.view", "labs.view"},
+    "auditor": {"audit.view"},
+    "administrator": set(access.PERMISSIONS),
+}
+HEALTH_DATA = {"orders.view", "patients.view", "appointments.view", "results.view", "records.view"}
+
+
+def routes(
+    resolver: URLResolver | None = None, prefix: str = ""
+) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Every address of the product with its view; Django's admin guards itself by is_staff."""
+    for entry in (resolver or get_resolver()).url_patterns:
+        address = prefix + str(entry.pattern)
+        if isinstance(entry, URLPattern):
+            yield address, entry.callback
+        elif entry.app_name != "admin":
+            yield from routes(entry, address)
+
+
+def test_every_route_declares_what_it_needs() -> None:
+    found = dict(routes())
+    assert {"orders/", "patients/<uuid:patient_id>/", "health/live"} <= set(found)
+    silent = [address for address, view in found.items() if declaration(view) is None]
+    assert silent == []
+
+
+def test_only_these_routes_are_open_to_strangers() -> None:
+    open_to_all = {address for address, view in routes() if declaration(view) == ()}
+    assert open_to_all <= {
+        "",
+        "health/live",
+        "health/ready",
+        "accounts/login/",
+        "accounts/logout/",
+        "theme/",
+        "webhooks/",
+        "api/",  # whatever is no address of the API: 404
+    }
+
+
+def test_a_route_without_declaration_is_noticed() -> None:
+    def bare(request: HttpRequest) -> HttpResponse:
+        return HttpResponse()
+
+    assert declaration(bare) is None
+    assert declaration(public(bare)) == ()
+
+
+def test_a_permission_that_does_not_exist_is_refused_at_import() -> None:
+    with pytest.raises(LookupError):
+        requires("orders.veiw")
+    with pytest.raises(LookupError):
+        requires()
+
+
+def test_every_role_grants_permissions_that_exist() -> None:
+    for role, granted in access.ROLES.items():
+        assert granted <= access.PERMISSIONS.keys(), role
+    assert all(roles_with(permission) for permission in access.PERMISSIONS)
+
+
+def test_the_front_desk_sees_no_values_and_the_auditor_no_health_data() -> None:
+    assert "results.view" not in access.ROLES["front desk"]
+    assert "patients.view" not in access.ROLES["viewer"]
+    assert not access.ROLES["auditor"] & HEALTH_DATA
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("role", sorted(access.ROLES))
+def test_a_role_is_the_name_of_a_group(role: str) -> None:
+    user = staff(role)
+    granted = {permission for permission in access.PERMISSIONS if may(user, permission)}
+    assert granted == access.ROLES[role]
+    assert granted == CODES.get(role, granted)
+
+
+@pytest.mark.django_db
+def test_roles_add_up_and_other_groups_grant_nothing() -> None:
+    user = staff("auditor")
+    viewer, _ = Group.objects.get_or_create(name="viewer")
+    user.groups.add(Group.objects.create(name="choir"), viewer)
+    again = User.objects.get(pk=user.pk)
+    assert access.roles_of(again) == {"auditor", "viewer"}
+    assert may(again, "audit.view", "orders.view")
+    assert not may(again, "audit.view", "patients.view")
+
+
+@pytest.mark.django_db
+def test_a_superuser_is_an_administrator_and_a_closed_account_is_nothing() -> None:
+    user = User.objects.create_superuser("root-sample", password="long enough words")
+    assert may(user, *access.PERMISSIONS)
+    user.is_active = False
+    user._roles = None  # type: ignore[attr-defined]
+    assert not may(user, "orders.view")
+    assert not may(AnonymousUser(), "orders.view")
+
+
+@pytest.mark.django_db
+def test_a_stranger_is_sent_to_log_in(client: Client) -> None:
+    answer = client.get("/orders/?status=lost")
+    assert answer.status_code == 302
+    assert answer["Location"] == f"{reverse('login')}?next=/orders/%3Fstatus%3Dlost"
+    assert AuditEntry.objects.count() == 0
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", ["q", "search_input", "patient_name", "shipping_recipient_name"])
+def test_words_about_a_person_are_not_carried_to_the_log_in_page(client: Client, name: str) -> None:
+    for address in ("/patients/", "/orders/"):
+        answer = client.get(address, {name: "Canary", "size": "20"})
+        assert answer["Location"] == f"{reverse('login')}?next={address}%3Fsize%3D20"
+        assert client.get(address, {name: "Canary"})["Location"].endswith(f"?next={address}")
+
+
+@pytest.mark.django_db
+def test_a_missing_permission_is_refused_explained_and_recorded(client: Client) -> None:
+    user = staff("auditor")
+    client.force_login(user)
+    answer = client.get("/patients/")
+    assert answer.status_code == 403
+    assert b"clinician" in answer.content
+    assert b"administrator of your clinic" in answer.content
+    entry = AuditEntry.objects.get()
+    assert (entry.actor, entry.action, entry.outcome) == (user, "denied", "refused")
+    assert (entry.object_ids, entry.route) == (["patients.view"], "patients:list")
+
+
+@pytest.mark.django_db
+def test_a_swap_of_a_lapsed_session_reloads_the_page(client: Client) -> None:
+    answer = client.get("/orders/", headers={"HX-Request": "true"})
+    assert (answer.status_code, answer["HX-Refresh"]) == (401, "true")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("state", ["logged out", "closed account"])
+def test_nobody_gets_past_a_view_by_another_way(client: Client, state: str) -> None:
+    user = staff("clinician")
+    client.force_login(user)
+    if state == "closed account":
+        User.objects.filter(pk=user.pk).update(is_active=False)
+    else:
+        client.logout()
+    for address in ("/orders/", "/patients/"):
+        assert client.get(address).status_code == 302
+
+
+@pytest.mark.django_db
+def test_pages_are_never_stored(client: Client) -> None:
+    client.force_login(staff("clinician"))
+    assert client.get("/orders/")["Cache-Control"] == "no-store, private"
+
+
+@pytest.mark.django_db
+def test_navigation_shows_only_places_one_may_open(client: Client) -> None:
+    assert [reverse(place.route) for place in PLACES]
+    client.force_login(staff("front desk"))
+    page = client.get("/orders/").content.decode()
+    assert 'href="/patients/"' in page
+    assert 'href="/system/"' not in page
+
+
+@pytest.mark.django_db
+def test_the_page_is_rendered_in_the_staff_members_zone(client: Client) -> None:
+    user = staff("clinician")
+    User.objects.filter(pk=user.pk).update(time_zone="Asia/Kolkata")
+    client.force_login(user)
+    assert "Times in IST" in client.get("/orders/").content.decode()
+    User.objects.filter(pk=user.pk).update(time_zone="Not/AZone")
+    assert "Times in UTC" in client.get("/orders/").content.decode()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("role", sorted(access.ROLES))
+def test_home_leads_to_a_page_one_may_see(client: Client, role: str) -> None:
+    client.force_login(staff(role))
+    answer = client.get("/", follow=True)
+    assert answer.status_code == 200
+    assert ("no pages yet" in answer.content.decode()) is (role == "auditor")
+
+
+@pytest.mark.django_db
+def test_home_asks_strangers_to_log_in(client: Client) -> None:
+    assert client.get("/").headers["Location"] == "/accounts/login/?next=/"
+
+
+def test_nobody_is_told_to_become_a_service_account() -> None:
+    assert all("service account" not in roles_with(each) for each in access.PERMISSIONS)
+
+
+@pytest.mark.django_db
+def test_a_wrong_address_keeps_the_menu_for_staff_alone(client: Client) -> None:
+    client.force_login(staff("viewer"))
+    page = client.get("/nope/")
+    assert page.status_code == 404
+    assert 'href="/orders/"' in page.content.decode()
+    client.logout()
+    page = client.get("/nope/")
+    assert 'href="/orders/"' not in page.content.decode()

@@ -1,0 +1,110 @@
+"""Health, and what every answer carries."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.db import connection
+from django.test import Client
+from pytest_django import DjangoAssertNumQueries
+
+from backoffice import health
+from backoffice.logs import JsonFormatter
+
+ROOT = Path(__file__).resolve().parent.parent
+ASK = """
+import django; django.setup()
+from django.test import Client
+answer = Client().get("/health/ready", headers={"host": "localhost"})
+print(answer.status_code, answer.json()["database"])
+print(Client().get("/health/live", headers={"host": "localhost"}).status_code)
+"""
+
+
+def test_live_touches_no_server(client: Client) -> None:
+    answer = client.get("/health/live")  # no database mark: a query would fail the test
+    assert answer.status_code == 200
+    assert answer.json() == {"status": "live"}
+
+
+@pytest.mark.django_db
+def test_ready_when_the_database_answers(client: Client) -> None:
+    answer = client.get("/health/ready")
+    assert answer.status_code == 200
+    assert answer.json() == {"status": "ready", "database": "ok"}
+    assert "no-store" in answer["Cache-Control"]
+
+
+@pytest.mark.django_db
+def test_once_ready_a_probe_is_one_query(
+    client: Client, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    client.get("/health/ready")
+    with django_assert_num_queries(1):
+        assert client.get("/health/ready").status_code == 200
+
+
+@pytest.mark.django_db(transaction=True)
+def test_not_ready_before_the_migrations(client: Client) -> None:
+    health.MIGRATED.clear()
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM django_migrations WHERE app = 'sessions' RETURNING name")
+        name = cursor.fetchone()[0]
+        try:
+            answer = client.get("/health/ready")
+        finally:
+            cursor.execute(
+                "INSERT INTO django_migrations (app, name, applied) VALUES ('sessions', %s, now())",
+                [name],
+            )
+    assert answer.status_code == 503
+    assert answer.json()["database"] == "migrations missing"
+    assert client.get("/health/ready").status_code == 200
+
+
+def test_not_ready_without_a_database() -> None:
+    environment = {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "backoffice.settings",
+        "DATABASE_URL": "postgres://nobody@127.0.0.1:1/none",
+        "LOCAL": "1",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", ASK],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["503", "unreachable", "200"]
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.django_db
+def test_every_page_is_guarded(client: Client) -> None:
+    answer = client.get("/orders/")
+    assert answer.status_code == 302
+    assert answer["Location"].startswith("/accounts/login/")
+    policy = client.get("/accounts/login/")["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+
+
+def test_a_log_line_holds_no_row_and_no_query(caplog: pytest.LogCaptureFixture) -> None:
+    logger = logging.getLogger("test.phi")
+    try:
+        raise ValueError("Failing row contains (CANARYNAME)")
+    except ValueError as error:
+        logger.exception("could not store %s from GET /patients/?q=CANARYNAME", error)
+    line = json.loads(JsonFormatter().format(caplog.records[-1]))
+    assert line["error"] == "ValueError"
+    assert line["frames"] == [f"tests/test_health.py:{line['frames'][0].split(':')[1]}"]
+    assert "CANARYNAME" not in json.dumps(line)
+    assert "GET /patients/?…" in line["message"]

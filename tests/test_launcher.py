@@ -1,0 +1,287 @@
+"""The launcher: what it tells people, and that its children end with it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from backoffice import embedded, launcher
+from backoffice.embedded import Servers, free_port
+from backoffice.supervisor import ChildError, Supervisor
+
+ROOT = Path(__file__).resolve().parent.parent
+FAMILY = """
+import subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+open(sys.argv[1], "a").write(f"{child.pid}\\n")
+time.sleep(float(sys.argv[2]))
+"""
+
+
+def until(true: Callable[[], bool], seconds: float = 20) -> bool:
+    give_up = time.monotonic() + seconds
+    while time.monotonic() < give_up:
+        if true():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def alive(pid: int) -> bool:
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def supervisor(tmp_path: Path, said: list[str]) -> Supervisor:
+    return Supervisor(dict(os.environ), tmp_path, said.append)
+
+
+def test_a_dead_child_comes_back_and_its_children_do_not_stay(
+    supervisor: Supervisor, said: list[str], tmp_path: Path
+) -> None:
+    pids = tmp_path / "pids"
+    supervisor.start("family", sys.executable, "-c", FAMILY, str(pids), "600", ready=pids.exists)
+    assert until(lambda: bool(pids.read_text()))
+    first = supervisor.children[0].process
+    orphan = int(pids.read_text().split()[0])
+    first.kill()
+    first.wait()
+    supervisor.tend()
+    assert until(lambda: not alive(orphan))
+    assert said == [
+        f"family ended (SIGKILL), starting it again in 1 s. {tmp_path}/family.log has its last "
+        "words."
+    ]
+
+    def back() -> bool:
+        supervisor.tend()
+        return len(pids.read_text().split()) == 2
+
+    assert until(back)
+    supervisor.stop()
+    assert until(lambda: not any(alive(int(pid)) for pid in pids.read_text().split()))
+    assert supervisor.children == []
+
+
+def test_a_stubborn_child_is_ended(
+    supervisor: Supervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("backoffice.supervisor.STOP_SECONDS", 0.5)
+    started = tmp_path / "started"
+    deaf = f"""
+import signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+open({str(started)!r}, "w")
+time.sleep(600)
+"""
+    supervisor.start("deaf", sys.executable, "-c", deaf, ready=started.exists)
+    pid = supervisor.children[0].process.pid
+    supervisor.stop()
+    assert not alive(pid)
+
+
+def test_a_child_that_never_starts_is_told_with_its_last_words(supervisor: Supervisor) -> None:
+    with pytest.raises(ChildError, match=r"web did not start.[\s\S]*web \| no such thing"):
+        supervisor.start(
+            "web",
+            *(sys.executable, "-c", "import sys; sys.exit('no such thing')"),
+            ready=lambda: False,
+        )
+    supervisor.stop()
+
+
+def test_a_failed_step_is_told_with_its_last_words(supervisor: Supervisor) -> None:
+    assert supervisor.complete("step", sys.executable, "-c", "print('fine')") == "fine\n"
+    with pytest.raises(ChildError, match=r"step failed.[\s\S]*step \| broken"):
+        supervisor.complete("step", sys.executable, "-c", "import sys; sys.exit('broken')")
+
+
+def test_variables_of_a_child_are_not_on_its_command_line(
+    supervisor: Supervisor, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    code = f"import os; open({str(out)!r}, 'w').write(os.environ['TOLD'] + str(sys.argv))"
+    supervisor.start(
+        "child",
+        *(sys.executable, "-c", f"import sys; {code}"),
+        variables={"TOLD": "CANARY"},
+        ready=lambda: out.exists() and bool(out.read_text()),
+    )
+    assert out.read_text() == "CANARY['-c']"
+    assert "CANARY" not in repr(supervisor.children)
+    supervisor.stop()
+
+
+def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "backoffice.launcher", *arguments],
+        cwd=ROOT,
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_a_used_port_is_a_sentence() -> None:
+    with socket.socket() as door:
+        door.bind(("127.0.0.1", 0))
+        door.listen()
+        port = door.getsockname()[1]
+        with pytest.raises(launcher.Trouble, match=f"Port {port} is in use by another program"):
+            launcher.refuse_used(port, "PORT", 8001)
+    launcher.refuse_used(free_port(), "PORT", 8001)
+
+
+def test_only_its_owner_takes_back_what_a_running_demo_left(tmp_path: Path) -> None:
+    left = tmp_path / "running.json"
+    launcher.forget(tmp_path)
+    left.write_text(json.dumps({"pid": os.getppid(), "environment": {}}))
+    launcher.forget(tmp_path)
+    assert left.exists()
+    launcher.remember(tmp_path, {"PORT": "8000"})
+    launcher.forget(tmp_path)
+    assert not left.exists()
+
+
+def test_a_second_start_leaves_the_first_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedded, "home", lambda: tmp_path)
+    code = "import time; time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", code, "backoffice.launcher"]) as first:
+        left = tmp_path / "running.json"
+        left.write_text(json.dumps({"pid": first.pid, "environment": {"PORT": "8000"}}))
+        try:
+            patience = time.monotonic() + 10
+            while not launcher.running_environment() and time.monotonic() < patience:
+                time.sleep(0.05)  # Until the process bears the name it was started with.
+            assert launcher.running_environment()
+            with pytest.raises(launcher.Trouble, match="running already"):
+                launcher.run_all(with_sandbox=True)
+            assert launcher.running_environment() == {"PORT": "8000"}
+        finally:
+            first.kill()
+
+
+def test_equal_ports_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedded, "home", lambda: tmp_path)
+    port = str(free_port())
+    monkeypatch.setenv("PORT", port)
+    monkeypatch.setenv("SANDBOX_PORT", port)
+    with pytest.raises(launcher.Trouble, match=f"PORT and SANDBOX_PORT are both {port}"):
+        launcher.run_all(with_sandbox=True)
+
+
+@pytest.mark.parametrize("command", ["demo", "up", "check"])
+def test_extra_words_are_refused(command: str) -> None:
+    done = run(command, "nonsense")
+    assert done.returncode == 2
+    assert done.stdout == f"./run {command} takes no further words: nonsense\n"
+
+
+def test_a_wrong_setting_is_one_sentence_and_comes_first() -> None:
+    sentence = "SYNC_ORDERS_SECONDS must be a whole number"
+    done = run("manage", "check", SYNC_ORDERS_SECONDS="abc")
+    assert done.returncode == 2
+    assert done.stdout.startswith(sentence)
+    assert len(done.stdout.splitlines()) == 1
+    with pytest.raises(launcher.Trouble, match=sentence):
+        launcher.refuse_wrong_settings({**os.environ, "SYNC_ORDERS_SECONDS": "abc"})
+    launcher.refuse_wrong_settings(os.environ)
+    direct = subprocess.run(
+        [sys.executable, "manage.py", "check"],
+        cwd=ROOT,
+        env={**os.environ, "SYNC_ORDERS_SECONDS": "abc"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert direct.returncode == 2
+    assert direct.stderr.startswith(sentence)
+    assert len(direct.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("said", ["", "0", "65536", "http", "-1", "٨٠"])
+def test_a_port_is_a_number(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PORT", said)
+    if said:
+        with pytest.raises(launcher.Trouble, match="PORT must be a whole number"):
+            launcher.port_of("PORT", 8000)
+    else:
+        assert launcher.port_of("PORT", 8000) == 8000
+
+
+@pytest.mark.parametrize("kind", ["bench", "chaos"])
+def test_an_unknown_proof_is_refused(kind: str) -> None:
+    done = run(kind, "nonsense")
+    assert done.returncode == 1
+    assert "There is no" in done.stdout
+    assert all(name in done.stdout for name in launcher.PROOFS[kind])
+
+
+def test_a_proof_that_is_not_built_yet_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(launcher, "ROOT", tmp_path)
+    assert launcher.proofs("chaos", ["outbox"]) == 1
+    assert capsys.readouterr().out == "outbox: not built yet: comes with the outbox.\n"
+
+
+def test_tests_see_nothing_of_a_configured_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERVICE_API_KEY", "pk_us_real")
+    monkeypatch.setenv("MANAGEMENT_ENV", "production")
+    environment = launcher.made_up(Servers("postgres://x/y", "redis://z", embedded=True))
+    assert "pk_us_real" not in environment.values()
+    assert "MANAGEMENT_ENV" not in environment
+    assert environment["LOCAL"] == "1"
+
+
+def test_exit_codes_and_signals_pass_through() -> None:
+    code = "import sys; sys.exit(5)"
+    assert launcher.foreground([sys.executable, "-c", code], os.environ) == 5
+    kill = f"import os; os.kill(os.getpid(), {int(signal.SIGTERM)})"
+    assert launcher.foreground([sys.executable, "-c", kill], os.environ) == 128 + signal.SIGTERM
+
+
+def test_run_explains_itself_without_packages() -> None:
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", str(ROOT / "run")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0
+    for command in ("demo", "up", "test", "check", "bench", "chaos", "manage", "setup"):
+        assert re.search(rf"^  {command} ", done.stdout, re.MULTILINE)
+    wrong = subprocess.run([str(ROOT / "run"), "nonsense"], capture_output=True, check=False)
+    assert wrong.returncode == 2
+    assert (ROOT / "run").stat().st_mode & stat.S_IXOTH
+
+
+def test_the_lock_pins_everything_and_names_no_host() -> None:
+    lock = (ROOT / "requirements.lock").read_text()
+    assert "://" not in lock
+    assert "--index" not in lock
+    entries = re.split(r"\n(?=\S)", lock.strip())
+    assert len(entries) > 50
+    for entry in entries:
+        assert re.match(r"[a-z0-9._-]+==[^ ]+", entry), entry
+        assert "--hash=sha256:" in entry

@@ -1,0 +1,491 @@
+"""`mirror.apply` on a real database: what it writes, what it leaves alone, and who wins."""
+
+from __future__ import annotations
+
+import json
+import random
+import string
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db import connection, transaction
+
+from backoffice import mirror
+from backoffice.mirror import Fact
+from backoffice.models import Drift, UnknownValue, UnreadRecord
+from backoffice.service.labs import LAB_ACCOUNT
+from backoffice.service.orders import ORDER
+from backoffice.service.payload import Record
+from labs.models import LabAccount, LabAccountTeam
+from labs.sync import LAB_ACCOUNTS
+from orders.models import Order, OrderEvent
+from orders.sync.orders import ORDERS
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+T0 = datetime(2026, 6, 1, 12, tzinfo=UTC)
+TEAM = str(UUID(int=7))
+
+
+def minutes(count: float) -> datetime:
+    return T0 + timedelta(minutes=count)
+
+
+def event(number: int, step: str = "ordered", **changes: Any) -> dict[str, Any]:
+    return {
+        "id": number,
+        "created_at": minutes(number % 1_000).isoformat(),
+        "status": f"received.testkit.{step}",
+        "status_detail": None,
+        **changes,
+    }
+
+
+def order(
+    number: int = 1,
+    *,
+    updated: float = 0,
+    as_of: float = 0,
+    events: Sequence[dict[str, Any]] = (),
+    **changes: Any,
+) -> Fact:
+    """An order fact as `orders/sync` makes it. `updated`, `as_of`: minutes after `T0`."""
+    steps = list(events) or [event(1)]
+    body = {
+        "id": str(UUID(int=number)),
+        "user_id": TEAM,
+        "team_id": TEAM,
+        "created_at": T0.isoformat(),
+        "updated_at": minutes(updated).isoformat(),
+        "events": steps,
+        "last_event": steps[-1],
+        "lab_test": {"name": "Panel", "method": "testkit"},
+        **changes,
+    }
+    raw = json.dumps(body).encode()
+    record = ORDER.read(raw, minutes(as_of))
+    assert isinstance(record, Record)
+    data = record.data
+    return Fact(
+        (data.id,),
+        raw,
+        minutes(as_of),
+        data,
+        version=(data.updated_at, data.last_event.id if data.last_event else 0),
+        volatile=data.volatile,
+    )
+
+
+def account(
+    number: int = 1, *, as_of: float = 0, teams: Sequence[int] = (1,), **changes: Any
+) -> Fact:
+    """A lab account: no version, and a set of teams that is replaced."""
+    body = {
+        "id": str(UUID(int=number)),
+        "lab": "lab-north",
+        "status": "active",
+        "delegated_flow": "order_delegated",
+        "provider_account_id": "A1",
+        "team_id_allowlist": [str(UUID(int=team)) for team in teams],
+        **changes,
+    }
+    raw = json.dumps(body).encode()
+    record = LAB_ACCOUNT.read(raw, minutes(as_of))
+    assert isinstance(record, Record)
+    return Fact((record.data.id,), raw, minutes(as_of), record.data)
+
+
+def apply(table: mirror.Table, *facts: Fact) -> mirror.Outcome:
+    with transaction.atomic():
+        return mirror.apply(table, facts)
+
+
+def counts(outcome: mirror.Outcome) -> tuple[int, int, int, int, int]:
+    """Created, changed, unchanged, older, unread."""
+    return (
+        len(outcome.created),
+        len(outcome.changed),
+        outcome.unchanged,
+        outcome.older,
+        outcome.unread,
+    )
+
+
+def written(*tables: str) -> list[tuple[Any, ...]]:
+    """Where each row lies and which transaction wrote it."""
+    with connection.cursor() as cursor:
+        found = []
+        for table in tables or ("orders_order", "orders_orderevent"):
+            cursor.execute(f"SELECT ctid::text, xmin::text FROM {table} ORDER BY 1")
+            found += cursor.fetchall()
+    return found
+
+
+def test_new_then_unchanged_writes_nothing() -> None:
+    facts = [order(n) for n in range(1, 30)]
+    assert counts(apply(ORDERS, *facts)) == (29, 0, 0, 0, 0)
+    before = written()
+    assert len(before) == 58
+    later = [order(n, as_of=60) for n in range(1, 30)]
+    assert counts(apply(ORDERS, *later)) == (0, 0, 29, 0, 0)
+    assert written() == before
+
+
+def test_record_is_kept_byte_for_byte() -> None:
+    fact = order(passthrough='Ünï\u2028 \\u0041 "quoted" \t', extra={"unknown": [1, 2.50]})
+    apply(ORDERS, fact)
+    held = Order.objects.get()
+    assert held.record.encode() == fact.raw and held.as_of == fact.as_of
+
+
+def test_newer_wins_and_only_it_is_written() -> None:
+    apply(ORDERS, *(order(n) for n in range(1, 10)))
+    before = dict(Order.objects.values_list("pk", "as_of"))
+    moved = order(4, updated=5, as_of=6, sample_id="S4")
+    outcome = apply(ORDERS, *(order(n, as_of=6) for n in range(1, 10) if n != 4), moved)
+    assert counts(outcome) == (0, 1, 8, 0, 0)
+    assert outcome.touched == [moved]
+    after = dict(Order.objects.values_list("pk", "as_of"))
+    assert {key for key in after if after[key] != before[key]} == {moved.key[0]}
+    assert Order.objects.get(pk=moved.key[0]).sample_id == "S4"
+
+
+def test_older_is_ignored_whenever_it_was_asked_for() -> None:
+    apply(ORDERS, order(updated=10, as_of=10, sample_id="new"))
+    before = written()
+    assert counts(apply(ORDERS, order(updated=9, as_of=99, sample_id="old"))) == (0, 0, 0, 1, 0)
+    assert written() == before and Order.objects.get().sample_id == "new"
+
+
+def test_event_id_decides_between_equal_times() -> None:
+    apply(ORDERS, order(updated=10, events=[event(1), event(2)], sample_id="two"))
+    assert counts(apply(ORDERS, order(updated=10, as_of=50, events=[event(1)]))) == (0, 0, 0, 1, 0)
+    newer = order(updated=10, as_of=-50, events=[event(1), event(2), event(3)], sample_id="three")
+    assert counts(apply(ORDERS, newer)) == (0, 1, 0, 0, 0)
+    assert Order.objects.get().sample_id == "three"
+
+
+def test_tie_goes_to_the_one_asked_for_later() -> None:
+    apply(ORDERS, order(updated=10, as_of=10, sample_id="first"))
+    assert counts(apply(ORDERS, order(updated=10, as_of=9, sample_id="earlier"))) == (0, 0, 0, 1, 0)
+    assert counts(apply(ORDERS, order(updated=10, as_of=10, sample_id="same"))) == (0, 0, 0, 1, 0)
+    assert counts(apply(ORDERS, order(updated=10, as_of=11, sample_id="later"))) == (0, 1, 0, 0, 0)
+    assert Order.objects.get().sample_id == "later"
+
+
+def test_any_order_of_arrival_ends_the_same() -> None:
+    """Facts in every order of arrival leave the newest, and all events."""
+    from itertools import permutations
+
+    history = [event(1), event(2, "awaiting_registration"), event(3, "transit_customer")]
+    facts = [
+        order(updated=n, as_of=10 - n, events=history[:n], sample_id=f"S{n}") for n in (1, 2, 3)
+    ]
+    for arrival in permutations(facts):
+        Order.objects.all().delete()
+        OrderEvent.objects.all().delete()
+        for fact in arrival:
+            apply(ORDERS, fact)
+        assert Order.objects.get().sample_id == "S3"
+        assert set(OrderEvent.objects.values_list("event_id", flat=True)) == {1, 2, 3}
+
+
+def test_duplicates_in_a_batch_count_as_the_newest() -> None:
+    batch = [order(updated=n, as_of=n, sample_id=f"S{n}") for n in (2, 5, 3)]
+    assert counts(apply(ORDERS, *batch)) == (1, 0, 0, 0, 0)
+    assert Order.objects.get().sample_id == "S5"
+    assert counts(apply(ORDERS, *batch, *batch)) == (0, 0, 1, 0, 0)
+
+
+def test_volatile_bytes_do_not_count() -> None:
+    link = "https://files.service.invalid/r.pdf?signature="
+    apply(ORDERS, order(requisition_form_url=link + "aa"))
+    before = written()
+    again = order(as_of=5, requisition_form_url=link + "bb")
+    assert counts(apply(ORDERS, again)) == (0, 0, 1, 0, 0)
+    assert written() == before
+    assert counts(apply(ORDERS, order(as_of=6, requisition_form_url=None))) == (0, 1, 0, 0, 0)
+
+
+# Children
+
+
+def test_events_only_add_up() -> None:
+    apply(ORDERS, order(events=[event(1), event(2)]))
+    before = written("orders_orderevent")
+    apply(ORDERS, order(updated=1, as_of=1, events=[event(2), event(3)]))
+    assert set(OrderEvent.objects.values_list("event_id", flat=True)) == {1, 2, 3}
+    assert set(before) < set(written("orders_orderevent"))
+    assert not Drift.objects.exists()
+
+
+def test_history_that_changed_is_reported_and_kept() -> None:
+    apply(ORDERS, order(events=[event(1), event(2)]))
+    rewritten = event(1, status_detail="changed_later")
+    apply(ORDERS, order(updated=1, as_of=1, events=[rewritten, event(2), event(3)]))
+    found = Drift.objects.get()
+    assert (found.kind, found.key) == ("history_conflict", f"{UUID(int=1)}:1")
+    assert OrderEvent.objects.get(event_id=1).status_detail is None
+
+
+def test_set_is_replaced() -> None:
+    apply(LAB_ACCOUNTS, account(1, teams=(1, 2, 3)), account(2, teams=(1,)))
+    untouched = written("labs_labaccountteam")
+    apply(LAB_ACCOUNTS, account(1, as_of=1, teams=(2, 4)), account(2, as_of=1, teams=(1,)))
+    teams = LabAccountTeam.objects.values_list("account_id", "team_id")
+    assert sorted((a.int, t.int) for a, t in teams) == [(1, 2), (1, 4), (2, 1)]
+    assert len(set(untouched) & set(written("labs_labaccountteam"))) == 1  # of the other account
+    apply(LAB_ACCOUNTS, account(1, as_of=2, teams=()))
+    assert LabAccountTeam.objects.count() == 1
+
+
+def test_older_fact_leaves_children_alone() -> None:
+    apply(LAB_ACCOUNTS, account(as_of=5, teams=(1, 2)))
+    apply(LAB_ACCOUNTS, account(as_of=4, teams=(3,)))
+    assert {t.int for t in LabAccountTeam.objects.values_list("team_id", flat=True)} == {1, 2}
+
+
+# Missing
+
+
+def test_missing_since_is_set_and_cleared() -> None:
+    apply(LAB_ACCOUNTS, account(1), account(2))
+    with transaction.atomic():
+        assert mirror.flag_missing(LAB_ACCOUNTS, [(UUID(int=1),)], minutes(5)) == 1
+        assert mirror.flag_missing(LAB_ACCOUNTS, [(UUID(int=1),)], minutes(6)) == 0  # already
+    assert LabAccount.objects.get(pk=UUID(int=1)).missing_since == minutes(5)
+    assert LabAccount.objects.get(pk=UUID(int=2)).missing_since is None
+    assert Drift.objects.get().kind == "missing_remote"
+    # The same content again, asked for later: it is back.
+    assert counts(apply(LAB_ACCOUNTS, account(1, as_of=9))) == (0, 1, 0, 0, 0)
+    assert LabAccount.objects.get(pk=UUID(int=1)).missing_since is None
+
+
+def test_row_read_after_the_list_is_not_missing() -> None:
+    apply(LAB_ACCOUNTS, account(as_of=10))
+    with transaction.atomic():
+        assert mirror.flag_missing(LAB_ACCOUNTS, [(UUID(int=1),)], minutes(10)) == 0
+    assert LabAccount.objects.get().missing_since is None and not Drift.objects.exists()
+
+
+def test_flagging_nothing() -> None:
+    assert mirror.flag_missing(LAB_ACCOUNTS, [], T0) == 0
+
+
+@pytest.mark.parametrize("as_of", [4, 5])
+def test_answer_asked_for_before_does_not_revive(as_of: float) -> None:
+    """Whatever its version: when it was sent for, the record was not yet found to be gone."""
+    apply(ORDERS, order(1), order(2))
+    apply(LAB_ACCOUNTS, account(1))
+    with transaction.atomic():
+        mirror.flag_missing(ORDERS, [(UUID(int=1),)], minutes(5))
+        mirror.flag_missing(LAB_ACCOUNTS, [(UUID(int=1),)], minutes(5))
+    late = order(updated=3, as_of=as_of, sample_id="late")
+    assert counts(apply(ORDERS, late, order(2, as_of=as_of))) == (0, 0, 1, 1, 0)
+    assert counts(apply(LAB_ACCOUNTS, account(1, as_of=as_of))) == (0, 0, 0, 1, 0)
+    held = Order.objects.get(pk=UUID(int=1))
+    assert held.missing_since == minutes(5) and held.sample_id != "late"
+    assert LabAccount.objects.get().missing_since == minutes(5)
+    # Asked for after: it is back.
+    assert counts(apply(ORDERS, order(updated=3, as_of=6, sample_id="late"))) == (0, 1, 0, 0, 0)
+    assert counts(apply(LAB_ACCOUNTS, account(1, as_of=6))) == (0, 1, 0, 0, 0)
+    held = Order.objects.get(pk=UUID(int=1))
+    assert held.missing_since is None and held.sample_id == "late"
+    assert LabAccount.objects.get().missing_since is None
+
+
+def test_flagged_while_an_older_answer_waits_to_be_written() -> None:
+    """The one that asked later flags the row after the other looked at it: it stays flagged."""
+    apply(LAB_ACCOUNTS, account(1), account(2))
+    facts = [account(n, as_of=4, provider_account_id="B") for n in (1, 2)]
+    outcomes: list[mirror.Outcome] = []
+    with transaction.atomic():
+        mirror.flag_missing(LAB_ACCOUNTS, [(UUID(int=1),)], minutes(5))
+        thread = worker(lambda: outcomes.append(apply(LAB_ACCOUNTS, *facts)))
+        raised = thread.__enter__()
+        until_waiting()  # its upsert waits for our uncommitted flag
+    thread.__exit__(None, None, None)
+    assert raised == [] and counts(outcomes[0]) == (0, 1, 0, 1, 0)
+    one, two = LabAccount.objects.order_by("pk")
+    assert (one.missing_since, one.provider_account_id) == (minutes(5), "A1")
+    assert two.provider_account_id == "B"
+
+
+# Unknown and unreadable
+
+
+def test_unknown_values_are_counted_and_kept() -> None:
+    strange: dict[str, Any] = {"status": "teleported"}
+    apply(LAB_ACCOUNTS, account(1, **strange), account(2, **strange), account(3))
+    found = UnknownValue.objects.get()
+    assert (found.vocabulary, found.value, found.sightings) == (
+        "lab_account.status",
+        "teleported",
+        2,
+    )
+    assert LabAccount.objects.filter(status="teleported").count() == 2
+    apply(LAB_ACCOUNTS, account(1, as_of=1, **strange))
+    assert UnknownValue.objects.get().sightings == 2  # unchanged rows are not seen again
+    apply(LAB_ACCOUNTS, account(1, as_of=2, provider_account_id="B", **strange))
+    assert UnknownValue.objects.get().sightings == 3
+
+
+def test_unknown_values_of_children() -> None:
+    apply(ORDERS, order(events=[event(1), event(2, "beamed_up")]))
+    values = set(UnknownValue.objects.values_list("vocabulary", "value"))
+    assert ("order.low_level_status", "beamed_up") in values
+    assert Order.objects.get().low_level_status == "beamed_up"
+
+
+@pytest.mark.parametrize("place", [0, 17, 63])
+def test_poisonous_record_fails_alone(place: int) -> None:
+    """A record PostgreSQL refuses is kept beside; its neighbours are stored as if it were not."""
+    facts = [account(n) for n in range(1, 65)]
+    facts[place] = account(place + 1, account_name="NUL \x00 here")
+    outcome = apply(LAB_ACCOUNTS, *facts)
+    assert counts(outcome) == (63, 0, 0, 0, 1)
+    assert LabAccount.objects.count() == LabAccountTeam.objects.count() == 63
+    kept = UnreadRecord.objects.get()
+    assert (kept.resource, kept.key) == ("labs_labaccount", str(UUID(int=place + 1)))
+    assert json.loads(kept.record)["account_name"] == "NUL \x00 here"
+    # And again, among changed ones: still one row beside, and the rest is stored.
+    changed = [account(n, as_of=1, provider_account_id="B") for n in range(1, 65)]
+    changed[place] = facts[place]
+    assert counts(apply(LAB_ACCOUNTS, *changed)) == (0, 63, 0, 0, 1)
+    assert UnreadRecord.objects.count() == 1
+
+
+def test_poison_that_promotion_cannot_read() -> None:
+    """A value outside the range of its column."""
+    facts = [order(1), order(2, events=[event(2**63)]), order(3)]
+    assert counts(apply(ORDERS, *facts)) == (2, 0, 0, 0, 1)
+    assert OrderEvent.objects.count() == 2
+
+
+def letters(count: int) -> str:
+    """Text that does not compress."""
+    return "".join(random.Random(3).choices(string.ascii_lowercase + string.digits, k=count))
+
+
+def test_value_too_long_for_an_index() -> None:
+    """PostgreSQL calls it an operational error, yet it is about one record: new and changed."""
+    patient = {"first_name": letters(9_000), "last_name": "Testperson"}
+    bad = order(17, patient_details=patient)
+    good = [order(n) for n in range(1, 31) if n != 17]
+    assert counts(apply(ORDERS, *good, bad)) == (29, 0, 0, 0, 1)
+    assert Order.objects.count() == OrderEvent.objects.count() == 29
+    kept = UnreadRecord.objects.get()
+    assert (kept.resource, kept.key) == ("orders_order", str(UUID(int=17)))
+    assert kept.record.encode() == bad.raw
+    # Now among changed ones, itself one that was stored before.
+    assert counts(apply(ORDERS, order(17, as_of=1))) == (1, 0, 0, 0, 0)
+    assert not UnreadRecord.objects.exists()  # it could be read after all
+    changed = [order(n, updated=2, as_of=2, sample_id="B") for n in range(1, 31) if n != 17]
+    bad = order(17, updated=2, as_of=2, patient_details=patient)
+    assert counts(apply(ORDERS, *changed, bad)) == (0, 29, 0, 0, 1)
+    assert Order.objects.filter(sample_id="B").count() == 29
+    assert Order.objects.get(pk=UUID(int=17)).as_of == minutes(1)
+    assert UnreadRecord.objects.get().record.encode() == bad.raw
+    assert counts(apply(ORDERS, order(17, updated=3, as_of=3))) == (0, 1, 0, 0, 0)
+    assert not UnreadRecord.objects.exists()
+
+
+def test_poison_does_not_undo_what_the_caller_wrote() -> None:
+    with transaction.atomic():
+        mirror.apply(LAB_ACCOUNTS, [account(1)])
+        mirror.apply(LAB_ACCOUNTS, [account(2, account_name="\x00")])
+    assert LabAccount.objects.count() == 1 and UnreadRecord.objects.count() == 1
+
+
+# Together with other workers
+
+
+@contextmanager
+def worker(step: Any) -> Iterator[list[BaseException]]:
+    """Runs `step` in a thread with a database connection of its own."""
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            step()
+        except BaseException as error:
+            raised.append(error)
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield raised
+    finally:
+        thread.join(30)
+        assert not thread.is_alive()
+
+
+def waiting() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_stat_clear_snapshot()")
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        )
+        return int(cursor.fetchone()[0])
+
+
+def until_waiting() -> None:
+    for _ in range(500):
+        if waiting():
+            return
+        threading.Event().wait(0.01)
+    raise AssertionError("nobody waits for a lock")
+
+
+def test_insert_race_is_decided_by_the_upsert() -> None:
+    """Another worker inserted the same key after we looked: no error, and the newer one stays."""
+    for ours, theirs, winner in ((1, 2, "theirs"), (2, 1, "ours")):
+        Order.objects.all().delete()
+        OrderEvent.objects.all().delete()
+        mine = [order(5, updated=ours, as_of=ours, sample_id="ours"), order(6)]
+        other = [order(5, updated=theirs, as_of=theirs, sample_id="theirs"), order(7)]
+        outcomes: list[mirror.Outcome] = []
+
+        def apply_mine(facts: list[Fact] = mine, into: list[mirror.Outcome] = outcomes) -> None:
+            into.append(apply(ORDERS, *facts))
+
+        with transaction.atomic():
+            mirror.apply(ORDERS, other)
+            with_thread = worker(apply_mine)
+            raised = with_thread.__enter__()
+            until_waiting()  # its COPY waits for our uncommitted row
+        with_thread.__exit__(None, None, None)
+        assert raised == []
+        assert Order.objects.count() == 3
+        assert Order.objects.get(pk=UUID(int=5)).sample_id == winner
+        assert len(outcomes[0].touched) == (2 if winner == "ours" else 1)
+
+
+def test_overlapping_batches_in_opposite_order() -> None:
+    """Two workers, the same rows in opposite order, many rounds: no deadlock, nothing lost."""
+    rows = range(1, 41)
+    apply(ORDERS, *(order(n) for n in rows))
+    start = threading.Barrier(2)
+
+    def rounds(backwards: bool) -> None:
+        for number in range(1, 31):
+            start.wait(20)
+            version = number * 2 + backwards
+            facts = [
+                order(n, updated=version, as_of=version, sample_id=f"V{version}") for n in rows
+            ]
+            apply(ORDERS, *(reversed(facts) if backwards else facts))
+
+    with worker(lambda: rounds(False)) as forth, worker(lambda: rounds(True)) as back:
+        pass
+    assert forth == back == []
+    assert set(Order.objects.values_list("sample_id", flat=True)) == {"V61"}
+    assert not UnreadRecord.objects.exists() and not Drift.objects.exists()

@@ -1,0 +1,162 @@
+"""Settings refuse nonsense at start, in a sentence that names the variable and hides its value."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from backoffice.launcher import SERVICE_VARIABLES, production_like
+
+SETTINGS = Path(__file__).resolve().parent.parent / "backoffice" / "settings.py"
+OURS = (
+    *SERVICE_VARIABLES,
+    *("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "ALLOWED_HOSTS", "DEBUG", "LOCAL", "HTTPS_ONLY"),
+    *("TIME_ZONE", "PORT", "SANDBOX_PORT", "REPORT_MAX_BYTES", "BEHIND_PROXY", "LOG_LEVEL"),
+)
+
+
+def read(monkeypatch: pytest.MonkeyPatch, **variables: str) -> dict[str, Any]:
+    """The settings as a process with exactly these of our variables would read them."""
+    for name in OURS:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    return runpy.run_path(str(SETTINGS))
+
+
+def deployed(**changes: str) -> dict[str, str]:
+    return {**production_like(), **changes}
+
+
+def test_an_empty_environment_is_a_development_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = read(monkeypatch)
+    assert settings["LOCAL"] is True
+    assert settings["DEBUG"] is False
+    assert settings["SERVICE_BASE_URL"] == "http://127.0.0.1:8100"
+    assert settings["SERVICE_API_KEY"] == "sk_us_local_sandbox"
+    assert settings["WEBHOOK_HEADER_PREFIXES"] == ["webhook", "svix"]
+    assert settings["SESSION_COOKIE_SECURE"] is False
+
+
+def test_a_deployment_is_secure(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = read(monkeypatch, **deployed())
+    assert settings["LOCAL"] is False
+    assert settings["SESSION_COOKIE_SECURE"] is True
+    assert settings["CSRF_COOKIE_SECURE"] is True
+    assert settings["SECURE_SSL_REDIRECT"] is True
+    assert settings["SECURE_HSTS_SECONDS"] > 0
+    assert settings["SESSION_COOKIE_NAME"].startswith("__Host-")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "SECRET_KEY",
+        "ALLOWED_HOSTS",
+        "SERVICE_API_KEY",
+        "MANAGEMENT_ORG_ID",
+        "WEBHOOK_SECRETS",
+        "SERVICE_BASE_URL",
+    ],
+)
+def test_production_has_no_default_for(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ImproperlyConfigured, match=name):
+        read(monkeypatch, **deployed(**{name: ""}))
+
+
+REAL = {
+    "DATABASE_URL": "postgres://u@db.invalid/x",
+    "SECRET_KEY": "s" * 60,
+    "ALLOWED_HOSTS": "a.example.com",
+    "SERVICE_API_KEY": "sk_us_of_ours",
+    "MANAGEMENT_KEY": "",
+    "WEBHOOK_SECRETS": "whsec_b3Vycw==",
+}
+
+
+@pytest.mark.parametrize("more", [{}, {"DEBUG": "1"}, {"MANAGEMENT_ENV": "sandbox"}])
+@pytest.mark.parametrize(
+    "name", ["SECRET_KEY", "ALLOWED_HOSTS", "SERVICE_API_KEY", "MANAGEMENT_KEY", "WEBHOOK_SECRETS"]
+)
+def test_a_real_database_ends_development_values(
+    name: str, more: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A published key or secret must not guard real data, whatever else is switched on."""
+    assert read(monkeypatch, **REAL, **more)["LOCAL"] is False
+    rest = {key: value for key, value in REAL.items() if key != name}
+    with pytest.raises(ImproperlyConfigured, match=f"{name} is not set"):
+        read(monkeypatch, **rest, **more)
+
+
+@pytest.mark.parametrize("rest", [{}, REAL, "production"])
+def test_an_empty_management_key_means_there_is_no_such_interface(
+    rest: dict[str, str] | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = deployed() if isinstance(rest, str) else rest
+    settings = read(monkeypatch, **{**given, "MANAGEMENT_KEY": "", "MANAGEMENT_ORG_ID": ""})
+    assert settings["MANAGEMENT_KEY"] == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PORT", "http"),
+        ("PORT", "70000"),
+        ("REPORT_MAX_BYTES", "-1"),
+        ("DEBUG", "perhaps"),
+        ("TIME_ZONE", "Mars/Olympus"),
+        ("DATABASE_URL", "mysql://u@h/x"),
+        ("DATABASE_URL", "postgres://u@h:port/x"),
+        ("DATABASE_URL", "postgres://u@h/"),
+        ("REDIS_URL", "amqp://h"),
+        ("SERVICE_BASE_URL", "service.example.com"),
+        ("SERVICE_BASE_URL", "http://service.example.com"),
+        ("MANAGEMENT_BASE_URL", "http://management.example.com"),
+        ("SERVICE_API_KEY_HEADER", "x key: 1"),
+        ("SERVICE_ORDER_CREATE_PATH", "v3/order"),
+        ("SERVICE_API_KEY", "sk_us_of_the_sandbox"),
+        ("SERVICE_API_KEY", "pk_eu_of_elsewhere"),
+        ("SERVICE_API_KEY", "mg_of_management"),
+        ("MANAGEMENT_ENV", "staging"),
+        ("MANAGEMENT_REGION", "uk"),
+        ("WEBHOOK_SECRETS", "whsec_YQ==,plain"),
+        ("WEBHOOK_SECRETS", ","),
+        ("SECRET_KEY", "short"),
+        ("ALLOWED_HOSTS", "*"),
+        ("LOG_LEVEL", "LOUD"),
+    ],
+)
+def test_nonsense_is_refused_by_name(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ImproperlyConfigured) as refused:
+        read(monkeypatch, **deployed(**{name: value}))
+    assert name in str(refused.value)
+    assert "_of_" not in str(refused.value)
+
+
+def test_a_production_key_is_refused_in_the_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ImproperlyConfigured, match="SERVICE_API_KEY"):
+        read(monkeypatch, SERVICE_API_KEY="pk_us_real")
+
+
+def test_a_socket_address_reaches_the_place_django_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = read(
+        monkeypatch,
+        LOCAL="1",
+        DATABASE_URL="postgres://me@/mine?host=/run/sockets&port=5444",
+        REDIS_URL="unix:///run/redis.sock?db=2",
+    )
+    database = settings["DATABASES"]["default"]
+    assert (database["HOST"], database["PORT"], database["NAME"], database["USER"]) == (
+        "/run/sockets",
+        "5444",
+        "mine",
+        "me",
+    )
+    assert "host" not in database["OPTIONS"]
+    assert settings["CELERY_BROKER_URL"] == "redis+socket:///run/redis.sock?virtual_host=2"

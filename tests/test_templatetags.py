@@ -1,0 +1,201 @@
+"""Tags and filters of the design system: what staff read, to the letter."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+import time_machine
+from django.template import Context, Template
+from django.test import RequestFactory
+from django.utils import timezone
+
+from backoffice import vocabulary
+from backoffice.templatetags import shapes, ui
+
+NOW = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def clock() -> Any:
+    with time_machine.travel(NOW, tick=False), timezone.override("America/New_York"):
+        yield
+
+
+def text(template: str, **context: Any) -> str:
+    return Template("{% load ui %}" + template).render(Context(context))
+
+
+def test_every_glyph_and_icon_that_is_named_exists() -> None:
+    for terms in vocabulary.VOCABULARIES.values():
+        for item in terms.values():
+            assert bool(shapes.glyph_svg(item.glyph)) == bool(item.glyph)
+    for place in ui.PLACES:
+        assert "<svg" in shapes.icon_svg(place.icon)
+    with pytest.raises(KeyError):
+        shapes.glyph_svg("unicorn")
+
+
+def test_a_badge_is_shape_and_word_and_escapes_what_it_does_not_know() -> None:
+    known = text('{% badge "appointment.status" "confirmed" %}')
+    assert 'data-st="on-the-way"' in known
+    assert "<svg" in known
+    assert "Booked" in known
+    unknown = text('{% badge "appointment.status" v %}', v='<b onclick="x">')
+    assert 'data-st="unknown"' in unknown
+    assert "<b" not in unknown
+    assert "—" in text('{% badge "order.origin" v %}', v=None)
+
+
+def test_an_order_badge_keeps_its_stored_bucket() -> None:
+    page = text('{% order_badge "requisition_created" "testkit" "with-patient" %}')
+    assert 'data-st="with-patient"' in page
+    assert "Paperwork ready" in page
+
+
+@pytest.mark.parametrize(
+    ("moment", "zone", "expected"),
+    [
+        (datetime(2026, 11, 20, 13, 0, tzinfo=UTC), "America/Phoenix", "Fri 20 Nov, 06:00 MST"),
+        (datetime(2026, 11, 20, 13, 0, tzinfo=UTC), None, "Fri 20 Nov, 08:00 EST"),
+        (datetime(2026, 11, 20, 13, 0, tzinfo=UTC), "No/Where", "Fri 20 Nov, 08:00 EST"),
+        (datetime(2026, 7, 4, 2, 0, tzinfo=UTC), None, "Fri 3 Jul, 22:00 EDT"),
+        (datetime(2025, 1, 1, 3, 0, tzinfo=UTC), None, "Tue 31 Dec 2024, 22:00 EST"),
+        (datetime(2026, 3, 1, 12, 0, tzinfo=UTC), "America/Sao_Paulo", "09:00 UTC−03"),
+    ],
+)
+def test_a_time_names_its_zone(moment: datetime, zone: str | None, expected: str) -> None:
+    assert expected in ui.when(moment, zone)
+
+
+def test_the_staff_clock_stands_beside_another_one_only_when_it_differs() -> None:
+    moment = datetime(2026, 11, 21, 4, 30, tzinfo=UTC)
+    assert "Fri 20 Nov, 23:30 EST" in ui.your_time(moment, "America/Phoenix")
+    assert ui.your_time(moment, "America/Toronto") == ""
+    assert ui.your_time(moment, None) == ""
+    assert ui.clock_in("America/Phoenix") == "Fri 08:00 MST"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        (0, "just now"), (59, "just now"), (60, "1 min ago"), (3_599, "59 min ago"),
+        (3_600, "1 h ago"), (86_399, "23 h ago"), (86_400, "1 d ago"), (-7_200, "in 2 h"),
+    ],
+)  # fmt: skip
+def test_ago_uses_one_unit(seconds: int, expected: str) -> None:
+    moment = datetime.fromtimestamp(NOW.timestamp() - seconds, UTC)
+    assert ui.ago(moment, NOW) == expected
+
+
+@pytest.mark.parametrize(
+    ("born", "expected"),
+    [
+        (date(1984, 11, 20), "42 y"), (date(1984, 11, 21), "41 y"), (date(2024, 11, 21), "23 mo"),
+        (date(2026, 11, 20), "0 mo"), (date(2027, 1, 1), "0 mo"), (None, ui.DASH),
+    ],
+)  # fmt: skip
+def test_age(born: date | None, expected: str) -> None:
+    assert ui.age(born) == expected
+
+
+def test_somebody_born_on_leap_day_grows_older_on_the_first_of_march() -> None:
+    born = date(2008, 2, 29)
+    assert ui.years(born, date(2026, 2, 28)) == 17
+    assert ui.years(born, date(2026, 3, 1)) == 18
+    assert ui.is_minor(date(2008, 11, 21))
+    assert not ui.is_minor(date(2008, 11, 20))
+
+
+def test_missing_is_a_dash_and_zero_is_zero() -> None:
+    assert text("{{ a|dash }}{{ b|dash }}{{ c|dash }}", a=0, b=False, c=7) == "0False7"
+    assert "—" in text("{{ a|dash }}", a=None)
+    assert "—" in text("{{ a|dash }}", a="")
+    assert text("{{ a|dash }}", a="<b>") == "&lt;b&gt;"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [("1240", "$1,240.00"), (3.5, "$3.50"), ("$$$", "$$$"), (None, ui.DASH), (0, "$0.00")],
+)
+def test_money(value: Any, expected: str) -> None:
+    assert ui.money(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [("+15550100123", "+1 555 010 0123"), ("5550100123", "555 010 0123"), ("call desk", "call")],
+)
+def test_a_phone_number_is_read_in_groups(value: str, expected: str) -> None:
+    assert expected in ui.phone(value)
+
+
+def test_a_short_id_keeps_the_whole_one_at_hand() -> None:
+    whole = "7ea00000-0000-4000-8000-000000000001"
+    page = ui.short_id(whole)
+    assert ">7ea00000<" in page
+    assert f'data-copy="{whole}"' in page
+    assert ui.short_id("S-1/<x>", copy=False).count("&lt;x&gt;") == 2
+    assert ui.short_id(None) == ui.DASH
+
+
+def test_links_of_a_list_keep_its_filters_and_drop_its_place(rf: RequestFactory) -> None:
+    request = rf.get("/orders/?status=a&status=b&after=xyz&size=5")
+    context = {"request": request}
+    assert text("{% query order_key='x' %}", **context) == (
+        "?status=a&amp;status=b&amp;size=5&amp;order_key=x"
+    )
+    assert text("{% query status=None %}", **context) == "?size=5"
+    assert text("{% query_without 'status' 'a' %}", **context) == "?size=5&amp;status=b"
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "out"),
+    [
+        (80, 70, 99, False), (120, 70, 99, True), (10, 70, 99, True), (161, None, 100, True),
+        (50, None, 100, False), (10, 30, None, True), (1e12, 0, 1, True), (0, 0, 0, False),
+        (-5, None, 0, False), (5, None, 0, True),
+    ],
+)  # fmt: skip
+def test_a_range_bar_stays_inside_itself(
+    value: float, low: float | None, high: float | None, out: bool
+) -> None:
+    page = ui.range_bar(value, low, high)
+    assert ('class="mark out"' in page) is out
+    at = float(page.split('cx="')[1].split('"')[0])
+    assert 4 <= at <= 92
+    assert "style=" not in page
+
+
+def test_no_range_no_bar() -> None:
+    assert ui.range_bar(1.0, None, None) == ""
+    assert ui.range_bar(None, 1.0, 2.0) == ""
+
+
+def test_zone_of_the_clock_is_the_staff_members() -> None:
+    moment = datetime(2026, 11, 20, 13, 5, tzinfo=ZoneInfo("UTC"))
+    assert ">08:05<" in ui.clock(moment)
+    assert ">20 Nov, 08:05<" in ui.short_day(moment)
+
+
+@pytest.mark.parametrize(
+    ("sent", "shown"),
+    [
+        ("2026-10-15T17:56:52.743912+00:00", ">Thu 15 Oct, 13:56 EDT<"),
+        ("2026-10-15T17:56:52Z", ">Thu 15 Oct, 13:56 EDT<"),
+        ("2026-10-15T17:56:52", "2026-10-15T17:56:52"),
+        ("yesterday", "yesterday"),
+        ("<b>", "<b>"),
+        ("", "—"),
+        (None, "—"),
+    ],
+)
+def test_a_time_sent_as_text_is_shown_like_others(sent: str | None, shown: str) -> None:
+    assert shown in ui.written_time(sent)
+
+
+def test_lists_have_names() -> None:
+    assert ui.list_name("pulls") == "Historical pulls"
+    assert ui.list_name("new-list") == "new-list"
