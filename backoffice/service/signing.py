@@ -1,0 +1,164 @@
+"""Whether a webhook delivery is from the service: its signature over the raw bytes.
+
+::
+
+    Unverified
+    ├── Unsigned     a header is missing
+    ├── Misshapen    a header is not in its shape
+    ├── Forged       no signature by a secret we know
+    └── Stale        genuine, but its time is too far from ours
+
+No text of these errors holds anything that was received. Interface: webhooks, chapter 1.1.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+SECRET_PREFIX = "whsec_"  # noqa: S105 - the label in front of every secret
+TOLERANCE = timedelta(minutes=5)
+"""How far the time of a delivery may be from ours, in both directions."""
+
+MOST_SIGNATURES = 8
+"""Signatures examined of one delivery: a sender that rotates its secret sends two."""
+
+_SHORTEST_KEY = 16
+_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_TIMESTAMP = re.compile(r"[0-9]{1,12}")
+_SIGNATURES = re.compile(r"[\x20-\x7e]{1,4096}")
+
+
+class Unverified(Exception):
+    """A delivery that is not to be believed. ``reason`` is a word to count by."""
+
+    reason = "unverified"
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+class Unsigned(Unverified):
+    """One of the three headers is missing."""
+
+    reason = "unsigned"
+
+
+class Misshapen(Unverified):
+    """A header is not in its shape; ``part`` says which: id, timestamp or signature."""
+
+    reason = "misshapen"
+
+    def __init__(self, part: str) -> None:
+        super().__init__(part)
+        self.part = part
+
+    def __str__(self) -> str:
+        return f"{self.reason} {self.part}"
+
+
+class Forged(Unverified):
+    """No signature matches, or only in a scheme we do not know."""
+
+    reason = "bad signature"
+
+
+class Stale(Unverified):
+    """The signature is right but ``seconds_off`` (theirs minus ours) is beyond the tolerance: a
+    replayed delivery or, when it happens to all of them, a wrong clock here."""
+
+    reason = "stale timestamp"
+
+    def __init__(self, seconds_off: float) -> None:
+        super().__init__(seconds_off)
+        self.seconds_off = seconds_off
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A signing secret. ``name`` tells secrets apart on a page and reveals nothing of them."""
+
+    name: str
+    key: bytes = field(repr=False)
+
+    @classmethod
+    def read(cls, text: str) -> Secret:
+        """From its ``whsec_…`` spelling; ValueError when it is none."""
+        try:
+            key = b64decode(text.removeprefix(SECRET_PREFIX), validate=True)
+        except ValueError:
+            key = b""
+        if not text.startswith(SECRET_PREFIX) or len(key) < _SHORTEST_KEY:
+            raise ValueError("a webhook secret is whsec_ and at least 16 bytes in base64")
+        return cls(hashlib.sha256(b"webhook secret " + key).hexdigest()[:8], key)
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """A genuine delivery. ``message_id`` is the same on every attempt, ``sent_at`` is not;
+    ``key`` is the name of the secret that signed it."""
+
+    message_id: str
+    sent_at: datetime
+    key: str
+
+
+def read_secrets(texts: Iterable[str]) -> tuple[Secret, ...]:
+    """The secrets in force, read once: :func:`verify` takes them for every delivery."""
+    return tuple(Secret.read(text) for text in texts)
+
+
+def verify(
+    raw_body: bytes,
+    headers: Mapping[str, str],
+    secrets: Sequence[Secret],
+    prefixes: Sequence[str],
+    now: datetime,
+) -> Signed:
+    """The delivery's identity, or Unverified.
+
+    ``headers`` are found by lower-case name, or in any case if the mapping allows it.
+    ``prefixes`` are the spellings of the three headers that are accepted, best first.
+    """
+    message_id, timestamp, signatures = _headers(headers, prefixes)
+    if not _ID.fullmatch(message_id):
+        raise Misshapen("id")
+    if not _TIMESTAMP.fullmatch(timestamp):
+        raise Misshapen("timestamp")
+    if not _SIGNATURES.fullmatch(signatures):
+        raise Misshapen("signature")
+    key = _signer(f"{message_id}.{timestamp}.".encode() + raw_body, signatures, secrets)
+    if key is None:
+        raise Forged
+    # After the signature: only a genuine delivery says anything about the clocks.
+    seconds_off = int(timestamp) - now.timestamp()
+    if abs(seconds_off) > TOLERANCE.total_seconds():
+        raise Stale(seconds_off)
+    return Signed(message_id, datetime.fromtimestamp(int(timestamp), UTC), key)
+
+
+def _headers(headers: Mapping[str, str], prefixes: Sequence[str]) -> tuple[str, str, str]:
+    """Of the first prefix that is complete, so that no two spellings mix."""
+    for prefix in prefixes:
+        found = [headers.get(f"{prefix}-{part}") for part in ("id", "timestamp", "signature")]
+        message_id, timestamp, signatures = found
+        if message_id is not None and timestamp is not None and signatures is not None:
+            return message_id, timestamp, signatures
+    raise Unsigned
+
+
+def _signer(content: bytes, signatures: str, secrets: Sequence[Secret]) -> str | None:
+    """The name of the secret that made one of the signatures. Every secret is tried against every
+    signature whatever matches, so that the time taken tells nothing."""
+    given = signatures.split(" ", MOST_SIGNATURES)[:MOST_SIGNATURES]
+    names: list[str] = []
+    for secret in secrets:
+        expected = b"v1," + b64encode(hmac.digest(secret.key, content, "sha256"))
+        same = sum(hmac.compare_digest(expected, one.encode()) for one in given)
+        names += [secret.name] * min(same, 1)
+    return names[0] if names else None
