@@ -1,0 +1,112 @@
+"""The inbox: every delivery of the service, once, as received, and what became of it."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+
+class Event(models.Model):
+    """One message of the service (webhooks, chapters 1 and 2).
+
+    `message_id` is the same on every retry of the sender and is kept for good: it is what makes a
+    repeat a repeat, months later too. `id` grows with receipt. `body` is what was signed, byte for
+    byte; it may be forgotten one day, its digest stays.
+
+        pending ──▶ done: applied, or an outcome that says why nothing was to be applied
+           │ ├────▶ skipped: a type no code reads yet; may be replayed after an upgrade
+           │ └────▶ quarantined: of another team
+           ▼
+         retry ───▶ done, or after the last attempt dead: waits, visible, to be replayed
+
+    `reason` and `path` are words about types, never a value of the body.
+    """
+
+    class State(models.TextChoices):
+        PENDING = "pending", "Waiting"
+        RETRY = "retry", "Failed, to be tried again"
+        DONE = "done", "Done"
+        SKIPPED = "skipped", "Skipped"
+        QUARANTINED = "quarantined", "Of another team"
+        DEAD = "dead", "Failed"
+
+    message_id = models.TextField(unique=True)
+    sent_at = models.DateTimeField(help_text="Signed time of the first delivery")
+    received_at = models.DateTimeField(db_default=Now(), help_text="First delivery, by our clock")
+    last_received_at = models.DateTimeField(db_default=Now())
+    deliveries = models.PositiveIntegerField(default=1, db_default=1)
+    key_id = models.TextField(default="", db_default="", help_text="Which secret verified it")
+    body = models.BinaryField(null=True)
+    body_digest = models.BinaryField(max_length=16)
+    body_conflict = models.BooleanField(
+        default=False, db_default=False, help_text="Came again with another body; the first counts"
+    )
+    # Read from the body as far as it goes, for the log and its filters.
+    event_type = models.TextField(default="", db_default="")
+    subject_id = models.TextField(
+        default="",
+        db_default="",
+        help_text="The record it is about: its order where there is one, else the record's own id",
+    )
+    user_id = models.UUIDField(null=True)
+    team_id = models.UUIDField(null=True)
+
+    state = models.CharField(
+        max_length=12, choices=State, default=State.PENDING, db_default=State.PENDING
+    )
+    outcome = models.CharField(
+        max_length=30,
+        default="",
+        db_default="",
+        help_text="applied, stale, looked up, ignored, kept, unknown type, foreign team, failed",
+    )
+    attempts = models.PositiveSmallIntegerField(default=0, db_default=0)
+    due_at = models.DateTimeField(db_default=Now())
+    applied_at = models.DateTimeField(null=True, help_text="When it was done with")
+    reason = models.CharField(max_length=200, default="", db_default="", blank=True)
+    path = models.CharField(max_length=200, default="", db_default="", blank=True)
+
+    class Meta:
+        indexes = [
+            # Reader: applying.drain
+            models.Index(
+                fields=["due_at", "id"],
+                condition=Q(state__in=["pending", "retry"]),
+                name="event_due",
+            ),
+            # Readers: the event log and its filters, newest first
+            models.Index(
+                fields=["subject_id", "id"], condition=~Q(subject_id=""), name="event_of_subject"
+            ),
+            models.Index(
+                fields=["user_id", "id"],
+                condition=Q(user_id__isnull=False),
+                name="event_of_patient",
+            ),
+            models.Index(fields=["event_type", "id"], name="event_of_type"),
+            models.Index(
+                fields=["state", "id"],
+                condition=Q(state__in=["retry", "skipped", "quarantined", "dead"]),
+                name="event_failing",
+            ),
+            models.Index(
+                fields=["id"], condition=Q(body_conflict=True), name="event_body_conflict"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"event {self.message_id}"
+
+
+class Refusal(models.Model):
+    """How many deliveries were turned away at the door, by the hour and reason. Nothing of them
+    is kept."""
+
+    hour = models.DateTimeField()
+    reason = models.CharField(max_length=60)
+    times = models.BigIntegerField(default=0)
+    last_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["hour", "reason"], name="refusal_of_hour")]
