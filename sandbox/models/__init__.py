@@ -13,6 +13,7 @@ from sandbox.models.catalogue import (
     PscSite,
     ServiceArea,
 )
+from sandbox.models.deliveries import DeliverySettings, Message, WebhookEndpoint
 from sandbox.models.insurance import DiagnosisCode, Insurance, Payor
 from sandbox.models.orders import Order, OrderEvent, OrderTransaction, Shipment
 from sandbox.models.people import Connection, HistoricalPull, Provider, User, UserInfo
@@ -22,6 +23,7 @@ __all__ = [
     "Appointment",
     "AppointmentEvent",
     "Connection",
+    "DeliverySettings",
     "DiagnosisCode",
     "ExpectedResult",
     "HistoricalPull",
@@ -32,6 +34,7 @@ __all__ = [
     "LabTestMarker",
     "Loinc",
     "Marker",
+    "Message",
     "Order",
     "OrderEvent",
     "OrderTransaction",
@@ -44,5 +47,6 @@ __all__ = [
     "Team",
     "User",
     "UserInfo",
+    "WebhookEndpoint",
     "World",
 ]
