@@ -36,6 +36,8 @@ PERMISSIONS: Final[dict[str, str]] = {
     "labs.view": "see labs, tests, markers and lab accounts",
     "records.view": "see records as the service sent them",
     "system.view": "see sync runs, drift and unknown values",
+    "events.view": "see what the service has sent by webhook, and what became of it",
+    "events.replay": "have events of the service applied again",
     "audit.view": "see who saw and changed what",
     "api.read": "read through the JSON API",
 }
@@ -54,10 +56,11 @@ ROLES: Final[dict[str, frozenset[str]]] = {
     "viewer": frozenset({"orders.view", "appointments.view", "labs.view"}),
     "front desk": _WORK,
     "clinician": _WORK | {"results.view"},
-    "lab coordinator": _WORK | {"results.view", "system.view"},
-    "lab admin": _WORK | {"results.view", "system.view", "records.view", "audit.view"},
+    "lab coordinator": _WORK | {"results.view", "system.view", "events.view"},
+    "lab admin": _WORK
+    | {"results.view", "system.view", "records.view", "audit.view", "events.view", "events.replay"},
     "auditor": frozenset({"audit.view"}),
-    SERVICE_ACCOUNT: _WORK | {"results.view", "records.view", "system.view"},
+    SERVICE_ACCOUNT: _WORK | {"results.view", "records.view", "system.view", "events.view"},
     ADMINISTRATOR: frozenset(PERMISSIONS),
 }
 """Role (a group name) to permissions. A viewer sees no names, the front desk no result values,
