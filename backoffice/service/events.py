@@ -1,13 +1,38 @@
-"""Webhook events: the envelope, and one event as whoever applies it gets it.
+"""Webhook events: the envelope, the payloads, and one event as whoever applies it gets it.
+
+A body is read in two steps. :func:`read` takes the envelope apart when the event is received and
+refuses, with :class:`Misread`, whatever could harm a later reader: what is no JSON, numbers that
+fit nowhere, NUL characters, names given twice, nesting without end. The ``data`` inside is left
+byte for byte; the readers below give it a type when the event is applied.
 
 Interface: webhooks, chapters 2 to 4.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
+from typing import Annotated, Any
 from uuid import UUID
+
+import msgspec
+from msgspec import field
+
+from backoffice.service.payload import NEVER, Instant, Payload, Reader, Unreadable, either, explain
+from backoffice.service.users import Provider, ResourceAvailability
+from backoffice.service.wearables.source import Source
+from backoffice.service.wearables.timeseries import Samples
+
+DEEPEST = 64
+"""Levels of nesting that are read; the interface's own records have less than ten."""
+
+_WHOLE = 2**63
+_HARMLESS = frozenset({str, float, bool, type(None)})
+_NAME_APART = re.compile(rb'"[ \t\r\n]+:')
+_SHOWN_TYPE = re.compile(r"[A-Za-z0-9_.-]{1,120}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,3 +52,189 @@ class Heard:
     user_id: UUID | None
     client_user_id: str | None
     data: bytes
+
+
+class Misread(ValueError):
+    """A body that is no event. ``path`` as in ``$.user_id`` and ``reason`` in words about types,
+    never a value; ``event_type`` where it could be read all the same, else empty."""
+
+    def __init__(self, path: str, reason: str, event_type: str = "") -> None:
+        super().__init__(path, reason, event_type)
+        self.path = path
+        self.reason = reason
+        self.event_type = event_type
+
+    def __str__(self) -> str:
+        return f"{self.reason} at {self.path}"
+
+
+class Envelope(Payload):
+    """What is around every event. The user is left out of some; ``client_user_id`` is the team's
+    own text. ``data`` is what was received, byte for byte: most often an object."""
+
+    event_type: Annotated[str, msgspec.Meta(min_length=1, max_length=120)]
+    data: msgspec.Raw
+    team_id: UUID | None = None
+    user_id: UUID | None = None
+    client_user_id: str | None = None
+
+
+class CriticalResult(Payload):
+    """A result that wants eyes at once; the values are on the result. ``status``: final, partial;
+    ``interpretation``: normal, abnormal, critical."""
+
+    order_id: UUID
+    sample_id: str | None = None
+    status: str = ""
+    interpretation: str = ""
+    team_id: UUID | None = None
+    user_id: UUID | None = None
+    created_at: Instant | None = None
+    updated_at: Instant | None = None
+
+
+class MatchReview(Payload):
+    """A result that could not be matched to an order without people. ``id`` is the raw result's."""
+
+    id: UUID
+    status: str = ""
+    decision_code: str = ""
+    sub_reason_codes: list[str] = field(default_factory=list)
+    resolution_action: str | None = None
+    resolved_user_id: UUID | None = None
+    resolved_order_id: UUID | None = None
+
+
+class ConnectionCreated(Payload):
+    """A user connected a provider, sent as ``provider`` and as the older ``source``;
+    ``external_user_id`` is personal data."""
+
+    user_id: UUID | None = None
+    provider_sent: Provider | None = field(default=None, name="provider")
+    source: Provider | None = None
+    external_user_id: str | None = None
+    resource_availability: dict[str, ResourceAvailability] = field(default_factory=dict)
+
+    @property
+    def provider(self) -> Provider | None:
+        return either(self.provider_sent, self.source)
+
+
+class ConnectionFailed(Payload):
+    """A connection stopped working. ``provider`` is a slug; ``error_type`` ``unknown`` is the only
+    one that connecting again does not mend."""
+
+    provider: str
+    user_id: UUID | None = None
+    message: str = ""
+    error_type: str = ""
+    error_details: str | None = None
+
+
+class BackfillDone(Payload):
+    """All history of one resource of one connection was fetched: read the range. ``provider`` is a
+    slug."""
+
+    provider: str
+    user_id: UUID | None = None
+    start_date: Instant | None = None
+    end_date: Instant | None = None
+
+
+class Sport(Payload):
+    """``id`` is not stable; ``slug`` is."""
+
+    id: int | None = None
+    name: str = ""
+    slug: str = ""
+
+
+class StreamReady(Payload):
+    """The stream of a workout can be read. ``provider_id`` is the provider's id of the workout."""
+
+    workout_id: UUID
+    provider_id: str | None = None
+    message: str = ""
+    sport: Sport | str | None = None
+    source: Source | None = None
+    user_id: UUID | None = None
+
+
+CRITICAL_RESULT = Reader(CriticalResult)
+MATCH_REVIEW = Reader(MatchReview)
+CONNECTION_CREATED = Reader(ConnectionCreated)
+CONNECTION_FAILED = Reader(ConnectionFailed)
+BACKFILL_DONE = Reader(BackfillDone)
+STREAM_READY = Reader(StreamReady)
+SAMPLES = Reader(Samples)
+
+_ENVELOPE = Reader(Envelope)
+_anything = msgspec.json.Decoder().decode
+
+
+def read(raw_body: bytes) -> Envelope:
+    """The envelope of an event, its ``data`` sound; raises Misread."""
+    found = _ENVELOPE.read(raw_body, NEVER)
+    event_type = ""
+    if not isinstance(found, Unreadable):
+        event_type = found.data.event_type
+    problem = _unsound(raw_body)
+    if isinstance(found, Unreadable):
+        path, reason = problem or (found.path, found.reason)
+        raise Misread(path, reason)
+    if problem is not None:
+        raise Misread(*problem, event_type if _SHOWN_TYPE.fullmatch(event_type) else "")
+    return found.data
+
+
+def _unsound(body: bytes) -> tuple[str, str] | None:
+    """Path and reason of the first thing in a body that could harm a reader, or None."""
+    try:
+        value = _anything(body)
+    except (ValueError, RecursionError) as error:
+        return explain(error)
+    if type(value) is not dict:
+        return "$", "Expected `object`"
+    names = 0
+    level: list[Any] = [value]
+    for _ in range(DEEPEST):
+        inside: list[Any] = []
+        for holder in level:
+            if type(holder) is dict:
+                names += len(holder)
+                holder = holder.values()
+            inside += [one for one in holder if type(one) not in _HARMLESS]
+        if any(not -_WHOLE <= one < _WHOLE for one in inside if type(one) is int):
+            return "$", "Whole number beyond 64 bits"
+        level = [one for one in inside if type(one) is not int]
+        if not level:
+            break
+    else:
+        return "$", f"More than {DEEPEST} levels of nesting"
+    # Reading in full is slow: only where a glance at the bytes leaves a doubt.
+    doubtful = body.count(b'":') != names or _NAME_APART.search(body)
+    if doubtful and _given_twice(body):
+        return "$", "Object with one name given twice"
+    if b"\\u0000" in body and "\0" in _words(value):
+        return "$", "Text with a NUL character"
+    return None
+
+
+def _given_twice(body: bytes) -> bool:
+    twice = False
+
+    def note(pairs: list[tuple[str, Any]]) -> None:
+        nonlocal twice
+        twice = twice or len({name for name, _ in pairs}) < len(pairs)
+
+    json.loads(body.decode(), object_pairs_hook=note)
+    return twice
+
+
+def _words(value: Any) -> str:
+    """All the text in a value, names included."""
+    if isinstance(value, dict):
+        return "".join(map(_words, chain(value, value.values())))
+    if isinstance(value, list):
+        return "".join(map(_words, value))
+    return value if isinstance(value, str) else ""
