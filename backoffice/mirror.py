@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -29,6 +28,7 @@ from django.db.backends.utils import CursorWrapper
 
 from backoffice import vocabulary
 from backoffice.models import Drift, Mirrored, UnreadRecord
+from backoffice.service import Record, digest_of
 
 logger = logging.getLogger(__name__)
 
@@ -53,12 +53,11 @@ UNFIT = (
 """What a single record can cause; anything else stops the batch."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(msgspec.Struct, frozen=True, gc=False):
     """One record as the service gave it.
 
     `version` orders facts before `as_of` does (empty where the service gives no version);
-    `volatile` are the byte slices of `raw` that differ on every read, such as signed links.
+    `digest` is that of the bytes that matter, told from all of `raw` where it is not given.
     """
 
     key: Key
@@ -66,7 +65,11 @@ class Fact:
     as_of: datetime
     data: Any
     version: tuple[Any, ...] = ()
-    volatile: Sequence[bytes] = ()
+    digest: bytes = b""
+
+    @classmethod
+    def of(cls, record: Record[Any], *key: Any, version: tuple[Any, ...] = ()) -> Fact:
+        return cls(key, record.raw, record.asked_at, record.data, version, record.digest)
 
 
 @dataclass(frozen=True)
@@ -129,17 +132,22 @@ class Outcome:
         return self
 
 
-def apply(table: Table, facts: Iterable[Fact]) -> Outcome:
+def apply(
+    table: Table, facts: Iterable[Fact], along: Callable[[Fact], None] = lambda fact: None
+) -> Outcome:
     """Bring `table` up to date with `facts`, inside the caller's transaction.
 
-    Several facts about one key count as one, the newest.
+    Several facts about one key count as one, the newest. `along` is called with each fact whose
+    row is sent, maybe more than once, while PostgreSQL stores the row before it: what it gathers
+    for later costs no time.
     """
     newest: dict[Key, Fact] = {}
     for fact in facts:
-        other = newest.get(fact.key)
+        key = _in_order(fact.key)
+        other = newest.get(key)
         if other is None or (*other.version, other.as_of) <= (*fact.version, fact.as_of):
-            newest[fact.key] = fact
-    return _isolating(table, [newest[key] for key in sorted(newest, key=_in_order)])
+            newest[key] = fact
+    return _isolating(table, [newest[key] for key in sorted(newest)], along)
 
 
 def flag_missing(table: Table, keys: Sequence[Key], asked_at: datetime) -> int:
@@ -196,26 +204,26 @@ def now_read(resource: str, keys: Iterable[str]) -> None:
         unread.filter(key__in=list(keys)).delete()
 
 
-def _isolating(table: Table, facts: list[Fact]) -> Outcome:
+def _isolating(table: Table, facts: list[Fact], along: Callable[[Fact], None]) -> Outcome:
     if not facts:
         return Outcome()
     try:
         with transaction.atomic():
-            return _apply_fitting(table, facts)
+            return _apply_fitting(table, facts, along)
     except UNFIT as error:
         if len(facts) > 1:
             middle = len(facts) // 2
-            outcome = _isolating(table, facts[:middle])
-            outcome += _isolating(table, facts[middle:])
+            outcome = _isolating(table, facts[:middle], along)
+            outcome += _isolating(table, facts[middle:], along)
             return outcome
         fact = facts[0]
         keep_unread(table.name, key_text(fact.key), "", type(error).__name__, fact.raw)
         return Outcome(unread=1)
 
 
-def _apply_fitting(table: Table, facts: list[Fact]) -> Outcome:
+def _apply_fitting(table: Table, facts: list[Fact], along: Callable[[Fact], None]) -> Outcome:
     try:
-        return _apply(table, facts)
+        return _apply(table, facts, along)
     except OperationalError as error:
         # Django files this one with lost connections; it is about a record.
         if isinstance(error.__cause__, psycopg.errors.ProgramLimitExceeded):
@@ -223,16 +231,15 @@ def _apply_fitting(table: Table, facts: list[Fact]) -> Outcome:
         raise
 
 
-def _apply(table: Table, facts: list[Fact]) -> Outcome:
+def _apply(table: Table, facts: list[Fact], along: Callable[[Fact], None]) -> Outcome:
     outcome = Outcome()
-    salt = table.revision.to_bytes(4, "big")
     new: list[tuple[Fact, bytes]] = []
     stale: list[tuple[Fact, bytes]] = []
     with connection.cursor() as cursor:
         known = _known(cursor, table, facts)
         for fact in facts:
-            digest = _digest(fact, salt)
-            stored = known.get(fact.key)
+            digest = _content_hash(fact, table.revision)
+            stored = known.get(fact.key) if known else None
             if stored is None:
                 new.append((fact, digest))
             elif stored.digest == digest and not stored.missing:
@@ -243,26 +250,23 @@ def _apply(table: Table, facts: list[Fact]) -> Outcome:
                 stale.append((fact, digest))
             else:
                 outcome.older += 1
-        rows: list[Values] = []
+        strange = _Strange(table.vocabularies)
         below: list[list[Values]] = [[] for _ in table.children]
-
-        def meanwhile() -> None:
-            facts_sent = [fact for fact, _ in new]
-            below[:] = [_child_rows(children, facts_sent) for children in table.children]
-
-        if new and _copied(cursor, table, new, rows, meanwhile):
+        if new and _copied(cursor, table, _rows(table, new, along, strange, below)):
             outcome.created = [fact for fact, _ in new]
         else:
             # Another worker inserted one of them since we looked: let the upsert decide.
-            below = [[] for _ in table.children]
+            strange.met.clear()
+            for gathered in below:
+                gathered.clear()
             stale += new
         if stale:
-            won = _upsert(cursor, table, stale, rows)
+            won = _upsert(cursor, table, _rows(table, stale, along, strange))
             outcome.changed = [fact for fact, _ in stale if fact.key in won]
             outcome.older += len(stale) - len(outcome.changed)
         for children, fresh in zip(table.children, below, strict=True):
             _bring_children(cursor, children, outcome.changed, fresh)
-        _note_unknown(cursor, table.vocabularies, rows)
+        strange.note(cursor)
     if outcome.touched:
         now_read(table.name, (key_text(fact.key) for fact in outcome.touched))
     return outcome
@@ -289,27 +293,36 @@ def _known(cursor: CursorWrapper, table: Table, facts: list[Fact]) -> dict[Key, 
     }
 
 
-def _digest(fact: Fact, salt: bytes) -> bytes:
-    raw = fact.raw
-    for part in fact.volatile:
-        raw = raw.replace(part, b"")
-    return hashlib.sha256(salt + raw).digest()[:16]
+def _content_hash(fact: Fact, revision: int) -> bytes:
+    return (fact.digest or digest_of(fact.raw))[:15] + revision.to_bytes(1, "big")
 
 
 def _in_order(key: Key) -> Key:
     """Sorts like the database, and faster than comparing UUIDs."""
-    return tuple(part.int if isinstance(part, UUID) else part for part in key)
+    return tuple([part.int if isinstance(part, UUID) else part for part in key])
 
 
-def _rows(table: Table, facts: list[tuple[Fact, bytes]], made: list[Values]) -> Iterator[Values]:
-    """Rows as they are sent, so that promoting and storing overlap; also gathered in `made`."""
+def _rows(
+    table: Table,
+    facts: list[tuple[Fact, bytes]],
+    along: Callable[[Fact], None],
+    strange: _Strange,
+    below: Sequence[list[Values]] = (),
+) -> Iterator[Values]:
+    """Rows as they are sent; those of children are gathered in `below`, to be sent next.
+
+    PostgreSQL stores a row while the next is made: all that happens here costs no time.
+    """
     for fact, digest in facts:
         row = dict(zip(table.key, fact.key, strict=True))
         row.update(table.promote(fact))
         row["record"] = fact.raw.decode()
         row["content_hash"] = digest
         row["as_of"] = fact.as_of
-        made.append(row)
+        strange.look_at(row)
+        for children, gathered in zip(table.children, below, strict=False):
+            gathered += children.rows(fact)
+        along(fact)
         yield row
 
 
@@ -317,12 +330,8 @@ def _copy(
     cursor: CursorWrapper,
     target: str,
     rows: Iterator[Values],
-    meanwhile: Callable[[], None] = lambda: None,
 ) -> tuple[str, ...]:
-    """Send rows by COPY; returns their columns, none where there was no row.
-
-    `meanwhile` is called when all is sent and PostgreSQL still has most of it to work through.
-    """
+    """Send rows by COPY; returns their columns, none where there was no row."""
     first = next(rows, None)
     if first is None:
         return ()
@@ -332,25 +341,17 @@ def _copy(
     ):
         for row in chain([first], rows):
             copy.write_row(tuple(row.values()))
-        meanwhile()
     return tuple(first)
 
 
-def _copied(
-    cursor: CursorWrapper,
-    table: Table,
-    new: list[tuple[Fact, bytes]],
-    made: list[Values],
-    meanwhile: Callable[[], None],
-) -> bool:
+def _copied(cursor: CursorWrapper, table: Table, rows: Iterator[Values]) -> bool:
     """Copy rows straight into the table; False, and nothing done, where one exists already."""
     try:
         with transaction.atomic():
-            _copy(cursor, table.name, _rows(table, new, made), meanwhile)
+            _copy(cursor, table.name, rows)
     except IntegrityError as error:
         if not isinstance(error.__cause__, psycopg.errors.UniqueViolation):
             raise
-        made.clear()
         return False
     return True
 
@@ -368,11 +369,9 @@ def _stage(
     return stage, _copy(cursor, stage, rows)
 
 
-def _upsert(
-    cursor: CursorWrapper, table: Table, facts: list[tuple[Fact, bytes]], made: list[Values]
-) -> set[Key]:
+def _upsert(cursor: CursorWrapper, table: Table, rows: Iterator[Values]) -> set[Key]:
     """Write staged rows where they are newer; returns the keys that were."""
-    stage, columns = _stage(cursor, table.name, _rows(table, facts, made))
+    stage, columns = _stage(cursor, table.name, rows)
     updates = ", ".join(
         f'"{column}" = EXCLUDED."{column}"' for column in columns if column not in table.key
     )
@@ -393,7 +392,10 @@ def _bring_children(
     cursor: CursorWrapper, children: Children, changed: list[Fact], fresh: list[Values]
 ) -> None:
     later = _child_rows(children, changed)
-    _note_unknown(cursor, children.vocabularies, fresh + later)
+    strange = _Strange(children.vocabularies)
+    for row in chain(fresh, later):
+        strange.look_at(row)
+    strange.note(cursor)
     if changed and children.replace:
         cursor.execute(
             f'DELETE FROM "{children.name}" WHERE "{children.parent}" = ANY(%s)',
@@ -428,27 +430,34 @@ def _add_children(cursor: CursorWrapper, children: Children, rows: list[Values])
     )
 
 
-def _note_unknown(cursor: CursorWrapper, words_of: Mapping[str, str], rows: list[Values]) -> None:
-    """Count values that no vocabulary knows; the first column tells where one was met."""
-    unknown: Counter[tuple[str, str]] = Counter()
-    sample: dict[tuple[str, str], str] = {}
-    for column, words in words_of.items():
-        known = vocabulary.VOCABULARIES[words]
-        for row in rows:
+class _Strange:
+    """Values that no vocabulary knows, counted; the first column tells where one was met."""
+
+    def __init__(self, words_of: Mapping[str, str]) -> None:
+        self.watched = [
+            (column, words, vocabulary.VOCABULARIES[words]) for column, words in words_of.items()
+        ]
+        self.met: dict[tuple[str, str], tuple[int, str]] = {}
+
+    def look_at(self, row: Values) -> None:
+        for column, words, known in self.watched:
             value = row[column]
             if value and value not in known:
-                unknown[words, value] += 1
-                sample.setdefault((words, value), str(next(iter(row.values()))))
-    for (words, value), count in sorted(unknown.items()):
-        cursor.execute(
-            "INSERT INTO backoffice_unknownvalue (vocabulary, value, bucket, sightings, sample_key)"
-            " VALUES (%s, %s, '', %s, %s) ON CONFLICT (vocabulary, value) DO UPDATE SET"
-            " sightings = backoffice_unknownvalue.sightings + EXCLUDED.sightings,"
-            " last_seen = now() RETURNING sightings",
-            [words, value, count, sample[words, value]],
-        )
-        if cursor.fetchone() == (count,):
-            logger.warning("unknown value", extra={"vocabulary": words})
+                count, sample = self.met.get((words, value), (0, str(next(iter(row.values())))))
+                self.met[words, value] = count + 1, sample
+
+    def note(self, cursor: CursorWrapper) -> None:
+        for (words, value), (count, sample) in sorted(self.met.items()):
+            cursor.execute(
+                "INSERT INTO backoffice_unknownvalue (vocabulary, value, bucket, sightings,"
+                " sample_key) VALUES (%s, %s, '', %s, %s)"
+                " ON CONFLICT (vocabulary, value) DO UPDATE SET"
+                " sightings = backoffice_unknownvalue.sightings + EXCLUDED.sightings,"
+                " last_seen = now() RETURNING sightings",
+                [words, value, count, sample],
+            )
+            if cursor.fetchone() == (count,):
+                logger.warning("unknown value", extra={"vocabulary": words})
 
 
 def _keys_as_rows(table: Table) -> str:

@@ -187,7 +187,7 @@ PHYSICIANS = mirror.Table(
 
 def _store(table: mirror.Table, key: str, records: Sequence[Record[Any]]) -> mirror.Outcome:
     return mirror.apply(
-        table, [Fact((getattr(r.data, key),), r.raw, r.asked_at, r.data) for r in records]
+        table, [Fact.of(r, getattr(r.data, key)) for r in records]
     )
 
 

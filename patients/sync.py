@@ -176,7 +176,7 @@ PROVIDERS = mirror.Table(
 def store_users(records: Sequence[Record[User]]) -> mirror.Outcome:
     """Users become patients; a new or changed one is a reason to read all that hangs on it."""
     outcome = mirror.apply(
-        PATIENTS, [Fact((r.data.user_id,), r.raw, r.asked_at, r.data) for r in records]
+        PATIENTS, [Fact.of(r, r.data.user_id) for r in records]
     )
     touched = [fact.key[0] for fact in outcome.touched]
     for kind in OF_EACH_USER:
@@ -186,7 +186,7 @@ def store_users(records: Sequence[Record[User]]) -> mirror.Outcome:
 
 def store_payors(records: Iterable[Record[PayorRecord]]) -> mirror.Outcome:
     return mirror.apply(
-        PAYORS, [Fact((r.data.payor_code,), r.raw, r.asked_at, r.data) for r in records]
+        PAYORS, [Fact.of(r, r.data.payor_code) for r in records]
     )
 
 
@@ -207,7 +207,7 @@ def _store_demographics(
 ) -> dict[str, timedelta | None]:
     mirror.apply(
         DEMOGRAPHICS,
-        [Fact((UUID(key),), r.raw, r.asked_at, r.data) for key, r in answers.items()],
+        [Fact.of(r, UUID(key)) for key, r in answers.items()],
     )
     return {key: next_look(key) for key in answers}
 
@@ -282,7 +282,7 @@ def _store_connections(
             key = f"{user_id}:{mirror.key_of(item.raw)}"
             mirror.keep_unread("connections", key, item.path, item.reason, item.raw)
         facts += [
-            Fact((UUID(user_id), r.data.slug), r.raw, r.asked_at, r.data) for r in page.records
+            Fact.of(r, UUID(user_id), r.data.slug) for r in page.records
         ]
     mirror.apply(CONNECTIONS, facts)
     held = {fact.key for fact in facts}
@@ -343,7 +343,7 @@ PROVIDER_LIST = sync.Listing(
     resource="providers",
     walk=lambda service, run: sync.once(service.wearables.providers),
     store=lambda records: mirror.apply(
-        PROVIDERS, [Fact((r.data.slug,), r.raw, r.asked_at, r.data) for r in records]
+        PROVIDERS, [Fact.of(r, r.data.slug) for r in records]
     ),
     every=lambda: timedelta(hours=settings.SYNC_CATALOGUE_HOURS),
     unseen=lambda run: sync.InWholeList(

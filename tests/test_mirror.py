@@ -71,13 +71,10 @@ def order(
     record = ORDER.read(raw, minutes(as_of))
     assert isinstance(record, Record)
     data = record.data
-    return Fact(
-        (data.id,),
-        raw,
-        minutes(as_of),
-        data,
+    return Fact.of(
+        record,
+        data.id,
         version=(data.updated_at, data.last_event.id if data.last_event else 0),
-        volatile=data.volatile,
     )
 
 

@@ -3,7 +3,7 @@
 from backoffice.service import errors
 from backoffice.service.client import Service
 from backoffice.service.exchange import Clock, Document
-from backoffice.service.payload import Page, Payload, Reader, Record, Unreadable
+from backoffice.service.payload import Page, Payload, Reader, Record, Unreadable, digest_of
 
 __all__ = [
     "Clock",
@@ -14,5 +14,6 @@ __all__ = [
     "Record",
     "Service",
     "Unreadable",
+    "digest_of",
     "errors",
 ]

@@ -235,8 +235,7 @@ class Order(Payload):
     order_transaction: Transaction | None = None
 
     @property
-    def volatile(self) -> list[bytes]:
-        """Slices of the record as received that differ on every read: the signed link."""
+    def volatile(self) -> Sequence[bytes]:
         link = bytes(self.requisition_form_url)
         return [link] if link not in (b"null", b'""') else []
 

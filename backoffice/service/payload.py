@@ -10,7 +10,8 @@ was promised). What then still does not fit becomes :class:`Unreadable`, never a
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+import hashlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Annotated, Any, Generic, TypeVar
@@ -32,6 +33,11 @@ class Payload(msgspec.Struct, gc=False):
     """Base of every record. A field the interface requires but did not come reads as empty
     (``""``, ``[]``), an optional one as None; the record as received tells the difference."""
 
+    @property
+    def volatile(self) -> Sequence[bytes]:
+        """Slices of the record as received that differ on every read, such as signed links."""
+        return ()
+
     def __repr__(self) -> str:
         # Records are personal data: a repr ends up in logs and tracebacks.
         return f"<{type(self).__name__}>"
@@ -43,11 +49,12 @@ class Payload(msgspec.Struct, gc=False):
 @dataclass(frozen=True, slots=True, repr=False)
 class Record(Generic[T]):
     """One record: ``data`` typed, ``raw`` exactly the bytes received, ``asked_at`` the moment (UTC)
-    our request was sent."""
+    our request was sent, ``digest`` that of the bytes that matter (see :func:`digest_of`)."""
 
     data: T
     raw: bytes
     asked_at: datetime
+    digest: bytes
 
     def __repr__(self) -> str:
         return f"<Record of {type(self.data).__name__}>"
@@ -98,11 +105,11 @@ class Reader(Generic[T]):
 
     def read(self, raw: bytes, asked_at: datetime) -> Record[T] | Unreadable:
         try:
-            return Record(self._decode(raw), raw, asked_at)
+            return _record(self._decode(raw), raw, asked_at)
         except (ValueError, RecursionError):  # both msgspec errors and bad UTF-8 are ValueErrors
             pass
         try:
-            return Record(self._decode(repaired(raw, self._type)), raw, asked_at)
+            return _record(self._decode(repaired(raw, self._type)), raw, asked_at)
         except (ValueError, RecursionError) as error:
             path, reason = explain(error)
             return Unreadable(raw, path, reason, asked_at)
@@ -126,6 +133,17 @@ class Reader(Generic[T]):
             else:
                 unreadable.append(record)
         return records, unreadable
+
+
+def _record(data: T, raw: bytes, asked_at: datetime) -> Record[T]:
+    return Record(data, raw, asked_at, digest_of(raw, getattr(data, "volatile", ())))
+
+
+def digest_of(raw: bytes, volatile: Iterable[bytes] = ()) -> bytes:
+    """Sixteen bytes that are equal for records that differ in nothing but `volatile` slices."""
+    for part in volatile:
+        raw = raw.replace(part, b"")
+    return hashlib.sha256(raw).digest()[:16]
 
 
 def explain(error: Exception) -> tuple[str, str]:

@@ -83,7 +83,7 @@ def _store(
     answers: Mapping[str, Record[service_appointments.Appointment]],
 ) -> dict[str, timedelta | None]:
     """The answer is an order's active appointment; an earlier one is kept as superseded."""
-    facts = [Fact((r.data.id,), r.raw, r.asked_at, r.data) for r in answers.values()]
+    facts = [Fact.of(r, r.data.id) for r in answers.values()]
     mirror.apply(APPOINTMENTS, facts)
     active = {fact.data.order_id: fact for fact in facts}
     for draw in Appointment.objects.filter(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -21,6 +22,7 @@ from patients.names import fold
 ORDERS_A_PAGE = 100
 
 HAS_RESULT = {"partial_results", "completed", "corrected", "redraw_available"}
+KNOWN_STEPS = vocabulary.VOCABULARIES["order.low_level_status"].keys()
 DRAW_KINDS = {
     "walk_in_test": "appointment-psc",
     "at_home_phlebotomy": "appointment-phlebotomy",
@@ -136,21 +138,14 @@ def store_orders(records: Sequence[Record[service_orders.Order]]) -> mirror.Outc
 
     The transaction comes with each of its orders; the latest read wins.
     """
-    outcome = mirror.apply(ORDERS, [_fact(record) for record in records])
-    touched = outcome.touched
-    mirror.apply(
-        TRANSACTIONS,
-        [
-            Fact(
-                (fact.data.order_transaction.id,),
-                bytes(_slice(fact.raw).order_transaction),
-                fact.as_of,
-                fact.data.order_transaction,
-            )
-            for fact in touched
-            if fact.data.order_transaction is not None
-        ],
-    )
+    hanging: dict[mirror.Key, _Hanging] = {}
+
+    def gather(fact: Fact) -> None:
+        hanging[fact.key] = _hanging(fact)
+
+    outcome = mirror.apply(ORDERS, [_fact(record) for record in records], gather)
+    touched = [hanging[fact.key] for fact in outcome.touched]
+    mirror.apply(TRANSACTIONS, [each.group for each in touched if each.group is not None])
     _mark(touched)
     return outcome
 
@@ -158,38 +153,44 @@ def store_orders(records: Sequence[Record[service_orders.Order]]) -> mirror.Outc
 def _fact(record: Record[service_orders.Order]) -> Fact:
     order = record.data
     event = order.latest_event
-    return Fact(
-        (order.id,),
-        record.raw,
-        record.asked_at,
-        order,
-        version=(order.updated_at, event.id if event else 0),
-        volatile=order.volatile,
+    return Fact.of(record, order.id, version=(order.updated_at, event.id if event else 0))
+
+
+class _Hanging(NamedTuple):
+    """What hangs on an order: its group, its patient, and what of it has a call of its own."""
+
+    order_id: UUID
+    user_id: UUID
+    group: Fact | None
+    has_result: bool
+    draw: str | None
+
+
+def _hanging(fact: Fact) -> _Hanging:
+    order: service_orders.Order = fact.data
+    group = order.order_transaction
+    steps = {service_orders.low_level(event.status) for event in order.events}
+    draw = DRAW_KINDS.get(order.lab_test.method or "")
+    data = order.details.data
+    booked = (data is not None and data.appointment_id is not None) or any(
+        step.startswith("appointment_") for step in steps
+    )
+    return _Hanging(
+        order.id,
+        order.user_id,
+        Fact((group.id,), bytes(_slice(fact.raw).order_transaction), fact.as_of, group)
+        if group
+        else None,
+        not steps.isdisjoint(HAS_RESULT) or not steps <= KNOWN_STEPS,
+        draw if booked else None,
     )
 
 
-def _mark(touched: list[Fact]) -> None:
-    results: list[UUID] = []
-    draws: dict[str, list[UUID]] = {kind: [] for kind in DRAW_KINDS.values()}
-    for fact in touched:
-        order: service_orders.Order = fact.data
-        steps = {service_orders.low_level(event.status) for event in order.events}
-        if (
-            steps & HAS_RESULT
-            or not steps <= vocabulary.VOCABULARIES["order.low_level_status"].keys()
-        ):
-            results.append(order.id)
-        kind = DRAW_KINDS.get(order.lab_test.method)
-        data = order.details.data
-        if kind and (
-            (data is not None and data.appointment_id is not None)
-            or any(step.startswith("appointment_") for step in steps)
-        ):
-            draws[kind].append(order.id)
-    sync.mark("results", results)
-    for kind, orders in draws.items():
-        sync.mark(kind, orders)
-    sync.mark("users", _unknown_patients({fact.data.user_id for fact in touched}))
+def _mark(touched: list[_Hanging]) -> None:
+    sync.mark("results", [each.order_id for each in touched if each.has_result])
+    for kind in DRAW_KINDS.values():
+        sync.mark(kind, [each.order_id for each in touched if each.draw == kind])
+    sync.mark("users", _unknown_patients({each.user_id for each in touched}))
 
 
 def _unknown_patients(users: set[UUID]) -> list[UUID]:

@@ -108,7 +108,7 @@ def _store(
 ) -> dict[str, timedelta | None]:
     mirror.apply(
         RESULTS,
-        [Fact((UUID(key),), r.raw, r.asked_at, r.data) for key, r in answers.items()],
+        [Fact.of(r, UUID(key)) for key, r in answers.items()],
     )
     return {}
 

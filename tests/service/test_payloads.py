@@ -96,7 +96,7 @@ def order(**fields: Any) -> Order:
 def test_a_bare_order_reads_as_empty() -> None:
     bare = order(events=None, lab_test=None, details=None, priority=None, has_abn=None)
     assert (bare.events, bare.lab_test.name, bare.details.type) == ([], "", "")
-    assert (bare.priority, bare.has_abn, bare.volatile, bare.current_status) == (
+    assert (bare.priority, bare.has_abn, list(bare.volatile), bare.current_status) == (
         False,
         False,
         [],
