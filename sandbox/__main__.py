@@ -24,6 +24,7 @@ def main() -> None:
     from django.db import connection
 
     from sandbox import life, seeding
+    from sandbox.deliveries import endpoints
 
     call_command("migrate", verbosity=0)
     if arguments.reset or seeding.empty():
@@ -33,6 +34,8 @@ def main() -> None:
         )
     if arguments.speed is not None:
         life.set_speed(arguments.speed)
+    if arguments.webhook_url is not None:
+        endpoints.configure(arguments.webhook_url)
     connection.close()
     _serve(arguments.port)
 
@@ -52,6 +55,11 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--speed", type=float, help="dwell times are divided by it; 0 stands still")
     parser.add_argument("--epoch", type=_moment, help="the world's time when it is seeded")
+    parser.add_argument(
+        "--webhook-url",
+        default=settings.WEBHOOK_URL or None,
+        help="where webhooks go; empty: nowhere (default: where they went before)",
+    )
     parser.add_argument("--reset", action="store_true", help="seed anew")
     return parser.parse_args()
 
@@ -66,11 +74,14 @@ def _serve(port: int) -> None:
     from granian.constants import Interfaces
     from granian.server import Server
 
+    from sandbox.deliveries.deliverer import Deliverer
     from sandbox.life import Life
 
     multiprocessing.set_start_method("spawn")  # the life thread must not be forked
     life = Life()
     life.start()
+    deliverer = Deliverer()
+    deliverer.start()
     threading.Thread(target=_announce, args=(port,), daemon=True).start()
     Server(
         "sandbox.wsgi:application",
@@ -82,7 +93,9 @@ def _serve(port: int) -> None:
         log_enabled=False,
     ).serve()
     life.stop.set()
+    deliverer.stop.set()
     life.join(timeout=10)
+    deliverer.join(timeout=10)
 
 
 def _announce(port: int) -> None:

@@ -8,20 +8,26 @@ from typing import Any
 
 from django.apps import apps
 from django.conf import settings
-from django.db import connection
+from django.db import connection, transaction
 from django.http import HttpRequest, JsonResponse
 from django.urls import path
 from django.views.decorators.http import require_http_methods
 
-from sandbox import clock, life
+from sandbox import clock, life, outgoing
 from sandbox.catalogue import TEAM_IDS
 from sandbox.context import load_context
+from sandbox.deliveries import endpoints, linking, report, signing
+from sandbox.deliveries import faults as delivery
+from sandbox.deliveries.catalogue import EVENT_TYPES
+from sandbox.deliveries.samples import Samples
 from sandbox.draws import Draw
 from sandbox.faults import KINDS, SWITCH, Faults
 from sandbox.models import Order, Team, User, World
 
 Control = Callable[[dict[str, Any]], dict[str, Any]]
 COUNT_EXACTLY_BELOW = 50_000
+MOST_ANNOUNCED = 200_000
+ANNOUNCED_AT_ONCE = 1_000
 
 
 class Refused(Exception):
@@ -169,6 +175,54 @@ def delete_users(body: dict[str, Any]) -> dict[str, Any]:
     return {"deleted": life.delete_users(keys, at), "user_ids": keys}
 
 
+@_control("GET", "POST", "DELETE")
+def delivery_faults(body: dict[str, Any]) -> dict[str, Any]:
+    """POST: the faults of `deliveries.faults.Faults`, from now on; DELETE: none. Answers them with
+    what has been sent so far."""
+    method = body.pop("_method")
+    if method != "GET":
+        delivery.put(delivery.read(body) if method == "POST" else delivery.Faults())
+    return report.report()
+
+
+@_control("POST")
+def webhooks(body: dict[str, Any]) -> dict[str, Any]:
+    """Sends webhooks to `url` from now on, signed with `secret`; `url` null: to nobody."""
+    secret = str(body.get("secret", settings.WEBHOOK_SECRET))
+    signing.key_of(secret)
+    endpoint = endpoints.configure(body["url"], secret)
+    return {"id": endpoint and endpoint.id, "url": endpoint and endpoint.url}
+
+
+@_control("POST")
+def announce(body: dict[str, Any]) -> dict[str, Any]:
+    """Announces `count` synthetic events: of `event_type`, of the `event_types`, or of `all` types
+    in turn (then one of each unless said otherwise); timeseries with `samples` samples."""
+    kinds = list(EVENT_TYPES) if body.get("all") else body.get("event_types")
+    kinds = kinds or [str(body["event_type"])]
+    seed, count = int(body.get("seed", 1)), int(body.get("count", len(kinds)))
+    if not 0 <= count <= MOST_ANNOUNCED:
+        raise Refused(f"count is at most {MOST_ANNOUNCED}")
+    make = Samples(int(body.get("samples", 3))).make
+    ids = []
+    with transaction.atomic():
+        for first in range(0, count, ANNOUNCED_AT_ONCE):
+            places = range(first, min(count, first + ANNOUNCED_AT_ONCE))
+            ids += outgoing.announce_all(
+                [make(kinds[n % len(kinds)], seed + n // len(kinds)) for n in places]
+            )
+    return {"announced": len(ids), "message_ids": ids}
+
+
+@_control("POST")
+def connections(body: dict[str, Any]) -> dict[str, Any]:
+    """Makes `connect` connections, then breaks `fail` of those that work, chosen by `seed`."""
+    seed = int(body.get("seed", 1))
+    made = linking.connect(int(body.get("connect", 0)), seed, clock.now())
+    broken = linking.fail(int(body.get("fail", 0)), seed, clock.now())
+    return {"connected": made, "failed": broken}
+
+
 urlpatterns = [
     path("status", status),
     path("clock", set_clock),
@@ -176,4 +230,8 @@ urlpatterns = [
     path("change", change),
     path("place", place),
     path("delete_users", delete_users),
+    path("delivery-faults", delivery_faults),
+    path("webhooks", webhooks),
+    path("announce", announce),
+    path("connections", connections),
 ]

@@ -13,6 +13,7 @@ from django.db.models import DurationField, ExpressionWrapper, F, Value
 from sandbox import clock, moves, people, store
 from sandbox.catalogue import TEAM_IDS
 from sandbox.context import Context, load_context
+from sandbox.deliveries import news
 from sandbox.draws import Draw
 from sandbox.models import Order, Team, User, UserInfo, World
 from sandbox.people import person
@@ -118,7 +119,9 @@ def move_groups(
             settle(group)
             changed.append(group)
     if changed:
+        told = news.gather(changed)
         store.save(changed, new)
+        news.tell(told)
     Order.objects.filter(number__in=[order.number for order in waiting]).update(next_at=None)
     return ids
 
@@ -181,7 +184,9 @@ def place_orders(context: Context, count: int, speed: float) -> list[str]:
             order = place(context, number, seq, TEAM_IDS[0], at, user, stock)
             moves.schedule(context, order, at, pace_of(speed))
             order.transaction_status = "active"
+            told = news.gather([[order]])
             store.save([[order]], [order])
+            news.tell(told)
             ids.append(order.id)
     return ids
 

@@ -55,6 +55,11 @@ WEBHOOK_SECRET = os.environ.get(
     "SANDBOX_WEBHOOK_SECRET", "whsec_bG9jYWwtc2FuZGJveC13ZWJob29rLXNlY3JldA=="
 )
 
+WEBHOOK_URL = os.environ.get("SANDBOX_WEBHOOK_URL", "")
+WEBHOOK_HEADER_PREFIX = "webhook"
+# Waits between attempts, and the patience with a dead endpoint, are divided by it.
+RETRY_SPEED = float(os.environ.get("SANDBOX_RETRY_SPEED", "1"))
+
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,

@@ -34,6 +34,8 @@ class WebhookEndpoint(models.Model):
 class Message(models.Model):
     """One event for one endpoint. `message_id` is the receiver's key: the same on every attempt.
 
+    While `claimed`, `due_at` is when the claim lapses. A delivered message that is `pending` waits
+    to be sent once more. `held`: faults have had their turn with it, or are to leave it alone.
     `attempts` counts the real ones; `copies`, `forged`, `stale` what faults sent besides, and
     `swallowed` how many forged and stale posts were answered 2xx. `last_status` 0: no answer.
     """
@@ -48,6 +50,7 @@ class Message(models.Model):
     queued_at = models.DateTimeField()
     state = models.CharField(max_length=12, default="pending")
     due_at = models.DateTimeField()
+    claimed = models.BooleanField(default=False)
     attempts = models.SmallIntegerField(default=0)
     last_status = models.SmallIntegerField(null=True)
     ended_at = models.DateTimeField(null=True)
@@ -67,7 +70,7 @@ class Message(models.Model):
         ]
         indexes = [
             models.Index(
-                fields=["due_at", "number"],
+                fields=["endpoint", "due_at", "number"],
                 condition=models.Q(state="pending"),
                 name="message_due",
             )

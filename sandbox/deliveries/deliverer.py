@@ -1,0 +1,294 @@
+"""Delivers what is due: claims rows, hands them to threads that send, writes down what came of it.
+
+A claim is a lease: `due_at` moves ahead, so a message whose process died is claimed again, with the
+same id. One thread speaks to the database; none does while no endpoint exists.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+from typing import Any
+
+import orjson
+from django.db import connection, transaction
+
+from sandbox import clock, outgoing
+from sandbox.deliveries import endpoints, faults
+from sandbox.deliveries.faults import Faults
+from sandbox.deliveries.sender import TIMEOUT_SECONDS, Job, Outcome, Sender
+from sandbox.models import Message, WebhookEndpoint
+
+DELAYS = (5, 300, 1_800, 7_200, 18_000, 36_000, 36_000)  # seconds after each failure
+THREADS = 24
+IN_FLIGHT = 240
+IDLE_SECONDS = 0.2
+UNUSED_SECONDS = 1.0
+LEASE = timedelta(seconds=3 * TIMEOUT_SECONDS + 45)
+HAND_BACK_SECONDS = 30
+EXHAUSTED = "message.attempt.exhausted"
+log = logging.getLogger(__name__)
+
+CLAIM = """
+UPDATE sandbox_message m SET due_at = %(leased)s, claimed = true
+FROM (
+    SELECT number FROM sandbox_message
+    WHERE state = 'pending' AND endpoint_id = %(endpoint)s AND due_at <= %(now)s
+    ORDER BY due_at, number LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+) due
+WHERE m.number = due.number
+RETURNING m.number, m.message_id, m.event_type, m.body, m.attempts, m.held, m.altered,
+    m.forged, m.stale, m.ended_at IS NOT NULL
+"""
+RECORD = """
+UPDATE sandbox_message m SET state = o.state, due_at = o.due_at, claimed = false,
+    attempts = m.attempts + o.attempts, copies = m.copies + o.copies,
+    forged = m.forged + o.forged, stale = m.stale + o.stale,
+    swallowed = m.swallowed + o.swallowed, last_status = coalesce(o.status, m.last_status),
+    ended_at = coalesce(m.ended_at, o.ended_at)
+FROM unnest(%s::bigint[], %s::text[], %s::timestamptz[], %s::int[], %s::int[], %s::int[],
+    %s::int[], %s::int[], %s::int[], %s::timestamptz[])
+    AS o(number, state, due_at, attempts, copies, forged, stale, swallowed, status, ended_at)
+WHERE m.number = o.number
+"""
+
+
+class Deliverer(threading.Thread):
+    """Works until `stop` is set, then lets what is under way end."""
+
+    def __init__(self) -> None:
+        super().__init__(name="deliveries", daemon=True)
+        self.stop = threading.Event()
+        self._sender = Sender()
+        self._done: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
+        self._in_flight = 0
+        self._next_claim: dict[str, float] = {}
+
+    def run(self) -> None:
+        with ThreadPoolExecutor(THREADS, thread_name_prefix="send") as pool:
+            self._work(pool)
+
+    def _work(self, pool: ThreadPoolExecutor) -> None:
+        taken_back = False
+        while not self.stop.is_set():
+            try:
+                if not taken_back:
+                    Message.objects.filter(claimed=True).update(
+                        claimed=False, due_at=clock.real_now()
+                    )
+                    taken_back = True
+                wait = self._turn(pool)
+            except Exception:
+                # What was claimed comes back when its lease ends.
+                log.exception("a turn of deliveries failed")
+                connection.close()
+                wait = UNUSED_SECONDS
+            if wait:
+                self.stop.wait(wait)
+        self._end()
+
+    def _end(self) -> None:
+        deadline = time.monotonic() + 5
+        while self._in_flight and time.monotonic() < deadline:
+            self._record(self._finished(0.2), faults.current())
+
+    def _turn(self, pool: ThreadPoolExecutor) -> float:
+        """One look at the queue; answers for how long there is nothing to do."""
+        working = list(WebhookEndpoint.objects.filter(disabled=False))
+        if not working and not self._in_flight:
+            return UNUSED_SECONDS
+        wanted = faults.current()
+        self._record(self._finished(0.005), wanted)
+        if wanted.silence:
+            return IDLE_SECONDS
+        claimed = 0
+        for endpoint in working:
+            free = min(IN_FLIGHT - self._in_flight, self._allowance(endpoint))
+            # Few big claims rather than many small ones.
+            if free >= IN_FLIGHT // 3 or (free > 0 and endpoint.rate_limit):
+                for job in self._claim(endpoint, free, wanted):
+                    self._in_flight += 1
+                    claimed += 1
+                    pool.submit(self._send, job)
+        return 0 if claimed or self._in_flight else IDLE_SECONDS
+
+    def _allowance(self, endpoint: WebhookEndpoint) -> int:
+        """How many messages may go now: a second's worth, once a second, of a limited one."""
+        if not endpoint.rate_limit:
+            return IN_FLIGHT
+        now = time.monotonic()
+        if now < self._next_claim.get(endpoint.id, 0):
+            return 0
+        self._next_claim[endpoint.id] = now + 1
+        return endpoint.rate_limit
+
+    def _send(self, job: Job) -> None:
+        try:
+            self._done.put(self._sender.send(job))
+        except Exception:
+            log.exception("a delivery failed in an unforeseen way")
+            self._done.put(Outcome(job, None, clock.real_now()))
+
+    def _finished(self, seconds: float) -> list[Outcome]:
+        """What has been sent since; waits for the first one."""
+        if not self._in_flight:
+            return []
+        found = []
+        try:
+            found.append(self._done.get(timeout=seconds))
+            while True:
+                found.append(self._done.get_nowait())
+        except queue.Empty:
+            pass
+        self._in_flight -= len(found)
+        return found
+
+    def _claim(self, endpoint: WebhookEndpoint, limit: int, wanted: Faults) -> list[Job]:
+        now = clock.real_now()
+        give_back_at = time.monotonic() + HAND_BACK_SECONDS
+        keys = endpoints.keys(endpoint, now)
+        jobs = []
+        with transaction.atomic():
+            for row in _claimed(endpoint, limit, now):
+                number, message_id, event_type, body, attempts, held, altered, *sent = row
+                forged, stale, is_copy = sent
+                is_new = not attempts and not is_copy
+                if is_new and not held:
+                    body, later = _first_sight(number, body, altered, wanted, now)
+                    if later:
+                        continue
+                jobs.append(
+                    Job(
+                        number,
+                        message_id,
+                        endpoint.id,
+                        endpoint.url,
+                        endpoint.headers,
+                        keys,
+                        body.encode(),
+                        event_type,
+                        attempts,
+                        is_copy,
+                        wanted.forges(number) if is_new and not forged else "",
+                        wanted.ages(number) if is_new and not stale else 0,
+                        give_back_at,
+                    )
+                )
+        return jobs
+
+    def _record(self, outcomes: Sequence[Outcome], wanted: Faults) -> None:
+        if not outcomes:
+            return
+        rows = [_row(outcome, wanted) for outcome in outcomes]
+        with transaction.atomic():
+            with connection.cursor() as cursor:
+                cursor.execute(RECORD, [list(column) for column in zip(*rows, strict=True)])
+            lost = [o for o, row in zip(outcomes, rows, strict=True) if row[1] == "failed"]
+            _tell_exhausted([outcome for outcome in lost if outcome.job.event_type != EXHAUSTED])
+            tried = [outcome for outcome in outcomes if outcome.status is not None]
+            for endpoint in WebhookEndpoint.objects.select_for_update().filter(
+                id__in={outcome.job.endpoint_id for outcome in tried}
+            ):
+                results = {o.succeeded for o in tried if o.job.endpoint_id == endpoint.id}
+                now = clock.real_now()
+                endpoints.note_outcomes(
+                    endpoint, True in results, False in results, now, wanted.retry_speed
+                )
+
+
+def _claimed(endpoint: WebhookEndpoint, limit: int, now: datetime) -> list[tuple[Any, ...]]:
+    """Leases up to `limit` due messages; oldest first."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            CLAIM,
+            {"leased": now + LEASE, "now": now, "endpoint": endpoint.id, "limit": limit},
+        )
+        return sorted(cursor.fetchall())
+
+
+def _first_sight(
+    number: int, body: str, altered: bool, wanted: Faults, now: datetime
+) -> tuple[str, bool]:
+    """The body to send, and whether it is to wait: what faults make of a message, once."""
+    if unknown := wanted.unknown_type(number):
+        original = Message.objects.select_related("endpoint").get(number=number)
+        parsed = orjson.loads(body) | {"event_type": unknown}
+        Message(
+            message_id=outgoing.new_message_id(),
+            endpoint=original.endpoint,
+            event_type=unknown,
+            user_id=original.user_id,
+            body=orjson.dumps(parsed).decode(),
+            happened_at=original.happened_at,
+            queued_at=now,
+            due_at=now,
+            held=True,
+        ).save()
+        changes: dict[str, Any] = {"held": True}
+    else:
+        changes = {}
+    changed = None if altered else wanted.altered(number, body)
+    if changed is not None:
+        body = changed
+        changes |= {"held": True, "body": body, "altered": True}
+    later = wanted.holds(number)
+    if later is not None:
+        changes |= {"held": True, "claimed": False, "due_at": now + later}
+    if changes:
+        Message.objects.filter(number=number).update(**changes)
+    return body, later is not None
+
+
+def _row(outcome: Outcome, wanted: Faults) -> tuple[Any, ...]:
+    """Values for RECORD."""
+    job, at = outcome.job, outcome.at
+    if outcome.status is None:
+        state = "pending"
+        return job.number, state, at, 0, 0, 0, 0, 0, None, None
+    besides = (int(bool(job.forgery)), int(bool(job.age)), outcome.swallowed)
+    if job.is_copy:
+        return job.number, "delivered", at, 0, 1, *besides, outcome.status, None
+    attempts = job.attempts + 1
+    if outcome.succeeded:
+        later = wanted.copies(job.number)
+        state = "delivered" if later is None else "pending"
+        due_at = at if later is None else at + later
+        return job.number, state, due_at, 1, 0, *besides, outcome.status, at
+    if attempts > len(DELAYS):
+        return job.number, "failed", at, 1, 0, *besides, outcome.status, at
+    due_at = at + timedelta(seconds=DELAYS[attempts - 1]) / wanted.retry_speed
+    return job.number, "pending", due_at, 1, 0, *besides, outcome.status, None
+
+
+def _tell_exhausted(lost: Sequence[Outcome]) -> None:
+    """The notice of a message given up; its own shape, and never about another such notice."""
+    for outcome in lost:
+        job = outcome.job
+        body = {
+            "type": EXHAUSTED,
+            "data": {
+                "msg_id": job.message_id,
+                "endpoint_id": job.endpoint_id,
+                "event_type": job.event_type,
+                "attempts": job.attempts + 1,
+                "last_attempt": {
+                    "timestamp": outcome.at,
+                    "response_status_code": outcome.status,
+                },
+            },
+        }
+        Message(
+            message_id=outgoing.new_message_id(),
+            endpoint_id=job.endpoint_id,
+            event_type=EXHAUSTED,
+            body=orjson.dumps(body).decode(),
+            happened_at=outcome.at,
+            queued_at=outcome.at,
+            due_at=outcome.at,
+            held=True,
+        ).save()

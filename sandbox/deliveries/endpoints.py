@@ -1,0 +1,92 @@
+"""Endpoints: the one of the settings, their secrets, and when they are switched off."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import datetime, timedelta
+
+from django.conf import settings
+
+from sandbox import clock
+from sandbox.deliveries import signing
+from sandbox.models import WebhookEndpoint
+from sandbox.outgoing import ALPHABET
+
+CONFIGURED = "ep_of_the_settings"
+OVERLAP = timedelta(hours=24)
+"""How long a replaced secret still signs."""
+SEVERAL_FAILURES = timedelta(hours=12)
+SAME_RUN = timedelta(hours=24)
+PATIENCE = timedelta(days=5)
+
+
+def configure(url: str | None, secret: str = settings.WEBHOOK_SECRET) -> WebhookEndpoint | None:
+    """Makes the endpoint of the settings what they say; None: there is none, nor its messages."""
+    if not url:
+        WebhookEndpoint.objects.filter(id=CONFIGURED).delete()
+        return None
+    now = clock.real_now()
+    endpoint, _ = WebhookEndpoint.objects.update_or_create(
+        id=CONFIGURED,
+        defaults={
+            "url": url,
+            "secret": secret,
+            "former_secret": None,
+            "disabled": False,
+            "first_failure_at": None,
+            "failing_since": None,
+            "updated_at": now,
+        },
+        create_defaults={
+            "team_id": settings.TEAM_ID,
+            "url": url,
+            "secret": secret,
+            "created_at": now,
+            "updated_at": now,
+        },
+    )
+    return endpoint
+
+
+def new_id() -> str:
+    return "ep_" + "".join(secrets.choice(ALPHABET) for _ in range(27))
+
+
+def rotate(endpoint: WebhookEndpoint, key: str | None) -> None:
+    """A new secret; the one before signs beside it for a while."""
+    endpoint.former_secret = endpoint.secret
+    endpoint.former_until = clock.real_now() + OVERLAP
+    endpoint.secret = key or signing.new_secret()
+    endpoint.save(update_fields=["secret", "former_secret", "former_until"])
+
+
+def keys(endpoint: WebhookEndpoint, now: datetime) -> list[bytes]:
+    """The keys that sign, the newest first."""
+    found = [signing.key_of(endpoint.secret)]
+    if endpoint.former_secret and endpoint.former_until and now < endpoint.former_until:
+        found.append(signing.key_of(endpoint.former_secret))
+    return found
+
+
+def note_outcomes(
+    endpoint: WebhookEndpoint, succeeded: bool, failed: bool, now: datetime, retry_speed: float
+) -> None:
+    """Keeps the run of failures, and disables the endpoint when it has lasted too long.
+
+    The clock towards disabling starts when failures at least 12 h apart have come within 24 h
+    (webhooks.md 1).
+    """
+    first, since = endpoint.first_failure_at, endpoint.failing_since
+    if succeeded:
+        first = since = None
+    elif failed:
+        if first is None or (since is None and now - first > SAME_RUN / retry_speed):
+            first = now
+        elif since is None and now - first >= SEVERAL_FAILURES / retry_speed:
+            since = now
+    disabled = since is not None and now - since >= PATIENCE / retry_speed
+    if (first, since) == (endpoint.first_failure_at, endpoint.failing_since) and not disabled:
+        return
+    endpoint.first_failure_at, endpoint.failing_since = first, since
+    endpoint.disabled = endpoint.disabled or disabled
+    endpoint.save(update_fields=["first_failure_at", "failing_since", "disabled"])

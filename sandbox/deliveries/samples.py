@@ -1,0 +1,228 @@
+"""A valid event of every type, as a function of the world, the type and a seed.
+
+Orders, appointments and connections are real records of the world; everything else is made up
+about its real users.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+
+from sandbox import clock, records
+from sandbox.api.appointments import appointment_record
+from sandbox.deliveries import readings
+from sandbox.deliveries.catalogue import READINGS, STREAM, SUMMARIES
+from sandbox.deliveries.replay import latest_event
+from sandbox.draws import Draw, keyed_uuid
+from sandbox.models import Appointment, Connection, Order, Provider, User, World
+from sandbox.outgoing import Event
+
+POOL = 500
+DECISIONS = ("wrong_lab", "match_demo", "no_match", "multiple_demo_match")
+ERRORS = ("token_refresh_failed", "deregistered_per_provider", "provider_password_expired")
+Record = dict[str, Any]
+
+
+def sample(event_type: str, seed: int) -> Event:
+    """One valid event of this type; ValueError for an unknown type."""
+    return Samples().make(event_type, seed)
+
+
+class Samples:
+    """What sampling needs of the world, read once for many samples."""
+
+    def __init__(self, samples_per_event: int = 3) -> None:
+        team = {"team_id": settings.TEAM_ID}
+        users = User.objects.filter(**team, deleted_at__isnull=True).order_by("seq")
+        self.users = [str(key) for key in users.values_list("id", flat=True)[:POOL]]
+        orders = Order.objects.filter(**team).order_by("-seq")
+        self.orders = list(orders[:POOL])
+        self.resulted = list(orders.filter(result_version__gt=0)[:POOL])
+        visits = Appointment.objects.filter(order__team_id=settings.TEAM_ID)
+        self.visits = list(visits.select_related("order").order_by("id")[:POOL])
+        linked = Connection.objects.filter(user__team_id=settings.TEAM_ID)
+        self.connections = list(linked.select_related("provider").order_by("id")[:POOL])
+        self.providers = list(Provider.objects.order_by("slug"))
+        self.documents = records.lab_documents()
+        self.epoch = World.objects.get(id=1).epoch
+        self.samples_per_event = samples_per_event
+        self.now = clock.now()
+        if not self.users:
+            raise ValueError("this world has nobody to tell of")
+
+    def make(self, event_type: str, seed: int) -> Event:
+        """One valid event of this type; ValueError for an unknown type."""
+        head, *rest = event_type.split(".")
+        # Created and updated of one seed are about the same thing.
+        draw = Draw("sample", head, rest[:-1], seed)
+        user_id = draw.pick(self.users)
+        match head, rest:
+            case "labtest", ["order", "created" | "updated"]:
+                return self._order(event_type, draw)
+            case "labtest", ["appointment", "created" | "updated"]:
+                return self._appointment(event_type, draw)
+            case "labtest", ["result", "critical"]:
+                return self._critical(event_type, draw)
+            case "labtest", ["match_review", "created" | "updated" as verb]:
+                return Event(event_type, None, _match_review(draw, verb), self.now)
+            case "lab_report", ["parsing_job", "created" | "updated" as verb]:
+                return Event(event_type, user_id, _parsing_job(draw, verb), self.now)
+            case "provider", ["connection", "created" | "error" as verb]:
+                return self._connection(event_type, draw, verb, user_id)
+            case "provider", ["device", "created" | "updated" as verb]:
+                data = self._device(draw, verb, user_id)
+                return Event(event_type, user_id, data, self.now)
+            case "continuous_query", ["result_table", "changed"]:
+                return Event(event_type, user_id, [_query(draw)], self.now)
+            case "daily", ["data", name, "created" | "updated" as verb]:
+                return Event(event_type, user_id, self._data(name, draw, verb, user_id), self.now)
+            case "historical", ["data", name, "created"] if name in _PULLED:
+                return Event(event_type, user_id, self._pulled(draw, user_id), self.now)
+        raise ValueError(f"there is no event type {event_type!r}")
+
+    def _order(self, event_type: str, draw: Draw) -> Event:
+        _, event = latest_event(_pick(draw, self.orders, "orders"), self.documents)
+        return Event(event_type, event.user_id, event.data, event.at, event.team)
+
+    def _appointment(self, event_type: str, draw: Draw) -> Event:
+        visit = _pick(draw, self.visits, "appointments")
+        return Event(event_type, visit.user_id, appointment_record(visit), self.now)
+
+    def _critical(self, event_type: str, draw: Draw) -> Event:
+        order = _pick(draw, self.resulted, "results")
+        data = {
+            "order_id": order.id,
+            "sample_id": order.sample_id or f"N{order.number}",
+            "status": order.result_status or "final",
+            "interpretation": "critical",
+            "team_id": order.team_id,
+            "user_id": order.user_id,
+            "created_at": order.last_event_at,
+            "updated_at": order.last_event_at,
+        }
+        return Event(event_type, order.user_id, data, order.last_event_at)
+
+    def _connection(self, event_type: str, draw: Draw, verb: str, user_id: str) -> Event:
+        if self.connections:
+            link = draw.pick(self.connections)
+            provider, user_id = link.provider, str(link.user_id)
+            external, available = link.external_user_id, link.resource_availability
+        else:
+            provider, external, available = draw.pick(self.providers), None, {}
+        if verb == "created":
+            data = connection_created(user_id, provider, external, available)
+        else:
+            data = connection_error(user_id, provider.slug, draw.pick(ERRORS))
+        return Event(event_type, user_id, data, self.now)
+
+    def _device(self, draw: Draw, verb: str, user_id: str) -> Record:
+        return {
+            "id": draw.uuid(),
+            "user_id": user_id,
+            "provider": draw.pick(self.providers).slug,
+            "source_type": draw.pick(("watch", "ring", "phone", "scale")),
+            "app_id": None,
+            "device_manufacturer": "Made-up Devices",
+            "device_model": f"Model {draw.number(1, 9)}",
+            "device_version": "1" if verb == "created" else "2",
+            "device_id": f"d-{draw.digits(8)}",
+        }
+
+    def _data(self, name: str, draw: Draw, verb: str, user_id: str) -> Record:
+        if name not in _PULLED:
+            raise ValueError(f"there is no resource {name!r}")
+        offering = [p for p in self.providers if name in p.supported_resources]
+        provider = draw.pick(offering or self.providers)
+        origin = readings.source(draw, provider.slug, provider.name)
+        day = self._day(draw)
+        if name == STREAM:
+            return readings.stream(user_id, origin, draw)
+        values = Draw("values", verb, draw.whole())
+        if name in SUMMARIES:
+            version = 1 if verb == "created" else 2
+            return readings.summary(name, user_id, origin, values, day, version)
+        start = day + timedelta(minutes=draw.number(0, 1200))
+        return readings.samples(name, user_id, origin, values, start, self.samples_per_event)
+
+    def _pulled(self, draw: Draw, user_id: str) -> Record:
+        start = self._day(draw)
+        data: Record = {
+            "user_id": user_id,
+            "start_date": start - timedelta(days=draw.number(7, 270)),
+            "end_date": start,
+            "provider": draw.pick(self.providers).slug,
+        }
+        return data | {"is_final": True} if draw.chance(0.5) else data
+
+    def _day(self, draw: Draw) -> datetime:
+        return self.epoch - timedelta(days=draw.number(1, 28))
+
+
+_PULLED = frozenset((*SUMMARIES, STREAM, *READINGS))
+
+
+def _pick(draw: Draw, found: list[Any], what: str) -> Any:
+    if not found:
+        raise ValueError(f"this world has no {what} to tell of")
+    return draw.pick(found)
+
+
+def connection_created(
+    user_id: str, provider: Provider, external_user_id: str | None, availability: Record
+) -> Record:
+    """`data` of a new connection (webhooks.md 4.3)."""
+    named = {"name": provider.name, "slug": provider.slug, "logo": provider.logo}
+    return {
+        "user_id": user_id,
+        "provider": named,
+        "source": named,
+        "external_user_id": external_user_id,
+        "resource_availability": availability,
+    }
+
+
+def connection_error(user_id: str, slug: str, error_type: str) -> Record:
+    """`data` of a broken connection (webhooks.md 4.4)."""
+    return {
+        "user_id": user_id,
+        "provider": slug,
+        "message": "The connection no longer works.",
+        "error_type": error_type,
+        "error_details": f"The provider answered: {error_type.replace('_', ' ')}",
+    }
+
+
+def _match_review(draw: Draw, verb: str) -> Record:
+    decision = draw.pick(DECISIONS)
+    return {
+        "id": draw.uuid(),
+        "status": "pending_customer_review" if verb == "created" else "resolved",
+        "decision_code": decision,
+        "sub_reason_codes": ["lab_account_mismatch"] if decision == "wrong_lab" else [],
+        "resolution_action": None if verb == "created" else "reject",
+        "resolved_user_id": None,
+        "resolved_order_id": None,
+    }
+
+
+def _parsing_job(draw: Draw, verb: str) -> Record:
+    return {
+        "id": draw.uuid(),
+        "status": "started" if verb == "created" else "failed",
+        "failure_reason": None if verb == "created" else "low_quality",
+        "data": None,
+        "needs_human_review": False,
+        "is_reviewed": False,
+    }
+
+
+def _query(draw: Draw) -> Record:
+    key = keyed_uuid("query", draw.number(1, 3))
+    return {
+        "query_id": key,
+        "query_slug": f"made-up-{key[:4]}",
+        "data": {"rows": draw.number(1, 9)},
+    }
