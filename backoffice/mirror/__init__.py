@@ -1,0 +1,30 @@
+"""Facts in: the one door through which records of the service become rows.
+
+A batch of facts is compared with what is stored by content hash first. Equal ones cost one read
+and write nothing. New ones are copied straight into their table; changed ones are staged and
+upserted in one statement, where the newer fact wins: the table's version columns, then the moment
+the record was asked for. An older fact changes nothing. Rows are touched in key order, so two
+workers with overlapping batches wait for each other instead of deadlocking.
+
+A record that does not fit its columns fails alone: the batch is halved until it stands by itself,
+and it is kept whole in `UnreadRecord`.
+"""
+
+from backoffice.mirror.applying import apply, flag_missing
+from backoffice.mirror.facts import Children, Fact, Key, Outcome, Table, Values, key_text
+from backoffice.mirror.unread import keep_unread, key_of, now_read
+
+__all__ = [
+    "Children",
+    "Fact",
+    "Key",
+    "Outcome",
+    "Table",
+    "Values",
+    "apply",
+    "flag_missing",
+    "keep_unread",
+    "key_of",
+    "key_text",
+    "now_read",
+]

@@ -1,0 +1,149 @@
+"""Batches of facts, compared and written, and rows the service has no more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from uuid import UUID
+
+import psycopg
+from django.db import DataError, IntegrityError, OperationalError, connection, transaction
+
+from backoffice.mirror import rows
+from backoffice.mirror.facts import Fact, Key, Outcome, Table, Values, key_text
+from backoffice.mirror.strange import Strange
+from backoffice.mirror.unread import keep_unread, now_read
+from backoffice.models import Drift
+from backoffice.service import digest_of
+
+
+class _TooLong(Exception):
+    """A value longer than an index can hold."""
+
+
+UNFIT = (
+    DataError,
+    IntegrityError,
+    _TooLong,
+    ValueError,  # includes UnicodeError
+    TypeError,
+    AttributeError,
+    OverflowError,
+)
+"""What a single record can cause; anything else stops the batch."""
+
+
+def apply(
+    table: Table, facts: Iterable[Fact], along: Callable[[Fact], None] = lambda fact: None
+) -> Outcome:
+    """Bring `table` up to date with `facts`, inside the caller's transaction.
+
+    Several facts about one key count as one, the newest. `along` is called with each fact whose
+    row is sent, maybe more than once, while PostgreSQL stores the row before it: what it gathers
+    for later costs no time.
+    """
+    newest: dict[Key, Fact] = {}
+    for fact in facts:
+        key = _in_order(fact.key)
+        other = newest.get(key)
+        if other is None or (*other.version, other.as_of) <= (*fact.version, fact.as_of):
+            newest[key] = fact
+    return _isolating(table, [newest[key] for key in sorted(newest)], along)
+
+
+def flag_missing(table: Table, keys: Sequence[Key], asked_at: datetime) -> int:
+    """Note that the service no longer has these records; rows are kept. Returns how many."""
+    if not keys:
+        return 0
+    key = rows.listed(table.key, table.name)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f'UPDATE "{table.name}" SET missing_since = %s FROM {rows.keys_as_rows(table)}'
+            f" WHERE {rows.same_key(table, table.name, 'wanted')}"
+            f' AND "{table.name}".missing_since IS NULL AND "{table.name}".as_of < %s'
+            f" RETURNING {key}",
+            [asked_at, *rows.columns_of(keys), asked_at],
+        )
+        flagged = cursor.fetchall()
+    Drift.objects.bulk_create(
+        Drift(resource=table.name, key=key_text(found), kind=Drift.Kind.MISSING_REMOTE)
+        for found in flagged
+    )
+    return len(flagged)
+
+
+def _isolating(table: Table, facts: list[Fact], along: Callable[[Fact], None]) -> Outcome:
+    if not facts:
+        return Outcome()
+    try:
+        with transaction.atomic():
+            return _apply_fitting(table, facts, along)
+    except UNFIT as error:
+        if len(facts) > 1:
+            middle = len(facts) // 2
+            outcome = _isolating(table, facts[:middle], along)
+            outcome += _isolating(table, facts[middle:], along)
+            return outcome
+        fact = facts[0]
+        keep_unread(table.name, key_text(fact.key), "", type(error).__name__, fact.raw)
+        return Outcome(unread=1)
+
+
+def _apply_fitting(table: Table, facts: list[Fact], along: Callable[[Fact], None]) -> Outcome:
+    try:
+        return _apply(table, facts, along)
+    except OperationalError as error:
+        # Django files this one with lost connections; it is about a record.
+        if isinstance(error.__cause__, psycopg.errors.ProgramLimitExceeded):
+            raise _TooLong from error
+        raise
+
+
+def _apply(table: Table, facts: list[Fact], along: Callable[[Fact], None]) -> Outcome:
+    outcome = Outcome()
+    new: list[tuple[Fact, bytes]] = []
+    stale: list[tuple[Fact, bytes]] = []
+    with connection.cursor() as cursor:
+        known = rows.known(cursor, table, facts)
+        for fact in facts:
+            digest = _content_hash(fact, table.revision)
+            stored = known.get(fact.key) if known else None
+            if stored is None:
+                new.append((fact, digest))
+            elif stored.digest == digest and not stored.missing:
+                outcome.unchanged += 1
+            elif stored.missing and fact.as_of <= stored.missing:
+                outcome.older += 1  # Asked before the service was found to have it no more.
+            elif (*fact.version, fact.as_of) > stored.order:
+                stale.append((fact, digest))
+            else:
+                outcome.older += 1
+        strange = Strange(table.vocabularies)
+        below: list[list[Values]] = [[] for _ in table.children]
+        if new and rows.copied(cursor, table, rows.rows_of(table, new, along, strange, below)):
+            outcome.created = [fact for fact, _ in new]
+        else:
+            # Another worker inserted one of them since we looked: let the upsert decide.
+            strange.met.clear()
+            for gathered in below:
+                gathered.clear()
+            stale += new
+        if stale:
+            won = rows.upsert(cursor, table, rows.rows_of(table, stale, along, strange))
+            outcome.changed = [fact for fact, _ in stale if fact.key in won]
+            outcome.older += len(stale) - len(outcome.changed)
+        for children, fresh in zip(table.children, below, strict=True):
+            rows.bring_children(cursor, children, outcome.changed, fresh)
+        strange.note(cursor)
+    if outcome.touched:
+        now_read(table.name, (key_text(fact.key) for fact in outcome.touched))
+    return outcome
+
+
+def _content_hash(fact: Fact, revision: int) -> bytes:
+    return (fact.digest or digest_of(fact.raw))[:15] + revision.to_bytes(1, "big")
+
+
+def _in_order(key: Key) -> Key:
+    """Sorts like the database, and faster than comparing UUIDs."""
+    return tuple([part.int if isinstance(part, UUID) else part for part in key])

@@ -1,0 +1,103 @@
+"""What goes through the door: facts, and the tables they become."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, TypeAlias
+
+import msgspec
+from django.db import models
+
+from backoffice.models import Mirrored
+from backoffice.service import Record
+
+Key: TypeAlias = tuple[Any, ...]
+
+Values: TypeAlias = dict[str, Any]
+"""A row by column; all rows of a kind have the same columns in the same order."""
+
+
+class Fact(msgspec.Struct, frozen=True, gc=False):
+    """One record as the service gave it.
+
+    `version` orders facts before `as_of` does (empty where the service gives no version);
+    `digest` is that of the bytes that matter, told from all of `raw` where it is not given.
+    """
+
+    key: Key
+    raw: bytes
+    as_of: datetime
+    data: Any
+    version: tuple[Any, ...] = ()
+    digest: bytes = b""
+
+    @classmethod
+    def of(cls, record: Record[Any], *key: Any, version: tuple[Any, ...] = ()) -> Fact:
+        return cls(key, record.raw, record.asked_at, record.data, version, record.digest)
+
+
+@dataclass(frozen=True)
+class Children:
+    """Rows below a fact. `replace`: a changed fact brings its whole set; else rows only add up."""
+
+    model: type[models.Model]
+    parent: str
+    key: tuple[str, ...]
+    rows: Callable[[Fact], Iterable[Values]]
+    replace: bool = True
+    vocabularies: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.model._meta.db_table
+
+
+@dataclass(frozen=True)
+class Table:
+    """How facts of one kind become rows.
+
+    `promote` gives the columns that are read, beside the key. Raising `revision` makes every
+    stored hash differ, so that the next full sync promotes again.
+    """
+
+    model: type[Mirrored]
+    key: tuple[str, ...]
+    promote: Callable[[Fact], Values]
+    version: tuple[str, ...] = ()
+    children: tuple[Children, ...] = ()
+    vocabularies: Mapping[str, str] = field(default_factory=dict)
+    revision: int = 1
+
+    @property
+    def name(self) -> str:
+        return self.model._meta.db_table
+
+
+@dataclass
+class Outcome:
+    """What a batch did to the mirror."""
+
+    created: list[Fact] = field(default_factory=list)
+    changed: list[Fact] = field(default_factory=list)
+    unchanged: int = 0
+    older: int = 0
+    unread: int = 0
+
+    @property
+    def touched(self) -> list[Fact]:
+        return self.created + self.changed
+
+    def __iadd__(self, other: Outcome) -> Outcome:
+        self.created += other.created
+        self.changed += other.changed
+        self.unchanged += other.unchanged
+        self.older += other.older
+        self.unread += other.unread
+        return self
+
+
+def key_text(key: Key) -> str:
+    """A key as it stands on drift, unread records and pages."""
+    return ":".join(map(str, key))

@@ -1,0 +1,43 @@
+"""Records that could not be read into columns: kept whole, visible, until they can."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+import msgspec
+
+from backoffice.models import UnreadRecord
+
+
+def key_of(raw: bytes) -> str:
+    """The id in a record that could not be read into its type, else a digest of it."""
+    try:
+        found = msgspec.json.decode(raw)
+    except msgspec.DecodeError:
+        found = None
+    for name in ("id", "user_id", "npi", "slug", "payor_code"):
+        if isinstance(found, dict) and isinstance(found.get(name), str | int):
+            return str(found[name])
+    return hashlib.blake2b(raw, digest_size=16).hexdigest()
+
+
+def keep_unread(resource: str, key: str, path: str, reason: str, record: bytes) -> bool:
+    """Keep a record that could not be read into columns, whole and visible; False if it is."""
+    text = record.decode("utf-8", "replace").replace("\x00", "\ufffd")
+    if UnreadRecord.objects.filter(resource=resource, key=key, record=text).exists():
+        return False
+    UnreadRecord.objects.bulk_create(
+        [UnreadRecord(resource=resource, key=key, path=path, reason=reason, record=text)],
+        update_conflicts=True,
+        unique_fields=["resource", "key"],
+        update_fields=["path", "reason", "record", "last_seen"],
+    )
+    return True
+
+
+def now_read(resource: str, keys: Iterable[str]) -> None:
+    """These records could be read after all."""
+    unread = UnreadRecord.objects.filter(resource=resource)
+    if unread.exists():
+        unread.filter(key__in=list(keys)).delete()
