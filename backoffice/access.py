@@ -34,6 +34,9 @@ PERMISSIONS: Final[dict[str, str]] = {
     "appointments.view": "see appointments",
     "results.view": "see result values",
     "labs.view": "see labs, tests, markers and lab accounts",
+    "reports.view": "see uploaded reports and how far they are",
+    "reports.upload": "upload reports, and send them again",
+    "reports.accept": "correct, check and accept what was read from a report",
     "records.view": "see records as the service sent them",
     "system.view": "see sync runs, drift and unknown values",
     "events.view": "see what the service has sent by webhook, and what became of it",
@@ -49,16 +52,18 @@ WORDS_ABOUT_PEOPLE: Final = ("q", "search_input", "patient_name", "shipping_reci
 """Parameters that hold free text typed by staff."""
 
 _WORK: Final = frozenset(
-    {"orders.view", "patients.view", "appointments.view", "labs.view", "api.read"}
+    {"orders.view", "patients.view", "appointments.view", "labs.view", "reports.view", "api.read"}
 )
+_REVIEW: Final = frozenset({"results.view", "reports.upload", "reports.accept"})
 
 ROLES: Final[dict[str, frozenset[str]]] = {
     "viewer": frozenset({"orders.view", "appointments.view", "labs.view"}),
-    "front desk": _WORK,
-    "clinician": _WORK | {"results.view"},
-    "lab coordinator": _WORK | {"results.view", "system.view", "events.view"},
+    "front desk": _WORK | {"reports.upload"},
+    "clinician": _WORK | _REVIEW,
+    "lab coordinator": _WORK | _REVIEW | { "system.view", "events.view"},
     "lab admin": _WORK
-    | {"results.view", "system.view", "records.view", "audit.view", "events.view", "events.replay"},
+    | _REVIEW
+    | {"system.view", "records.view", "audit.view", "events.view", "events.replay"},
     "auditor": frozenset({"audit.view"}),
     SERVICE_ACCOUNT: _WORK | {"results.view", "records.view", "system.view", "events.view"},
     ADMINISTRATOR: frozenset(PERMISSIONS),

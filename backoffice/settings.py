@@ -162,6 +162,7 @@ if not WEBHOOK_SECRETS or not all(secret.startswith("whsec_") for secret in WEBH
     raise ImproperlyConfigured("WEBHOOK_SECRETS must be secrets starting with whsec_.")
 WEBHOOK_HEADER_PREFIXES = words("WEBHOOK_HEADER_PREFIXES", "webhook,svix")
 REPORT_MAX_BYTES = number("REPORT_MAX_BYTES", 10 * 1024 * 1024, 1, 1024 * 1024 * 1024)
+REPORT_FOLDER = Path(text("REPORT_FOLDER", str(BASE_DIR / "var" / "reports")))
 if MANAGEMENT_ENV == "production" and not text("SERVICE_BASE_URL"):
     raise ImproperlyConfigured("SERVICE_BASE_URL is not set: production has no default for it.")
 

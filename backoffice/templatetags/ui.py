@@ -464,6 +464,7 @@ PLACES: Final = (
     Place("Orders", "orders:list", "clipboard-document-list", "orders.view"),
     Place("Patients", "patients:list", "users", "patients.view"),
     Place("Appointments", "appointments:list", "calendar-days", "appointments.view"),
+    Place("Reports", "reports:list", "document-text", "reports.view"),
     Place("Labs", "labs:list", "beaker", "labs.view"),
     Place("System", "system:health", "server-stack", "system.view"),
 )
