@@ -60,7 +60,7 @@ ROLES: Final[dict[str, frozenset[str]]] = {
     "viewer": frozenset({"orders.view", "appointments.view", "labs.view"}),
     "front desk": _WORK | {"reports.upload"},
     "clinician": _WORK | _REVIEW,
-    "lab coordinator": _WORK | _REVIEW | { "system.view", "events.view"},
+    "lab coordinator": _WORK | _REVIEW | {"system.view", "events.view"},
     "lab admin": _WORK
     | _REVIEW
     | {"system.view", "records.view", "audit.view", "events.view", "events.replay"},
