@@ -496,7 +496,7 @@ def production_like() -> dict[str, str]:
         "MANAGEMENT_KEY": "made-up",
         "MANAGEMENT_ORG_ID": "00000000-0000-4000-8000-000000000000",
         "MANAGEMENT_ENV": "production",
-        "WEBHOOK_SECRETS": "whsec_bWFkZS11cA==",
+        "WEBHOOK_SECRETS": "whsec_bWFkZS11cC1hbmQtbm9ib2R5LWVsc2Vz",
         "BEHIND_PROXY": "1",
     }
 

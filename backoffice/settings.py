@@ -8,6 +8,7 @@ for demo and tests; only then do development values stand in for missing keys an
 from __future__ import annotations
 
 import os
+from base64 import b64decode
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -158,9 +159,17 @@ for _name, _url in (
 WEBHOOK_SECRETS = listed(
     configured("WEBHOOK_SECRETS", "whsec_bG9jYWwtc2FuZGJveC13ZWJob29rLXNlY3JldA==")
 )
-if not WEBHOOK_SECRETS or not all(secret.startswith("whsec_") for secret in WEBHOOK_SECRETS):
-    raise ImproperlyConfigured("WEBHOOK_SECRETS must be secrets starting with whsec_.")
+for _secret in WEBHOOK_SECRETS or [""]:
+    try:
+        _key = b64decode(_secret.removeprefix("whsec_"), validate=True)
+    except ValueError:
+        _key = b""
+    if not _secret.startswith("whsec_") or len(_key) < 16:
+        raise ImproperlyConfigured(
+            "WEBHOOK_SECRETS must be secrets starting with whsec_, then 16 bytes or more in base64."
+        )
 WEBHOOK_HEADER_PREFIXES = words("WEBHOOK_HEADER_PREFIXES", "webhook,svix")
+WEBHOOK_MAX_BYTES = number("WEBHOOK_MAX_BYTES", 5 * 1024 * 1024, 1, 64 * 1024 * 1024)
 REPORT_MAX_BYTES = number("REPORT_MAX_BYTES", 10 * 1024 * 1024, 1, 1024 * 1024 * 1024)
 REPORT_FOLDER = Path(text("REPORT_FOLDER", str(BASE_DIR / "var" / "reports")))
 if MANAGEMENT_ENV == "production" and not text("SERVICE_BASE_URL"):
@@ -196,7 +205,22 @@ def _database(url: str) -> dict[str, Any]:
     }
 
 
+def _door_of(database: dict[str, Any]) -> dict[str, Any]:
+    """The same database for deliveries: an answer within 3 seconds, a 503 if need be."""
+    limits = "-c statement_timeout=3000 -c lock_timeout=200 -c synchronous_commit=on"
+    options = {**database["OPTIONS"], "connect_timeout": 2}
+    options["options"] = f"{options.get('options', '')} {limits}".strip()
+    return {
+        **database,
+        "CONN_MAX_AGE": None,
+        "CONN_HEALTH_CHECKS": False,
+        "OPTIONS": options,
+        "TEST": {"MIRROR": "default"},
+    }
+
+
 DATABASES = {"default": _database(DATABASE_URL)}
+DATABASES["hooks"] = _door_of(DATABASES["default"])
 CACHES = {
     "default": {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",

@@ -21,4 +21,5 @@ urlpatterns = [
     path("patients/", include("patients.urls")),
     path("labs/", include("labs.urls")),
     path("system/", include("backoffice.system_urls")),
+    path("", include("webhooks.urls")),
 ]

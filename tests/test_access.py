@@ -53,6 +53,7 @@ def test_only_these_routes_are_open_to_strangers() -> None:
         "accounts/login/",
         "accounts/logout/",
         "theme/",
+        "webhooks",
         "webhooks/",
         "api/",  # whatever is no address of the API: 404
     }

@@ -74,7 +74,7 @@ REAL = {
     "ALLOWED_HOSTS": "a.example.com",
     "SERVICE_API_KEY": "sk_us_of_ours",
     "MANAGEMENT_KEY": "",
-    "WEBHOOK_SECRETS": "whsec_b3Vycw==",
+    "WEBHOOK_SECRETS": "whsec_b3Vycy1hbmQtbm9ib2R5LWVsc2Vz",
 }
 
 

@@ -1,0 +1,201 @@
+"""What is genuine is stored, once, before it is answered; nothing else is."""
+
+from __future__ import annotations
+
+import io
+import time
+
+import pytest
+from django.test import Client
+from pytest_django import Settings
+
+from tests.webhooks.signed import Message, headers, message
+from webhooks.models import Event, Refusal
+from webhooks.receiving import Answer, Refusals, receive
+
+pytestmark = pytest.mark.usefixtures("inbox")
+
+NOTICE = message("labtest.order.updated", {"id": "5ad1f000-0000-4000-8000-000000000001"})
+
+
+def deliver(sent: Message, **how: str) -> Answer:
+    given = {"content-length": str(len(sent.body)), **sent.headers(), **how}
+    return receive(given, io.BytesIO(sent.body).read)
+
+
+def test_it_works() -> None:
+    assert deliver(NOTICE) == Answer(204)
+    event = Event.objects.get()
+    assert event.message_id == NOTICE.id
+    assert bytes(event.body or b"") == NOTICE.body
+    assert event.state == "pending" and event.event_type == "labtest.order.updated"
+    assert event.subject_id == "5ad1f000-0000-4000-8000-000000000001"
+    assert event.deliveries == 1 and not event.body_conflict and event.key_id
+    assert abs(event.sent_at.timestamp() - time.time()) < 5
+
+
+def test_a_repeat_is_answered_and_counted_and_stores_nothing() -> None:
+    for _ in range(3):
+        assert deliver(NOTICE).status == 204
+    assert Event.objects.get().deliveries == 3
+
+
+def test_a_repeat_after_hours_is_the_same_message() -> None:
+    deliver(NOTICE)
+    Event.objects.update(state="done", sent_at="2020-01-01T00:00Z", received_at="2020-01-01T00:00Z")
+    assert deliver(NOTICE).status == 204
+    event = Event.objects.get()
+    assert event.state == "done" and event.sent_at.year == 2020 and event.received_at.year == 2020
+    assert event.last_received_at.year > 2020
+
+
+def test_the_same_id_with_another_body_is_flagged_and_the_first_body_kept() -> None:
+    deliver(NOTICE)
+    assert deliver(Message(NOTICE.body + b" ", NOTICE.id)).status == 204
+    event = Event.objects.get()
+    assert bytes(event.body or b"") == NOTICE.body and event.body_conflict
+    deliver(NOTICE)
+    assert Event.objects.get().body_conflict, "the flag stays"
+
+
+def test_both_header_prefixes() -> None:
+    for prefix in ("webhook", "svix"):
+        sent = Message(NOTICE.body)
+        assert receive(sent.headers(prefix=prefix), io.BytesIO(sent.body).read).status == 204
+    assert Event.objects.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "changed"),
+    [
+        (401, {"webhook-signature": "v1,AAAA"}),
+        (401, {"webhook-signature": ""}),
+        (401, {"webhook-signature": "v0,AAAA v2,AAAA"}),
+        (401, {"webhook-signature": "v1," + "é" * 8}),
+        (401, {"webhook-signature": " ".join(["v1,AAAA"] * 1000)}),
+        (401, {"webhook-timestamp": str(int(time.time()) + 1)}),
+        (400, {"webhook-timestamp": "١٢"}),
+        (400, {"webhook-timestamp": "-5"}),
+        (400, {"webhook-timestamp": "1e9"}),
+        (400, {"webhook-timestamp": "9" * 20}),
+        (400, {"webhook-id": "a.b"}),
+        (400, {"webhook-id": "a\x00b"}),
+        (400, {"webhook-id": "x" * 10_000}),
+        (400, {"webhook-id": ""}),
+        (400, {"content-length": "many"}),
+        (400, {"content-length": "100000"}),
+        (413, {"content-length": str(64 * 1024 * 1024)}),
+        (415, {"content-encoding": "gzip"}),
+    ],
+)
+def test_what_is_refused_and_leaves_nothing(status: int, changed: dict[str, str]) -> None:
+    answer = deliver(NOTICE, **changed)
+    assert answer.status == status and answer.reason
+    assert not Event.objects.exists()
+
+
+def test_a_missing_header() -> None:
+    for name in ("webhook-id", "webhook-timestamp", "webhook-signature"):
+        sent = NOTICE.headers()
+        del sent[name]
+        assert receive(sent, io.BytesIO(NOTICE.body).read).status == 401
+    assert not Event.objects.exists()
+
+
+@pytest.mark.parametrize("off", [-301, 301, -3600 * 10])
+def test_an_old_or_early_timestamp(off: int) -> None:
+    sent = headers(NOTICE.body, NOTICE.id, at=time.time() + off)
+    assert receive(sent, io.BytesIO(NOTICE.body).read).status == 401
+    assert not Event.objects.exists()
+
+
+def test_a_body_over_the_limit_is_not_read_whole(settings: Settings) -> None:
+    settings.WEBHOOK_MAX_BYTES = 1000
+    endless = io.BytesIO(b"x" * 1_000_000)
+    assert receive(NOTICE.headers(), endless.read).status == 413
+    assert endless.tell() <= 1001
+    body = b'{"event_type":"t","data":"' + b"x" * 972 + b'"}'
+    assert len(body) == 1000
+    assert deliver(Message(body)).status == 204
+
+
+def test_two_secrets_while_they_are_changed(settings: Settings) -> None:
+    old, new = "whsec_" + "b2xk" * 8, "whsec_" + "bmV3" * 8
+    for secrets, good in (([old], [old]), ([old, new], [old, new]), ([new], [new])):
+        settings.WEBHOOK_SECRETS = secrets
+        for secret in (old, new):
+            sent = Message(NOTICE.body)
+            status = receive(sent.headers(secret=secret), io.BytesIO(sent.body).read).status
+            assert status == (204 if secret in good else 401)
+
+
+def test_without_a_secret_nothing_is_believed(settings: Settings) -> None:
+    settings.WEBHOOK_SECRETS = []
+    answer = deliver(NOTICE)
+    assert answer.status == 503 and answer.retry_after
+    assert not Event.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"null",
+        b"[]",
+        b'"x"',
+        b"<html></html>",
+        b'{"event_type":"t"',
+        b'{"event_type":"t","data":NaN}',
+        b'{"event_type":"t","data":"\\ud800"}',
+        b'{"event_type":"t","data":"\\u0000"}',
+        b'{"event_type":"t\\u0000","data":1}',
+        b'{"event_type":"t","data":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        b'{"event_type":"t","data":1' + b"0" * 5000 + b"}",
+        b'{"event_type":"t","data":"\xff"}',
+        b'{"event_type":[7],"data":{}}',
+        '{"event_type":"t","data":1}'.encode("utf-16"),
+    ],
+)
+def test_a_genuine_body_that_is_no_event_is_kept_as_dead_with_its_reason(body: bytes) -> None:
+    assert deliver(Message(body)).status == 204
+    event = Event.objects.get()
+    assert event.state == "dead" and event.reason and event.outcome == "failed"
+    assert bytes(event.body or b"") == body
+
+
+def test_the_notice_of_an_exhausted_message_has_a_shape_of_its_own() -> None:
+    body = b'{"type":"message.attempt.exhausted","data":{"msgId":"msg_1"}}'
+    assert deliver(Message(body)).status == 204
+    event = Event.objects.get()
+    assert (event.state, event.event_type) == ("pending", "message.attempt.exhausted")
+
+
+def test_refusals_are_counted_by_reason() -> None:
+    refusals = Refusals(every=0)
+    for reason in ("bad signature", "too large", "bad signature"):
+        refusals.note(reason)
+    counted = dict(Refusal.objects.values_list("reason", "times"))
+    assert counted == {"bad signature": 2, "too large": 1}
+
+
+def test_a_flood_of_refusals_writes_one_row() -> None:
+    refusals = Refusals(every=60)
+    for _ in range(500):
+        refusals.note("bad signature")
+    assert Refusal.objects.get().times == 1
+
+
+@pytest.mark.parametrize("path", ["/webhooks", "/webhooks/"])
+def test_the_address_with_and_without_its_slash(path: str) -> None:
+    sent = Message(NOTICE.body)
+    answer = Client(enforce_csrf_checks=True).post(
+        path, sent.body, content_type="application/json", headers=sent.headers()
+    )
+    assert answer.status_code == 204 and not answer.content
+    assert Event.objects.get().message_id == sent.id
+
+
+def test_only_posts() -> None:
+    for method in ("get", "put", "patch", "delete", "options", "head"):
+        answer = getattr(Client(), method)("/webhooks/")
+        assert answer.status_code == 405 and answer["Allow"] == "POST"

@@ -1,0 +1,204 @@
+"""Receive a delivery: is it genuine, is it stored, then it is answered. Nothing more happens here.
+
+`receive` knows no web framework: a queue that carries the same deliveries could call it. It takes
+one look at the head, reads no more than allowed, verifies the raw bytes, and commits one row.
+What the body says is read only as far as the log needs it; a body that says nothing is kept too.
+Redis, Celery and the service are not asked: none of them can make the sender wait.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+
+import psycopg
+from django.conf import settings
+from django.db import Error as DjangoDatabaseError
+from django.db import connections
+
+from backoffice.service import signing
+from backoffice.service.events import Misread
+from webhooks import reading
+
+logger = logging.getLogger(__name__)
+
+DATABASE = "hooks"
+RETRY_AFTER = 30
+"""Seconds until the sender should try again when we cannot store."""
+
+STORE = """
+INSERT INTO webhooks_event AS held
+ (message_id, sent_at, key_id, body, body_digest, event_type, subject_id, user_id, team_id,
+  state, outcome, reason, path, applied_at)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+ON CONFLICT (message_id) DO UPDATE SET
+ deliveries = held.deliveries + 1,
+ last_received_at = now(),
+ body_conflict = held.body_conflict OR held.body_digest <> excluded.body_digest
+"""
+HELD = "SELECT 1 FROM webhooks_event WHERE message_id = %s"
+COUNT = """
+INSERT INTO webhooks_refusal AS held (hour, reason, times)
+VALUES (date_trunc('hour', now(), 'UTC'), %s, %s)
+ON CONFLICT (hour, reason) DO UPDATE SET times = held.times + excluded.times, last_at = now()
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the sender is told. 2xx: stored, do not send it again."""
+
+    status: int
+    reason: str = ""
+    retry_after: int | None = None
+
+
+STORED = Answer(204)
+
+
+def receive(headers: Mapping[str, str], read: Callable[[int], bytes]) -> Answer:
+    """Store one delivery, or say why not.
+
+    `headers` by lower-case name; `read(n)` gives the next bytes of the body, at most `n`, and none
+    at its end.
+    """
+    answer = _received(headers, read)
+    if answer.status >= 400:
+        _refusals.note(answer.reason)
+    return answer
+
+
+def _received(headers: Mapping[str, str], read: Callable[[int], bytes]) -> Answer:
+    secrets = _secrets(tuple(settings.WEBHOOK_SECRETS))
+    if not secrets:
+        return Answer(503, "not configured", RETRY_AFTER)
+    if headers.get("content-encoding", "identity").lower() != "identity":
+        return Answer(415, "encoded body")
+    body = _body(headers.get("content-length"), read, settings.WEBHOOK_MAX_BYTES)
+    if isinstance(body, Answer):
+        return body
+    try:
+        signed = signing.verify(
+            body, headers, secrets, settings.WEBHOOK_HEADER_PREFIXES, datetime.now(UTC)
+        )
+    except signing.Misshapen as error:
+        return Answer(401 if error.part == "signature" else 400, str(error))
+    except signing.Unverified as error:
+        return Answer(401, error.reason)
+    try:
+        return _store(signed, body)
+    except (psycopg.Error, DjangoDatabaseError) as error:
+        logger.warning("a delivery could not be stored", extra={"error": type(error).__name__})
+        return Answer(503, "not stored", RETRY_AFTER)
+
+
+def _body(length: str | None, read: Callable[[int], bytes], most: int) -> bytes | Answer:
+    """The whole body, reading no more than `most` and one byte, whatever the head says of it."""
+    if length and not (length.isascii() and length.isdigit()):
+        return Answer(400, "misshapen length")
+    promised = int(length) if length else None
+    if promised is not None and promised > most:
+        return Answer(413, "too large")
+    wanted = most + 1 if promised is None else promised
+    parts: list[bytes] = []
+    while wanted > 0 and (part := read(wanted)):
+        parts.append(part)
+        wanted -= len(part)
+    if promised is None and wanted <= 0:
+        return Answer(413, "too large")
+    if promised is not None and wanted != 0:
+        return Answer(400, "cut short")
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+@lru_cache(maxsize=8)
+def _secrets(texts: tuple[str, ...]) -> tuple[signing.Secret, ...]:
+    return signing.read_secrets(texts)
+
+
+def _store(signed: signing.Signed, body: bytes) -> Answer:
+    event_type = subject_id = reason = path = outcome = ""
+    user_id = team_id = done_at = None
+    state = "pending"
+    try:
+        envelope = reading.read(body)
+        event_type, team_id = envelope.event_type, envelope.team_id
+        subject_id, user_id = reading.subject(envelope)
+    except Misread as error:
+        state, outcome, done_at = "dead", "failed", datetime.now(UTC)
+        event_type = error.event_type
+        reason, path = reading.words(error)
+    row = (
+        signed.message_id,
+        signed.sent_at,
+        signed.key,
+        body,
+        hashlib.sha256(body).digest()[:16],
+        event_type,
+        subject_id,
+        user_id,
+        team_id,
+        state,
+        outcome,
+        reason,
+        path,
+        done_at,
+    )
+    try:
+        _execute(STORE, row)
+    except psycopg.errors.LockNotAvailable:
+        # A worker is applying the event this repeats: it is stored, and the count can wait.
+        if not _execute(HELD, (signed.message_id,)):
+            raise
+    return STORED
+
+
+def _execute(statement: str, values: tuple[object, ...]) -> int:
+    """Run one statement on this thread's kept connection, or on a new one if that is dead."""
+    door = connections[DATABASE]
+    for last in (False, True):
+        door.ensure_connection()
+        kept = door.connection
+        try:
+            # Prepared and in binary: Django's own cursor would write the body into the statement.
+            return psycopg.Cursor(kept).execute(statement.encode(), values, prepare=True).rowcount
+        except psycopg.Error:
+            if last or not (kept.broken or kept.closed):
+                raise
+            door.close()
+    raise AssertionError("unreachable")
+
+
+class Refusals:
+    """Counts what is turned away: one line and one row per reason every few seconds, whatever
+    floods in."""
+
+    def __init__(self, every: float) -> None:
+        self._every = every
+        self._lock = threading.Lock()
+        self._counts: Counter[str] = Counter()
+        self._next = 0.0
+
+    def note(self, reason: str) -> None:
+        with self._lock:
+            self._counts[reason] += 1
+            if time.monotonic() < self._next:
+                return
+            self._next = time.monotonic() + self._every
+            counts, self._counts = self._counts, Counter()
+        for said, times in sorted(counts.items()):
+            logger.warning("deliveries refused: %s, %d", said, times)
+            try:
+                _execute(COUNT, (said, times))
+            except (psycopg.Error, DjangoDatabaseError):
+                return  # Counting must not fail what it counts.
+
+
+_refusals = Refusals(every=5.0)
