@@ -19,6 +19,7 @@ from backoffice.service.insurance import Insurances
 from backoffice.service.labs import Labs
 from backoffice.service.management import Management
 from backoffice.service.orders import Orders
+from backoffice.service.reports import Reports
 from backoffice.service.transport import DeadlineTransport
 from backoffice.service.users import Users
 from backoffice.service.wearables import Wearables
@@ -90,6 +91,7 @@ class Service:
         self.orders = Orders(self._team)
         self.appointments = Appointments(self._team)
         self.wearables = Wearables(self._team)
+        self.reports = Reports(self._team)
 
     @property
     def management(self) -> Management:

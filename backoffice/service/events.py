@@ -24,7 +24,8 @@ from msgspec import field
 from backoffice.service.payload import NEVER, Instant, Payload, Reader, Unreadable, either, explain
 from backoffice.service.users import Provider, ResourceAvailability
 from backoffice.service.wearables.source import Source
-from backoffice.service.wearables.timeseries import Samples
+from backoffice.service.wearables.summaries import Sport, sport
+from backoffice.service.wearables.timeseries import SAMPLES as SAMPLES
 
 DEEPEST = 64
 """Levels of nesting that are read; the interface's own records have less than ten."""
@@ -141,23 +142,19 @@ class BackfillDone(Payload):
     end_date: Instant | None = None
 
 
-class Sport(Payload):
-    """``id`` is not stable; ``slug`` is."""
-
-    id: int | None = None
-    name: str = ""
-    slug: str = ""
-
-
 class StreamReady(Payload):
     """The stream of a workout can be read. ``provider_id`` is the provider's id of the workout."""
 
     workout_id: UUID
     provider_id: str | None = None
     message: str = ""
-    sport: Sport | str | None = None
+    sport_sent: Sport | str | None = field(default=None, name="sport")
     source: Source | None = None
     user_id: UUID | None = None
+
+    @property
+    def sport(self) -> Sport | None:
+        return sport(self.sport_sent)
 
 
 CRITICAL_RESULT = Reader(CriticalResult)
@@ -166,7 +163,6 @@ CONNECTION_CREATED = Reader(ConnectionCreated)
 CONNECTION_FAILED = Reader(ConnectionFailed)
 BACKFILL_DONE = Reader(BackfillDone)
 STREAM_READY = Reader(StreamReady)
-SAMPLES = Reader(Samples)
 
 _ENVELOPE = Reader(Envelope)
 _anything = msgspec.json.Decoder().decode

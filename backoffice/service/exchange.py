@@ -22,7 +22,7 @@ import httpx
 import msgspec
 
 from backoffice.service import errors, wire
-from backoffice.service.payload import NULL, Page, Reader, Record
+from backoffice.service.payload import NULL, Page, Reader, Record, Unreadable
 from backoffice.service.transport import timeouts
 
 log = logging.getLogger("backoffice.service")
@@ -83,11 +83,8 @@ class Answer:
     """A JSON body and the moments around it."""
 
     body: bytes
-    status: int
+    response: httpx.Response
     asked_at: datetime
-    server_date: datetime | None
-    trace_id: str
-    request_id: str
 
 
 class Document:
@@ -165,11 +162,31 @@ class Exchange:
         self, route: str, reader: Reader[T], *, query: wire.Query | None = None, **path: Any
     ) -> Record[T]:
         """One record; Malformed when its typed reading fails."""
-        answer = self._json(route, query, path)
+        return self._record(self._call("GET", route, query, path, "application/json"), reader)
+
+    def send(
+        self,
+        method: str,
+        route: str,
+        reader: Reader[T],
+        body: Mapping[str, Any],
+        *,
+        seconds: float | None = None,
+        **path: Any,
+    ) -> Record[T]:
+        """A write, sent once, and the record it answers with. Uncertain when no answer came or it
+        cannot be read: the write may have happened all the same. ``body`` is what httpx takes for
+        a body, ``seconds`` how long it may take where that is longer than other calls."""
+        call = self._call(method, route, None, path, "application/json")
+        call.body = body
+        return self._record(call, reader, seconds)
+
+    def _record(self, call: _Call, reader: Reader[T], seconds: float | None = None) -> Record[T]:
+        answer = self._json(call, seconds)
         read = reader.read(answer.body, answer.asked_at)
         if isinstance(read, Record):
             return read
-        raise self._malformed(answer, route, f"{read.reason} at {read.path}", read)
+        raise call.misshapen(answer, f"{read.reason} at {read.path}", read)
 
     def page(
         self,
@@ -181,14 +198,15 @@ class Exchange:
         **path: Any,
     ) -> Page[T]:
         """A list, bare or under ``key``; a record that cannot be read does not spoil the page."""
-        answer = self._json(route, query, path)
+        call = self._call("GET", route, query, path, "application/json")
+        answer = self._json(call)
         problem = ""
         try:
             envelope = _envelope(key)(answer.body)
         except (ValueError, RecursionError):
             problem = "no list where one was promised"
         if problem:
-            raise self._malformed(answer, route, problem)
+            raise call.misshapen(answer, problem)
         records, unreadable = reader.page(envelope.items, answer.asked_at)
         return Page(
             records,
@@ -200,7 +218,7 @@ class Exchange:
             offset=wire.number(envelope.offset),
             limit=wire.number(envelope.limit),
             next_cursor=wire.word(envelope.next_cursor),
-            server_date=answer.server_date,
+            server_date=wire.http_date(answer.response.headers.get("date")),
         )
 
     @contextmanager
@@ -230,9 +248,8 @@ class Exchange:
         finally:
             response.close()
 
-    def _json(self, route: str, query: wire.Query | None, path: Mapping[str, Any]) -> Answer:
-        budget = Budget(self._clock, self._deadline)
-        call = self._call("GET", route, query, path, "application/json")
+    def _json(self, call: _Call, seconds: float | None = None) -> Answer:
+        budget = Budget(self._clock, seconds or self._deadline)
 
         def read(response: httpx.Response, asked_at: datetime) -> Answer:
             kind = wire.content_type(response)
@@ -241,14 +258,7 @@ class Exchange:
             body = b"".join(call.guarded(response, budget, JSON_LIMIT))
             if not wire.is_utf8(body):
                 raise call.unusable(response, "not UTF-8")
-            return Answer(
-                body,
-                response.status_code,
-                asked_at,
-                wire.http_date(response.headers.get("date")),
-                call.trace_id,
-                wire.request_id(response),
-            )
+            return Answer(body, response, asked_at)
 
         response, answer = self._answered(call, budget, read)
         response.close()
@@ -333,6 +343,7 @@ class Exchange:
                 call.method,
                 url,
                 params=call.query or None,
+                **call.body,
                 headers={"accept": call.accept, "traceparent": call.traceparent()},
             )
             request.extensions["timeout"] = timeouts(budget.left())
@@ -346,18 +357,6 @@ class Exchange:
                 break
             url = target
         raise call.error(errors.Redirected, response, reason="redirect refused")
-
-    def _malformed(
-        self, answer: Answer, route: str, reason: str, unreadable: Any = None
-    ) -> errors.Malformed:
-        return errors.Malformed(
-            status=answer.status,
-            route=f"GET {route}",
-            trace_id=answer.trace_id,
-            request_id=answer.request_id,
-            reason=reason,
-            unreadable=unreadable,
-        )
 
 
 class Chapter:
@@ -376,6 +375,7 @@ class _Call:
     url: str
     query: wire.Pairs
     accept: str
+    body: Mapping[str, Any] = field(default_factory=dict)
     trace_id: str = field(default_factory=lambda: secrets.token_hex(16))
 
     def traceparent(self) -> str:
@@ -396,6 +396,15 @@ class _Call:
         """An answer that cannot be read: to a write, it leaves the outcome unknown."""
         kind = errors.Malformed if self.method == "GET" else errors.Uncertain
         return self.error(kind, response, reason=reason)
+
+    def misshapen(
+        self, answer: Answer, reason: str, unreadable: Unreadable | None = None
+    ) -> errors.ServiceError:
+        """A JSON answer of the wrong shape: to a write, it leaves the outcome unknown."""
+        if self.method != "GET":
+            return self.error(errors.Uncertain, answer.response, reason=reason)
+        told = {"reason": reason, "unreadable": unreadable}
+        return self.error(errors.Malformed, answer.response, **told)
 
     def lost(self, error: httpx.TransportError, status: int | None) -> errors.ServiceError:
         """No whole answer. A write that may have left is uncertain."""

@@ -2,14 +2,89 @@
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime
+from typing import Any
+from uuid import UUID
+
 from backoffice.service.exchange import Chapter
-from backoffice.service.payload import Page
+from backoffice.service.payload import Page, Record
 from backoffice.service.wearables.providers import PROVIDER, Provider
+from backoffice.service.wearables.streams import WORKOUT_STREAM, WorkoutStream
+from backoffice.service.wearables.summaries import SUMMARIES, Profile
+from backoffice.service.wearables.timeseries import GROUPED, READ_NAMES, Samples, grouped_page
+
+_KEYS = {"meal": "meals"}
+_BY_DAY = frozenset({"electrocardiogram", "menstrual_cycle", "sleep_cycle"})
 
 
 class Wearables(Chapter):
-    """Calls of wearables.md 1, 5 and 6."""
+    """Calls of wearables.md 1, 5 and 6. ``provider`` is a slug; None asks for all of them. A bare
+    date as ``end_date`` includes its day."""
 
     def providers(self, source_type: str | None = None) -> Page[Provider]:
         """All providers in one answer; changes rarely, keep it for a day."""
         return self._call.page("/v2/providers", PROVIDER, query={"source_type": source_type})
+
+    def summaries(
+        self,
+        resource: str,
+        user_id: UUID | str,
+        start_date: date | datetime,
+        end_date: date | datetime | None = None,
+        provider: str | None = None,
+    ) -> Page[Any]:
+        """All summaries of a range in one answer, typed as SUMMARIES has it for the resource.
+        Some resources know whole days only; a profile has no range (see :meth:`profile`)."""
+        if resource in _BY_DAY:
+            start_date, end_date = _day(start_date), _day(end_date) if end_date else None
+        query = {"start_date": start_date, "end_date": end_date, "provider": provider}
+        return self._call.page(
+            f"/v2/summary/{resource}/{{user_id}}",
+            SUMMARIES[resource],
+            _KEYS.get(resource, resource),
+            query=query,
+            user_id=user_id,
+        )
+
+    def profile(self, user_id: UUID | str, provider: str | None = None) -> Record[Profile]:
+        path = "/v2/summary/profile/{user_id}"
+        return self._call.record(
+            path, SUMMARIES["profile"], query={"provider": provider}, user_id=user_id
+        )
+
+    def samples(
+        self,
+        resource: str,
+        user_id: UUID | str,
+        start_date: date | datetime,
+        end_date: date | datetime | None = None,
+        provider: str | None = None,
+        next_cursor: str | None = None,
+    ) -> Page[Samples]:
+        """A page of samples grouped by source; ``resource`` as in events. Ask again with its
+        ``next_cursor``, and an unchanged range, until that is None."""
+        query = {
+            "start_date": start_date,
+            "end_date": end_date,
+            "provider": provider,
+            "next_cursor": next_cursor,
+        }
+        answer = self._call.record(
+            "/v2/timeseries/{user_id}/{resource}/grouped",
+            GROUPED,
+            query=query,
+            user_id=user_id,
+            resource=READ_NAMES.get(resource, resource),
+        )
+        return grouped_page(answer)
+
+    def workout_stream(self, workout_id: UUID | str) -> Record[WorkoutStream]:
+        """What was measured during a workout, by the id of its summary."""
+        path = "/v2/timeseries/workouts/{workout_id}/stream"
+        return self._call.record(path, WORKOUT_STREAM, workout_id=workout_id)
+
+
+def _day(sent: date | datetime) -> date:
+    if not isinstance(sent, datetime):
+        return sent
+    return (sent if sent.tzinfo is None else sent.astimezone(UTC)).date()

@@ -6,6 +6,7 @@ Resources have one name each here, the one of the events; only two read paths sp
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any
 from uuid import UUID
@@ -13,7 +14,7 @@ from uuid import UUID
 import msgspec
 from msgspec import field
 
-from backoffice.service.payload import Payload
+from backoffice.service.payload import Page, Payload, Reader, Record, Unreadable
 from backoffice.service.wearables.source import Source
 
 READ_NAMES: Mapping[str, str] = {"weight": "body_weight", "fat": "body_fat"}
@@ -75,6 +76,50 @@ class Samples(Payload):
     data: list[Sample] = field(default_factory=list)
     source_id: Any = None
     user_id: UUID | None = None
+
+
+class Grouped(Payload):
+    """A page of samples, grouped by provider slug and then by source."""
+
+    groups: dict[str, list[msgspec.Raw]] = field(default_factory=dict)
+    next_cursor: str | None = None
+
+
+class _Split(Payload):
+    source: Source = field(default_factory=Source)
+    data: list[msgspec.Raw] = field(default_factory=list)
+
+
+GROUPED = Reader(Grouped)
+SAMPLES = Reader(Samples)
+_SPLIT = Reader(_Split)
+_SAMPLE = Reader(Sample)
+
+
+def grouped_page(answer: Record[Grouped]) -> Page[Samples]:
+    """The groups of an answer; a sample that cannot be read spoils neither group nor page."""
+    page: Page[Samples] = Page([], [], answer.asked_at, next_cursor=answer.data.next_cursor or None)
+    for slug, groups in answer.data.groups.items():
+        for group in groups:
+            read, unreadable = _group(bytes(group), answer.asked_at)
+            page.unreadable.extend(unreadable)
+            if read is not None:
+                read.data.source.provider_sent = read.data.source.provider or slug
+                page.records.append(read)
+    return page
+
+
+def _group(raw: bytes, asked_at: datetime) -> tuple[Record[Samples] | None, list[Unreadable]]:
+    """One group; sample by sample where reading it whole fails."""
+    whole = SAMPLES.read(raw, asked_at)
+    if isinstance(whole, Record):
+        return whole, []
+    split = _SPLIT.read(raw, asked_at)
+    if not isinstance(split, Record):
+        return None, [whole]
+    samples, unreadable = _SAMPLE.page(split.data.data, asked_at)
+    found = Samples(split.data.source, [sample.data for sample in samples])
+    return replace(split, data=found), unreadable  # type: ignore[arg-type, return-value]
 
 
 def _utc(sent: datetime | None) -> datetime | None:
