@@ -1,4 +1,7 @@
-"""The management interface: its own address and its own key. Interface: catalogue, chapter 7."""
+"""The management interface: its own address and its own key.
+
+Interface: catalogue, chapter 7; webhooks, chapter 1.2.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,33 @@ from uuid import UUID
 
 from backoffice.service.exchange import Chapter
 from backoffice.service.labs import LAB_ACCOUNT, LabAccount
-from backoffice.service.payload import Page
+from backoffice.service.payload import Instant, Page, Payload, Reader, Record
+
+_WEBHOOKS = "/v1/org/{org_id}/team/{team_id}/{env}/webhook"
+
+
+class Webhook(Payload):
+    """An address the service delivers events to, and which types of them; all where
+    ``filter_types`` is None."""
+
+    id: str
+    url: str = ""
+    created_at: Instant | None = None
+    updated_at: Instant | None = None
+    description: str | None = None
+    rate_limit: int | None = None
+    disabled: bool | None = None
+    filter_types: list[str] | None = None
+
+
+class WebhookSecret(Payload):
+    """``key``: the secret that signs deliveries, as ``backoffice.service.signing`` reads it."""
+
+    key: str
+
+
+_WEBHOOK = Reader(Webhook)
+_SECRET = Reader(WebhookSecret)
 
 
 class Management(Chapter):
@@ -21,3 +50,30 @@ class Management(Chapter):
         query = {"lab_account_id": lab_account_id, "team_id": team_id, "status": status}
         path = "/v1/org/{org_id}/lab_account/{env}/{region}"
         return self._call.page(path, LAB_ACCOUNT, "data", query=query, **self._call.path_parts)
+
+    def webhooks(
+        self, team_id: UUID | str, limit: int = 50, next_cursor: str | None = None
+    ) -> Page[Webhook]:
+        """A page of the addresses a team's events go to."""
+        query = {"limit": limit, "next_cursor": next_cursor}
+        return self._call.page(
+            _WEBHOOKS, _WEBHOOK, "data", query=query, team_id=team_id, **self._call.path_parts
+        )
+
+    def webhook(self, team_id: UUID | str, webhook_id: str) -> Record[Webhook]:
+        return self._call.record(
+            f"{_WEBHOOKS}/{{webhook_id}}",
+            _WEBHOOK,
+            team_id=team_id,
+            webhook_id=webhook_id,
+            **self._call.path_parts,
+        )
+
+    def webhook_secret(self, team_id: UUID | str, webhook_id: str) -> Record[WebhookSecret]:
+        return self._call.record(
+            f"{_WEBHOOKS}/{{webhook_id}}/secret",
+            _SECRET,
+            team_id=team_id,
+            webhook_id=webhook_id,
+            **self._call.path_parts,
+        )

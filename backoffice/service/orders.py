@@ -1,4 +1,4 @@
-"""Orders and order transactions, and the PDFs of an order. Interface: orders, chapters 1, 3-5, 8.5.
+"""Orders and order transactions, and the PDFs of an order. Interface: orders, chapters 1, 3-5, 8.5, 11.
 
 A dotted status is ``<bucket>.<method>.<low level>``: keep it as sent, and read it with
 :func:`bucket`, :func:`method` and :func:`low_level`.
@@ -258,7 +258,14 @@ class Order(Payload):
         return latest.status if latest is not None else None
 
 
+class Resent(Payload):
+    """The orders whose latest event will be delivered again."""
+
+    order_ids: list[UUID] = field(default_factory=list)
+
+
 ORDER: Reader[Order] = Reader(Order)
+_RESENT: Reader[Resent] = Reader(Resent)
 TRANSACTION: Reader[Transaction] = Reader(Transaction)
 _MARKERS: Reader[list[Marker] | None] = Reader(list[Marker] | None)  # type: ignore[arg-type]
 
@@ -333,6 +340,20 @@ class Orders(Chapter):
     def result_metadata(self, order_id: UUID | str) -> Record[ResultMetadata]:
         path = "/v3/order/{order_id}/result/metadata"
         return self._call.record(path, METADATA, order_id=order_id)
+
+    def resend_events(
+        self,
+        order_ids: Sequence[UUID | str] | None = None,
+        start_at: datetime | None = None,
+        end_at: datetime | None = None,
+    ) -> Record[Resent]:
+        """Have the latest event of some orders delivered again: these orders, or those of a window
+        of at most 60 days. It changes nothing, so it may be asked again when Uncertain."""
+        if not order_ids and start_at is None:
+            raise ValueError("which orders: by id, or since when")
+        given = {"order_ids": order_ids or None, "start_at": start_at, "end_at": end_at}
+        body = msgspec.to_builtins({name: one for name, one in given.items() if one is not None})
+        return self._call.send("POST", "/v3/order/resend_events", _RESENT, {"json": body})
 
     def result_pdf(self, order_id: UUID | str) -> AbstractContextManager[Document]:
         return self._call.document("/v3/order/{order_id}/result/pdf", order_id=order_id)
