@@ -5,6 +5,7 @@ Interface: catalogue, chapter 7; webhooks, chapter 1.2.
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from backoffice.service.exchange import Chapter
@@ -56,24 +57,16 @@ class Management(Chapter):
     ) -> Page[Webhook]:
         """A page of the addresses a team's events go to."""
         query = {"limit": limit, "next_cursor": next_cursor}
-        return self._call.page(
-            _WEBHOOKS, _WEBHOOK, "data", query=query, team_id=team_id, **self._call.path_parts
-        )
+        path = self._within(team_id=team_id)
+        return self._call.page(_WEBHOOKS, _WEBHOOK, "data", query=query, **path)
 
     def webhook(self, team_id: UUID | str, webhook_id: str) -> Record[Webhook]:
-        return self._call.record(
-            f"{_WEBHOOKS}/{{webhook_id}}",
-            _WEBHOOK,
-            team_id=team_id,
-            webhook_id=webhook_id,
-            **self._call.path_parts,
-        )
+        path = self._within(team_id=team_id, webhook_id=webhook_id)
+        return self._call.record(f"{_WEBHOOKS}/{{webhook_id}}", _WEBHOOK, **path)
 
     def webhook_secret(self, team_id: UUID | str, webhook_id: str) -> Record[WebhookSecret]:
-        return self._call.record(
-            f"{_WEBHOOKS}/{{webhook_id}}/secret",
-            _SECRET,
-            team_id=team_id,
-            webhook_id=webhook_id,
-            **self._call.path_parts,
-        )
+        path = self._within(team_id=team_id, webhook_id=webhook_id)
+        return self._call.record(f"{_WEBHOOKS}/{{webhook_id}}/secret", _SECRET, **path)
+
+    def _within(self, **path: Any) -> dict[str, Any]:
+        return {**self._call.path_parts, **path}

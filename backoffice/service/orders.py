@@ -1,4 +1,6 @@
-"""Orders and order transactions, and the PDFs of an order. Interface: orders, chapters 1, 3-5, 8.5, 11.
+"""Orders and order transactions, and the PDFs of an order.
+
+Interface: orders, chapters 1, 3-5, 8.5, 11.
 
 A dotted status is ``<bucket>.<method>.<low level>``: keep it as sent, and read it with
 :func:`bucket`, :func:`method` and :func:`low_level`.
