@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any
 
 import orjson
+from django.db import transaction
 from django.http import HttpResponse
 
 from sandbox import clock, records
 from sandbox.api import order_search
 from sandbox.api.answers import json_answer, json_bytes
+from sandbox.api.bodies import Field, parsed, read_body
 from sandbox.api.calls import Asked, Call
-from sandbox.api.errors import foreign, missing
+from sandbox.api.errors import Refusal, foreign, missing
 from sandbox.api.order_search import OrderRow
+from sandbox.api.params import Moment, Uuid
 from sandbox.api.snapshot import snapshot
+from sandbox.deliveries import replay
 from sandbox.models import LabTest, Order, OrderTransaction
 
 
@@ -119,7 +124,36 @@ def get_transaction(asked: Asked) -> HttpResponse:
     )
 
 
+_RESEND = (
+    Field("order_ids", parsed(Uuid()), nullable=True, many=True),
+    Field("start_at", parsed(Moment()), nullable=True),
+    Field("end_at", parsed(Moment()), nullable=True),
+)
+_LONGEST_WINDOW = timedelta(days=60)
+
+
+def resend_events(asked: Asked) -> HttpResponse:
+    """The latest webhook of each order once more (orders.md 11); unknown ones are left out."""
+    values = read_body(asked.request, _RESEND)
+    keys, start = values["order_ids"], values["start_at"]
+    if keys is None and start is None:
+        raise Refusal(400, "order_ids or start_at is required")
+    end = values["end_at"] or clock.now()
+    if start is not None and end < start:
+        raise Refusal(400, "end_at is before start_at")
+    if start is not None and end - start > _LONGEST_WINDOW:
+        raise Refusal(400, "The window from start_at to end_at is longer than 60 days")
+    team = asked.caller.team
+    with transaction.atomic():
+        numbers = replay.by_id(team, keys) if keys is not None else []
+        if start is not None:
+            happened = replay.in_window(team, start, end)
+            numbers = happened if keys is None else sorted({*numbers} & {*happened})
+        return json_answer({"order_ids": replay.replay(team, numbers)})
+
+
 CALLS = (
+    Call("POST", "/v3/order/resend_events", resend_events, "Send events once more"),
     Call("GET", "/v3/orders", list_orders, "Orders of the team", query=order_search.PARAMS),
     Call("GET", "/v3/order/{order_id}", get_order, "One order"),
     Call(

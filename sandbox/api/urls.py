@@ -21,6 +21,7 @@ from sandbox.api import (
     results,
     schema,
     users,
+    webhooks,
 )
 from sandbox.api.answers import json_answer, refusal_answer
 from sandbox.api.calls import Asked, Call, endpoint, stamped
@@ -36,6 +37,7 @@ CALLS: tuple[Call, ...] = (
     *papers.CALLS,
     *appointments.CALLS,
     *areas.CALLS,
+    *webhooks.CALLS,
 )
 
 

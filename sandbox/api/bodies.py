@@ -1,0 +1,123 @@
+"""JSON bodies: their fields, checked all at once like parameters (errors-and-limits.md 1.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from django.http import HttpRequest
+
+from sandbox.api.errors import Invalid, Problems, Refusal
+from sandbox.api.params import Kind
+
+Loc = Sequence[str | int]
+Check = Callable[[Any], Any]
+"""Turns a JSON value into what is wanted, or raises Invalid."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a body. `nullable` ones take null; `many`: a list of what `check` takes."""
+
+    name: str
+    check: Check
+    required: bool = False
+    nullable: bool = False
+    many: bool = False
+    default: Any = None
+
+    def read(self, body: dict[str, Any], problems: Problems) -> Any:
+        loc = ["body", self.name]
+        if self.name not in body:
+            if self.required:
+                problems.add(loc, Invalid("missing", "Field required"), body)
+            return self.default
+        value = body[self.name]
+        if value is None and self.nullable:
+            return None
+        if not self.many:
+            return self._one(loc, value, problems)
+        if not isinstance(value, list):
+            problems.add(loc, Invalid("list_type", "Input should be a valid list"), value)
+            return self.default
+        return [self._one([*loc, place], each, problems) for place, each in enumerate(value)]
+
+    def _one(self, loc: Loc, value: Any, problems: Problems) -> Any:
+        try:
+            return self.check(value)
+        except Invalid as invalid:
+            problems.add(loc, invalid, value)
+            return self.default
+
+
+def read_body(request: HttpRequest, fields: Sequence[Field]) -> dict[str, Any]:
+    """The given fields by name, absent ones as their default; 422 naming every misfit.
+
+    Fields nobody asked for are ignored.
+    """
+    problems = Problems()
+    try:
+        body = orjson.loads(request.body)
+    except orjson.JSONDecodeError:
+        problems.add(["body"], Invalid("json_invalid", "JSON decode error"), None)
+        raise Refusal(422, problems.items) from None
+    if not isinstance(body, dict):
+        kind = Invalid("model_attributes_type", "Input should be a valid dictionary")
+        problems.add(["body"], kind, body)
+        raise Refusal(422, problems.items)
+    values = {field.name: field.read(body, problems) for field in fields}
+    problems.settle()
+    return values
+
+
+def given(request: HttpRequest) -> set[str]:
+    """The names in a body that `read_body` has accepted."""
+    return set(orjson.loads(request.body))
+
+
+def parsed(kind: Kind) -> Check:
+    """Text that a parameter kind understands."""
+
+    def check(value: Any) -> Any:
+        return kind.parse(text(value))
+
+    return check
+
+
+def text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise Invalid("string_type", "Input should be a valid string")
+    return value
+
+
+def flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise Invalid("bool_type", "Input should be a valid boolean")
+    return value
+
+
+def whole(low: int, high: int) -> Check:
+    """A whole number within both bounds."""
+
+    def check(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise Invalid("int_type", "Input should be a valid integer")
+        if value < low:
+            message = f"Input should be greater than or equal to {low}"
+            raise Invalid("greater_than_equal", message, {"ge": low})
+        if value > high:
+            message = f"Input should be less than or equal to {high}"
+            raise Invalid("less_than_equal", message, {"le": high})
+        return int(value)
+
+    return check
+
+
+def text_map(value: Any) -> dict[str, str]:
+    if not isinstance(value, dict):
+        raise Invalid("dict_type", "Input should be a valid dictionary")
+    if not all(isinstance(each, str) for each in value.values()):
+        raise Invalid("string_type", "Input should be a valid string")
+    return value

@@ -1,0 +1,236 @@
+"""Management of webhook endpoints (webhooks.md 1.2); the management key only."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.http import HttpResponse
+
+from sandbox import clock
+from sandbox.api import bodies, vocabulary
+from sandbox.api.answers import json_answer
+from sandbox.api.bodies import Field, read_body
+from sandbox.api.calls import ANY_TEXT, Asked, Call
+from sandbox.api.errors import Invalid, Refusal, missing
+from sandbox.api.paging import make_cursor, read_cursor
+from sandbox.api.params import OneOf, Param, Text, Whole
+from sandbox.deliveries import endpoints, signing
+from sandbox.deliveries.catalogue import EVENT_TYPES
+from sandbox.models import Team, WebhookEndpoint
+
+_HERE = "/v1/org/{org_id}/team/{team_id}/{environment}/webhook"
+_ONE = _HERE + "/{webhook_id}"
+_PLACES = {"environment": vocabulary.ENVIRONMENTS, "webhook_id": ANY_TEXT}
+_RESERVED = {"content-length", "content-type", "host", "connection", "transfer-encoding"}
+_SENSITIVE = ("authorization", "cookie", "key", "secret", "token")
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", re.ASCII)
+_SECRET_BYTES = range(24, 65)
+
+
+def _url(value: Any) -> str:
+    found = bodies.parsed(Text(min_length=1, max_length=2048))(value)
+    try:
+        parts = urlsplit(found)
+        sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        sound = False
+    if not sound or any(letter.isspace() for letter in found):
+        raise Invalid("url_parsing", "Input should be a valid URL")
+    return str(found)
+
+
+def _secret(value: Any) -> str:
+    found = bodies.text(value)
+    try:
+        sound = len(signing.key_of(found)) in _SECRET_BYTES
+    except ValueError:
+        sound = False
+    if not sound:
+        message = "Input should be whsec_ and 24 to 64 bytes in base64"
+        raise Invalid("value_error", message)
+    return found
+
+
+def _headers(value: Any) -> dict[str, str]:
+    found = bodies.text_map(value)
+    for name, said in found.items():
+        lowered = name.lower()
+        if _HEADER.fullmatch(name) is None or lowered in _RESERVED:
+            raise Invalid("value_error", "This header cannot be set")
+        if lowered.startswith(settings.WEBHOOK_HEADER_PREFIX + "-"):
+            raise Invalid("value_error", "This header cannot be set")
+        if not said.isascii() or not said.isprintable():
+            raise Invalid("value_error", "A header's value is printable ASCII")
+    return found
+
+
+_FIELDS = (
+    Field("url", _url, required=True),
+    Field("description", bodies.parsed(Text(max_length=1000)), nullable=True),
+    Field("rate_limit", bodies.whole(1, 1_000_000), nullable=True),
+    Field("disabled", bodies.flag, nullable=True),
+    Field("filter_types", bodies.parsed(OneOf(EVENT_TYPES)), nullable=True, many=True),
+)
+_CHANGES = (Field("url", _url), *_FIELDS[1:])
+
+
+def _team(asked: Asked) -> Team:
+    """The team in the path; 403 when it is not of the key's organisation."""
+    if asked["org_id"] != asked.caller.org_id:
+        raise Refusal(403, "The management key belongs to another organisation")
+    team = Team.objects.filter(id=asked["team_id"]).first()
+    if team is None or team.org_id != asked.caller.org_id:
+        raise missing("Team")
+    return team
+
+
+def _is_here(asked: Asked) -> bool:
+    """Whether the path's environment is the one served; the other one has no endpoints."""
+    return bool(asked["environment"] == settings.ENVIRONMENT)
+
+
+def _find(asked: Asked) -> WebhookEndpoint:
+    team = _team(asked)
+    found = WebhookEndpoint.objects.filter(team=team, id=asked["webhook_id"]).first()
+    if found is None or not _is_here(asked):
+        raise missing("Webhook")
+    return found
+
+
+def webhook_record(endpoint: WebhookEndpoint) -> dict[str, Any]:
+    """Webhook; the secret is never part of it."""
+    return {
+        "id": endpoint.id,
+        "url": endpoint.url,
+        "description": endpoint.description,
+        "rate_limit": endpoint.rate_limit,
+        "disabled": endpoint.disabled,
+        "filter_types": endpoint.filter_types,
+        "created_at": endpoint.created_at,
+        "updated_at": endpoint.updated_at,
+    }
+
+
+def list_webhooks(asked: Asked) -> HttpResponse:
+    """The team's endpoints, oldest first."""
+    team, limit = _team(asked), asked["limit"]
+    question = ["webhooks", str(team.id), asked["environment"]]
+    found = WebhookEndpoint.objects.filter(team=team) if _is_here(asked) else None
+    after = read_cursor(asked["next_cursor"], question)
+    rows: list[WebhookEndpoint] = []
+    if found is not None:
+        ordered = sorted(found, key=_position)
+        rows = [each for each in ordered if after is None or _position(each) > after]
+    cursor = make_cursor(_position(rows[limit - 1]), question) if len(rows) > limit else None
+    return json_answer({"data": list(map(webhook_record, rows[:limit])), "next_cursor": cursor})
+
+
+def _position(endpoint: WebhookEndpoint) -> list[str]:
+    return [endpoint.created_at.isoformat(), endpoint.id]
+
+
+def create_webhook(asked: Asked) -> HttpResponse:
+    team = _team(asked)
+    if not _is_here(asked):
+        raise Refusal(400, "This environment is not served here")
+    secret = Field("secret", _secret, nullable=True)
+    values = read_body(asked.request, (*_FIELDS, secret))
+    now = clock.real_now()
+    endpoint = WebhookEndpoint.objects.create(
+        id=endpoints.new_id(),
+        team=team,
+        **values
+        | {
+            "disabled": bool(values["disabled"]),
+            "secret": values["secret"] or signing.new_secret(),
+        },
+        created_at=now,
+        updated_at=now,
+    )
+    return json_answer(webhook_record(endpoint))
+
+
+def get_webhook(asked: Asked) -> HttpResponse:
+    return json_answer(webhook_record(_find(asked)))
+
+
+def change_webhook(asked: Asked) -> HttpResponse:
+    """Only what the body names changes; switched on again, an endpoint starts with a clean run."""
+    endpoint = _find(asked)
+    values = read_body(asked.request, _CHANGES)
+    for name in bodies.given(asked.request) & values.keys():
+        setattr(endpoint, name, bool(values[name]) if name == "disabled" else values[name])
+    if not endpoint.disabled:
+        endpoint.first_failure_at = endpoint.failing_since = None
+    endpoint.updated_at = clock.real_now()
+    endpoint.save()
+    return json_answer(webhook_record(endpoint))
+
+
+def delete_webhook(asked: Asked) -> HttpResponse:
+    """Gone with every message that has not reached it."""
+    _find(asked).delete()
+    return HttpResponse(status=204)
+
+
+def get_headers(asked: Asked) -> HttpResponse:
+    """Values of telling headers stay hidden; their names are listed."""
+    headers: dict[str, str] = _find(asked).headers
+    hidden = [name for name in headers if _is_sensitive(name)]
+    shown = {name: value for name, value in headers.items() if name not in hidden}
+    return json_answer({"headers": shown, "sensitive": hidden})
+
+
+def _is_sensitive(name: str) -> bool:
+    return any(word in name.lower() for word in _SENSITIVE)
+
+
+def put_headers(asked: Asked) -> HttpResponse:
+    endpoint = _find(asked)
+    values = read_body(asked.request, (Field("headers", _headers, required=True),))
+    endpoint.headers = values["headers"]
+    endpoint.save(update_fields=["headers"])
+    return HttpResponse(status=204)
+
+
+def get_secret(asked: Asked) -> HttpResponse:
+    return json_answer({"key": _find(asked).secret})
+
+
+def rotate_secret(asked: Asked) -> HttpResponse:
+    """The former secret signs beside the new one for a day."""
+    endpoint = _find(asked)
+    key = Field("key", _secret, nullable=True)
+    values = read_body(asked.request, (key,)) if asked.request.body else {"key": None}
+    endpoints.rotate(endpoint, values["key"])
+    return HttpResponse(status=204)
+
+
+def _calls() -> Iterable[Call]:
+    def call(
+        method: str,
+        path: str,
+        view: Callable[[Asked], HttpResponse],
+        summary: str,
+        query: tuple[Param, ...] = (),
+    ) -> Call:
+        places = {name: kind for name, kind in _PLACES.items() if f"{{{name}}}" in path}
+        return Call(method, path, view, summary, query=query, places=places, key="management")
+
+    paging = (Param("limit", Whole(ge=1, le=250), 50), Param("next_cursor", ANY_TEXT))
+    yield call("GET", _HERE, list_webhooks, "Webhook endpoints of a team", paging)
+    yield call("POST", _HERE, create_webhook, "A new webhook endpoint")
+    yield call("GET", _ONE, get_webhook, "One webhook endpoint")
+    yield call("PATCH", _ONE, change_webhook, "Change a webhook endpoint")
+    yield call("DELETE", _ONE, delete_webhook, "Delete a webhook endpoint")
+    yield call("GET", _ONE + "/headers", get_headers, "Headers sent along")
+    yield call("PUT", _ONE + "/headers", put_headers, "Replace the headers sent along")
+    yield call("GET", _ONE + "/secret", get_secret, "The secret that signs")
+    yield call("POST", _ONE + "/secret/rotate", rotate_secret, "A new secret")
+
+
+CALLS = tuple(_calls())
