@@ -172,7 +172,11 @@ def _start_all(
         supervisor.start(
             "sandbox",
             *(PYTHON, "-m", "sandbox", "--port", str(sandbox_port), *DEMO),
-            variables={"SANDBOX_DATABASE_URL": database},
+            variables={
+                "SANDBOX_DATABASE_URL": database,
+                "SANDBOX_WEBHOOK_URL": f"http://127.0.0.1:{port}/webhooks/",
+                "SANDBOX_RETRY_SPEED": "60",  # an hour's wait for a retry passes in a minute
+            },
         )
     say("Bringing the database up to date")
     supervisor.complete("migrate", *MANAGE, "migrate", "--noinput")
