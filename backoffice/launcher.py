@@ -180,7 +180,7 @@ def _start_all(
         )
     say("Bringing the database up to date")
     supervisor.complete("migrate", *MANAGE, "migrate", "--noinput")
-    (ROOT / "var" / "static").mkdir(exist_ok=True)
+    _make_static_folder()
     if supervisor.environment.get("LOCAL") != "1":
         supervisor.complete("static", *MANAGE, "collectstatic", "--noinput")
     if sandbox_port is not None:
@@ -355,6 +355,11 @@ def local_by_default(given: Mapping[str, str], *, embedded_database: bool) -> di
     return environment
 
 
+def _make_static_folder() -> None:
+    """Filled only for production; Django warns in every process where it is missing."""
+    (ROOT / "var" / "static").mkdir(parents=True, exist_ok=True)
+
+
 # manage, test, bench, chaos
 
 
@@ -367,6 +372,7 @@ def manage(arguments: list[str]) -> int:
 
 
 def test(arguments: list[str]) -> int:
+    _make_static_folder()
     with embedded.throwaway_servers() as servers:
         environment = made_up(servers)
         return foreground([PYTHON, "-m", "pytest", *arguments], environment)
