@@ -70,11 +70,10 @@ class Sample(Payload):
 
 class Samples(Payload):
     """Samples of one source: the ``data`` of a timeseries event, or one group of a read.
-    ``source_id`` and ``user_id`` come with some events only."""
+    ``user_id`` comes with some events only."""
 
     source: Source = field(default_factory=Source)
     data: list[Sample] = field(default_factory=list)
-    source_id: Any = None
     user_id: UUID | None = None
 
 
