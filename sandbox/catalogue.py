@@ -32,6 +32,7 @@ from sandbox.offers import (
 )
 from sandbox.places import AREAS
 from sandbox.records import refresh_lab_test
+from sandbox.wearables.resources import event_names
 
 STATES = sorted({area[2] for area in AREAS})
 TEAM_IDS = tuple(f"7ea00000-0000-4000-8000-{n:012d}" for n in (1, 2, 3))
@@ -165,7 +166,7 @@ def _make_payors() -> None:
             logo=f"https://files.service.invalid/providers/{slug}.png",
             auth_type=auth,
             source_type=kind,
-            supported_resources=resources,
+            supported_resources=list(dict.fromkeys([*resources, *event_names(slug)])),
         )
         for slug, name, auth, kind, resources in PROVIDERS
     )

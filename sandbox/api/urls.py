@@ -21,6 +21,7 @@ from sandbox.api import (
     results,
     schema,
     users,
+    wearables,
     webhooks,
 )
 from sandbox.api.answers import json_answer, refusal_answer
@@ -37,6 +38,7 @@ CALLS: tuple[Call, ...] = (
     *papers.CALLS,
     *appointments.CALLS,
     *areas.CALLS,
+    *wearables.CALLS,
     *webhooks.CALLS,
 )
 
