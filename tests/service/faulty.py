@@ -23,15 +23,19 @@ class Request:
     method: str
     target: str
     headers: dict[str, str]
+    body: bytes = field(default=b"", repr=False)
+    size: int = 0
 
 
 @dataclass
 class Faulty:
-    """``script``: answers still to give, in order; the last one repeats for ever."""
+    """``script``: answers still to give, in order; the last one repeats for ever. ``forgets``:
+    bodies are counted only, for those that are too large to keep."""
 
     url: str = ""
     script: deque[Answer] = field(default_factory=deque)
     requests: list[Request] = field(default_factory=list)
+    forgets: bool = False
 
     def then(self, *answers: Answer) -> Faulty:
         self.script.extend(answers)
@@ -48,11 +52,18 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         here = self.server.here
         headers = {name.lower(): value for name, value in self.headers.items()}
-        here.requests.append(Request(self.command, self.path, headers))
+        left = size = int(headers.get("content-length", 0))
+        body = b""
+        while left and (piece := self.rfile.read(min(left, 65536))):
+            body += b"" if here.forgets else piece
+            left -= len(piece)
+        here.requests.append(Request(self.command, self.path, headers, body, size - left))
         try:
             here.next()(self)
         except OSError:  # the client hung up, as it should on some of these
             self.close_connection = True
+
+    do_POST = do_GET  # noqa: N815 - the name that the base class calls
 
     def log_message(self, format: str, *args: Any) -> None:
         pass
