@@ -6,6 +6,23 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from backoffice.models import Mirrored
+from labs.reports.models import Report, ReportFile, ReportJob, ReportResult, RowCheck
+
+__all__ = [
+    "ExpectedResult",
+    "Lab",
+    "LabAccount",
+    "LabAccountTeam",
+    "LabTest",
+    "LabTestMarker",
+    "Marker",
+    "Physician",
+    "Report",
+    "ReportFile",
+    "ReportJob",
+    "ReportResult",
+    "RowCheck",
+]
 
 
 class Lab(Mirrored):

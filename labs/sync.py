@@ -186,9 +186,7 @@ PHYSICIANS = mirror.Table(
 
 
 def _store(table: mirror.Table, key: str, records: Sequence[Record[Any]]) -> mirror.Outcome:
-    return mirror.apply(
-        table, [Fact.of(r, getattr(r.data, key)) for r in records]
-    )
+    return mirror.apply(table, [Fact.of(r, getattr(r.data, key)) for r in records])
 
 
 def store_lab_tests(records: Sequence[Record[service_labs.LabTest]]) -> mirror.Outcome:

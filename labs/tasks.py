@@ -1,8 +1,11 @@
 """What beat rings for about the catalogue. Shells: the work is in `backoffice/sync`."""
 
 from celery import shared_task
+from django.utils import timezone
 
 from backoffice import sync
+from labs.reports import intake, sending
+from labs.reports.sync import JOB_SUBJECT
 from labs.sync import LISTINGS, SUBJECTS
 
 
@@ -15,3 +18,18 @@ def sync_lists() -> None:
 @shared_task
 def look_up() -> None:
     sync.drain(SUBJECTS, seconds=sync.SLICE)
+
+
+@shared_task(soft_time_limit=sending.LONGEST, time_limit=sending.LONGEST + 30)
+def send_reports() -> None:
+    sending.send_due()
+
+
+@shared_task
+def follow_reports() -> None:
+    sync.drain([JOB_SUBJECT], seconds=sync.SLICE)
+
+
+@shared_task
+def tidy_reports() -> None:
+    intake.tidy(timezone.now())

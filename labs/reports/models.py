@@ -1,0 +1,181 @@
+"""Uploaded reports, the service's parsing jobs, and what people made of their results."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Final
+
+from django.contrib.postgres.fields import ArrayField
+from django.core.validators import MinValueValidator
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from backoffice.models import Mirrored, User
+from patients.models import mirrored_patient
+
+STORED: Final = "stored"
+SENDING: Final = "sending"
+UNCERTAIN: Final = "uncertain"
+REFUSED: Final = "refused"
+GIVEN_UP: Final = "given_up"
+PENDING_REVIEW: Final = "pending_review"
+COMPLETED: Final = "completed"
+FAILED: Final = "failed"
+
+
+class ReportJob(Mirrored):
+    """A parsing job as the service has it (errors and limits, 7.2 and 7.3).
+
+    The record does not say whose report it is: `user` comes from our upload or the event.
+    `progress` orders what was said about a job: it never goes back.
+    """
+
+    id = models.UUIDField(primary_key=True)
+    user = mirrored_patient("report_jobs")
+    status = models.TextField()
+    state = models.TextField(help_text="The status, or pending_review, told by the two flags")
+    failure_reason = models.TextField(null=True)
+    needs_human_review = models.BooleanField()
+    is_reviewed = models.BooleanField()
+    progress = models.PositiveSmallIntegerField()
+    patient_first_name = models.TextField(null=True)
+    patient_last_name = models.TextField(null=True)
+    dob = models.TextField(null=True, help_text="As printed on the report: no fixed format")
+    gender = models.TextField(null=True)
+    lab_name = models.TextField(null=True)
+    date_reported = models.TextField(null=True)
+    date_collected = models.TextField(null=True)
+    specimen_number = models.TextField(null=True)
+
+    class Meta:
+        indexes = [
+            # Reader: sync.file_strays, the page of an uncertain upload
+            models.Index(fields=["user", "-as_of"], name="report_job_of_patient"),
+            models.Index(fields=["as_of"], name="report_job_latest"),
+        ]
+
+    def __str__(self) -> str:
+        return f"report job {self.pk}"
+
+
+class ReportResult(models.Model):
+    """One value the service read from a report, in the report's order."""
+
+    pk = models.CompositePrimaryKey("job_id", "position")
+    job = models.ForeignKey(
+        ReportJob,
+        on_delete=models.CASCADE,
+        db_constraint=False,
+        db_index=False,
+        related_name="results",
+    )
+    position = models.PositiveSmallIntegerField()
+    test_name = models.TextField()
+    value = models.TextField(help_text="Text as printed, whatever its type")
+    type = models.TextField(null=True)
+    units = models.TextField(null=True)
+    min_reference_range = models.FloatField(null=True)
+    max_reference_range = models.FloatField(null=True)
+    interpretation = models.TextField(null=True)
+    is_above_max_range = models.BooleanField(null=True)
+    is_below_min_range = models.BooleanField(null=True)
+    sample_type = models.TextField(null=True)
+    measurement_kind = models.TextField(null=True)
+    sensitivity = models.TextField(null=True)
+    source_panel_name = models.TextField(null=True)
+    loinc_match_status = models.TextField(null=True)
+    loinc_matches = models.JSONField(default=list)
+    reading = models.BinaryField(max_length=16, help_text="Digest of what was read in this row")
+
+
+class Report(models.Model):
+    """A document of a patient and its way through the service. The row is the work.
+
+    `state` is ours (stored, sending, uncertain, refused, given_up) until the service has a job;
+    from then on it is the job's status. `attempts` counts sendings, and what a person decides on
+    names the attempt they saw. A report without files was uploaded elsewhere.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4)
+    user = mirrored_patient("reports")
+    form_id = models.UUIDField(unique=True, help_text="One per form shown: a second send is none")
+    uploaded_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
+    uploaded_at = models.DateTimeField(db_default=Now())
+    needs_human_review = models.BooleanField(default=False)
+    state = models.TextField(default=STORED)
+    due_at = models.DateTimeField(db_default=Now())
+    attempts = models.PositiveIntegerField(default=0)
+    lease_token = models.UUIDField(null=True)
+    lease_until = models.DateTimeField(null=True)
+    sent_at = models.DateTimeField(null=True)
+    refusal = models.TextField(default="", blank=True, help_text="The service's words, or ours")
+    job = models.OneToOneField(
+        ReportJob,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        null=True,
+        related_name="report",
+    )
+    earlier_job_ids = ArrayField(models.UUIDField(), default=list)
+    accepted_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
+    accepted_at = models.DateTimeField(null=True)
+    accepted_hash = models.BinaryField(max_length=16, null=True, help_text="The job as accepted")
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["-uploaded_at", "id"], name="report_newest"),
+            models.Index(fields=["state", "-uploaded_at", "id"], name="report_by_state"),
+            models.Index(fields=["user", "-uploaded_at"], name="report_of_patient"),
+            # Reader: intake, what one person uploaded in a day
+            models.Index(fields=["uploaded_by", "uploaded_at"], name="report_by_uploader"),
+            # Reader: sending.claim and lapsed leases
+            models.Index(
+                fields=["due_at"],
+                condition=Q(state__in=[STORED, SENDING]),
+                name="report_claimable",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"report {self.pk}"
+
+
+class ReportFile(models.Model):
+    """A file of a report. `stored_as` is random; the name given is only text to show."""
+
+    report = models.ForeignKey(Report, on_delete=models.CASCADE, related_name="files")
+    position = models.PositiveSmallIntegerField()
+    stored_as = models.CharField(max_length=64, unique=True)
+    given_name = models.TextField()
+    kind = models.CharField(max_length=40, help_text="Media type, from the content")
+    size = models.PositiveIntegerField(validators=[MinValueValidator(1)])
+    sha256 = models.BinaryField(max_length=32)
+    pages = models.PositiveSmallIntegerField(null=True, help_text="Of a PDF")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["report", "position"], name="report_file_place")
+        ]
+        # Reader: intake, has this patient this file already?
+        indexes = [models.Index(fields=["sha256"], name="report_file_same")]
+
+
+class RowCheck(models.Model):
+    """What a person said about one row: only added to, the latest of a row counts.
+
+    `reading` is the digest of the row it was said about: when the service reads the row anew, the
+    tick no longer holds. The parsed row itself is never changed.
+    """
+
+    report = models.ForeignKey(Report, on_delete=models.CASCADE, related_name="checks")
+    job_id = models.UUIDField()
+    position = models.PositiveSmallIntegerField()
+    reading = models.BinaryField(max_length=16)
+    checked = models.BooleanField()
+    corrections = models.JSONField(default=dict, help_text="Columns of the row that are otherwise")
+    by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        indexes = [models.Index(fields=["report", "position", "-id"], name="row_check_latest")]

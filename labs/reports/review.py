@@ -1,0 +1,356 @@
+"""What people make of a read report: rows checked and corrected, names compared, acceptance."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, Final
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models.functions import Now
+
+from backoffice.models import User
+from labs.reports.models import Report, ReportJob, ReportResult, RowCheck
+from patients.models import Demographics
+
+CORRECTABLE: Final = (
+    "test_name",
+    "value",
+    "units",
+    "min_reference_range",
+    "max_reference_range",
+    "interpretation",
+    "loinc_code",
+)
+
+_UNITS: Final = (
+    "% %{total} g/dl g/l mg/dl mg/l ug/dl µg/dl ug/l µg/l ng/dl ng/ml ng/l pg/ml pg/dl mmol/l"
+    " umol/l µmol/l nmol/l pmol/l mmol/mol meq/l mosm/kg iu/l iu/ml u/l u/ml miu/l miu/ml uiu/ml"
+    " µiu/ml ku/l kiu/l fl pg g mg ml l /ul /µl 10*3/ul 10^3/ul x10e3/ul k/ul thou/ul 10*6/ul"
+    " 10^6/ul x10e6/ul m/ul 10*9/l 10^9/l 10*12/l 10^12/l cells/ul cells/mcl mcg/dl mcg/l mcl"
+    " mm/h mm/hr ml/min ml/min/1.73 ml/min/1.73m2 mg/g mg/24h g/24h sec s seconds min h ratio"
+    " index mg/mmol copies/ml mmhg kpa ph au/ml units"
+)
+KNOWN_UNITS: Final = frozenset(_UNITS.split())
+"""Units as labs print them, folded; another one is shown in amber and blocks nothing."""
+
+CONFIDENCE: Final = ((0.9, "very likely"), (0.7, "likely"), (0.4, "possible"), (0.0, "doubtful"))
+
+
+# Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A LOINC code the service found, and how sure it is in words."""
+
+    code: str
+    name: str
+    confidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One row as staff see it: what was read, and what a person made of it."""
+
+    parsed: ReportResult
+    check: RowCheck | None
+    outdated: bool
+    """The latest word of a person was about another reading of this row."""
+
+    @property
+    def corrections(self) -> Mapping[str, Any]:
+        return self.check.corrections if self.check and not self.outdated else {}
+
+    @property
+    def checked(self) -> bool:
+        return bool(self.check and self.check.checked and not self.outdated)
+
+    @property
+    def reading(self) -> str:
+        return bytes(self.parsed.reading).hex()
+
+    @property
+    def latest(self) -> int:
+        return self.check.pk if self.check else 0
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """Every correctable column as it now stands."""
+        return {name: self.corrections.get(name, self.read(name)) for name in CORRECTABLE}
+
+    def read(self, name: str) -> Any:
+        if name == "loinc_code":
+            return self.matches[0].code if self.matches else None
+        return getattr(self.parsed, name)
+
+    @property
+    def changed(self) -> list[tuple[str, Any]]:
+        """Corrected columns with what the service had read."""
+        return [(WORDS[name], self.read(name)) for name in CORRECTABLE if name in self.corrections]
+
+    @property
+    def number(self) -> float | None:
+        try:
+            return float(str(self.shown["value"]).strip())
+        except ValueError:
+            return None
+
+    @property
+    def flagged(self) -> str:
+        return self.shown["interpretation"] or ""
+
+    @property
+    def range(self) -> str:
+        low, high = self.shown["min_reference_range"], self.shown["max_reference_range"]
+        if low is not None and high is not None:
+            return f"{low:g} – {high:g}"
+        if high is not None:
+            return f"up to {high:g}"
+        return f"from {low:g}" if low is not None else ""
+
+    @property
+    def matches(self) -> list[Match]:
+        return [
+            Match(
+                str(one.get("loinc_code") or ""),
+                str(one.get("display_name") or one.get("loinc_name") or ""),
+                confidence(one.get("confidence_score")),
+            )
+            for one in self.parsed.loinc_matches
+            if isinstance(one, dict) and one.get("loinc_code")
+        ]
+
+    @property
+    def doubts(self) -> list[str]:
+        """Why this row is amber; none of it blocks."""
+        said = []
+        units = self.shown["units"]
+        if self.parsed.type in ("numeric", "range", None) and self.number is not None and not units:
+            said.append("No unit")
+        elif units and _folded_unit(units) not in KNOWN_UNITS and "units" not in self.corrections:
+            said.append("Unit not known here")
+        if "loinc_code" not in self.corrections:
+            status = self.parsed.loinc_match_status
+            if not self.matches or status == "no_match":
+                said.append("No code found")
+            elif status != "auto_match":
+                said.append("Code to be checked")
+        return said
+
+
+WORDS: Final[dict[str, str]] = {
+    "test_name": "Name",
+    "value": "Value",
+    "units": "Unit",
+    "min_reference_range": "Lower limit",
+    "max_reference_range": "Upper limit",
+    "interpretation": "Interpretation",
+    "loinc_code": "LOINC code",
+}
+
+
+def confidence(score: Any) -> str:
+    """A score from 0 to 1 as words."""
+    if isinstance(score, bool) or not isinstance(score, int | float):
+        return "not told"
+    return next((words for least, words in CONFIDENCE if score >= least), "doubtful")
+
+
+def _folded_unit(units: str) -> str:
+    return units.lower().replace("μ", "µ").replace(" ", "")
+
+
+def lines(report: Report) -> list[Line]:
+    """Rows of a report's job in the order of the document; two queries."""
+    if report.job_id is None:
+        return []
+    latest: dict[int, RowCheck] = {}
+    checks = RowCheck.objects.filter(report=report, job_id=report.job_id).select_related("by")
+    for check in checks.order_by("id"):
+        latest[check.position] = check
+    return [
+        _line(row, latest.get(row.position))
+        for row in ReportResult.objects.filter(job_id=report.job_id).order_by("position")
+    ]
+
+
+def line(report: Report, position: int) -> Line | None:
+    """One row."""
+    row = ReportResult.objects.filter(job_id=report.job_id, position=position).first()
+    if row is None or report.job_id is None:
+        return None
+    check = (
+        RowCheck.objects.filter(report=report, job_id=report.job_id, position=position)
+        .select_related("by")
+        .order_by("-id")
+        .first()
+    )
+    return _line(row, check)
+
+
+def _line(row: ReportResult, check: RowCheck | None) -> Line:
+    outdated = check is not None and bytes(check.reading) != bytes(row.reading)
+    return Line(row, check, outdated)
+
+
+class Overtaken(Exception):
+    """Somebody, or the service, changed it since the page was shown."""
+
+
+def say(
+    report: Report,
+    position: int,
+    by: User,
+    *,
+    reading: str,
+    latest: int,
+    checked: bool,
+    values: Mapping[str, Any] | None = None,
+) -> Line:
+    """Tick a row, or take the tick away, with corrected `values` (None: leave them as they are).
+
+    Raises Overtaken when the row is no longer what the person saw, and then changes nothing.
+    """
+    with transaction.atomic(durable=True):
+        locked = Report.objects.select_for_update().get(pk=report.pk)
+        known = line(locked, position)
+        if (
+            known is None
+            or locked.job_id is None
+            or known.reading != reading
+            or known.latest != latest
+        ):
+            raise Overtaken
+        corrections = dict(known.corrections)
+        if values is not None:
+            corrections = {
+                name: values[name]
+                for name in CORRECTABLE
+                if name in values and _differs(values[name], known.read(name))
+            }
+        check = RowCheck.objects.create(
+            report=report,
+            job_id=known.parsed.job_id,
+            position=position,
+            reading=bytes.fromhex(reading),
+            checked=checked,
+            corrections=corrections,
+            by=by,
+        )
+    check.by = by
+    return Line(known.parsed, check, outdated=False)
+
+
+def _differs(said: Any, read: Any) -> bool:
+    return (said or None) != (read or None) if isinstance(said, str) else said != read
+
+
+# Acceptance
+
+
+def seen(job: ReportJob | None) -> str:
+    """What a person who accepts has before them; a later reading is another one."""
+    return bytes(job.content_hash).hex() if job else ""
+
+
+def changed_since_accepted(report: Report) -> bool:
+    if report.accepted_at is None or report.accepted_hash is None or report.job is None:
+        return False
+    return bytes(report.accepted_hash) != bytes(report.job.content_hash)
+
+
+def accept(report_id: UUID, by: User, *, seen_hash: str) -> bool:
+    """Accept what was read as it now stands; False when it is already, Overtaken when it is not
+    what the person saw."""
+    with transaction.atomic(durable=True):
+        report = Report.objects.select_for_update().get(pk=report_id)
+        job = ReportJob.objects.filter(report=report).defer("record").first()
+        if job is None or job.status != "completed" or seen(job) != seen_hash:
+            raise Overtaken
+        report.job = job
+        if report.accepted_at is not None and not changed_since_accepted(report):
+            return False
+        Report.objects.filter(pk=report_id).update(
+            accepted_by=by, accepted_at=Now(), accepted_hash=job.content_hash
+        )
+    return True
+
+
+# Whose report is it?
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One fact about the person: as printed, as we know it, and whether they agree (None: one of
+    them is missing)."""
+
+    label: str
+    printed: str
+    known: Any
+    same: bool | None
+
+
+def compared(job: ReportJob, person: Demographics | None) -> list[Compared]:
+    """Names and birth date on the report beside those of the patient."""
+    first = person.first_name if person else ""
+    last = person.last_name if person else ""
+    born = person.dob if person else None
+    printed_born = job.dob or ""
+    readings = dates(printed_born)
+    return [
+        _names("First name", job.patient_first_name or "", first),
+        _names("Last name", job.patient_last_name or "", last),
+        Compared("Birth date", printed_born, born, born in readings if born and readings else None),
+    ]
+
+
+def differs(facts: Iterable[Compared]) -> bool:
+    """True when something contradicts: what is missing on either side does not."""
+    return any(fact.same is False for fact in facts)
+
+
+def _names(label: str, printed: str, known: str) -> Compared:
+    same = _folded_name(printed) == _folded_name(known) if printed and known else None
+    return Compared(label, printed, known, same)
+
+
+def _folded_name(name: str) -> str:
+    apart = unicodedata.normalize("NFKD", name.casefold())
+    letters = "".join(mark for mark in apart if not unicodedata.combining(mark))
+    return " ".join(re.sub(r"[^\w]+", " ", letters).split())
+
+
+_FORMATS: Final = (
+    "%Y-%m-%d",
+    "%Y/%m/%d",
+    "%m/%d/%Y",
+    "%d/%m/%Y",
+    "%m-%d-%Y",
+    "%d-%m-%Y",
+    "%d.%m.%Y",
+    "%m/%d/%y",
+    "%d %b %Y",
+    "%d %B %Y",
+    "%b %d %Y",
+    "%B %d %Y",
+    "%d-%b-%Y",
+    "%Y%m%d",
+)
+
+
+def dates(printed: str) -> set[date]:
+    """Every date that the text can mean: reports have no one format."""
+    text = " ".join(printed.replace(",", " ").split())[:40]
+    text = re.sub(r"[T ]\d{1,2}:\d{2}.*$", "", text)
+    found: set[date] = set()
+    for form in _FORMATS:
+        try:
+            found.add(datetime.strptime(text, form).date())  # noqa: DTZ007 - a calendar date
+        except ValueError:
+            continue
+    return found

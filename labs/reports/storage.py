@@ -1,0 +1,133 @@
+"""Files of reports: outside the web root, readable by this account alone, under random names."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from io import BufferedReader
+from pathlib import Path
+from typing import Final
+
+from django.conf import settings
+
+PIECE: Final = 64 * 1024
+SECONDS: Final = 10.0
+_EXAMINE: Final = Path(__file__).with_name("examine.py")
+
+EXTENSIONS: Final[dict[str, str]] = {
+    ".pdf": "application/pdf",
+    ".jpg": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".jpe": "image/jpeg",
+    ".jfif": "image/jpeg",
+    ".png": "image/png",
+}
+ENDINGS: Final[dict[str, str]] = {
+    "application/pdf": ".pdf",
+    "image/jpeg": ".jpg",
+    "image/png": ".png",
+}
+
+PROBLEMS: Final[dict[str, str]] = {
+    "empty": "is empty.",
+    "kind": "is not a PDF, JPEG or PNG. What counts is what is in the file, not its name.",
+    "two_kinds": "is two kinds of file in one. Print or scan the report anew and choose that.",
+    "broken": "cannot be read: it is damaged. Save, print or scan the report anew.",
+    "truncated": "is not complete: its end is missing. Copy or scan it again.",
+    "trailing": "carries other data behind its end. Print or scan the report anew.",
+    "encrypted": "is protected by a password or encrypted. Save a copy without protection.",
+    "active": "carries scripts, forms that send, or other files. Print it to a plain PDF first.",
+    "hidden": "is built so that its content cannot be checked. Print it to a plain PDF first.",
+    "bomb": "unpacks to far more than it should. Print or scan the report anew.",
+    "no_pages": "has no page.",
+    "pages": "has more than 30 pages. Split it, or choose the pages with results.",
+    "pixels": "has more than 50 million pixels. Scan it at a lower resolution.",
+    "animated": "is an animation. Save it as a plain picture.",
+    "unsafe": "could not be read safely. Print or scan the report anew.",
+}
+"""Ends of the sentence "‹name› …"."""
+
+
+class Unsound(Exception):
+    """A file that is not taken; the text is for staff, without the file's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A file as kept; `kind` is its media type by content, `pages` those of a PDF."""
+
+    stored_as: str
+    size: int
+    sha256: bytes
+    kind: str = ""
+    pages: int | None = None
+
+
+def keep(chunks: Iterable[bytes]) -> Kept:
+    """Write a new file, durably. Raises OSError, and leaves nothing, when the disk refuses."""
+    name = secrets.token_hex(24)
+    path = _path(name)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    digest = hashlib.sha256()
+    size = 0
+    try:
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            for chunk in chunks:
+                digest.update(chunk)
+                size += len(chunk)
+                file.write(chunk)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    return Kept(name, size, digest.digest())
+
+
+def examined(kept: Kept) -> Kept:
+    """The same with its kind and pages; raises Unsound. The looking is done by a child process
+    that has little memory and time, and is ended after a while."""
+    command = [sys.executable, "-I", "-S", str(_EXAMINE), str(_path(kept.stored_as))]
+    try:
+        done = subprocess.run(  # noqa: S603 - our own script on a file name of our own making
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS, env={}
+        )
+        answer = json.loads(done.stdout) if done.returncode == 0 else {}
+    except (subprocess.TimeoutExpired, ValueError):
+        answer = {}
+    if "kind" in answer:
+        return Kept(kept.stored_as, kept.size, kept.sha256, answer["kind"], answer["pages"])
+    raise Unsound(PROBLEMS.get(answer.get("problem", ""), PROBLEMS["unsafe"]))
+
+
+def opened(stored_as: str) -> BufferedReader:
+    """A kept file for reading; FileNotFoundError when it is gone."""
+    return open(_path(stored_as), "rb")
+
+
+def forget(names: Iterable[str]) -> None:
+    for name in names:
+        _path(name).unlink(missing_ok=True)
+
+
+def left_behind(known: Iterable[str], older_than: float) -> list[str]:
+    """Names of files that no row knows, last written before `older_than` (seconds since 1970): an
+    upload was cut off between writing and recording them."""
+    rows = set(known)
+    return [
+        path.name
+        for path in Path(settings.REPORT_FOLDER).glob("??/*")
+        if path.name not in rows and path.stat().st_mtime < older_than
+    ]
+
+
+def _path(stored_as: str) -> Path:
+    if not (len(stored_as) == 48 and set(stored_as) <= set("0123456789abcdef")):
+        raise ValueError("not a name of a kept file")
+    return Path(settings.REPORT_FOLDER) / stored_as[:2] / stored_as

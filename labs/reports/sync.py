@@ -1,0 +1,231 @@
+"""The service's parsing jobs become rows, whether answered, heard of or asked for."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+import orjson
+from django.db import connection
+from django.utils import timezone
+from msgspec import to_builtins
+
+from backoffice import mirror, sync
+from backoffice.mirror import Fact
+from backoffice.service import Record
+from backoffice.service import reports as service_reports
+from labs.reports.models import (
+    COMPLETED,
+    FAILED,
+    PENDING_REVIEW,
+    SENDING,
+    UNCERTAIN,
+    Report,
+    ReportJob,
+    ReportResult,
+)
+
+KIND: Final = "report-jobs"
+FINAL: Final = (COMPLETED, FAILED)
+STEPS: Final = {"upload_pending": 0, "started": 1, PENDING_REVIEW: 2, COMPLETED: 3, FAILED: 3}
+REVIEWED: Final = 4
+STRAY_FOR: Final = timedelta(days=2)
+"""How long a job that nobody claims is looked at again."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A job and whose report it is, as far as anybody knows."""
+
+    job: service_reports.ReportJob
+    user_id: UUID | None
+
+
+def state_of(job: service_reports.ReportJob) -> str:
+    """The status, or `pending_review`, which the service tells by two flags (differences.md 45)."""
+    return PENDING_REVIEW if job.in_review else job.status
+
+
+def progress_of(job: service_reports.ReportJob) -> int:
+    """How far a job is. Jobs only go forward, so the farther of two facts is the newer one."""
+    step = STEPS.get(job.status, STEPS["started"])
+    return step + (REVIEWED if job.is_reviewed else 0)
+
+
+def _job(fact: Fact) -> mirror.Values:
+    said: _Said = fact.data
+    job = said.job
+    head = job.data.metadata if job.data else None
+    return {
+        "user_id": said.user_id,
+        "status": job.status,
+        "state": state_of(job),
+        "failure_reason": job.failure_reason,
+        "needs_human_review": job.needs_human_review,
+        "is_reviewed": job.is_reviewed,
+        "progress": fact.version[0],
+        "patient_first_name": head.patient_first_name if head else None,
+        "patient_last_name": head.patient_last_name if head else None,
+        "dob": head.dob if head else None,
+        "gender": head.gender if head else None,
+        "lab_name": head.lab_name if head else None,
+        "date_reported": head.date_reported if head else None,
+        "date_collected": head.date_collected if head else None,
+        "specimen_number": head.specimen_number if head else None,
+    }
+
+
+def _results(fact: Fact) -> Iterator[mirror.Values]:
+    job: service_reports.ReportJob = fact.data.job
+    for position, line in enumerate(job.data.results if job.data else ()):
+        matches = to_builtins(line.loinc_matches or [])
+        row = {
+            "test_name": line.test_name,
+            "value": line.value,
+            "type": line.type,
+            "units": line.units,
+            "min_reference_range": line.min_reference_range,
+            "max_reference_range": line.max_reference_range,
+            "interpretation": line.interpretation,
+            "is_above_max_range": line.is_above_max_range,
+            "is_below_min_range": line.is_below_min_range,
+            "sample_type": line.sample_type,
+            "measurement_kind": line.measurement_kind,
+            "sensitivity": line.sensitivity,
+            "source_panel_name": line.source_panel_name,
+            "loinc_match_status": line.loinc_match_status,
+            "loinc_matches": orjson.dumps(matches).decode(),
+        }
+        digest = hashlib.sha256(orjson.dumps(row)).digest()[:16]
+        yield {"job_id": fact.key[0], "position": position, **row, "reading": digest}
+
+
+JOBS = mirror.Table(
+    model=ReportJob,
+    key=("id",),
+    promote=_job,
+    version=("progress",),
+    children=(
+        mirror.Children(
+            model=ReportResult,
+            parent="job_id",
+            key=("job_id", "position"),
+            rows=_results,
+            vocabularies={
+                "type": "report.type",
+                "interpretation": "result.interpretation",
+                "loinc_match_status": "report.loinc_match",
+                "sample_type": "report.sample_type",
+            },
+        ),
+    ),
+    vocabularies={"status": "report.state", "failure_reason": "report.failure_reason"},
+)
+
+
+def bring(said: Iterable[tuple[Record[service_reports.ReportJob], UUID | None]]) -> mirror.Outcome:
+    """Apply jobs with their patients (None: not told), inside the caller's transaction.
+
+    What our own upload or an earlier word says about the patient stands where none is told now.
+    """
+    said = list(said)
+    users: dict[UUID, UUID | None] = {}
+    ids = [record.data.id for record, _ in said]
+    for rows in (
+        ReportJob.objects.filter(pk__in=ids).values_list("pk", "user_id"),
+        Report.objects.filter(job__in=ids).values_list("job_id", "user_id"),
+    ):
+        users.update({key: user for key, user in rows if user is not None})
+    facts = [
+        Fact(
+            key=(record.data.id,),
+            raw=record.raw,
+            as_of=record.asked_at,
+            data=_Said(record.data, users.get(record.data.id, user)),
+            version=(progress_of(record.data),),
+        )
+        for record, user in said
+    ]
+    outcome = mirror.apply(JOBS, facts)
+    _carry_states(ids)
+    return outcome
+
+
+def _carry_states(job_ids: Sequence[UUID]) -> None:
+    """Reports show how far their job is."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE labs_report AS report SET state = job.state FROM labs_reportjob AS job"
+            " WHERE report.job_id = job.id AND job.id = ANY(%s)"
+            " AND report.state IS DISTINCT FROM job.state",
+            [list(job_ids)],
+        )
+
+
+def file_strays() -> int:
+    """Make reports of jobs that were not uploaded here.
+
+    While an upload of the same patient is under way or uncertain, a job may be its answer: such
+    ones wait until that is settled.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO labs_report (id, user_id, form_id, uploaded_at, needs_human_review, state,"
+            " due_at, attempts, refusal, job_id, earlier_job_ids)"
+            " SELECT gen_random_uuid(), job.user_id, gen_random_uuid(), job.as_of,"
+            "  job.needs_human_review, job.state, now(), 0, '', job.id, '{}'"
+            " FROM labs_reportjob AS job WHERE job.as_of > now() - make_interval(secs => %s)"
+            " AND NOT EXISTS (SELECT FROM labs_report AS known WHERE known.job_id = job.id)"
+            " AND NOT EXISTS (SELECT FROM labs_report AS other WHERE other.user_id = job.user_id"
+            "  AND (other.state IN (%s, %s) OR job.id = ANY(other.earlier_job_ids)))"
+            " ON CONFLICT DO NOTHING",
+            [STRAY_FOR.total_seconds(), SENDING, UNCERTAIN],
+        )
+        return int(cursor.rowcount)
+
+
+def follow(job_ids: Iterable[UUID]) -> None:
+    """Ask the service how these jobs are, now and until they are final."""
+    sync.mark(KIND, job_ids)
+
+
+def _store(answers: Mapping[str, Record[service_reports.ReportJob]]) -> dict[str, timedelta | None]:
+    bring([(record, None) for record in answers.values()])
+    sent = dict(
+        Report.objects.filter(job__in=[UUID(key) for key in answers]).values_list(
+            "job_id", "uploaded_at"
+        )
+    )
+    now = timezone.now()
+    return {
+        key: _again(state_of(record.data), now - sent.get(UUID(key), now))
+        for key, record in answers.items()
+    }
+
+
+def _again(state: str, age: timedelta) -> timedelta | None:
+    """When to ask next: soon while somebody is likely to wait, seldom for what takes people."""
+    if state in FINAL:
+        return None
+    if state == PENDING_REVIEW:
+        return timedelta(minutes=15)
+    if age < timedelta(minutes=5):
+        return timedelta(seconds=5)
+    return timedelta(minutes=1) if age < timedelta(hours=2) else timedelta(hours=1)
+
+
+def _absent(keys: Sequence[str], asked_at: datetime) -> None:
+    mirror.flag_missing(JOBS, [(UUID(key),) for key in keys], asked_at)
+
+
+JOB_SUBJECT: Final[Any] = sync.Subject(
+    kind=KIND,
+    fetch=lambda service, key: service.reports.job(key),
+    store=_store,
+    absent=_absent,
+    absent_again=lambda key: timedelta(hours=1),
+)
