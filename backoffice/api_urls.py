@@ -15,6 +15,7 @@ from backoffice.access import DeclaredPermission, public, requires
 from backoffice.api import TokenAuthentication, error_body, error_response, routes
 from backoffice.system_api import Runs
 from labs.api import LabAccounts, Labs, LabTests, Markers
+from labs.reports.api import Reports
 from orders.api import Appointments, Orders, Results, Transactions
 from patients.api import Connections, Insurances, Patients, Payors
 from patients.wearables.api import Pulls
@@ -54,6 +55,7 @@ urlpatterns = [
     *routes("transactions", Transactions),
     *routes("results", Results),
     *routes("pulls", Pulls),
+    *routes("reports", Reports),
     *routes("runs", Runs),
     re_path(r"", nothing_here, name="api-nothing"),
 ]

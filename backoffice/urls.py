@@ -20,6 +20,7 @@ urlpatterns = [
     path("appointments/", include("orders.appointments_urls")),
     path("patients/", include("patients.urls")),
     path("labs/", include("labs.urls")),
+    path("reports/", include("labs.reports.urls")),
     path("system/", include("backoffice.system_urls")),
     path("", include("webhooks.urls")),
 ]
