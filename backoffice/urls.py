@@ -22,5 +22,7 @@ urlpatterns = [
     path("labs/", include("labs.urls")),
     path("reports/", include("labs.reports.urls")),
     path("system/", include("backoffice.system_urls")),
+    path("", include("patients.wearables.pulls_urls")),
+    path("", include("webhooks.pages_urls")),
     path("", include("webhooks.urls")),
 ]

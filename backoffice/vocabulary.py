@@ -368,6 +368,7 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
     "event.outcome": _terms(
         Term("applied", "Applied", RESULT_IN, note="The mirror was brought up to what it says."),
         Term("stale", "Older than ours", CLOSED, note="We knew something newer: nothing changed."),
+        Term("unchanged", "Nothing new", CLOSED, note="It says what we knew already."),
         Term("looked up", "Read again", ON_THE_WAY, note="It asked for a read of the service."),
         Term("ignored", "Ignored", CLOSED, note="Nothing of it is kept here."),
         Term("kept", "Kept", CLOSED, note="Stored for reading; no table of ours holds it."),

@@ -474,10 +474,8 @@ PLACES: Final = (
 def places(context: Context) -> list[dict[str, Any]]:
     """Navigation entries this user may open; the current one is marked."""
     request: HttpRequest = context["request"]
-    match = request.resolver_match
-    here = match.namespace if match else ""
     return [
-        {"place": place, "url": url, "current": place.route.partition(":")[0] == here}
+        {"place": place, "url": url, "current": request.path.startswith(url)}
         for place, url in _reachable(PLACES)
         if access.may(request.user, place.permission)
     ]

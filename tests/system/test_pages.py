@@ -231,8 +231,9 @@ def test_queries_do_not_grow(client: Client, rows: int, django_assert_num_querie
         UnreadRecord.objects.create(resource="orders", key=str(n), record="{}")
         Drift.objects.create(resource="orders", key=str(n), kind="stale")
     client.get("/system/")  # The first page of a session stores its form token.
-    # Session, user, roles; runs twice, look-ups, differences, unknown values, unread records.
-    with django_assert_num_queries(3 + 6):
+    # Session, user, roles; failed events; runs twice, look-ups, differences, unknown values, unread
+    # records; the inbox: its rhythm, runs that changed something, refused, waiting longest.
+    with django_assert_num_queries(3 + 1 + 6 + 4):
         client.get("/system/")
-    with django_assert_num_queries(3 + 1):
+    with django_assert_num_queries(3 + 1 + 1):
         client.get("/system/runs/")

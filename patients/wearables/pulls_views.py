@@ -1,0 +1,135 @@
+"""Historical pulls across patients: what fails, why, for how many and since when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from django import forms
+from django.db.models import Count, F, Min, QuerySet
+from django.db.models.functions import Coalesce
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from backoffice import audit, vocabulary
+from backoffice.access import requires
+from backoffice.paging import Sort, capped_count, page_of
+from patients.models import Demographics
+from patients.wearables.models import HistoricalPull
+
+SIZE: Final = 50
+TROUBLE: Final = ("failure", "retrying")
+BY_PATIENT: Final = Sort(("user_id", "id"))
+GROUPS: Final = 50
+"""Groups of failing pulls that the page lists; together they hold most of them."""
+
+
+class PullFilters(forms.Form):
+    """What the list of pulls can be narrowed by."""
+
+    status = forms.CharField(required=False, max_length=40, label="State")
+    provider = forms.CharField(required=False, max_length=100, label="Provider")
+    resource = forms.CharField(required=False, max_length=100, label="Resource")
+    error = forms.CharField(required=False, max_length=100, label="Error")
+    user_id = forms.UUIDField(required=False, label="Patient id")
+
+    COLUMNS: Final = {
+        "status": "status",
+        "provider": "provider",
+        "resource": "resource",
+        "error": "error_details",
+        "user_id": "user_id",
+    }
+
+    def apply(self, rows: QuerySet[HistoricalPull]) -> QuerySet[HistoricalPull]:
+        given = {self.COLUMNS[name]: value for name, value in self.cleaned_data.items() if value}
+        return rows.filter(**given)
+
+    def chips(self) -> list[dict[str, str]]:
+        """Filters in force, in words."""
+        return [
+            {"name": name, "value": self.data[name], "label": self._words(name, self.data[name])}
+            for name in self.fields
+            if self.cleaned_data.get(name)
+        ]
+
+    def _words(self, name: str, value: str) -> str:
+        known = {"status": "historical_pull.status", "error": "historical_pull.error_details"}
+        words = vocabulary.term(known[name], value).label if name in known else value
+        return f"{self.fields[name].label}: {words}"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Pulls that fail alike."""
+
+    status: str
+    provider: str
+    error_details: str | None
+    pulls: int
+    patients: int
+    since: datetime
+
+
+@requires("patients.view")
+@require_safe
+def pulls(request: HttpRequest) -> HttpResponse:
+    """Failing pulls grouped by error, and the pulls themselves, failing ones or all."""
+    form = PullFilters(request.GET)
+    valid = form.is_valid()
+    everything = request.GET.get("show") == "all"
+    rows = HistoricalPull.objects.filter(missing_since=None).defer("record", "content_hash")
+    rows = form.apply(rows) if valid else rows.none()
+    asked = form.cleaned_data.get("user_id") or form.cleaned_data.get("status")
+    if not everything and not asked:
+        rows = rows.filter(status__in=TROUBLE)
+    page = page_of(
+        rows,
+        BY_PATIENT,
+        size=SIZE,
+        after=request.GET.get("after"),
+        before=request.GET.get("before"),
+    )
+    audit.listed(request, "pull", (row.pk for row in page.rows), (row.user_id for row in page.rows))
+    people = _people(row.user_id for row in page.rows)
+    context = {
+        "form": form,
+        "everything": everything,
+        "asked": asked,
+        "patient": form.cleaned_data.get("user_id"),
+        "groups": groups(),
+        "page": page,
+        "rows": [{"pull": row, "person": people.get(row.user_id)} for row in page.rows],
+        "total": capped_count(rows),
+        "chips": form.chips() if valid else [],
+        "any_pulls": bool(page.rows) or HistoricalPull.objects.exists(),
+    }
+    return render(request, "wearables/pulls.html", context, status=200 if valid else 400)
+
+
+def groups() -> list[Group]:
+    """Failing pulls by state, provider and error, failed before retrying, most patients first.
+
+    Reads the failing ones alone, by their own index: one query.
+    """
+    failing = HistoricalPull.objects.filter(status__in=TROUBLE, missing_since=None)
+    found = (
+        failing.values("status", "provider", "error_details")
+        .annotate(
+            pulls=Count("pk"),
+            patients=Count("user_id", distinct=True),
+            since=Min(Coalesce(F("ended_at"), F("started_at"), F("scheduled_at"), F("as_of"))),
+        )
+        .order_by("status", "-patients", "provider")
+    )
+    return [Group(**row) for row in found[:GROUPS]]
+
+
+def _people(users: Iterable[UUID | None]) -> dict[Any, Demographics]:
+    return Demographics.objects.only("first_name", "last_name").in_bulk(
+        {user for user in users if user is not None}
+    )

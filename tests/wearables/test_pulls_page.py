@@ -1,0 +1,160 @@
+"""Historical pulls across patients: failing first, grouped by error."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from backoffice.models import AuditEntry, User
+from patients.wearables.models import HistoricalPull
+from tests.api.rows import NOW, demographics, envelope, staff, uid
+
+pytestmark = pytest.mark.django_db
+
+ADDRESS = "/system/pulls/"
+
+
+def pull(n: int, resource: str = "sleep", **values: Any) -> HistoricalPull:
+    row = HistoricalPull(
+        **{
+            "user_id": uid("patient", n),
+            "provider": "band-one",
+            "resource": resource,
+            "status": "success",
+            "days_with_data": 12,
+            "scheduled_at": NOW - timedelta(hours=3),
+            "started_at": NOW - timedelta(hours=2),
+            "ended_at": NOW - timedelta(hours=1),
+            "trace_id": f"trace-{n}",
+            **envelope(),
+            **values,
+        }
+    )
+    row.save()
+    return row
+
+
+@pytest.fixture
+def coordinator(client: Client) -> User:
+    user = staff("lab coordinator")
+    client.force_login(user)
+    return user
+
+
+@pytest.fixture
+def many(coordinator: User) -> None:
+    late = NOW - timedelta(days=3)
+    pull(1)
+    pull(2, status="failure", error_details="retry_quota_exhausted", ended_at=late)
+    pull(2, "activity", status="failure", error_details="retry_quota_exhausted")
+    pull(3, status="failure", error_details="retry_quota_exhausted")
+    pull(4, status="failure", provider="ring-two", error_details=None)
+    pull(5, status="retrying", error_details="provider_unavailable", ended_at=None)
+    pull(6, status="failure", error_details="gremlins", missing_since=NOW)
+
+
+def shown(client: Client, **query: str) -> list[tuple[int, str]]:
+    numbers = {uid("patient", n): n for n in range(100)}
+    rows = client.get(ADDRESS, query).context["rows"]
+    return sorted((numbers[row["pull"].user_id], row["pull"].resource) for row in rows)
+
+
+def test_it_works(client: Client, many: None) -> None:
+    demographics(2).save()
+    page = client.get(ADDRESS).content.decode()
+    for words in (
+        "Given up after several attempts",
+        "The provider does not answer",
+        "No reason given",
+        "Ada2 Testperson",
+        "trace-2",
+        "band-one",
+        "Sleep",
+        "5 pulls",
+    ):
+        assert words in page, words
+    assert "gremlins" not in page
+
+
+def test_groups_say_how_many_and_since_when(client: Client, many: None) -> None:
+    groups = client.get(ADDRESS).context["groups"]
+    assert [(g.status, g.provider, g.error_details, g.pulls, g.patients) for g in groups] == [
+        ("failure", "band-one", "retry_quota_exhausted", 3, 2),
+        ("failure", "ring-two", None, 1, 1),
+        ("retrying", "band-one", "provider_unavailable", 1, 1),
+    ]
+    assert groups[0].since == NOW - timedelta(days=3)
+    assert groups[2].since == NOW - timedelta(hours=2)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({}, [(2, "activity"), (2, "sleep"), (3, "sleep"), (4, "sleep"), (5, "sleep")]),
+        ({"status": "retrying"}, [(5, "sleep")]),
+        ({"status": "success"}, [(1, "sleep")]),
+        ({"provider": "ring-two"}, [(4, "sleep")]),
+        ({"error": "retry_quota_exhausted", "resource": "activity"}, [(2, "activity")]),
+        ({"user_id": str(uid("patient", 1))}, [(1, "sleep")]),
+        ({"user_id": str(uid("patient", 2)), "resource": "sleep"}, [(2, "sleep")]),
+    ],
+)
+def test_filters(
+    client: Client, many: None, query: dict[str, str], expected: list[tuple[int, str]]
+) -> None:
+    assert shown(client, **query) == expected
+
+
+def test_all_of_them(client: Client, many: None) -> None:
+    assert len(shown(client, show="all")) == 6
+
+
+def test_each_group_leads_to_its_pulls(client: Client, many: None) -> None:
+    page = client.get(ADDRESS).content.decode()
+    link = "?status=failure&amp;provider=band-one&amp;error=retry_quota_exhausted"
+    assert link in page
+
+
+@pytest.mark.parametrize("query", [{"user_id": "42"}, {"status": "a\x00"}])
+def test_a_filter_that_cannot_be_read(client: Client, many: None, query: dict[str, str]) -> None:
+    assert client.get(ADDRESS, query).status_code == 400
+
+
+def test_one_patient(client: Client, many: None) -> None:
+    page = client.get(ADDRESS, {"user_id": str(uid("patient", 2))}).content.decode()
+    assert "grouped by error" not in page
+    assert AuditEntry.objects.latest("pk").patient_ids == [uid("patient", 2)]
+
+
+def test_who_may_not_see_patients_is_refused(client: Client) -> None:
+    client.force_login(staff("viewer"))
+    assert client.get(ADDRESS).status_code == 403
+
+
+def test_nothing_fails(client: Client, coordinator: User) -> None:
+    assert b"No pull yet" in client.get(ADDRESS).content
+    pull(1)
+    page = client.get(ADDRESS).content
+    assert b"No pull fails or is being retried." in page
+
+
+def test_queries_do_not_grow(client: Client, coordinator: User) -> None:
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as seen:
+            client.get(ADDRESS)
+        return len(seen)
+
+    pull(1, status="failure")
+    queries()
+    one = queries()
+    for n in range(2, 90):
+        demographics(n).save()
+        pull(n, status="failure", error_details=f"error {n % 9}")
+    assert queries() == one
+    # Session, user, roles; page, names, groups, total, failed events; audit in its transaction.
+    assert one == 8 + 3

@@ -1,0 +1,166 @@
+"""One event: what it shows to whom, what it said anew, what is put on record."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from backoffice.models import AuditEntry
+from tests.api.rows import NOW, demographics, order, staff, uid
+from tests.webhooks.events import body_of, event, failed
+from webhooks import payloads
+from webhooks.models import Event
+
+pytestmark = pytest.mark.django_db
+
+DATA: dict[str, Any] = {
+    "id": str(uid("order", 1)),
+    "sample_id": "Canary-sample",
+    "notes": None,
+    "priority": True,
+    "events": [{"id": n, "created_at": f"2026-11-20T11:5{n}:00Z"} for n in range(5)],
+}
+
+
+def get(client: Client, row: Event) -> str:
+    answer = client.get(f"/system/events/{row.pk}/")
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def test_it_works(client: Client) -> None:
+    client.force_login(staff("lab admin"))
+    demographics(1).save()
+    order(1, as_of=NOW + timedelta(minutes=2)).save()
+    event(1, data={**DATA, "sample_id": "Canary-before", "events": DATA["events"][:4]})
+    row = event(2, data=DATA, deliveries=3, key_id="k1")
+    page = get(client, row)
+    for words in (
+        "Order changed",
+        "The mirror was brought up to what it says.",
+        "comes from this event",
+        "Compared with the event before it",
+        "Canary-before",
+        "Canary-sample",
+        "4 entries",
+        "8 min after it happened",
+        "2.0 s after receipt",
+        "labtest.order.updated",
+        "Ada1 Testperson",
+        "<code>k1</code>",
+        f"/system/events/{row.pk}/replay/",
+        f"/orders/{uid('order', 1)}/why/",
+    ):
+        assert words in page, words
+
+
+def test_who_may_not_see_records_sees_the_structure_alone(client: Client) -> None:
+    client.force_login(staff("lab coordinator"))
+    event(1, data={**DATA, "sample_id": "Canary-before"})
+    page = get(client, event(2, data=DATA))
+    assert "Canary" not in page
+    for words in ("sample_id", "•••", "and 3 more", "Your role shows the structure", "lab admin"):
+        assert words in page, words
+
+
+def test_structure_hides_every_value_and_keeps_every_name() -> None:
+    body = {"a": "x", "b": [1, 2, 3, 4], "c": {"d": False, "e": None}, "event_type": "t"}
+    assert payloads.masked(body) == {
+        "a": "•••",
+        "b": ["•••", "•••", "and 2 more"],
+        "c": {"d": "•••", "e": None},
+        "event_type": "•••",
+    }
+    row = Event(body=json.dumps(body).encode())
+    assert json.loads(payloads.shown(row, values=False)[0])["event_type"] == "t"
+
+
+@pytest.mark.parametrize("role", ["lab admin", "lab coordinator"])
+def test_a_view_of_the_payload_is_put_on_record(client: Client, role: str) -> None:
+    client.force_login(staff(role))
+    row = event(1)
+    get(client, row)
+    entry = AuditEntry.objects.get()
+    seen = "event payload" if role == "lab admin" else "event"
+    assert (entry.action, entry.object_type) == ("view", seen)
+    assert (entry.object_ids, entry.patient_ids) == ([str(row.pk)], [uid("patient", 1)])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{\xff\xfe", b"[" * 5000, b'"text"', b"[1]", b'{"data": 7}', b"9" * 5000, b"null"],
+)
+@pytest.mark.parametrize("role", ["lab admin", "lab coordinator"])
+def test_no_body_breaks_the_page(client: Client, role: str, body: bytes) -> None:
+    client.force_login(staff(role))
+    event(1, data={"id": "x"})
+    get(client, failed(2, body=body, data={"id": "x"}))
+
+
+def test_a_forgotten_body(client: Client) -> None:
+    client.force_login(staff("lab admin"))
+    page = get(client, event(1, body=None))
+    assert "The body has been forgotten" in page
+    assert "Replay" not in page
+
+
+def test_a_long_body_is_cut(client: Client) -> None:
+    client.force_login(staff("lab admin"))
+    page = get(client, event(1, data={"id": "x", "text": "y" * 150_000}))
+    assert "Cut here" in page
+    assert len(page) < 130_000
+
+
+def test_markup_in_a_body_is_text(client: Client) -> None:
+    client.force_login(staff("lab admin"))
+    assert "<script>alert" not in get(client, event(1, data={"id": "<script>alert(1)</script>"}))
+
+
+def test_what_a_failed_one_says(client: Client) -> None:
+    client.force_login(staff("lab admin"))
+    page = get(client, failed(1, body_conflict=True))
+    assert "after 2 attempts" in page
+    assert "It waits here until somebody has it applied again." in page
+    assert "with another body" in page
+    assert "names another team" in get(client, event(2, state="quarantined"))
+
+
+@pytest.mark.parametrize(
+    ("data", "moment"),
+    [
+        ({"updated_at": "2026-11-20T10:00:00Z", "created_at": "2026-11-19T10:00:00Z"}, "20T10"),
+        ({"created_at": "2026-11-19T10:00:00+00:00"}, "19T10"),
+        ({"events": [{"created_at": "2026-11-18T10:00:00Z"}, {"created_at": 7}]}, "18T10"),
+        ({"updated_at": 5, "events": "none"}, None),
+        ({"updated_at": "2026-11-20T10:00:00"}, None),
+        ([1], None),
+    ],
+)
+def test_when_it_happened(data: object, moment: str | None) -> None:
+    found = payloads.happened_at(body_of("labtest.order.updated", data))
+    assert (found and found.isoformat()[8:13]) == moment
+
+
+@pytest.mark.parametrize("number", ["0", "999999999", "9" * 30])
+def test_an_event_that_is_not_there(client: Client, number: str) -> None:
+    client.force_login(staff("lab admin"))
+    assert client.get(f"/system/events/{number}/").status_code == 404
+
+
+def test_queries_are_few_and_fixed(client: Client) -> None:
+    client.force_login(staff("lab admin"))
+    demographics(1).save()
+    order(1).save()
+    for n in range(1, 30):
+        row = event(n, data=DATA)
+    get(client, row)
+    with CaptureQueriesContext(connection) as seen:
+        get(client, row)
+    # Session, user, roles; event, the one before, names, order, failed; audit in its transaction.
+    assert len(seen) == 9 + 2, [query["sql"][-90:] for query in seen]

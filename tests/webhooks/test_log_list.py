@@ -1,0 +1,263 @@
+"""The event log: what it shows to whom, its filters, its pages."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from backoffice.models import AuditEntry, User
+from tests.api.rows import NOW, demographics, staff, uid
+from tests.webhooks.events import body_of, event, failed
+from webhooks import log
+from webhooks.models import Event
+
+pytestmark = pytest.mark.django_db
+
+ADDRESS = "/system/events/"
+
+
+@pytest.fixture
+def admin(client: Client) -> User:
+    user = staff("lab admin")
+    client.force_login(user)
+    return user
+
+
+def shown(client: Client, *, code: int = 200, **query: Any) -> list[int]:
+    """Message numbers of the events on the page, in their order."""
+    answer = client.get(ADDRESS, query)
+    assert answer.status_code == code, answer.content.decode()
+    return [int(row.event.message_id.removeprefix("msg_")) for row in answer.context["rows"]]
+
+
+def test_it_works(client: Client, admin: User) -> None:
+    demographics(1).save()
+    event(
+        1, data={"id": str(uid("order", 1)), "updated_at": (NOW - timedelta(minutes=4)).isoformat()}
+    )
+    failed(2, event_type="labtest.appointment.updated")
+    page = client.get(ADDRESS).content.decode()
+    for words in (
+        "Order changed",
+        "Appointment changed",
+        "Ada1 Testperson",
+        "Applied",
+        "Expected `int`, got `str`",
+        "<code>$.id</code>",
+        "5 min",
+        "2.0 s",
+        "2 events",
+        "Nothing is waiting",
+        f"/patients/{uid('patient', 1)}/",
+        f"/orders/{uid('order', 1)}/",
+    ):
+        assert words in page, words
+    assert "Canary" not in page
+
+
+def test_an_empty_inbox_and_an_empty_answer_say_different_things(
+    client: Client, admin: User
+) -> None:
+    assert b"No event yet" in client.get(ADDRESS).content
+    event(1)
+    assert b"No event matches" in client.get(ADDRESS, {"type": "provider"}).content
+    assert b"No event matches" in client.get(ADDRESS, {"show": "failed"}).content
+
+
+@pytest.fixture
+def many(admin: User) -> None:
+    event(1, "labtest.order.created", user=1)
+    event(2, "labtest.appointment.updated", user=2, data={"order_id": str(uid("order", 1))})
+    event(3, "daily.data.heartrate.created", user=1, data={"id": "hr-7"}, outcome="stale")
+    event(4, "daily.data.heart_rate_alert.created", user=3, state="skipped", outcome="unknown type")
+    failed(5, user=2)
+    event(6, state="retry", outcome="", reason="DataError", applied_at=None)
+    event(7, state="pending", outcome="", attempts=0, applied_at=None)
+    event(8, state="quarantined", outcome="foreign team", deliveries=3, body_conflict=True)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({}, [8, 7, 6, 5, 4, 3, 2, 1]),
+        ({"show": "failed"}, [5]),
+        ({"show": "retrying"}, [6]),
+        ({"show": "waiting"}, [7]),
+        ({"show": "skipped"}, [4]),
+        ({"show": "foreign"}, [8]),
+        ({"show": "done"}, [3, 2, 1]),
+        ({"show": "nonsense"}, [8, 7, 6, 5, 4, 3, 2, 1]),
+        ({"type": "labtest.order"}, [8, 7, 6, 5, 1]),
+        ({"type": "labtest.order."}, [8, 7, 6, 5, 1]),
+        ({"type": "labtest"}, [8, 7, 6, 5, 2, 1]),
+        ({"type": "labtest.order.created"}, [1]),
+        ({"type": "daily.data.heart"}, []),
+        ({"type": "daily.data.heartrate"}, [3]),
+        ({"type": "daily"}, [4, 3]),
+        ({"user_id": str(uid("patient", 2))}, [5, 2]),
+        ({"subject_id": str(uid("order", 1))}, [2, 1]),
+        ({"subject_id": " hr-7 "}, [3]),
+        ({"message_id": "msg_4"}, [4]),
+        ({"conflict": "on"}, [8]),
+        ({"since": "2026-11-20T12:06:00Z"}, [8, 7, 6]),
+        ({"until": "2026-11-20T12:02:00Z"}, [2, 1]),
+        ({"since": "2026-11-20T12:02:00Z", "until": "2026-11-20T12:03:00Z"}, [3, 2]),
+        ({"since": "2026-11-21"}, []),
+        ({"until": "2026-11-19"}, []),
+        ({"since": "2026-11-20", "until": "2026-11-20"}, [8, 7, 6, 5, 4, 3, 2, 1]),
+        ({"type": "labtest", "user_id": str(uid("patient", 1)), "show": "done"}, [1]),
+    ],
+)
+def test_filters_combine(
+    client: Client, many: None, query: dict[str, Any], expected: list[int]
+) -> None:
+    assert shown(client, **query) == expected
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"user_id": "42"},
+        {"type": "x" * 121},
+        {"type": "a\x00"},
+        {"subject_id": "a\x00"},
+        {"message_id": "\x00"},
+        {"since": "yesterday"},
+        {"since": "2026-11-21", "until": "2026-11-20"},
+    ],
+)
+def test_a_filter_that_cannot_be_read_is_refused_in_words(
+    client: Client, many: None, query: dict[str, Any]
+) -> None:
+    assert shown(client, code=400, **query) == []
+    assert b'role="alert"' in client.get(ADDRESS, query).content
+
+
+def test_counts_by_state_and_by_type(client: Client, many: None) -> None:
+    context = client.get(ADDRESS).context
+    tabs = {tab["name"]: str(tab["count"]) for tab in context["tabs"] if tab["count"]}
+    assert tabs == {"failed": "1", "retrying": "1", "waiting": "1", "skipped": "1", "foreign": "1"}
+    groups = {group.label: str(group.count) for group in context["groups"]}
+    assert groups == {"Orders": "5", "Appointments": "1", "Device data": "2"}
+
+
+def test_counts_stop_at_a_cap(monkeypatch: pytest.MonkeyPatch, many: None) -> None:
+    monkeypatch.setattr(log, "COUNT_CAP", 2)
+    assert str(log.state_counts()["done"]) == "2+"
+    assert str(log.type_counts()["labtest.order.updated"]) == "2+"
+    assert str(log.type_counts()["labtest.order.created"]) == "1"
+
+
+def test_what_waits_longest_is_told(client: Client, admin: User) -> None:
+    event(1, state="pending", received_at=timezone.now() - timedelta(hours=3))
+    event(2, state="pending", received_at=timezone.now())
+    assert b"Waiting longest: 3 h ago" in client.get(ADDRESS).content
+
+
+def test_paging_meets_every_event_once_and_finds_its_way_back(client: Client, admin: User) -> None:
+    for n in range(1, 124):
+        event(n)
+    first = client.get(ADDRESS).context["page"]
+    second = client.get(ADDRESS, {"after": first.next}).context["page"]
+    third = client.get(ADDRESS, {"after": second.next}).context["page"]
+    met = [row.pk for page in (first, second, third) for row in page.rows]
+    assert len(met) == len(set(met)) == 123
+    assert third.next is None
+    back = client.get(ADDRESS, {"before": third.previous}).context["page"]
+    assert [row.pk for row in back.rows] == [row.pk for row in second.rows]
+
+
+def test_a_moment_is_found_in_the_numbers(admin: User) -> None:
+    """Gaps in the numbers included: sequences leave them."""
+    rows = [event(n) for n in range(1, 60)]
+    Event.objects.filter(pk__in=[row.pk for row in rows[10:30]]).delete()
+    for row in (rows[0], rows[5], rows[40], rows[58]):
+        found = log.last_before(row.received_at + log.SLACK)
+        before = Event.objects.filter(received_at__lt=row.received_at).order_by("-pk").first()
+        assert found == (before.pk if before else rows[0].pk - 1)
+    assert log.last_before(NOW - timedelta(days=9)) == rows[0].pk - 1
+    assert log.last_before(NOW + timedelta(days=9)) == rows[58].pk
+    Event.objects.all().delete()
+    assert log.last_before(NOW) == 0
+
+
+def test_what_was_shown_is_recorded(client: Client, many: None) -> None:
+    AuditEntry.objects.all().delete()
+    shown(client, show="failed")
+    entry = AuditEntry.objects.get()
+    assert (entry.action, entry.object_type, entry.row_count) == ("list", "event", 1)
+    assert entry.patient_ids == [uid("patient", 2)]
+
+
+def test_the_number_of_queries_does_not_grow(client: Client, admin: User) -> None:
+    def queries(**query: str) -> int:
+        with CaptureQueriesContext(connection) as seen:
+            client.get(ADDRESS, query)
+        return len(seen)
+
+    event(1)
+    queries()  # the first page of a session also stores its CSRF secret
+    one = queries()
+    for n in range(2, 130):
+        demographics(n).save()
+        event(n, user=n)
+    assert queries() == one
+    # Session, user, roles; states, types, page, names, total, oldest, rhythm, runs, failed; audit.
+    assert one == 15
+    assert queries(type="labtest", since="2026-11-20", until="2026-11-21") == one + 2
+
+
+@pytest.mark.parametrize("role", ["viewer", "front desk", "clinician", "auditor"])
+def test_these_roles_see_no_events(client: Client, role: str) -> None:
+    client.force_login(staff(role))
+    assert client.get(ADDRESS).status_code == 403
+
+
+def test_a_coordinator_sees_the_log_but_cannot_replay(client: Client) -> None:
+    client.force_login(staff("lab coordinator"))
+    row = failed(1)
+    page = client.get(ADDRESS).content.decode()
+    assert "Replay" not in page
+    assert client.get(f"{ADDRESS}replay/").status_code == 403
+    assert client.post(f"{ADDRESS}{row.pk}/replay/").status_code == 403
+
+
+def test_failed_events_are_counted_in_the_navigation(client: Client, admin: User) -> None:
+    assert b"failed events" not in client.get("/orders/").content
+    failed(1)
+    failed(2)
+    assert b'2<span class="sr"> failed events' in client.get("/orders/").content
+    client.force_login(staff("clinician"))
+    assert b"failed events" not in client.get("/orders/").content
+
+
+@pytest.mark.parametrize(
+    ("event_type", "words"),
+    [
+        ("labtest.order.created", "Order new"),
+        ("labtest.result.critical", "Result critical"),
+        ("provider.connection.error", "Connection broken"),
+        ("daily.data.sleep_cycle.created", "Sleep cycle, new"),
+        ("historical.data.heartrate.created", "Heartrate, history read"),
+        ("lab_report.parsing_job.updated", "Uploaded report changed"),
+        ("message.attempt.exhausted", "Delivery exhausted"),
+        ("something.else", "something.else"),
+        ("labtest.order.split.created", "labtest.order.split.created"),
+        ("", "Without a type"),
+    ],
+)
+def test_types_in_words(event_type: str, words: str) -> None:
+    assert log.type_words(event_type) == words
+
+
+def test_a_body_that_is_no_json_is_listed_all_the_same(client: Client, admin: User) -> None:
+    event(1, "", body=b"{\xff", state="dead", outcome="failed", reason="not JSON")
+    event(2, body=body_of("labtest.order.updated", [1, 2]), data=[])
+    event(3, body=None)
+    assert shown(client) == [3, 2, 1]

@@ -1,0 +1,227 @@
+"""Replay: what it would change, what it does, what is put on record."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from backoffice.models import AuditEntry, Lookup
+from backoffice.service import Service
+from orders.models import Order, OrderEvent
+from tests.api.rows import NOW, demographics, staff
+from tests.webhooks.events import event, failed
+from webhooks import applying, replaying
+from webhooks.models import Event
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def told(service: Service) -> dict[str, Any]:
+    """One order of the service, as an event would carry it."""
+    page = service.orders.list(page=1, size=5)
+    record = next(record for record in page.records if len(record.data.events) > 1)
+    data: dict[str, Any] = json.loads(record.raw)
+    return data
+
+
+def newer(data: dict[str, Any], **values: Any) -> dict[str, Any]:
+    later = (datetime.now(UTC) - timedelta(minutes=1)).isoformat()
+    return {**data, "updated_at": later, **values}
+
+
+def state_of_everything() -> list[Any]:
+    tables = ("orders_order", "orders_orderevent", "backoffice_lookup", "webhooks_event")
+    found = []
+    with connection.cursor() as cursor:
+        for table in tables:
+            cursor.execute(f"SELECT md5(string_agg(t::text, ',' ORDER BY t::text)) FROM {table} t")
+            found.append(cursor.fetchone()[0])
+    return found
+
+
+def test_a_preview_says_what_would_differ_and_changes_nothing(told: dict[str, Any]) -> None:
+    known = event(1, data=told, state="pending")
+    applying.drain()
+    assert Order.objects.get(pk=told["id"])
+    row = failed(2, data=newer(told, sample_id="NEW-SAMPLE"))
+    before = state_of_everything()
+    found = replaying.preview(row)
+    assert state_of_everything() == before
+    assert (found.failed, found.outcome.value) == (False, "applied")
+    changed = {change.table: change for change in found.rows}["order"]
+    assert (changed.key, changed.new) == (told["id"], False)
+    told_of = {change.name: (change.before, change.after) for change in changed.changes}
+    assert told_of["sample_id"] == (str(told.get("sample_id") or ""), "NEW-SAMPLE")
+    assert set(told_of) >= {"updated_at", "sample_id"}
+    assert "status" not in told_of
+    assert found.written["orders_order"] == 1
+    assert known.pk < row.pk
+
+
+def test_a_preview_of_something_new(told: dict[str, Any]) -> None:
+    found = replaying.preview(failed(1, data=told))
+    tables = [change.table for change in found.rows]
+    assert tables.count("order") == 1
+    assert tables.count("order event") == len(told["events"])
+    assert all(change.new for change in found.rows)
+    assert not Order.objects.exists()
+    assert not OrderEvent.objects.exists()
+    assert not Lookup.objects.exists()
+
+
+def test_a_preview_of_what_would_fail_again(told: dict[str, Any]) -> None:
+    found = replaying.preview(failed(1, data={**told, "created_at": "yesterday"}))
+    assert found.failed
+    assert "yesterday" not in found.reason
+    assert replaying.preview(failed(2, body=b"{")).failed
+    assert replaying.preview(failed(3, body=None)).reason == "its body has been forgotten"
+
+
+def test_a_preview_of_what_nobody_reads(told: dict[str, Any]) -> None:
+    row = event(1, "teleport.done", data={"id": "x"}, state="skipped", outcome="unknown type")
+    assert replaying.preview(row).outcome.value == "unknown type"
+    kept = event(2, "labtest.match_review.created", data={"id": "x"})
+    assert replaying.preview(kept).outcome.value == "kept"
+
+
+def test_a_replay_is_applied_and_never_beats_newer_facts(
+    told: dict[str, Any], client: Client
+) -> None:
+    old = failed(1, data=newer(told, sample_id="OLD"))
+    event(2, data={**newer(told, sample_id="NEW"), "updated_at": datetime.now(UTC).isoformat()})
+    Event.objects.filter(message_id="msg_2").update(state="pending")
+    applying.drain()
+    client.force_login(staff("lab admin"))
+    answer = client.post(f"/system/events/{old.pk}/replay/", follow=True)
+    assert "applied again within seconds" in answer.content.decode()
+    again = Event.objects.get(pk=old.pk)
+    assert (again.state, again.attempts, again.reason) == ("pending", 0, "")
+    Event.objects.filter(pk=old.pk).update(due_at=NOW)  # Time stands still in this transaction.
+    assert applying.drain() == 1
+    again.refresh_from_db()
+    assert (again.state, again.outcome) == ("done", "stale")
+    assert Order.objects.get(pk=told["id"]).sample_id == "NEW"
+
+
+def test_the_page_of_one(told: dict[str, Any], client: Client) -> None:
+    client.force_login(staff("lab admin"))
+    row = failed(1, data=newer(told, sample_id="NEW-SAMPLE"))
+    page = client.get(f"/system/events/{row.pk}/replay/").content.decode()
+    for words in ("What it would change now", "NEW-SAMPLE", "sample_id", "Replay this event"):
+        assert words in page, words
+    entry = AuditEntry.objects.get()
+    assert (entry.action, entry.object_type) == ("view", "event payload")
+    assert Event.objects.get(pk=row.pk).state == "dead"
+
+
+def test_a_replay_is_put_on_record_first(client: Client) -> None:
+    user = staff("lab admin")
+    client.force_login(user)
+    row = failed(1)
+    client.post(f"/system/events/{row.pk}/replay/")
+    entry = AuditEntry.objects.get(action="change")
+    assert (entry.actor, entry.object_type, entry.object_ids) == (user, "event", [str(row.pk)])
+    assert entry.reason == "replay"
+
+
+def test_a_forgotten_body_cannot_be_replayed(client: Client) -> None:
+    client.force_login(staff("lab admin"))
+    row = failed(1, body=None)
+    answer = client.post(f"/system/events/{row.pk}/replay/", follow=True)
+    assert "cannot be applied again" in answer.content.decode()
+    assert Event.objects.get(pk=row.pk).state == "dead"
+
+
+@pytest.fixture
+def many() -> None:
+    for n in range(1, 8):
+        failed(n, user=n, data={"id": "no id"})
+    failed(8, event_type="provider.device.created", reason="Object missing required field `id`")
+    event(9)
+    event(10, state="retry", outcome="failed")
+
+
+def chosen(client: Client, **query: str) -> int:
+    answer = client.get("/system/events/replay/", query)
+    assert answer.status_code == 200
+    count: int = answer.context["count"]
+    return count
+
+
+def test_all_failed_ones_can_be_chosen_from(client: Client, many: None) -> None:
+    client.force_login(staff("lab admin"))
+    assert chosen(client) == 8
+    assert chosen(client, type="provider.device") == 1
+    assert chosen(client, since="2026-11-20T12:06:00Z") == 3
+    assert chosen(client, reason="Object missing required field `id`") == 1
+    assert chosen(client, since="2026-11-21") == 0
+    page = client.get("/system/events/replay/").content.decode()
+    for words in ("Replay 8 events", "Device new", "Expected `int`, got `str`", "would fail again"):
+        assert words in page, words
+
+
+def test_all_chosen_are_replayed_and_no_other(client: Client, many: None) -> None:
+    client.force_login(staff("lab admin"))
+    context = client.get("/system/events/replay/", {"type": "labtest.order"}).context
+    later = failed(11)
+    answer = client.post(
+        "/system/events/replay/",
+        {"type": "labtest.order", "through": str(context["through"])},
+        follow=True,
+    )
+    assert "7 events are applied again" in answer.content.decode()
+    pending = set(Event.objects.filter(state="pending").values_list("message_id", flat=True))
+    assert pending == {f"msg_{n}" for n in range(1, 8)}
+    assert Event.objects.get(pk=later.pk).state == "dead"
+    entry = AuditEntry.objects.get(action="change")
+    assert (entry.row_count, entry.object_ids) == (7, [])
+    assert entry.reason == (
+        f"replay of failed events up to number {context['through']}, type labtest.order"
+    )
+
+
+@pytest.mark.parametrize("data", [{}, {"through": "0"}, {"through": "x"}, {"since": "soon"}])
+def test_nothing_is_replayed_by_a_form_that_cannot_be_read(
+    client: Client, many: None, data: dict[str, str]
+) -> None:
+    client.force_login(staff("lab admin"))
+    answer = client.post("/system/events/replay/", data)
+    assert answer.status_code in (302, 400)
+    assert not Event.objects.filter(state="pending").exists()
+    assert not AuditEntry.objects.filter(action="change").exists()
+
+
+@pytest.mark.parametrize("role", ["lab coordinator", "clinician", "auditor"])
+def test_these_roles_cannot_replay(client: Client, many: None, role: str) -> None:
+    client.force_login(staff(role))
+    row = Event.objects.filter(state="dead").first()
+    assert row is not None
+    for address in (f"/system/events/{row.pk}/replay/", "/system/events/replay/"):
+        assert client.get(address).status_code == 403
+        assert client.post(address, {"through": "99999999"}).status_code == 403
+    assert not Event.objects.filter(state="pending").exists()
+
+
+def test_queries_of_the_page_do_not_grow_with_what_failed(client: Client) -> None:
+    client.force_login(staff("lab admin"))
+
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as seen:
+            client.get("/system/events/replay/")
+        return len(seen)
+
+    for n in range(1, 15):
+        demographics(n).save()
+        failed(n, body=b"{")
+    queries()
+    one = queries()
+    for n in range(15, 120):
+        failed(n, body=b"{", user=n % 5)
+    assert queries() == one

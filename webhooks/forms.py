@@ -1,0 +1,122 @@
+"""Filters of the event log, and what staff fill in to have failed events applied again."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.db.models import Q, QuerySet
+
+from orders.forms import MomentField, UuidField
+from webhooks import log
+from webhooks.models import Event
+
+TABS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
+    "": ("All", ()),
+    "failed": ("Failed", (Event.State.DEAD,)),
+    "retrying": ("Retrying", (Event.State.RETRY,)),
+    "waiting": ("Waiting", (Event.State.PENDING,)),
+    "skipped": ("Skipped", (Event.State.SKIPPED,)),
+    "foreign": ("Of another team", (Event.State.QUARANTINED,)),
+    "done": ("Done", (Event.State.DONE,)),
+}
+"""Tab to its name and the states it shows."""
+
+
+class TypeField(forms.CharField):
+    """An event type, or the words it begins with."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(
+            required=False,
+            max_length=120,
+            label="Type",
+            help_text="Whole words from the start, such as labtest.order.",
+            widget=forms.TextInput(attrs={"spellcheck": "false", "autocapitalize": "none"}),
+            **kwargs,
+        )
+
+
+class EventFilters(forms.Form):
+    """What the log can be narrowed by. Ids only: no word about a person stands in the address."""
+
+    type = TypeField()
+    user_id = UuidField(label="Patient id")
+    subject_id = forms.CharField(
+        required=False,
+        max_length=200,
+        label="Order or record id",
+        help_text="The whole id of the order, job, workout or other record it is about.",
+    )
+    message_id = forms.CharField(required=False, max_length=200, label="Message id")
+    since = MomentField(label="Received from")
+    until = MomentField(label="Received until", end_of_day=True, help_text="The whole day.")
+    conflict = forms.BooleanField(required=False, label="Came again with another body")
+
+    IDS: Final = ("user_id", "subject_id", "message_id")
+    DATES: Final = ("since", "until")
+
+    def clean_subject_id(self) -> str:
+        return str(self.cleaned_data["subject_id"]).strip()
+
+    def clean_message_id(self) -> str:
+        return str(self.cleaned_data["message_id"]).strip()
+
+    def clean(self) -> None:
+        since, until = self.cleaned_data.get("since"), self.cleaned_data.get("until")
+        if since and until and since > until:
+            raise ValidationError("The first day is after the last one.")
+
+    def narrowed(self) -> bool:
+        return any(self.cleaned_data.values())
+
+    def apply(self, rows: QuerySet[Event], types: list[str]) -> QuerySet[Event]:
+        """Rows that fit; `types` are those that were ever received."""
+        given = self.cleaned_data
+        if given.get("type"):
+            rows = rows.filter(event_type__in=log.chosen(types, given["type"]))
+        plain: dict[str, Any] = {
+            "user_id": given.get("user_id"),
+            "subject_id": given.get("subject_id"),
+            "message_id": given.get("message_id"),
+        }
+        rows = rows.filter(**{name: value for name, value in plain.items() if value})
+        if given.get("conflict"):
+            rows = rows.filter(Q(body_conflict=True))
+        return log.received_between(rows, given.get("since"), given.get("until"))
+
+    def chips(self) -> list[dict[str, str]]:
+        """Filters in force, in words."""
+        return [
+            {"name": name, "value": self.data[name], "label": self._words(name)}
+            for name, field in self.fields.items()
+            if self.cleaned_data.get(name)
+        ]
+
+    def _words(self, name: str) -> str:
+        label = str(self.fields[name].label)
+        return label if name == "conflict" else f"{label}: {self.data[name]}"
+
+
+class ReplayFilters(forms.Form):
+    """Which failed events are to be applied again."""
+
+    since = MomentField(label="Failed events received from")
+    type = TypeField()
+    reason = forms.CharField(required=False, max_length=200, label="Reason")
+    through = forms.IntegerField(
+        required=False, min_value=1, max_value=2**63 - 1, widget=forms.HiddenInput
+    )
+
+    def apply(self, rows: QuerySet[Event], types: list[str]) -> QuerySet[Event]:
+        """Failed events that fit, up to the one that was the latest when they were shown."""
+        given = self.cleaned_data
+        rows = rows.filter(state=Event.State.DEAD)
+        if given.get("type"):
+            rows = rows.filter(event_type__in=log.chosen(types, given["type"]))
+        if given.get("reason"):
+            rows = rows.filter(reason=given["reason"])
+        if given.get("through"):
+            rows = rows.filter(pk__lte=given["through"])
+        return log.received_between(rows, given.get("since"), None)

@@ -1,0 +1,185 @@
+"""Reads of the inbox for the event log: counts, types, and a place in time.
+
+Every read costs the same however long the inbox: counts stop at a cap, names and moments are found
+by skipping along an index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from django.db import connection
+from django.db.models import QuerySet
+
+from backoffice.paging import COUNT_CAP, Count
+from webhooks.models import Event
+
+TYPES_READ: Final = 1_000
+"""Types of events are counted one by one up to this many; the service knows about 200."""
+SLACK: Final = timedelta(minutes=1)
+"""Rows get their number before they get their moment, and not in the same order."""
+
+# The states stand in the text: a condition with a parameter cannot use the partial indexes.
+_STATES: Final = " UNION ALL ".join(
+    f"SELECT '{state}', (SELECT count(*) FROM (SELECT 1 FROM webhooks_event"
+    f" WHERE state = '{state}' LIMIT %(cap)s) AS few)"
+    for state in Event.State.values
+)
+
+_TYPES: Final = """
+WITH RECURSIVE types (event_type, position) AS (
+    (SELECT event_type, 1 FROM webhooks_event ORDER BY event_type LIMIT 1)
+    UNION ALL
+    SELECT (SELECT event_type FROM webhooks_event
+            WHERE event_type > types.event_type ORDER BY event_type LIMIT 1), position + 1
+    FROM types WHERE types.event_type IS NOT NULL AND position < %(most)s
+)
+SELECT event_type, (SELECT count(*) FROM (SELECT 1 FROM webhooks_event
+    WHERE event_type = types.event_type LIMIT %(cap)s) AS few)
+FROM types WHERE event_type IS NOT NULL ORDER BY event_type
+"""
+
+_BEFORE: Final = """
+WITH RECURSIVE search (low, high) AS (
+    SELECT min(id) - 1, max(id) FROM webhooks_event
+    UNION ALL
+    SELECT CASE WHEN probe.received_at < %(moment)s THEN probe.id ELSE low END,
+           CASE WHEN probe.received_at < %(moment)s THEN high ELSE (low + high) / 2 END
+    FROM search CROSS JOIN LATERAL (
+        SELECT id, received_at FROM webhooks_event
+        WHERE id > (low + high) / 2 ORDER BY id LIMIT 1
+    ) AS probe
+    WHERE low < high
+)
+SELECT coalesce(max(low), 0) FROM search
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Event types that begin alike, for the filter."""
+
+    prefix: str
+    label: str
+    count: Count
+    types: list[tuple[str, Count]]
+
+
+def state_counts() -> dict[str, Count]:
+    """Events per state, each counted up to a cap: one query."""
+    with connection.cursor() as cursor:
+        cursor.execute(_STATES, {"cap": COUNT_CAP + 1})
+        return {state: _capped(count) for state, count in cursor.fetchall()}
+
+
+def type_counts() -> dict[str, Count]:
+    """Every type that was ever received, each counted up to a cap: one query."""
+    with connection.cursor() as cursor:
+        cursor.execute(_TYPES, {"cap": COUNT_CAP + 1, "most": TYPES_READ})
+        return {name: _capped(count) for name, count in cursor.fetchall()}
+
+
+def last_before(moment: datetime) -> int:
+    """Number of an event received before `moment`, close to the last such: one query.
+
+    Numbers grow with receipt, so halving finds it without an index on time.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_BEFORE, {"moment": moment - SLACK})
+        return int(cursor.fetchone()[0])
+
+
+def received_between(
+    rows: QuerySet[Event], since: datetime | None, until: datetime | None
+) -> QuerySet[Event]:
+    """Those received from `since` to `until`, read from that stretch of the inbox alone."""
+    if since is not None:
+        rows = rows.filter(pk__gt=last_before(since), received_at__gte=since)
+    if until is not None:
+        rows = rows.filter(pk__lte=last_before(until + 3 * SLACK) + 1, received_at__lte=until)
+    return rows
+
+
+def oldest_waiting() -> datetime | None:
+    """When the event was received that has been waiting longest to be applied at all."""
+    waiting = Event.objects.filter(state__in=[Event.State.PENDING, Event.State.RETRY])
+    return waiting.order_by("due_at", "id").values_list("received_at", flat=True).first()
+
+
+def grouped(counts: dict[str, Count]) -> list[Group]:
+    """Types by their first two words, which is how the catalogue groups them."""
+    groups: dict[str, list[tuple[str, Count]]] = {}
+    for name, count in counts.items():
+        groups.setdefault(".".join(name.split(".")[:2]), []).append((name, count))
+    return [
+        Group(prefix, group_words(prefix), _sum([count for _, count in types]), types)
+        for prefix, types in groups.items()
+    ]
+
+
+def _sum(counts: Sequence[Count]) -> Count:
+    total = sum(count.value for count in counts)
+    return Count(total, any(count.capped for count in counts))
+
+
+def _capped(count: int) -> Count:
+    return Count(min(count, COUNT_CAP), capped=count > COUNT_CAP)
+
+
+# Words
+
+_GROUPS: Final = {
+    "labtest.order": "Orders",
+    "labtest.appointment": "Appointments",
+    "labtest.result": "Critical results",
+    "labtest.match_review": "Results to be matched",
+    "lab_report.parsing_job": "Uploaded reports",
+    "provider.connection": "Connections",
+    "provider.device": "Devices",
+    "continuous_query.result_table": "Stored queries",
+    "daily.data": "Device data",
+    "historical.data": "Device history read",
+    "message.attempt": "Deliveries given up",
+    "": "Without a type",
+}
+_THINGS: Final = {
+    "labtest.order": "Order",
+    "labtest.appointment": "Appointment",
+    "labtest.result": "Result",
+    "labtest.match_review": "Result match",
+    "lab_report.parsing_job": "Uploaded report",
+    "provider.connection": "Connection",
+    "provider.device": "Device",
+    "continuous_query.result_table": "Stored query",
+    "message.attempt": "Delivery",
+}
+_VERBS: Final = {"created": "new", "updated": "changed", "error": "broken", "changed": "changed"}
+
+
+def group_words(prefix: str) -> str:
+    """Words for the first two words of a type; those themselves when nobody knows them."""
+    return _GROUPS.get(prefix, prefix)
+
+
+def type_words(event_type: str) -> str:
+    """`Order changed`, `Heart rate, new`: a type as one would say it."""
+    if not event_type:
+        return "Without a type"
+    first, _, last = event_type.rpartition(".")
+    group = ".".join(event_type.split(".")[:2])
+    verb = _VERBS.get(last, last.replace("_", " "))
+    if group in ("daily.data", "historical.data") and first.count(".") == 2:
+        thing = first.rpartition(".")[2].replace("_", " ").capitalize()
+        return f"{thing}, {'history read' if group == 'historical.data' else verb}"
+    if group in _THINGS and first == group:
+        return f"{_THINGS[group]} {verb}"
+    return event_type
+
+
+def chosen(event_types: Sequence[str] | dict[str, Any], prefix: str) -> list[str]:
+    """The types that are `prefix` or begin with it as words."""
+    stem = prefix.rstrip(".")
+    return [name for name in event_types if name == stem or name.startswith(f"{stem}.")]

@@ -1,0 +1,225 @@
+"""System > Events: everything the service has sent, what became of it, one event in full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from django.db.models import BinaryField, Case, F, QuerySet, When
+from django.db.models.functions import Length
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from backoffice import audit, vocabulary
+from backoffice.access import may, requires, roles_with
+from backoffice.paging import Sort, capped_count, page_of
+from orders.models import Order
+from patients.models import Demographics
+from webhooks import log, payloads, silence
+from webhooks.forms import TABS, EventFilters
+from webhooks.models import Event
+
+SIZE: Final = 50
+NEWEST_FIRST: Final = Sort(("id",), descending=True)
+SMALL: Final = 32_768
+"""Bytes of a body up to which a list looks into it for when it happened."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One event as the list shows it."""
+
+    event: Event
+    words: str
+    name: str
+    happened_at: datetime | None
+    term: vocabulary.Term
+    subject_url: str
+
+    @property
+    def took(self) -> timedelta | None:
+        """From what happened to its receipt; None when the event does not say when that was."""
+        return self.event.received_at - self.happened_at if self.happened_at else None
+
+    @property
+    def handled(self) -> timedelta | None:
+        """From receipt to the end of its handling."""
+        done = self.event.applied_at
+        return done - self.event.received_at if done else None
+
+
+@requires("events.view")
+@require_safe
+def event_list(request: HttpRequest) -> HttpResponse:
+    """Events, newest first; filters and place in the list all stand in the address."""
+    form = EventFilters(request.GET)
+    valid = form.is_valid()
+    tab = request.GET.get("show", "")
+    tab = tab if tab in TABS else ""
+    counts = log.state_counts()
+    types = log.type_counts()
+    rows = form.apply(_listed(), list(types)) if valid else Event.objects.none()
+    if TABS[tab][1]:
+        rows = rows.filter(state__in=TABS[tab][1])
+    page = page_of(
+        rows,
+        NEWEST_FIRST,
+        size=SIZE,
+        after=request.GET.get("after"),
+        before=request.GET.get("before"),
+    )
+    by_name = may(request.user, "patients.view")
+    audit.listed(
+        request, "event", (row.pk for row in page.rows), (row.user_id for row in page.rows)
+    )
+    context = {
+        "form": form,
+        "tab": tab,
+        "tabs": _tabs(counts, tab),
+        "page": page,
+        "rows": rows_of(page.rows, by_name=by_name),
+        "total": capped_count(rows),
+        "chips": form.chips() if valid else [],
+        "groups": log.grouped(types),
+        "dates_set": sum(bool(form.cleaned_data.get(name)) for name in form.DATES),
+        "ids_set": sum(bool(form.cleaned_data.get(name)) for name in (*form.IDS, "conflict")),
+        "any_events": bool(types),
+        "oldest": log.oldest_waiting(),
+        "silence": silence.read(),
+        "failed": counts[Event.State.DEAD],
+        "by_name": by_name,
+        "may_replay": may(request.user, "events.replay"),
+    }
+    return render(request, "webhooks/list.html", context, status=200 if valid else 400)
+
+
+@requires("events.view")
+@require_safe
+def event_detail(request: HttpRequest, event_id: int) -> HttpResponse:
+    """One event: where it came from, what became of it, what it says, what it said anew."""
+    event = fetched(event_id)
+    values = may(request.user, "records.view")
+    audit.viewed(request, "event payload" if values else "event", [event.pk], [event.user_id])
+    before = _heard_before(event)
+    body, cut = payloads.shown(event, values=values)
+    by_name = may(request.user, "patients.view")
+    context = {
+        "row": rows_of([event], by_name=by_name)[0],
+        "event": event,
+        "before": before,
+        "changes": payloads.changes(payloads.data_of(before), payloads.data_of(event))
+        if before is not None and before.body is not None and event.body is not None
+        else None,
+        "body": body,
+        "cut": cut,
+        "length": len(event.body) if event.body is not None else None,
+        "values": values,
+        "shown_to": roles_with("records.view"),
+        "order": _order_of(event) if may(request.user, "orders.view") else None,
+        "may_replay": may(request.user, "events.replay") and event.body is not None,
+    }
+    return render(request, "webhooks/detail.html", context)
+
+
+def fetched(event_id: int) -> Event:
+    try:
+        return Event.objects.get(pk=event_id)
+    except (Event.DoesNotExist, OverflowError) as error:
+        raise Http404 from error
+
+
+def rows_of(events: Iterable[Event], *, by_name: bool) -> list[Row]:
+    """The events with the names of their patients: one query, none without names to show."""
+    found = list(events)
+    users = {event.user_id for event in found if event.user_id}
+    people: dict[UUID, Demographics] = {}
+    if by_name and users:
+        people = {
+            person.pk: person
+            for person in Demographics.objects.filter(pk__in=users).only("first_name", "last_name")
+        }
+    return [_row(event, people.get(event.user_id) if event.user_id else None) for event in found]
+
+
+def term_of(event: Event) -> vocabulary.Term:
+    """What became of an event, in words: its outcome once it is done with, else its state."""
+    if event.outcome and event.state in (Event.State.DONE, Event.State.SKIPPED):
+        return vocabulary.term("event.outcome", event.outcome)
+    return vocabulary.term("event.state", event.state)
+
+
+def _row(event: Event, person: Demographics | None) -> Row:
+    body = getattr(event, "small", None) if "body" in event.get_deferred_fields() else event.body
+    return Row(
+        event=event,
+        words=log.type_words(event.event_type),
+        name=f"{person.first_name} {person.last_name}".strip() if person else "",
+        happened_at=payloads.happened_at(body),
+        term=term_of(event),
+        subject_url="orders:detail" if is_about_order(event) else "",
+    )
+
+
+def is_about_order(event: Event) -> bool:
+    """True when the subject is an order's id, and reads as one."""
+    try:
+        UUID(event.subject_id)
+    except ValueError:
+        return False
+    return event.event_type.startswith(
+        ("labtest.order.", "labtest.appointment.", "labtest.result.")
+    )
+
+
+def _listed() -> QuerySet[Event]:
+    """Rows of the list: without bodies but for small ones, which say when it happened."""
+    rows = Event.objects.defer("body", "body_digest").alias(size=Length("body"))
+    small = Case(When(size__lte=SMALL, then=F("body")), output_field=BinaryField())
+    return rows.annotate(small=small)
+
+
+def _tabs(counts: dict[str, Any], current: str) -> list[dict[str, Any]]:
+    """A tab per state; those for trouble only while there is some."""
+    found = []
+    for name, (label, states) in TABS.items():
+        count = counts[states[0]] if states else None
+        if count and not count.value and name not in ("failed", "done") and name != current:
+            continue
+        glyph = vocabulary.term("event.state", states[0]) if states else None
+        found.append(
+            {
+                "name": name,
+                "label": label,
+                "count": count if name != "done" else None,
+                "family": glyph.family if glyph else "",
+                "glyph": glyph.glyph if glyph else "",
+                "current": name == current,
+            }
+        )
+    return found
+
+
+def _heard_before(event: Event) -> Event | None:
+    """The event before this one about the same record, of the same kind."""
+    if not event.subject_id:
+        return None
+    kind = event.event_type.rpartition(".")[0]
+    return (
+        Event.objects.filter(
+            subject_id=event.subject_id,
+            pk__lt=event.pk,
+            event_type__in=[f"{kind}.created", f"{kind}.updated"],
+        )
+        .order_by("-pk")
+        .first()
+    )
+
+
+def _order_of(event: Event) -> Order | None:
+    if not is_about_order(event):
+        return None
+    return Order.objects.filter(pk=event.subject_id).only("as_of").first()

@@ -1,0 +1,15 @@
+"""Pages of the inbox: the event log, replay, and where a status comes from."""
+
+from django.urls import path
+
+from webhooks import pages, provenance, replay_pages
+
+app_name = "events"
+
+urlpatterns = [
+    path("system/events/", pages.event_list, name="list"),
+    path("system/events/replay/", replay_pages.replay_failed, name="replay"),
+    path("system/events/<int:event_id>/", pages.event_detail, name="detail"),
+    path("system/events/<int:event_id>/replay/", replay_pages.replay_one, name="replay-one"),
+    path("orders/<uuid:order_id>/why/", provenance.order_why, name="why-order"),
+]

@@ -1,0 +1,164 @@
+"""Bodies of events as staff may see them: whole, or their structure with the values hidden."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from webhooks.models import Event
+
+HIDDEN: Final = "•••"
+LONGEST: Final = 100_000
+"""Characters of a body that a page shows."""
+ITEMS: Final = 2
+"""Items of a list that a masked body shows: the others look alike."""
+OPEN: Final = ("event_type", "team_id")
+"""Members of the envelope that the log shows anyhow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One member that two versions of a record say differently."""
+
+    name: str
+    before: str
+    after: str
+
+
+class _Said(msgspec.Struct):
+    updated_at: Any = None
+    created_at: Any = None
+    events: msgspec.Raw = msgspec.Raw(b"[]")
+    time_start: Any = None
+
+
+class _Envelope(msgspec.Struct):
+    data: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class _Step(msgspec.Struct):
+    id: Any = None
+    created_at: Any = None
+
+
+def happened_at(body: bytes | memoryview | None) -> datetime | None:
+    """When, by its own words, that happened which the event tells of; None when it does not say."""
+    if body is None:
+        return None
+    try:
+        said = msgspec.json.decode(msgspec.json.decode(body, type=_Envelope).data, type=_Said)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    for text in (said.updated_at, _last_step(said.events), said.created_at, said.time_start):
+        moment = _moment(text)
+        if moment is not None:
+            return moment
+    return None
+
+
+def data_of(event: Event) -> dict[str, Any]:
+    """The `data` of an event; empty for a body that is no such JSON, or forgotten."""
+    if event.body is None:
+        return {}
+    try:
+        found = json.loads(bytes(event.body))
+    except (ValueError, RecursionError):
+        return {}
+    data = found.get("data") if isinstance(found, dict) else None
+    return data if isinstance(data, dict) else {}
+
+
+def steps_in(event: Event) -> dict[int, str]:
+    """Ids of the status events an order event carries, with their statuses."""
+    steps = data_of(event).get("events")
+    if not isinstance(steps, list):
+        return {}
+    return {
+        step["id"]: str(step.get("status", ""))
+        for step in steps
+        if isinstance(step, dict) and isinstance(step.get("id"), int)
+    }
+
+
+def shown(event: Event, *, values: bool) -> tuple[str, bool]:
+    """The body for a page, and whether it was cut. Without `values` only its structure."""
+    if event.body is None:
+        return "", False
+    raw = bytes(event.body)
+    try:
+        found = json.loads(raw)
+        seen = found if values else _structure(found)
+        text = json.dumps(seen, indent=2, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        text = raw.decode("utf-8", "replace") if values else f"{len(raw)} bytes that are no JSON"
+    return text[:LONGEST], len(text) > LONGEST
+
+
+def _structure(body: Any) -> Any:
+    hidden = masked(body)
+    if isinstance(body, dict):
+        hidden.update({key: body[key] for key in OPEN if isinstance(body.get(key), str)})
+    return hidden
+
+
+def masked(value: Any) -> Any:
+    """The structure of a JSON value: names stay, values go, long lists show how they begin."""
+    if isinstance(value, dict):
+        return {key: masked(found) for key, found in value.items()}
+    if isinstance(value, list):
+        kept = [masked(found) for found in value[:ITEMS]]
+        more = len(value) - ITEMS
+        return [*kept, f"and {more} more"] if more > 0 else kept
+    return None if value is None else HIDDEN
+
+
+def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
+    """What two records say differently, member by member."""
+    names = {**before, **after}
+    return [
+        Change(name, brief(before.get(name)), brief(after.get(name)))
+        for name in names
+        if before.get(name) != after.get(name)
+    ]
+
+
+def brief(value: Any) -> str:
+    """A value in one line, for a table of changes."""
+    if value is None:
+        return ""
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, list):
+        return f"{len(value)} entries" if any(_nested(value)) else ", ".join(map(str, value))
+    if isinstance(value, dict):
+        return f"{len(value)} members"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    text = str(value)
+    return text if len(text) <= 200 else f"{text[:200]}…"
+
+
+def _nested(values: Iterable[Any]) -> Iterable[bool]:
+    return (isinstance(value, dict | list) for value in values)
+
+
+def _last_step(raw: msgspec.Raw) -> Any:
+    try:
+        steps = msgspec.json.decode(raw, type=list[_Step])
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    moments = [step.created_at for step in steps if isinstance(step.created_at, str)]
+    return max(moments, default=None)
+
+
+def _moment(text: Any) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(text)
+    except (TypeError, ValueError):
+        return None
+    return moment if moment.tzinfo else None

@@ -1,0 +1,175 @@
+"""Why do we believe this? From what an order shows to the delivery, or the read, that said so.
+
+Every mirrored row knows the moment its version was told: the receipt of an event, or the sending
+of the request that read it. So the event is found by subject and receipt, a look-up by its key,
+a run by the time it ran.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from django.db.models import Q
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from backoffice import audit, vocabulary
+from backoffice.access import may, requires
+from backoffice.models import Lookup, Mirrored, SyncRun
+from orders.models import Appointment, Order, OrderEvent, Result
+from webhooks import payloads
+from webhooks.models import Event
+from webhooks.pages import Row, rows_of
+
+HEARD: Final = 100
+"""Latest events about an order that are looked into."""
+LOOKED: Final = timedelta(seconds=90)
+"""An answer is stored at most this long after it was asked for."""
+RUN, LOOK_UP, EVENT, READ = "run", "look-up", "event", "read"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What told us a version of a record. `kind` is event, look-up, run, or read: a read of the
+    service whose record is gone."""
+
+    kind: str
+    at: datetime
+    row: Row | None = None
+    run: SyncRun | None = None
+    confirmed_at: datetime | None = None
+    """When a later read found it unchanged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Belief:
+    """One thing the page of an order shows, and what told us so."""
+
+    what: str
+    term: vocabulary.Term
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of the order's history, and the first delivery that told it."""
+
+    at: datetime
+    term: vocabulary.Term
+    row: Row | None
+
+
+@requires("orders.view")
+@require_safe
+def order_why(request: HttpRequest, order_id: UUID) -> HttpResponse:
+    """What told us the state of an order, its result and its visits, and each of its steps."""
+    order = Order.objects.defer("record", "content_hash").filter(pk=order_id).first()
+    if order is None:
+        raise Http404
+    history = list(OrderEvent.objects.filter(order_id=order.pk).order_by("created_at", "event_id"))
+    heard = rows_of(_about(order), by_name=False)
+    sources = _Sources(order, heard)
+    audit.viewed(request, "order", [order.pk], [order.user_id])
+    context = {
+        "order": order,
+        "by_name": may(request.user, "patients.view"),
+        "sees_events": may(request.user, "events.view"),
+        "beliefs": _beliefs(order, history, sources),
+        "steps": _steps(order, history, heard),
+        "heard": heard,
+        "more": len(heard) == HEARD,
+    }
+    return render(request, "orders/why.html", context)
+
+
+def _about(order: Order) -> list[Event]:
+    return list(
+        Event.objects.filter(subject_id=str(order.pk)).defer("body_digest").order_by("-pk")[:HEARD]
+    )
+
+
+class _Sources:
+    """Finds what told a version, in what was read once for the whole page."""
+
+    def __init__(self, order: Order, heard: Sequence[Row]) -> None:
+        self.heard = {row.event.received_at: row for row in heard}
+        names = ("orders", "results", "appointment-phlebotomy", "appointment-psc")
+        asked = Lookup.objects.filter(kind__in=names, key=str(order.pk), looked_at__isnull=False)
+        self.lookups = dict(asked.values_list("kind", "looked_at"))
+        ran = Q(started_at__lte=order.as_of) & (
+            Q(finished_at__gte=order.as_of) | Q(finished_at=None)
+        )
+        confirmed = Q(full=True, state=SyncRun.State.DONE, started_at__gt=order.as_of)
+        runs = SyncRun.objects.filter(ran | confirmed, resource="orders").order_by("-created_at")
+        self.runs = list(runs[:20])
+
+    def of(self, record: Mirrored, *kinds: str, listed: bool = False) -> Source:
+        """What told this version: an event, else a look-up of `kinds`, else, if `listed`, a run."""
+        at = record.as_of
+        if at in self.heard:
+            return Source(
+                EVENT, at, row=self.heard[at], confirmed_at=self._later(at, kinds, listed)
+            )
+        for kind in kinds:
+            looked_at = self.lookups.get(kind)
+            if looked_at is not None and (not listed or at <= looked_at <= at + LOOKED):
+                later = looked_at if looked_at > at + LOOKED else self._later(at, (), listed)
+                return Source(LOOK_UP, at, confirmed_at=later)
+        for run in self.runs if listed else ():
+            if (
+                run.started_at
+                and run.started_at <= at
+                and (run.finished_at is None or run.finished_at >= at)
+            ):
+                return Source(RUN, at, run=run, confirmed_at=self._later(at, kinds, listed))
+        return Source(READ, at, confirmed_at=self._later(at, kinds, listed))
+
+    def _later(self, at: datetime, kinds: Sequence[str], listed: bool) -> datetime | None:
+        moments = [self.lookups.get(kind) for kind in kinds]
+        if listed:
+            moments += [
+                run.started_at
+                for run in self.runs
+                if run.full and run.state == SyncRun.State.DONE and run.started_at
+            ]
+        return max((moment for moment in moments if moment and moment > at + LOOKED), default=None)
+
+
+def _beliefs(order: Order, history: Sequence[OrderEvent], sources: _Sources) -> list[Belief]:
+    steps = [step.low_level_status for step in history]
+    found = [
+        Belief(
+            "Status of the order",
+            vocabulary.order_term(order.low_level_status, order.method, steps),
+            sources.of(order, "orders", listed=True),
+        )
+    ]
+    result = Result.objects.filter(pk=order.pk).only("as_of", "status").first()
+    if result is not None:
+        term = vocabulary.term("result.status", result.status)
+        found.append(Belief("Result", term, sources.of(result, "results")))
+    visits = Appointment.objects.filter(order_id=order.pk, superseded_at=None)
+    for visit in visits.only("as_of", "status").order_by("start_at"):
+        term = vocabulary.term("appointment.status", visit.status)
+        source = sources.of(visit, "appointment-phlebotomy", "appointment-psc")
+        found.append(Belief("Visit", term, source))
+    return found
+
+
+def _steps(order: Order, history: Sequence[OrderEvent], heard: Sequence[Row]) -> list[Step]:
+    """Steps newest first, each with the earliest delivery that carried it."""
+    first: dict[int, Row] = {}
+    for row in heard:  # Newest first: the earliest is written last.
+        first.update(dict.fromkeys(payloads.steps_in(row.event), row))
+    past: list[str] = []
+    steps: list[Any] = []
+    for step in history:
+        past.append(step.low_level_status)
+        term = vocabulary.order_term(step.low_level_status, order.method, past)
+        steps.append(Step(step.created_at, term, first.get(step.event_id)))
+    return steps[::-1]

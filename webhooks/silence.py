@@ -1,0 +1,158 @@
+"""Is the service still telling us what happens? Silence, clocks that differ, refused deliveries.
+
+The sender switches an endpoint off after days of failures, and then nothing tells that anything is
+missing. So the rhythm of receipt is learned from the latest events: when nothing came for much
+longer than usual although a sync finds changes, that is silence. It is shown, and the service is
+asked to send again what we may have missed; the sync itself goes on reading orders meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from statistics import median
+from typing import Any, Final
+
+from django.db.models import Q, Sum
+from django.utils import timezone
+
+from backoffice import sync
+from backoffice.models import Lookup, SyncRun
+from backoffice.service import Service
+from webhooks.models import Event, Refusal
+
+FLOOR: Final = timedelta(minutes=15)
+"""Shorter pauses are never called silence."""
+CEILING: Final = timedelta(hours=6)
+"""Nor is any pause usual that is longer: a quiet weekend must not teach us to miss the next day."""
+TIMES_USUAL: Final = 2
+"""Silence is a pause this many times the longest of the recent ones."""
+REMEMBERED: Final = 200
+"""Latest events whose rhythm is usual."""
+SETTLED: Final = timedelta(minutes=2)
+"""A sync may well see a change before its event arrives, within seconds."""
+ASK_AGAIN: Final = timedelta(minutes=30)
+LONGEST_WINDOW: Final = timedelta(days=60)
+"""The service sends no more than this again (orders.md 11)."""
+OVERLAP: Final = timedelta(minutes=5)
+SKEW: Final = timedelta(seconds=60)
+"""Beyond 5 minutes deliveries are refused; this is far enough to say so before."""
+REFUSED_WITHIN: Final = timedelta(hours=24)
+
+RESEND: Final = "events-resent"
+
+
+@dataclass(frozen=True, slots=True)
+class Hearing:
+    """How well we hear the service."""
+
+    last: datetime | None
+    """When the latest event was received."""
+    usual: timedelta
+    """The longest pause that is not remarkable."""
+    changed_at: datetime | None
+    """When a sync found a change that no event since `last` has told."""
+    skew: timedelta
+    """How far our clock is ahead of the signed times of recent deliveries."""
+    now: datetime
+
+    @property
+    def pause(self) -> timedelta | None:
+        return self.now - self.last if self.last else None
+
+    @property
+    def silent(self) -> bool:
+        if self.changed_at is None:
+            return False
+        quiet = self.pause is None or self.pause > self.usual
+        return quiet and self.now - self.changed_at > SETTLED
+
+    @property
+    def clocks_differ(self) -> bool:
+        return abs(self.skew) > SKEW
+
+    @property
+    def we_are_ahead(self) -> bool:
+        return self.skew > timedelta()
+
+
+def read(now: datetime | None = None) -> Hearing:
+    """How well we hear the service: two queries."""
+    now = now or timezone.now()
+    latest = list(
+        Event.objects.order_by("-pk").values_list("received_at", "sent_at")[: REMEMBERED + 1]
+    )
+    last = latest[0][0] if latest else None
+    return Hearing(
+        last=last,
+        usual=_usual([received for received, _ in latest]),
+        changed_at=_changed_since(last),
+        skew=_skew(latest),
+        now=now,
+    )
+
+
+def refused(now: datetime | None = None) -> list[dict[str, Any]]:
+    """Deliveries turned away at the door of late, by reason, most first: one query."""
+    since = (now or timezone.now()) - REFUSED_WITHIN
+    rows = Refusal.objects.filter(hour__gte=since - timedelta(hours=1)).values("reason")
+    found = rows.annotate(count=Sum("times")).order_by("-count", "reason")
+    return [{"reason": row["reason"], "count": row["count"]} for row in found]
+
+
+def _usual(received: list[datetime]) -> timedelta:
+    pauses = [abs(later - earlier) for later, earlier in pairwise(received)]
+    return min(max(FLOOR, TIMES_USUAL * max(pauses, default=timedelta())), CEILING)
+
+
+def _changed_since(last: datetime | None) -> datetime | None:
+    """When an incremental run first brought a change after `last`; the first run of all does not
+    count, as it brings what was there before anybody listened."""
+    runs = SyncRun.objects.filter(resource="orders", full=False).order_by("created_at")
+    if last is None:
+        runs = runs.exclude(pk__in=runs.values("pk")[:1])
+    else:
+        runs = runs.filter(created_at__gt=last)
+    changed = runs.filter(Q(created__gt=0) | Q(changed__gt=0))
+    return changed.values_list("created_at", flat=True).first()
+
+
+def _skew(latest: list[tuple[datetime, datetime]]) -> timedelta:
+    """Signed times are those of the attempt, so receipt follows within a second or so."""
+    seconds = [(received - sent).total_seconds() for received, sent in latest[:50]]
+    return timedelta(seconds=median(seconds)) if seconds else timedelta()
+
+
+# The sweep
+
+
+def notice() -> bool:
+    """In silence, ask the service to send again, at most twice an hour. True in silence."""
+    hearing = read()
+    if not hearing.silent:
+        return False
+    asked = Lookup.objects.filter(kind=RESEND, key="orders").values_list("looked_at", "due_at")
+    found = asked.first()
+    if found is None or (
+        found[1] is None and (found[0] is None or hearing.now - found[0] > ASK_AGAIN)
+    ):
+        sync.mark(RESEND, ["orders"])
+    return True
+
+
+def _ask(service: Service, key: str) -> Any:
+    """Have everything sent again since the last event before the silence."""
+    last = Event.objects.order_by("-pk").values_list("received_at", flat=True).first()
+    now = datetime.now(UTC)
+    start = max((last or now - LONGEST_WINDOW) - OVERLAP, now - LONGEST_WINDOW + OVERLAP)
+    return service.orders.resend_events(start_at=start, end_at=now)
+
+
+def _asked(answers: Mapping[str, Any]) -> dict[str, timedelta | None]:
+    return {}
+
+
+RESEND_SUBJECT: Final = sync.Subject(kind=RESEND, fetch=_ask, store=_asked)
+"""Asking is a look-up: it has a lease, waits longer each time it fails, and shows its error."""

@@ -1,0 +1,58 @@
+"""What every page says of the inbox: failed events in the navigation, silence on System."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import template
+
+from backoffice import access
+from backoffice.paging import Count, capped_count
+from webhooks import log, silence
+from webhooks.models import Event
+
+register = template.Library()
+
+
+@register.simple_tag
+def failed_events(user: Any) -> Count | None:
+    """How many events wait for a person; None for staff who may not see events. Read once for
+    this request's user, whom a page asks about more than once."""
+    if not access.may(user, "events.view"):
+        return None
+    known: Count | None = getattr(user, "_failed_events", None)
+    if known is None:
+        known = capped_count(Event.objects.filter(state=Event.State.DEAD), cap=99)
+        user._failed_events = known
+    return known
+
+
+@register.simple_tag
+def hearing() -> silence.Hearing:
+    """How well we hear the service."""
+    return silence.read()
+
+
+@register.simple_tag
+def refused_deliveries() -> list[dict[str, Any]]:
+    """Deliveries turned away at the door of late, by reason."""
+    return silence.refused()
+
+
+@register.simple_tag
+def oldest_waiting() -> Any:
+    """When the event was received that has been waiting longest."""
+    return log.oldest_waiting()
+
+
+@register.filter
+def lapse(length: Any) -> str:
+    """A length of time in one unit: `0.4 s`, `12 s`, `3 min`, `5 h`, `9 d`."""
+    if length is None:
+        return "—"
+    seconds = length.total_seconds()
+    sign, size = ("−" if seconds < 0 else ""), abs(seconds)
+    for unit, of in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if size >= of:
+            return f"{sign}{size / of:.0f} {unit}"
+    return f"{sign}{size:.1f} s" if size < 10 else f"{sign}{size:.0f} s"
