@@ -17,6 +17,8 @@ from sandbox.models.deliveries import DeliverySettings, Message, WebhookEndpoint
 from sandbox.models.insurance import DiagnosisCode, Insurance, Payor
 from sandbox.models.orders import Order, OrderEvent, OrderTransaction, Shipment
 from sandbox.models.people import Connection, HistoricalPull, Provider, User, UserInfo
+from sandbox.models.reports import ReportJob, ReportSettings
+from sandbox.models.wearables import Feed, PullStep
 from sandbox.models.world import Team, World
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "DeliverySettings",
     "DiagnosisCode",
     "ExpectedResult",
+    "Feed",
     "HistoricalPull",
     "Insurance",
     "Lab",
@@ -42,6 +45,9 @@ __all__ = [
     "Physician",
     "Provider",
     "PscSite",
+    "PullStep",
+    "ReportJob",
+    "ReportSettings",
     "ServiceArea",
     "Shipment",
     "Team",
