@@ -1,0 +1,212 @@
+"""A real browser for tests: headless Chromium, driven by chromedriver over plain HTTP (WebDriver).
+
+    with browser() as page:
+        page.open("http://127.0.0.1:8000/")
+        page.click("link", "Events")
+
+Nothing is installed here: `missing()` says what this machine lacks, and tests skip by it unless
+`CI` is set.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+from backoffice.embedded import dies_with_parent, free_port
+
+WAIT_SECONDS = 15.0
+_ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
+"""What WebDriver calls an element's id in its answers."""
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--disable-sync",
+    "--hide-scrollbars",
+    "--force-device-scale-factor=1",
+)
+
+
+class BrowserError(Exception):
+    """The browser could not do what was asked."""
+
+
+def missing() -> str:
+    """What of a browser this machine lacks; empty when a test can run."""
+    lacking = [name for name in ("chromedriver", "chromium") if shutil.which(name) is None]
+    return f"not installed: {', '.join(lacking)}" if lacking else ""
+
+
+@dataclass
+class Browser:
+    """One window. Elements are found by CSS, waiting until they are there."""
+
+    address: str
+    session: str = ""
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        """One WebDriver command and its value."""
+        prefix = f"/session/{self.session}" if self.session else ""
+        data = None if method == "GET" else json.dumps(body or {}).encode()
+        request = Request(  # noqa: S310 - our own loopback address
+            f"{self.address}{prefix}{path}",
+            data=data,
+            method=method,
+            headers={"content-type": "application/json"},
+        )
+        try:
+            with urlopen(request, timeout=60) as answer:  # noqa: S310
+                return json.loads(answer.read())["value"]
+        except HTTPError as error:
+            said = json.loads(error.read())["value"]
+            raise BrowserError(f"{said['error']}: {said['message'][:300]}") from error
+
+    def open(self, url: str) -> None:
+        self.call("POST", "/url", {"url": url})
+
+    @property
+    def url(self) -> str:
+        return str(self.call("GET", "/url"))
+
+    def resize(self, width: int, height: int) -> None:
+        """Size of the page in CSS pixels, below the least that a window may have, too."""
+        self.devtools(
+            "Emulation.setDeviceMetricsOverride",
+            {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
+        )
+
+    def prefer(self, scheme: str) -> None:
+        """`light` or `dark`, as the system of the person would ask for."""
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        self.devtools("Emulation.setEmulatedMedia", {"features": features})
+
+    def devtools(self, command: str, params: dict[str, Any]) -> Any:
+        return self.call("POST", "/goog/cdp/execute", {"cmd": command, "params": params})
+
+    def run(self, script: str, *arguments: Any) -> Any:
+        """What a script returns that runs in the page."""
+        return self.call("POST", "/execute/sync", {"script": script, "args": list(arguments)})
+
+    def find(self, css: str, seconds: float = WAIT_SECONDS) -> str:
+        """Id of the first element that matches."""
+        ends = time.monotonic() + seconds
+        while True:
+            found = self.all(css)
+            if found:
+                return found[0]
+            if time.monotonic() > ends:
+                raise BrowserError(f"nothing matches {css} on {self.url}: {self.text()[:500]}")
+            time.sleep(0.05)
+
+    def all(self, css: str) -> list[str]:
+        """Ids of the elements that match now."""
+        found = self.call("POST", "/elements", {"using": "css selector", "value": css})
+        return [element[_ELEMENT] for element in found]
+
+    def link(self, words: str) -> None:
+        """Follow the link, or press the button, that bears exactly these words."""
+        quoted = f'"{words}"'
+        path = f"//*[self::a or self::button or self::summary][normalize-space(.)={quoted}]"
+        ends = time.monotonic() + WAIT_SECONDS
+        while True:
+            found = self.call("POST", "/elements", {"using": "xpath", "value": path})
+            if found:
+                self.press(found[0][_ELEMENT])
+                return
+            if time.monotonic() > ends:
+                raise BrowserError(f"no link says {words}: {self.text()[:500]}")
+            time.sleep(0.05)
+
+    def click(self, css: str) -> None:
+        self.press(self.find(css))
+
+    def press(self, element: str) -> None:
+        self.call("POST", f"/element/{element}/click")
+
+    def type(self, css: str, text: str) -> None:
+        """Type into a field; for a file field, the path of a file."""
+        self.call("POST", f"/element/{self.find(css)}/value", {"text": text})
+
+    def text(self, css: str = "body") -> str:
+        """What a person reads in the first element that matches."""
+        return str(self.call("GET", f"/element/{self.find(css, 5)}/text"))
+
+    def sees(self, words: str, seconds: float = WAIT_SECONDS) -> None:
+        """Wait until the page shows these words."""
+        ends = time.monotonic() + seconds
+        while True:
+            with contextlib.suppress(BrowserError):  # The page may be changing right now.
+                shown = self.text()
+                if words in shown:
+                    return
+            if time.monotonic() > ends:
+                raise BrowserError(f"{words!r} does not appear on {self.url}: {self.text()[:1500]}")
+            time.sleep(0.05)
+
+    def screenshot(self, path: Path, *, whole: bool = True) -> None:
+        """A picture of the window, or of the whole page."""
+        if not whole:
+            path.write_bytes(base64.b64decode(self.call("GET", "/screenshot")))
+            return
+        size = self.devtools("Page.getLayoutMetrics", {})["cssContentSize"]
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
+        shot = self.devtools(
+            "Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip}
+        )
+        path.write_bytes(base64.b64decode(shot["data"]))
+
+
+@contextlib.contextmanager
+def browser(width: int = 1280, height: int = 900) -> Iterator[Browser]:
+    """A browser with a profile of its own, gone with the `with`."""
+    port = free_port()
+    with tempfile.TemporaryDirectory(prefix="browser-") as profile:
+        process = subprocess.Popen(
+            ["chromedriver", f"--port={port}", "--log-level=SEVERE"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            preexec_fn=dies_with_parent(signal.SIGTERM),
+            env={**os.environ, "HOME": profile},
+        )
+        page = Browser(f"http://127.0.0.1:{port}")
+        try:
+            _await(page, process)
+            options = {"args": [*FLAGS, f"--user-data-dir={profile}/data"]}
+            wanted = {"alwaysMatch": {"browserName": "chrome", "goog:chromeOptions": options}}
+            page.session = page.call("POST", "/session", {"capabilities": wanted})["sessionId"]
+            page.resize(width, height)
+            yield page
+        finally:
+            if page.session:
+                with contextlib.suppress(BrowserError, OSError):
+                    page.call("DELETE", "")
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait(10)
+
+
+def _await(page: Browser, process: subprocess.Popen[bytes]) -> None:
+    ends = time.monotonic() + 30
+    while time.monotonic() < ends and process.poll() is None:
+        with contextlib.suppress(OSError, BrowserError):
+            if page.call("GET", "/status")["ready"]:
+                return
+        time.sleep(0.05)
+    raise BrowserError("chromedriver did not start")
