@@ -57,9 +57,10 @@ def _every(seconds: float, task: str, queue: str) -> dict[str, object]:
     return {"task": task, "schedule": timedelta(seconds=seconds), "options": options}
 
 
-# Bells only: whether anything is due stands in the rows (`SyncRun`, `Lookup`), by the settings
-# SYNC_ORDERS_SECONDS, SYNC_USERS_MINUTES and so on.
+# Bells only: whether anything is due stands in the rows (`Event`, `SyncRun`, `Lookup`), by the
+# settings SYNC_ORDERS_SECONDS, SYNC_USERS_MINUTES and so on.
 app.conf.beat_schedule = {
+    "inbox: apply what was received": _every(1, "webhooks.tasks.drain", "staff"),
     "orders: what changed": _every(5, "orders.tasks.sync_changes", "staff"),
     "orders: appointments, results, single orders": _every(2, "orders.tasks.look_up", "staff"),
     "orders: all of them": _every(5, "orders.tasks.sweep", "bulk"),

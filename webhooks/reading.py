@@ -18,6 +18,10 @@ from backoffice.service.payload import explain
 _NONE = msgspec.Raw(b"null")
 _SUBJECT_LETTERS = 100
 _ANY_QUOTED_VALUE = re.compile("['\"]")
+_OF_A_READER = re.compile(
+    r"((?:Expected|Invalid|Object|Input|JSON|Integer|Number)[^'\"]{0,150}) at (\$[^\s'\"]{0,200})"
+)
+"""What the client's readers say of a value that does not fit its type."""
 
 EXHAUSTED = "message.attempt.exhausted"
 """The notice that a message was given up: the one event without the envelope (webhooks, 1)."""
@@ -34,6 +38,7 @@ class _Ids(msgspec.Struct, gc=False):
     order_id: msgspec.Raw = _NONE
     workout_id: msgspec.Raw = _NONE
     id: msgspec.Raw = _NONE
+    job_id: msgspec.Raw = _NONE
     user_id: msgspec.Raw = _NONE
 
 
@@ -64,7 +69,7 @@ def subject(envelope: events.Envelope) -> tuple[str, UUID | None]:
     if data[:1] == b"{":
         ids = _ids(data)
     user_id = envelope.user_id or _uuid(ids.user_id)
-    for sent in (ids.order_id, ids.workout_id, ids.id):
+    for sent in (ids.order_id, ids.workout_id, ids.id, ids.job_id):
         found = _said(sent)
         if found:
             # In one spelling, so that a page finds it by what the mirror calls the record.
@@ -94,6 +99,8 @@ def words(error: BaseException) -> tuple[str, str]:
         path, reason = explain(error)
         if not _ANY_QUOTED_VALUE.search(reason + path):
             return reason[:200], path[:200]
+    elif type(error) is ValueError and (told := _OF_A_READER.fullmatch(str(error))):
+        return told[1], told[2]
     return type(error).__name__, ""
 
 

@@ -1,0 +1,43 @@
+"""Critical results as they were announced (webhooks, chapter 4.1)."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from orders.models.order import Order
+from patients.models import mirrored_patient
+
+
+class CriticalResult(models.Model):
+    """The latest word that an order has a result that wants eyes at once.
+
+    Written from the event alone, before the result itself is read. Words as received; the values
+    are on `Result`.
+    """
+
+    order = models.OneToOneField(
+        Order,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        primary_key=True,
+        related_name="critical_result",
+    )
+    user = mirrored_patient("critical_results")
+    sample_id = models.TextField(null=True)
+    status = models.TextField(default="", help_text="final or partial")
+    interpretation = models.TextField(default="")
+    created_at = models.DateTimeField(null=True, help_text="First fetched from the lab")
+    updated_at = models.DateTimeField(null=True, help_text="Last fetched from the lab")
+    first_heard_at = models.DateTimeField(help_text="Receipt of the first event of this order")
+    heard_at = models.DateTimeField(help_text="Receipt of the event that said this")
+    event_number = models.BigIntegerField(help_text="Which event of the inbox said this")
+    message_id = models.TextField()
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["-heard_at"], name="critical_latest"),
+            models.Index(fields=["user", "-heard_at"], name="critical_of_patient"),
+        ]
+
+    def __str__(self) -> str:
+        return f"critical result of order {self.pk}"

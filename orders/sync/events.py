@@ -1,0 +1,269 @@
+"""Events about orders, appointments and critical results (webhooks, chapters 4 and 5).
+
+An order event carries the whole order, and orders have a version: the newer one wins whatever the
+order of arrival. What is older changes nothing but may complete the history. Where the version
+cannot decide, or the event has less than the order, the service is asked: that is a mark here,
+never a call.
+
+Appointments have no version: an event about one is only a reason to ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from django.db import connection
+
+from backoffice import sync
+from backoffice.service import Record
+from backoffice.service import events as service_events
+from backoffice.service import orders as service_orders
+from backoffice.service.events import Heard, Misread
+from backoffice.service.payload import Reader, Unreadable
+from orders.models import Order
+from orders.sync.orders import DRAW_KINDS, store_orders
+from patients.hearing import typed, unknown_patients
+
+AHEAD = timedelta(minutes=10)
+"""How far a version may lie in the future. One beyond it would hide every change until then."""
+
+DRAW_KIND_OF_TYPE = {
+    "phlebotomy": "appointment-phlebotomy",
+    "patient_service_center": "appointment-psc",
+}
+WHOLE = frozenset({"user_id", "team_id", "created_at", "updated_at", "lab_test", "events"})
+"""What every order has: an event without one of these has less than the order."""
+
+Version = tuple[datetime, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """One order as an event tells it."""
+
+    message_id: str
+    record: Record[service_orders.Order]
+    version: Version
+
+    @property
+    def order_id(self) -> UUID:
+        return self.record.data.id
+
+
+def hear_orders(events: Sequence[Heard]) -> Mapping[str, str]:
+    """Newer orders are stored; older ones complete the history; doubtful ones are looked up."""
+    outcomes: dict[str, str] = {}
+    doubtful: set[UUID] = set()
+    told: dict[UUID, list[_Told]] = {}
+    for event in events:
+        found = _read(event)
+        if isinstance(found, UUID):
+            doubtful.add(found)
+            outcomes[event.message_id] = "looked up"
+        else:
+            told.setdefault(found.order_id, []).append(found)
+    newest: list[_Told] = []
+    older: list[_Told] = []
+    for order_id, stored in _stored(told).items():
+        best = max(told[order_id], key=lambda one: one.version)
+        rivals = [one for one in told[order_id] if one.version == best.version]
+        for one in told[order_id]:
+            outcomes[one.message_id] = "unchanged" if one in rivals else "stale"
+        older += [one for one in told[order_id] if one is not best]
+        contradicted = any(one.record.digest != best.record.digest for one in rivals)
+        if stored is None or best.version > stored.version:
+            newest.append(best)
+        elif best.version < stored.version:
+            older.append(best)
+            outcomes.update((one.message_id, "stale") for one in rivals)
+            continue
+        elif stored.missing:
+            newest.append(best)
+        elif stored.content != best.record.digest[: len(stored.content)]:
+            contradicted = True
+        if contradicted:
+            doubtful.add(order_id)
+            outcomes.update((one.message_id, "looked up") for one in rivals)
+    outcome = store_orders([one.record for one in newest])
+    if outcome.unread:
+        raise ValueError("an order does not fit its columns")
+    written = {fact.key[0] for fact in outcome.touched}
+    for one in newest:
+        if one.order_id in written - doubtful:
+            del outcomes[one.message_id]  # plainly applied
+    _complete_history(older)
+    sync.mark("orders", doubtful | _unknown_relatives(outcome.touched))
+    return outcomes
+
+
+def hear_appointments(events: Sequence[Heard]) -> Mapping[str, str]:
+    """The order's active appointment is asked for: what an event brings may be of an earlier one,
+    or older than what we know."""
+    kinds: dict[str, set[UUID]] = {kind: set() for kind in DRAW_KINDS.values()}
+    for event in events:
+        draw = typed(_DRAW, event)
+        named = DRAW_KIND_OF_TYPE.get(draw.type)
+        for kind in [named] if named else kinds:
+            kinds[kind].add(draw.order_id)
+    for kind, orders in sorted(kinds.items()):
+        sync.mark(kind, orders)
+    sync.mark("orders", _unknown_orders(set().union(*kinds.values())))
+    return {event.message_id: "looked up" for event in events}
+
+
+def hear_critical_results(events: Sequence[Heard]) -> Mapping[str, str]:
+    """On the worklist at once, from the event alone; then the result and the order are read."""
+    rows = []
+    users = set()
+    for event in events:
+        told = typed(service_events.CRITICAL_RESULT, event)
+        user_id = told.user_id or event.user_id
+        users |= {user_id} if user_id else set()
+        rows.append((event, told, user_id))
+    newest: dict[UUID, tuple[Any, ...]] = {}
+    first: dict[UUID, datetime] = {}
+    for event, told, user_id in sorted(rows, key=lambda row: _latest(row[0], row[1])):
+        first.setdefault(told.order_id, event.received_at)
+        newest[told.order_id] = (
+            told.order_id,
+            user_id,
+            told.sample_id,
+            told.status,
+            told.interpretation,
+            told.created_at,
+            told.updated_at,
+            min(first[told.order_id], event.received_at),
+            event.received_at,
+            event.number,
+            event.message_id,
+        )
+    with connection.cursor() as cursor:
+        cursor.executemany(_NOTE_CRITICAL, [newest[key] for key in sorted(newest)])
+    sync.mark("results", newest)
+    sync.mark("orders", newest)
+    sync.mark("users", unknown_patients(users))
+    return {}
+
+
+class _Draw(msgspec.Struct, gc=False):
+    """As much of an appointment as tells what to ask."""
+
+    order_id: UUID
+    type: str = ""
+
+
+class _Sparse(msgspec.Struct, gc=False):
+    id: UUID
+
+
+_DRAW = Reader(_Draw)
+_SPARSE = Reader(_Sparse)
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+_NOTE_CRITICAL = """
+INSERT INTO orders_criticalresult AS held
+ (order_id, user_id, sample_id, status, interpretation, created_at, updated_at,
+  first_heard_at, heard_at, event_number, message_id)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+ON CONFLICT (order_id) DO UPDATE SET
+ user_id = excluded.user_id, sample_id = excluded.sample_id, status = excluded.status,
+ interpretation = excluded.interpretation, created_at = excluded.created_at,
+ updated_at = excluded.updated_at, heard_at = excluded.heard_at,
+ event_number = excluded.event_number, message_id = excluded.message_id,
+ first_heard_at = least(held.first_heard_at, excluded.first_heard_at)
+WHERE (coalesce(excluded.updated_at, '-infinity'), excluded.event_number)
+ > (coalesce(held.updated_at, '-infinity'), held.event_number)
+"""
+
+
+def _latest(event: Heard, told: service_events.CriticalResult) -> tuple[datetime, int]:
+    return told.updated_at or datetime.min.replace(tzinfo=UTC), event.number
+
+
+def _read(event: Heard) -> _Told | UUID:
+    """The order and its version; its id alone where the event has less than that."""
+    found = service_orders.ORDER.read(event.data, event.received_at)
+    if isinstance(found, Unreadable):
+        if _whole(event.data):
+            raise Misread(found.path.replace("$", "$.data", 1), found.reason)
+        return typed(_SPARSE, event).id
+    order = found.data
+    if order.updated_at > datetime.now(UTC) + AHEAD or not _whole(event.data):
+        return order.id
+    step = order.latest_event
+    return _Told(event.message_id, found, (order.updated_at, step.id if step else 0))
+
+
+def _whole(data: bytes) -> bool:
+    """Whether an event says everything an order has; raises ValueError when it is no object."""
+    sent = _members(data)
+    return all(name in sent and bytes(sent[name]) != b"null" for name in WHOLE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    version: Version
+    content: bytes
+    missing: bool
+
+
+def _stored(told: Iterable[UUID]) -> dict[UUID, _Stored | None]:
+    """What the mirror has of these orders, by id in key order; None where it has nothing."""
+    stored: dict[UUID, _Stored | None] = dict.fromkeys(sorted(told))
+    for key, updated_at, event_id, content, missing_since in Order.objects.filter(
+        pk__in=list(stored)
+    ).values_list("pk", "updated_at", "last_event_id", "content_hash", "missing_since"):
+        # The last byte of the hash tells how the columns were made, not what was sent.
+        stored[key] = _Stored(
+            (updated_at, event_id), bytes(content)[:-1], missing_since is not None
+        )
+    return stored
+
+
+def _complete_history(told: Sequence[_Told]) -> None:
+    """Steps that only an older event tells. Steps are added, never changed."""
+    steps = {
+        (one.order_id, step.id): step for one in told for step in reversed(one.record.data.events)
+    }
+    if not steps:
+        return
+    rows = sorted(steps.items(), key=lambda item: item[0])
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO orders_orderevent"
+            " (order_id, event_id, created_at, status, low_level_status, status_detail)"
+            " SELECT * FROM unnest(%s::uuid[], %s::bigint[], %s::timestamptz[], %s::text[],"
+            " %s::text[], %s::text[]) ON CONFLICT DO NOTHING",
+            [
+                [order_id for (order_id, _), _ in rows],
+                [event_id for (_, event_id), _ in rows],
+                [step.created_at for _, step in rows],
+                [step.status for _, step in rows],
+                [service_orders.low_level(step.status) for _, step in rows],
+                [step.status_detail for _, step in rows],
+            ],
+        )
+
+
+def _unknown_relatives(touched: Iterable[Any]) -> set[UUID]:
+    """Orders of the same transactions, such as a redraw, that the mirror has not."""
+    return _unknown_orders(
+        {
+            other.id
+            for fact in touched
+            if fact.data.order_transaction is not None
+            for other in fact.data.order_transaction.orders
+            if other.id != fact.key[0]
+        }
+    )
+
+
+def _unknown_orders(wanted: set[UUID]) -> set[UUID]:
+    if not wanted:
+        return wanted
+    return wanted - set(Order.objects.filter(pk__in=wanted).values_list("pk", flat=True))

@@ -1,0 +1,73 @@
+"""Events about connected sources: each is a reason to read the user's connections again.
+
+Interface: webhooks, chapters 4.3 and 4.4; users, chapter 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
+from uuid import UUID
+
+import msgspec
+
+from backoffice import sync
+from backoffice.service import events as service_events
+from backoffice.service.events import Heard, Misread
+from backoffice.service.payload import Reader, Unreadable
+from patients.models import Patient
+
+T = TypeVar("T")
+
+
+class _Device(msgspec.Struct):
+    user_id: UUID | None = None
+
+
+_DEVICE = Reader(_Device)
+
+
+def hear_connections(events: Sequence[Heard]) -> Mapping[str, str]:
+    """A source was connected or stopped working: what the user has now is asked for."""
+    users = []
+    for event in events:
+        told: service_events.ConnectionCreated | service_events.ConnectionFailed
+        if event.event_type == "provider.connection.error":
+            told = typed(service_events.CONNECTION_FAILED, event)
+        else:
+            told = typed(service_events.CONNECTION_CREATED, event)
+        users.append(_user(event, told.user_id))
+    _look_up(users)
+    return {event.message_id: "looked up" for event in events}
+
+
+def hear_devices(events: Sequence[Heard]) -> Mapping[str, str]:
+    """A device came or changed. Devices have no list of their own: the connections tell."""
+    _look_up([_user(event, typed(_DEVICE, event).user_id) for event in events])
+    return {event.message_id: "looked up" for event in events}
+
+
+def typed(reader: Reader[T], event: Heard) -> T:
+    """What an event brings, in its type; raises Misread where it does not fit."""
+    found = reader.read(event.data, event.received_at)
+    if isinstance(found, Unreadable):
+        raise Misread(found.path.replace("$", "$.data", 1), found.reason)
+    return found.data
+
+
+def unknown_patients(users: Iterable[UUID]) -> set[UUID]:
+    """Those of `users` the mirror has not."""
+    wanted = set(users)
+    return wanted - set(Patient.objects.filter(pk__in=wanted).values_list("pk", flat=True))
+
+
+def _user(event: Heard, told: UUID | None) -> UUID:
+    user_id = told or event.user_id
+    if user_id is None:
+        raise Misread("$.user_id", "missing")
+    return user_id
+
+
+def _look_up(users: Sequence[UUID]) -> None:
+    sync.mark("users", unknown_patients(users))
+    sync.mark("connections", users)

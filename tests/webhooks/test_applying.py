@@ -1,0 +1,150 @@
+"""The drain: batches, poison, retries, and what is never applied."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db.models.functions import Now
+
+from backoffice.models import UnknownValue
+from orders.models import Order
+from patients.models import Patient
+from tests.webhooks.records import TEAM, USER, order, order_id, put
+from webhooks import applying
+from webhooks.models import Event
+
+pytestmark = pytest.mark.django_db
+
+
+def test_it_works() -> None:
+    event = put("labtest.order.created", order(1, 2))
+    assert applying.drain() == 1
+    event.refresh_from_db()
+    assert (event.state, event.outcome, event.attempts) == ("done", "applied", 0)
+    assert event.applied_at is not None
+    assert Order.objects.get().low_level_status == "requisition_created"
+    assert applying.drain() == 0
+
+
+def test_more_than_a_batch() -> None:
+    for number in range(applying.BATCH + 30):
+        put("labtest.order.created", order(number, 1))
+    assert applying.drain() == applying.BATCH + 30
+    assert Order.objects.count() == applying.BATCH + 30
+
+
+def test_a_batch_is_cut_where_its_bodies_are_too_many_bytes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(applying, "BYTES", 2_000)
+    for number in range(7):
+        put("labtest.order.created", order(number, 1, notes="n" * 5_000))
+    assert applying.drain(seconds=0) == 1
+    assert applying.drain() == 6
+
+
+@pytest.mark.parametrize("position", [0, 57, 99])
+def test_a_poisonous_event_fails_alone(position: int) -> None:
+    poison = {**order(7, 2), "updated_at": "yesterday"}
+    events = [
+        put("labtest.order.created", poison if number == position else order(number + 10, 1))
+        for number in range(100)
+    ]
+    assert applying.drain() == 100
+    assert Order.objects.count() == 99
+    bad = events[position]
+    bad.refresh_from_db()
+    assert (bad.state, bad.outcome, bad.attempts) == ("retry", "failed", 1)
+    assert bad.path == "$.data.updated_at" and "datetime" in bad.reason
+    assert timedelta(seconds=40) < bad.due_at - datetime.now(UTC) < timedelta(seconds=80)
+    assert applying.drain() == 0, "it is not due yet"
+    Event.objects.update(due_at=Now())
+    applying.drain()
+    bad.refresh_from_db()
+    assert (bad.state, bad.attempts) == ("dead", 2)
+    Event.objects.update(due_at=Now())
+    assert applying.drain() == 0, "the dead wait for a person"
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"status": "x\x00y"},
+        {"notes": 10**30},
+        {"events": [{"id": 10**18 * 10, "created_at": "2026-01-01T00:00:00Z", "status": "a.b.c"}]},
+        {"events": "none"},
+        {"lab_test": {"name": ["x"]}},
+        {"patient_details": {"first_name": "\x00"}},
+        {"sample_id": "s" * 1_000_000},
+    ],
+)
+def test_poison_in_a_field_ends_dead_with_a_reason_and_its_neighbours_are_applied(
+    changed: dict[str, Any],
+) -> None:
+    bad = put("labtest.order.updated", order(1, 2, **changed))
+    put("labtest.order.updated", order(2, 2))
+    for _ in range(3):
+        applying.drain()
+        Event.objects.update(due_at=Now())
+    bad.refresh_from_db()
+    assert (bad.reason and bad.state == "dead") or bad.state == "done"
+    assert Order.objects.filter(pk=order_id(2)).exists()
+    if bad.state == "done":
+        assert Order.objects.filter(pk=order_id(1)).exists()
+
+
+def test_an_unknown_type_is_skipped_and_counted() -> None:
+    for _ in range(3):
+        put("labtest.teleport.completed", {"id": order_id(1)})
+    applying.drain()
+    assert set(Event.objects.values_list("state", "outcome")) == {("skipped", "unknown type")}
+    seen = UnknownValue.objects.get(vocabulary="event_type")
+    assert (seen.value, seen.sightings) == ("labtest.teleport.completed", 3)
+
+
+def test_an_event_of_another_team_is_quarantined() -> None:
+    Patient.objects.create(
+        id=USER, team_id=TEAM, client_user_id="c", created_on=Now(), record="{}",
+        content_hash=b"x", as_of=Now(),
+    )  # fmt: skip
+    other = "7ea00000-0000-4000-8000-0000000000ff"
+    body = {"event_type": "labtest.order.created", "team_id": other, "data": order(2, 1)}
+    put("labtest.order.created", json.dumps(body).encode())
+    put("labtest.order.created", order(1, 1))
+    applying.drain()
+    assert list(Event.objects.order_by("id").values_list("state", "outcome")) == [
+        ("quarantined", "foreign team"),
+        ("done", "applied"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("event_type", "outcome"),
+    [
+        ("labtest.match_review.created", "kept"),
+        ("continuous_query.result_table.changed", "kept"),
+        ("daily.timeseries.hypnogram.created", "ignored"),
+        ("historical.timeseries.hypnogram.created", "ignored"),
+    ],
+)
+def test_known_types_nobody_reads(event_type: str, outcome: str) -> None:
+    put(event_type, [{"id": "x"}])
+    applying.drain()
+    assert Event.objects.values_list("state", "outcome").get() == ("done", outcome)
+
+
+def test_a_body_that_is_gone_cannot_be_applied() -> None:
+    put("labtest.order.created", order(1, 1))
+    Event.objects.update(body=None)
+    applying.drain()
+    event = Event.objects.get()
+    assert event.state == "retry" and event.reason == "the body is no longer kept"
+
+
+def test_a_state_of_a_newer_version_is_left_alone() -> None:
+    put("labtest.order.created", order(1, 1), state="parked")
+    assert applying.drain() == 0
+    assert Event.objects.get().state == "parked"

@@ -1,0 +1,180 @@
+"""Order, appointment, critical result and connection events, and what they leave behind."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from backoffice.models import Lookup
+from orders.models import Appointment, CriticalResult, Order, OrderEvent
+from tests.webhooks.records import TEAM, USER, at, order, order_id, put
+from webhooks import applying
+from webhooks.models import Event
+
+pytestmark = pytest.mark.django_db
+
+
+def drained(*events: Event) -> list[str]:
+    applying.drain()
+    for event in events:
+        event.refresh_from_db()
+        assert event.state == "done", (event.reason, event.path)
+    return [event.outcome for event in events]
+
+
+def updated(number: int, steps: int, **changed: Any) -> Event:
+    return put("labtest.order.updated", order(number, steps, **changed))
+
+
+def marked(kind: str) -> set[str]:
+    return set(Lookup.objects.filter(kind=kind).values_list("key", flat=True))
+
+
+def test_older_events_are_stale_whether_together_or_apart() -> None:
+    assert drained(updated(1, 3)) == ["applied"]
+    assert drained(updated(1, 2)) == ["stale"]
+    assert drained(updated(2, 3), updated(2, 4), updated(2, 1)) == ["stale", "applied", "stale"]
+    assert Order.objects.get(pk=order_id(1)).low_level_status == "appointment_pending"
+    assert Order.objects.get(pk=order_id(2)).low_level_status == "appointment_scheduled"
+    assert not marked("orders")
+
+
+def test_an_older_event_still_completes_the_history() -> None:
+    whole = order(1, 4)
+    drained(updated(1, 4, events=whole["events"][3:]))
+    assert OrderEvent.objects.count() == 1
+    assert drained(updated(1, 3)) == ["stale"]
+    assert OrderEvent.objects.count() == 4
+
+
+def test_the_same_again_is_unchanged() -> None:
+    assert drained(updated(1, 2)) == ["applied"]
+    before = Order.objects.values_list("as_of", flat=True).get()
+    assert drained(updated(1, 2)) == ["unchanged"]
+    assert Order.objects.values_list("as_of", flat=True).get() == before
+    assert not marked("orders")
+
+
+def test_two_contents_of_one_version_ask_the_service() -> None:
+    assert drained(updated(1, 2)) == ["applied"]
+    assert drained(updated(1, 2, notes="other")) == ["looked up"]
+    assert marked("orders") == {order_id(1)}
+    assert "other" not in Order.objects.get().record
+    assert drained(updated(2, 2), updated(2, 2, notes="other")) == ["looked up", "looked up"]
+    assert marked("orders") == {order_id(1), order_id(2)}
+
+
+@pytest.mark.parametrize(
+    "less",
+    [
+        {"updated_at": None},
+        {"updated_at": (datetime.now(UTC) + timedelta(days=365)).isoformat()},
+        {"user_id": None},
+        {"events": None},
+    ],
+)
+def test_less_than_an_order_and_a_version_of_the_future_ask_the_service(
+    less: dict[str, Any],
+) -> None:
+    assert drained(updated(1, 2, **less)) == ["looked up"]
+    assert drained(put("labtest.order.updated", {"id": order_id(2)})) == ["looked up"]
+    assert marked("orders") == {order_id(1), order_id(2)}
+    assert not Order.objects.exists()
+
+
+def test_a_version_slightly_ahead_is_a_clock_and_no_reason_to_doubt() -> None:
+    soon = (datetime.now(UTC) + timedelta(minutes=5)).isoformat()
+    assert drained(updated(1, 2, updated_at=soon)) == ["applied"]
+
+
+def test_unknown_words_are_kept_as_given() -> None:
+    event = {"id": 7, "created_at": at(0), "status": "orbiting.by_drone.in_orbit"}
+    drained(updated(1, 1, events=[event], last_event=event, status="orbiting", origin="cloned"))
+    kept = Order.objects.get()
+    assert (kept.low_level_status, kept.bucket, kept.origin) == ("in_orbit", "unknown", "cloned")
+
+
+def test_a_redraw_nobody_knows_is_looked_up() -> None:
+    group = {
+        "id": order_id(500),
+        "status": "active",
+        "orders": [
+            {"id": order_id(1), "origin": "initial"},
+            {"id": order_id(2), "origin": "redraw", "parent_id": order_id(1)},
+        ],
+    }
+    drained(updated(1, 5, order_transaction=group))
+    assert marked("orders") == {order_id(2)}
+    assert str(Order.objects.get().order_transaction_id) == order_id(500)
+
+
+def test_an_order_of_somebody_new_asks_for_the_user() -> None:
+    drained(updated(1, 1))
+    assert marked("users") == {USER}
+
+
+def appointment(number: int, **changed: Any) -> dict[str, Any]:
+    whole = {
+        "id": order_id(number + 700),
+        "user_id": USER,
+        "order_id": order_id(number),
+        "type": "phlebotomy",
+        "status": "confirmed",
+        "event_status": "scheduled",
+    }
+    return {**whole, **changed}
+
+
+def test_an_appointment_event_only_asks() -> None:
+    event = put("labtest.appointment.updated", appointment(1))
+    assert drained(event) == ["looked up"]
+    assert not Appointment.objects.exists()
+    assert marked("appointment-phlebotomy") == {order_id(1)} == marked("orders")
+    drained(put("labtest.appointment.created", appointment(2, type="patient_service_center")))
+    assert marked("appointment-psc") == {order_id(2)}
+    drained(put("labtest.appointment.created", appointment(3, type="by_drone")))
+    assert order_id(3) in marked("appointment-psc") & marked("appointment-phlebotomy")
+
+
+def critical(number: int, minutes: int, **changed: Any) -> dict[str, Any]:
+    whole = {
+        "order_id": order_id(number),
+        "sample_id": "S-1",
+        "status": "partial",
+        "interpretation": "critical",
+        "team_id": TEAM,
+        "user_id": USER,
+        "created_at": at(0),
+        "updated_at": at(minutes),
+    }
+    return {**whole, **changed}
+
+
+def test_a_critical_result_is_there_at_once_and_the_newest_word_stays() -> None:
+    late = put("labtest.result.critical", critical(1, 60, status="final"))
+    assert drained(late) == ["applied"]
+    early = put("labtest.result.critical", critical(1, 5))
+    drained(early)
+    row = CriticalResult.objects.get()
+    assert (row.status, row.message_id) == ("final", late.message_id)
+    assert marked("results") == {order_id(1)} == marked("orders")
+    drained(put("labtest.result.critical", critical(1, 90, status="corrected")))
+    row.refresh_from_db()
+    assert (row.status, row.first_heard_at) == ("corrected", late.received_at)
+
+
+def test_two_critical_results_of_an_order_in_one_batch() -> None:
+    events = [put("labtest.result.critical", critical(1, minutes)) for minutes in (30, 10)]
+    drained(*events)
+    assert CriticalResult.objects.get().message_id == events[0].message_id
+
+
+def test_connections_and_devices_ask_for_the_users_sources() -> None:
+    provider = {"name": "A", "slug": "a", "logo": ""}
+    created = put("provider.connection.created", {"user_id": USER, "provider": provider})
+    broken = put("provider.connection.error", {"provider": "a", "error_type": "unknown"})
+    device = put("provider.device.created", {"id": order_id(1), "user_id": order_id(77)})
+    assert drained(created, broken, device) == ["looked up"] * 3
+    assert marked("connections") == {USER, order_id(77)} == marked("users")

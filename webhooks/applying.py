@@ -1,0 +1,278 @@
+"""Apply what was received: batches of events, each with its mark in one transaction.
+
+A worker claims rows that are due and free, groups them by route, and hands each group whole to its
+handler. What the handler wrote and the marks commit together, so a worker may be killed at any
+line: nothing is lost, nothing is applied twice. Two workers never see the same row.
+
+A group that fails is rolled back to where it began and halved, until the event that fails stands
+alone. It is tried again later, and at last it is dead: visible, with its reason, to be replayed.
+Trouble of the moment (a lost connection, a deadlock) is nobody's fault: the batch is left as it
+was, for the next turn.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import psycopg
+from celery.exceptions import SoftTimeLimitExceeded
+from django.db import (
+    DatabaseError,
+    DataError,
+    IntegrityError,
+    InterfaceError,
+    OperationalError,
+    connection,
+    transaction,
+)
+
+from backoffice.service.events import Heard, Misread
+from patients.models import Patient
+from webhooks import reading
+from webhooks.models import Event
+from webhooks.routes import ROUTES, Route
+
+logger = logging.getLogger(__name__)
+
+BATCH = 200
+BYTES = 16 * 1024 * 1024
+"""Most bytes of bodies in one batch, but for a single larger one."""
+TURNS = 5
+"""How often a batch is begun anew at once when the database asked for it."""
+
+UNFIT = (timedelta(minutes=1),)
+"""Waits before an event that does not fit is tried again: it will hardly fit later."""
+UNEXPECTED = tuple(
+    timedelta(seconds=seconds) for seconds in (5, 30, 120, 600, 3_600, 4 * 3_600, 12 * 3_600)
+)
+"""Waits after any other failure, such as a mistake of ours that is mended meanwhile."""
+
+_PASSING_CLASSES = ("08", "40", "53", "57", "58")
+"""Of SQLSTATE: connection, rolled back by a conflict, resources, intervention, system."""
+_PASSING = ("25006", "55006", "55P03")
+"""Read-only, in use, locked."""
+
+_CLAIM = """
+SELECT id, message_id, received_at, attempts, coalesce(octet_length(body), 0)
+FROM webhooks_event
+WHERE state IN ('pending', 'retry') AND due_at <= statement_timestamp()
+ORDER BY due_at, id LIMIT %s
+FOR UPDATE SKIP LOCKED
+"""
+_BODIES = "SELECT id, body FROM webhooks_event WHERE id = ANY(%s)"
+_CLOSE = """
+UPDATE webhooks_event SET state = %s, outcome = %s, applied_at = clock_timestamp(),
+ reason = '', path = ''
+WHERE id = ANY(%s)
+"""
+_FAIL = """
+UPDATE webhooks_event SET state = %s, outcome = 'failed', attempts = attempts + 1,
+ reason = %s, path = %s, applied_at = CASE WHEN %s THEN clock_timestamp() END,
+ due_at = clock_timestamp() + make_interval(secs => %s)
+WHERE id = %s
+"""
+_COUNT_UNKNOWN = """
+INSERT INTO backoffice_unknownvalue (vocabulary, value, bucket, sightings, sample_key)
+VALUES ('event_type', %s, '', %s, %s)
+ON CONFLICT (vocabulary, value) DO UPDATE SET
+ sightings = backoffice_unknownvalue.sightings + excluded.sightings, last_seen = now()
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A row held until the end of the transaction."""
+
+    number: int
+    message_id: str
+    received_at: datetime
+    attempts: int
+    size: int
+
+
+@dataclass
+class Settled:
+    """What became of a batch, by event number."""
+
+    ends: dict[tuple[Event.State, str], list[int]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    failed: dict[int, Exception] = field(default_factory=dict)
+    unknown: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+
+
+def drain(seconds: float | None = None) -> int:
+    """Apply what is due, until nothing is or for about `seconds`. Returns how many events."""
+    ends = None if seconds is None else time.monotonic() + seconds
+    drained = 0
+    while count := _turn():
+        drained += count
+        if ends is not None and time.monotonic() >= ends:
+            break
+    return drained
+
+
+def _turn() -> int:
+    for turn in range(TURNS):
+        try:
+            return _batch()
+        except DatabaseError as error:
+            if turn + 1 == TURNS or not _rolled_back(error):
+                raise
+            logger.info("a batch is begun anew: %s", type(error.__cause__).__name__)
+    raise AssertionError("unreachable")
+
+
+def _batch() -> int:
+    with transaction.atomic():
+        claims = _claimed()
+        if claims:
+            settled = Settled()
+            groups = _routed(claims, settled)
+            for route, events in groups:
+                _hear(route, events, settled)
+            _mark(claims, settled)
+    return len(claims)
+
+
+def hear(route: Route, events: Sequence[Heard]) -> dict[str, str]:
+    """Hand events to their handler, inside the caller's transaction; outcomes by message id."""
+    said = (route.handler(events) if route.handler else None) or {}
+    return {event.message_id: said.get(event.message_id, route.outcome) for event in events}
+
+
+def our_team() -> UUID | None:
+    """The team this deployment mirrors, once a patient of it is known: those are only read, never
+    taken from an event."""
+    return Patient.objects.order_by().values_list("team_id", flat=True).first()
+
+
+def _claimed() -> list[Claim]:
+    with connection.cursor() as cursor:
+        cursor.execute(_CLAIM, [BATCH])
+        claims = [Claim(*row) for row in cursor.fetchall()]
+    total = 0
+    for position, claim in enumerate(claims):
+        total += claim.size
+        if total > BYTES and position:
+            return claims[:position]  # The rest is free again when this batch commits.
+    return claims
+
+
+def _routed(claims: Sequence[Claim], settled: Settled) -> Iterator[tuple[Route, list[Heard]]]:
+    """Events by route: in receipt order within, and always in the same order of routes, so that
+    two workers take their locks in the same order."""
+    team = our_team()
+    bodies = _bodies([claim.number for claim in claims])
+    found: dict[str, list[Heard]] = defaultdict(list)
+    for claim in sorted(claims, key=lambda claim: claim.number):
+        try:
+            body = bodies.get(claim.number)
+            if body is None:
+                raise Misread("", "the body is no longer kept")
+            envelope = reading.read(body)
+        except Misread as error:
+            settled.failed[claim.number] = error
+            continue
+        if envelope.team_id and team and envelope.team_id != team:
+            settled.ends[Event.State.QUARANTINED, "foreign team"].append(claim.number)
+        elif envelope.event_type not in ROUTES:
+            settled.ends[Event.State.SKIPPED, "unknown type"].append(claim.number)
+            settled.unknown[envelope.event_type].append(claim.message_id)
+        else:
+            found[envelope.event_type].append(
+                reading.heard(claim.number, claim.message_id, claim.received_at, envelope)
+            )
+    groups: dict[Route, list[Heard]] = defaultdict(list)
+    for event_type, route in ROUTES.items():
+        if event_type in found:
+            groups[route] += found[event_type]
+    for route, events in groups.items():
+        yield route, sorted(events, key=lambda event: event.number)
+
+
+def _bodies(numbers: list[int]) -> dict[int, bytes | None]:
+    connection.ensure_connection()
+    assert connection.connection is not None
+    # In binary: as text, every byte would be sent as two letters.
+    cursor = psycopg.Cursor(connection.connection)
+    with connection.wrap_database_errors:
+        return dict(cursor.execute(_BODIES, [numbers], binary=True).fetchall())
+
+
+def _hear(route: Route, events: list[Heard], settled: Settled) -> None:
+    try:
+        with transaction.atomic():
+            outcomes = hear(route, events)
+    except Exception as error:
+        if _of_the_moment(error):
+            raise
+        if len(events) == 1:
+            settled.failed[events[0].number] = error
+            return
+        middle = len(events) // 2
+        _hear(route, events[:middle], settled)
+        _hear(route, events[middle:], settled)
+    else:
+        for event in events:
+            settled.ends[Event.State.DONE, outcomes[event.message_id]].append(event.number)
+
+
+def _mark(claims: Sequence[Claim], settled: Settled) -> None:
+    with connection.cursor() as cursor:
+        for (state, outcome), numbers in settled.ends.items():
+            cursor.execute(_CLOSE, [state, outcome, numbers])
+        attempts = {claim.number: claim.attempts for claim in claims}
+        for number, error in settled.failed.items():
+            reason, path = reading.words(error)
+            wait = _wait(error, attempts[number])
+            state = Event.State.DEAD if wait is None else Event.State.RETRY
+            cursor.execute(
+                _FAIL,
+                [state, reason, path, wait is None, wait.total_seconds() if wait else 0, number],
+            )
+            logger.warning(
+                "event %d could not be applied (%s): %s",
+                number,
+                state.value,
+                reason,
+                exc_info=None if isinstance(error, Misread) else error,
+            )
+        for event_type, message_ids in sorted(settled.unknown.items()):
+            cursor.execute(_COUNT_UNKNOWN, [event_type, len(message_ids), message_ids[0]])
+
+
+def _wait(error: Exception, attempts: int) -> timedelta | None:
+    """How long until the next attempt, a fifth more or less; None when this was the last."""
+    unfit = isinstance(error, (ValueError, DataError, IntegrityError, KeyError, RecursionError))
+    waits = UNFIT if unfit else UNEXPECTED
+    if attempts >= len(waits):
+        return None
+    return waits[attempts] * random.uniform(0.8, 1.2)  # noqa: S311
+
+
+def _of_the_moment(error: Exception) -> bool:
+    """Whether a failure says nothing of the event: another try of the same may succeed."""
+    if isinstance(error, SoftTimeLimitExceeded):
+        return True
+    state = _sqlstate(error)
+    if state is not None:
+        return state[:2] in _PASSING_CLASSES or state in _PASSING
+    return isinstance(error, (OperationalError, InterfaceError, psycopg.OperationalError))
+
+
+def _rolled_back(error: Exception) -> bool:
+    """By a deadlock or a conflict with another transaction."""
+    return (_sqlstate(error) or "")[:2] == "40"
+
+
+def _sqlstate(error: BaseException) -> str | None:
+    cause = error if isinstance(error, psycopg.Error) else error.__cause__
+    return cause.sqlstate if isinstance(cause, psycopg.Error) else None
