@@ -1,0 +1,210 @@
+"""Samples as they arrive, from an event or from a read, on their way into day chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
+from typing import Any, Final, NamedTuple, TypeAlias
+from uuid import UUID
+
+from backoffice.service.wearables import Sample, Source
+from patients.wearables import chunks
+
+SeriesKey: TypeAlias = tuple[UUID, str, str, str, str]
+"""User, resource, provider, source type, kind of reading."""
+
+BY_TYPE: Final = frozenset(
+    {
+        "cholesterol",
+        "electrocardiogram_voltage",
+        "heart_rate_alert",
+        "ige",
+        "igg",
+        "insulin_injection",
+        "sleep_breathing_disturbance",
+        "stand_hour",
+    }
+)
+"""Resources whose type is part of a sample's key (differences.md 52): without it a reading would
+replace one of another kind taken at the same moment."""
+
+RARE: Final[dict[str, tuple[str, ...]]] = {
+    "blood_pressure": ("diastolic",),
+    "body_temperature": ("sensor_location",),
+    "body_temperature_delta": ("sensor_location",),
+    "insulin_injection": ("delivery_mode", "delivery_form", "bolus_purpose"),
+    "note": ("tags",),
+    "workout_duration": ("intensity",),
+}
+"""What samples of a resource may say beside the value."""
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_DAYS: Final = range(47_482)
+"""1970 to 2099: a time outside is a mistake, and would ask for a partition of its own."""
+_SECOND: Final = timedelta(seconds=1)
+_LONGEST: Final = 2**31
+
+
+class Origin(NamedTuple):
+    """A source as it is stored; empty where not told."""
+
+    provider: str
+    type: str
+    app_id: str = ""
+    device_id: str = ""
+    sport: str = ""
+    workout_id: str = ""
+
+    @classmethod
+    def of(cls, source: Source) -> Origin:
+        device, workout = source.device_id, source.workout_id
+        return cls(
+            source.provider,
+            source.type,
+            source.app_id or "",
+            str(device) if device else "",
+            source.sport or "",
+            str(workout) if workout else "",
+        )
+
+
+class Usual(NamedTuple):
+    """A series: its id (0 before it has one), and what most of its samples say."""
+
+    id: int
+    unit: str | None
+    type: str | None
+    divisor: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """Samples of one user, resource and source that came together, `number` of what brought them.
+
+    ValueError where a sample has no time, or one that cannot be.
+    """
+
+    user_id: UUID
+    resource: str
+    origin: Origin
+    number: int
+    data: list[Sample]
+
+    def usual(self) -> Iterator[tuple[SeriesKey, Usual]]:
+        """The series that are met, with the habits of their first sample."""
+        for kind, data in self._by_kind():
+            yield self._key(kind), Usual(0, data[0].unit, data[0].type)
+
+    def samples(
+        self, series: Mapping[SeriesKey, Usual], source: int
+    ) -> Iterator[tuple[SeriesKey, int, chunks.Samples]]:
+        """Series, day since 1970 and samples; a day may come more than once."""
+        for kind, data in self._by_kind():
+            key = self._key(kind)
+            for day, samples in self._by_day(data, series[key], source):
+                yield key, day, samples
+
+    def _key(self, kind: str) -> SeriesKey:
+        return self.user_id, self.resource, self.origin.provider, self.origin.type, kind
+
+    def _by_kind(self) -> Iterable[tuple[str, list[Sample]]]:
+        if not self.data:
+            return []
+        if self.resource not in BY_TYPE:
+            return [("", self.data)]
+        kinds: dict[str, list[Sample]] = {}
+        for sample in self.data:
+            kinds.setdefault(sample.type or "", []).append(sample)
+        return kinds.items()
+
+    def _by_day(
+        self, data: list[Sample], usual: Usual, source: int
+    ) -> Iterator[tuple[int, chunks.Samples]]:
+        moments = [sample.start_sent or sample.timestamp for sample in data]
+        if None in moments:
+            raise ValueError("a sample has no time")
+        since = _since_epoch(moments)  # type: ignore[arg-type]
+        days = [moment.days for moment in since]
+        whole = chunks.Samples(
+            [moment.seconds * chunks.SECOND + moment.microseconds for moment in since],
+            [sample.value for sample in data],
+            [self.number] * len(data),
+            [sample.timezone_offset for sample in data],
+            [None] * len(data),
+            [source] * len(data),
+        )
+        first, last = min(days), max(days)
+        if first not in _DAYS or last not in _DAYS:
+            raise ValueError("a sample lies before 1970 or after 2099")
+        more = self._more(data, whole, usual)
+        if first == last:
+            whole.extras = _latest(whole.at, more, 0)
+            yield first, chunks.in_order(whole)
+            return
+        begin = 0
+        for day, same in groupby(days):
+            end = begin + sum(1 for _ in same)
+            part = whole.between(begin, end)
+            part.extras = _latest(part.at, more, begin)
+            begin = end
+            yield day, chunks.in_order(part)
+
+    def _more(
+        self, data: list[Sample], whole: chunks.Samples, usual: Usual
+    ) -> dict[int, chunks.Extra]:
+        """Fill in what most samples do not have; what has no column, by place in `data`."""
+        more: dict[int, chunks.Extra] = {}
+
+        def say(place: int, name: str, value: Any) -> None:
+            more.setdefault(place, {})[name] = value
+
+        if not {type(value) for value in whole.values} <= {int, float}:
+            for i, sample in enumerate(data):
+                whole.values[i] = sample.number if sample.value is not None else sample.systolic
+                if sample.value is not None and sample.number is None:
+                    say(i, "value", sample.value)
+        if {sample.unit for sample in data} != {usual.unit}:
+            for i, sample in enumerate(data):
+                if sample.unit != usual.unit:
+                    say(i, "unit", sample.unit)
+        if {sample.type for sample in data} != {usual.type}:
+            for i, sample in enumerate(data):
+                if sample.type != usual.type:
+                    say(i, "type", sample.type)
+        for i, sample in enumerate(data):
+            if sample.end_sent is not None:
+                length = _length(sample)
+                whole.lengths[i] = length
+                if length is None:
+                    say(i, "end", sample.end_sent.isoformat())
+        for name in RARE.get(self.resource, ()):
+            for i, sample in enumerate(data):
+                if (value := getattr(sample, name)) is not None:
+                    say(i, name, value)
+        return more
+
+
+def _latest(at: list[int], more: Mapping[int, chunks.Extra], begin: int) -> dict[int, chunks.Extra]:
+    """What has no column, by time; of several samples at one time, of the last."""
+    if not more:
+        return {}
+    last = {moment: place for place, moment in enumerate(at, begin)}
+    return {moment: more[place] for moment, place in last.items() if place in more}
+
+
+def _since_epoch(moments: list[datetime]) -> list[timedelta]:
+    try:
+        return [moment - _EPOCH for moment in moments]
+    except TypeError:  # One has no zone: it is UTC.
+        return [m - _EPOCH if m.tzinfo else m.replace(tzinfo=UTC) - _EPOCH for m in moments]
+
+
+def _length(sample: Sample) -> int | None:
+    """Whole seconds from start to end; None where it is no such number."""
+    start, end = sample.start, sample.end
+    if start is None or end is None:
+        return None
+    seconds, rest = divmod(end - start, _SECOND)
+    return seconds if not rest and 0 <= seconds < _LONGEST else None

@@ -1,0 +1,146 @@
+"""What an event only announces: the range of a finished backfill, and the stream of a workout.
+
+Each is a look-up (`backoffice/sync/lookups.py`) whose key says all that must be asked. A long
+range of samples is read page by page, each page stored before the next is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+
+from backoffice import mirror, sync
+from backoffice.mirror import Fact
+from backoffice.models import Lookup
+from backoffice.service import Page, Record, Service
+from backoffice.service.wearables import SUMMARIES, Samples, Summary, WorkoutStream
+from patients.wearables import storing, summaries
+from patients.wearables.arrivals import Arrival, Origin
+
+BACKFILL: Final = "backfill"
+STREAM: Final = "workout-stream"
+STREAMS: Final = "workout_stream"
+"""The resource of that name has no range of its own: streams are read workout by workout."""
+
+
+class Range(msgspec.Struct, frozen=True, array_like=True):
+    """The range of a finished backfill, as the key of its look-up.
+
+    `number` is that of the event: what was read counts as received then, so that whatever was
+    pushed later stays. `cursor` is where the next page begins.
+    """
+
+    number: int
+    user_id: UUID
+    resource: str
+    provider: str
+    start: datetime
+    end: datetime
+    cursor: str | None = None
+
+    def key(self) -> str:
+        return msgspec.json.encode(self).decode()
+
+    @classmethod
+    def of(cls, key: str) -> Range:
+        return msgspec.json.decode(key, type=cls)
+
+    def at(self, cursor: str | None) -> Range:
+        return msgspec.structs.replace(self, cursor=cursor)
+
+
+@dataclass(frozen=True)
+class Read:
+    """One answer: a page of summaries or of samples, or one profile."""
+
+    range: Range
+    page: Page[Any]
+
+
+def _fetch_range(service: Service, key: str) -> Read:
+    wanted = Range.of(key)
+    dates = (wanted.start, wanted.end, wanted.provider)
+    if wanted.resource == "profile":
+        record = service.wearables.profile(wanted.user_id, wanted.provider)
+        return Read(wanted, Page([record], [], record.asked_at))
+    summary = "workouts" if wanted.resource == STREAMS else wanted.resource
+    if summary in SUMMARIES:
+        return Read(wanted, service.wearables.summaries(summary, wanted.user_id, *dates))
+    page = service.wearables.samples(wanted.resource, wanted.user_id, *dates, wanted.cursor)
+    return Read(wanted, page)
+
+
+def _store_ranges(answers: Mapping[str, Read]) -> dict[str, timedelta | None]:
+    facts: list[Fact] = []
+    arrivals: list[Arrival] = []
+    for key, read in answers.items():
+        wanted = read.range
+        for item in read.page.unreadable:
+            name = f"{wanted.resource}:{mirror.key_of(item.raw)}"
+            mirror.keep_unread("wearables", name, item.path, item.reason, item.raw)
+        if wanted.resource == STREAMS:
+            mark_streams((record.data.id, wanted.user_id) for record in read.page.records)
+        elif wanted.resource in SUMMARIES:
+            facts += [_fact(wanted, record) for record in read.page.records]
+        else:
+            arrivals += [_arrival(wanted, record.data) for record in read.page.records]
+            _go_on(key, wanted, read.page.next_cursor)
+    summaries.store_summaries(facts)
+    storing.store(arrivals)
+    return {}
+
+
+def _go_on(key: str, wanted: Range, cursor: str | None) -> None:
+    """Ask for the next page; the look-up of a page that is not the first leaves no trace."""
+    if cursor == wanted.cursor:
+        cursor = None  # A cursor that leads to itself would never end.
+    if cursor is not None:
+        sync.mark(BACKFILL, [wanted.at(cursor).key()])
+    if wanted.cursor is not None:
+        Lookup.objects.filter(kind=BACKFILL, key=key).delete()
+
+
+def _fact(wanted: Range, record: Record[Summary]) -> Fact:
+    return summaries.summary_fact(
+        wanted.resource, wanted.user_id, record.raw, record.data, wanted.number, record.asked_at
+    )
+
+
+def _arrival(wanted: Range, group: Samples) -> Arrival:
+    origin = Origin.of(group.source)
+    if not origin.provider:
+        origin = origin._replace(provider=wanted.provider)
+    return Arrival(wanted.user_id, wanted.resource, origin, wanted.number, group.data)
+
+
+# Workout streams
+
+
+def mark_streams(workouts: Any) -> None:
+    """Read the streams of these workouts, given with their users."""
+    sync.mark(STREAM, (f"{workout}:{user}" for workout, user in workouts))
+
+
+def _fetch_stream(service: Service, key: str) -> Record[WorkoutStream]:
+    return service.wearables.workout_stream(key.partition(":")[0])
+
+
+def _store_streams(answers: Mapping[str, Record[WorkoutStream]]) -> dict[str, timedelta | None]:
+    facts = []
+    for key, record in answers.items():
+        workout, _, user = key.partition(":")
+        data = (UUID(user), record.data)
+        facts.append(Fact((UUID(workout),), record.raw, record.asked_at, data))
+    mirror.apply(summaries.STREAMS, facts)
+    return {}
+
+
+SUBJECTS = (
+    sync.Subject(kind=BACKFILL, fetch=_fetch_range, store=_store_ranges),
+    sync.Subject(kind=STREAM, fetch=_fetch_stream, store=_store_streams),
+)

@@ -1,0 +1,309 @@
+"""Samples: whatever order, batches and repeats they come in, the latest received of each is kept.
+
+The oracle is a dict: one entry per key of the specification, the value with the highest number.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import pytest
+from django.db import connection, connections, transaction
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from backoffice.service.events import Heard
+from patients.wearables import chunks, partitions, storing
+from patients.wearables.arrivals import BY_TYPE
+from patients.wearables.hearing import hear_samples
+from patients.wearables.models import Chunk, Series, Source
+from patients.wearables.reading import COLUMNS, samples_of
+from tests.api.rows import uid
+
+NOON = datetime(2026, 3, 29, 12, tzinfo=UTC)
+Key = tuple[UUID, str, str, str, str, datetime]
+Item = dict[str, Any]
+
+
+def heard(number: int, resource: str, data: list[Item], who: int = 1, **source: Any) -> Heard:
+    """An event as the inbox hands it on."""
+    body = {"source": {"provider": "band", "type": "watch", **source}, "data": data}
+    return Heard(
+        number, f"msg_{number}", f"daily.data.{resource}.updated", NOON, None,
+        uid("patient", who), None, msgspec.json.encode(body),
+    )  # fmt: skip
+
+
+def sample(at: datetime, value: Any, **more: Any) -> Item:
+    return {"timestamp": at.isoformat(), "timezone_offset": -25200, "type": None, "unit": "bpm",
+            "value": value, **more}  # fmt: skip
+
+
+def kept() -> dict[Key, Item]:
+    """Every sample of the table, by key."""
+    found: dict[Key, Item] = {}
+    series = {one.pk: one for one in Series.objects.all()}
+    sources = {one.pk: one for one in Source.objects.all()}
+    for row in Chunk.objects.values(*COLUMNS, "first_at", "last_at"):
+        of = series[row["series_id"]]
+        assert of.user_id
+        items = list(samples_of(of, row))
+        times = [item["timestamp"] for item in items]
+        assert times == sorted(set(times)) and items
+        midnight = datetime.combine(row["day"], datetime.min.time(), UTC)
+        ends = (midnight + timedelta(microseconds=row[name]) for name in ("first_at", "last_at"))
+        assert tuple(ends) == (times[0], times[-1])
+        for item in items:
+            source = sources[item.pop("source")]
+            assert (source.provider, source.type) == (of.provider, of.source_type)
+            item |= {"app_id": source.app_id, "device_id": source.device_id}
+            key = (of.user_id, of.resource, of.provider, of.source_type, of.kind,
+                   item.pop("timestamp"))  # fmt: skip
+            assert key not in found
+            found[key] = item
+    return found
+
+
+def expected(events: list[Heard]) -> dict[Key, Item]:
+    """The oracle, from the bodies alone."""
+    newest: dict[Key, Item] = {}
+    for event in sorted(events, key=lambda event: event.number):
+        body = msgspec.json.decode(event.data)
+        source = body["source"]
+        resource = event.event_type.split(".")[2]
+        for one in body["data"]:
+            at = datetime.fromisoformat(one["timestamp"]).astimezone(UTC)
+            kind = (one["type"] or "") if resource in BY_TYPE else ""
+            assert event.user_id
+            key = (event.user_id, resource, source.get("provider") or source["slug"],
+                   source.get("type") or "unknown", kind, at)  # fmt: skip
+            item = {name: one.get(name) for name in ("timezone_offset", "type", "unit", "value")}
+            item["number"] = event.number
+            item["app_id"] = source.get("app_id") or ""
+            item["device_id"] = source.get("device_id") or ""
+            if resource == "blood_pressure":
+                item |= {"systolic": one["systolic"], "diastolic": one["diastolic"]}
+            if one.get("end"):
+                item["start"] = at
+                item["end"] = datetime.fromisoformat(one["end"])
+            newest[key] = item
+    return newest
+
+
+def batches_of(events: list[Heard], chance: Random) -> Iterator[list[Heard]]:
+    """The events in batches, as a drain hands them on: in receipt order inside each."""
+    left = list(events)
+    while left:
+        size = chance.randint(1, 4)
+        yield sorted(left[:size], key=lambda event: event.number)
+        left = left[size:]
+
+
+# What devices send, drawn small so that keys collide
+
+_MOMENTS = st.builds(
+    lambda day, minute, micro: NOON + timedelta(days=day, minutes=minute, microseconds=micro),
+    st.integers(0, 1),
+    st.integers(0, 12) | st.integers(715, 725),
+    st.sampled_from([0, 0, 0, 0, 0, 1, 500_000]),
+)
+_VALUES = (
+    st.integers(40, 200)
+    | st.decimals(0, 30, places=2).map(float)
+    | st.floats(-1e300, 1e300)
+    | st.integers(-(2**40), 2**40)
+    | st.sampled_from([0.1, 1e-9, 2**31, -(2**31), 123456.654321])
+)
+
+
+@st.composite
+def _samples(draw: st.DrawFn, resource: str) -> Item:
+    at: datetime = draw(_MOMENTS)
+    one = sample(
+        at,
+        draw(_VALUES),
+        timezone_offset=draw(st.sampled_from([-25200, -25200, -25200, None, 3600])),
+        unit=draw(st.sampled_from(["bpm", "bpm", "bpm", "1/min"])),
+        type=draw(st.sampled_from([None, None, "automatic"])),
+    )
+    if resource == "steps":
+        length = draw(st.sampled_from([60, 60, 60, 61]))
+        one |= {"start": one["timestamp"], "end": (at + timedelta(seconds=length)).isoformat()}
+    elif resource == "blood_pressure":
+        one |= {"value": None, "systolic": 120.0, "diastolic": draw(st.sampled_from([80.0, 81.5]))}
+    elif resource == "note":
+        one["value"] = draw(st.sampled_from(["felt fine", "ran", ""]))
+    elif resource == "cholesterol":
+        one["type"] = draw(st.sampled_from(["cholesterol/ldl", "cholesterol/hdl"]))
+    return one
+
+
+@st.composite
+def _events(draw: st.DrawFn) -> list[Heard]:
+    count = draw(st.integers(1, 6))
+    # Numbers may cross what four bytes can tell.
+    number = draw(st.sampled_from([0, 0, 2**31 - 3, 2**32 - 3]))
+    many = st.integers(1, 6)
+    events = []
+    for _ in range(count):
+        resource = draw(
+            st.sampled_from(
+                ["heartrate", "heartrate", "steps", "blood_pressure", "note", "cholesterol"]
+            )
+        )
+        source: dict[str, Any] = draw(
+            st.sampled_from(
+                [{}, {}, {"app_id": "com.example.app"}, {"provider": None, "slug": "band"},
+                 {"type": None}]
+            )
+        )  # fmt: skip
+        plain = draw(st.booleans())
+        if plain:  # A run of ordinary samples, so that appending and folding is met as well.
+            begin, size = draw(_MOMENTS), draw(st.integers(1, 100))
+            data = [sample(begin + timedelta(minutes=i), 60 + i) for i in range(size)]
+            resource = "heartrate"
+        else:
+            data = [draw(_samples(resource)) for _ in range(draw(many))]
+        number += 1
+        events.append(heard(number, resource, data, **source))
+    return events
+
+
+@pytest.mark.django_db
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(_events(), st.randoms(use_true_random=False))
+def test_the_latest_received_of_each_sample_is_kept(events: list[Heard], chance: Random) -> None:
+    shuffled = events + chance.sample(events, len(events) // 2)  # Some are replayed.
+    chance.shuffle(shuffled)
+    with transaction.atomic():
+        for batch in batches_of(shuffled, chance):
+            hear_samples(batch)
+        assert kept() == expected(events)
+        transaction.set_rollback(True)
+
+
+@pytest.mark.django_db
+def test_a_day_of_minutes_one_by_one() -> None:
+    """Appended, folded into the long arrays, and still one row."""
+    events = [
+        heard(n + 1, "heartrate", [sample(NOON + timedelta(minutes=n), 60 + n % 7)])
+        for n in range(700)
+    ]
+    for begin in range(0, 700, 10):
+        hear_samples(events[begin : begin + 10])
+    assert kept() == expected(events)
+    row = Chunk.objects.get()
+    assert len(row.seconds) > 600 and 0 < len(row.tail_seconds or ()) <= storing.TAIL
+
+
+@pytest.mark.django_db
+def test_what_is_usual_costs_no_column() -> None:
+    hear_samples([heard(5, "heartrate", [sample(NOON + timedelta(minutes=n), 60) for n in (1, 2)])])
+    row = Chunk.objects.get()
+    assert (row.zone, row.number, row.divisor, row.scaled) == (-25200, 5, 1, [60, 60])
+    for name in ("micros", "wide", "numbers", "zones", "lengths", "sources", "extras"):
+        assert getattr(row, name) is None, name
+
+
+@pytest.mark.django_db
+def test_a_repeat_writes_nothing() -> None:
+    events = [heard(n, "steps", [sample(NOON, n), sample(NOON + timedelta(days=40), n)])
+              for n in (1, 2)]  # fmt: skip
+    hear_samples(events)
+
+    def versions() -> Any:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT tableoid, ctid::text FROM wearables_chunk ORDER BY 1, 2")
+            return cursor.fetchall()
+
+    before = versions()
+    hear_samples(events)
+    hear_samples(events[:1])
+    assert versions() == before
+    assert {item["value"] for item in kept().values()} == {2}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"data": [{"value": 1, "unit": "bpm"}]},
+        {"data": [{"timestamp": "0001-01-01T00:00:00+00:00", "value": 1}]},
+        {"data": [{"timestamp": "9999-12-31T00:00:00+00:00", "value": 1}]},
+        {"data": [{"timestamp": "yesterday", "value": 1}]},
+        {"data": {}},
+    ],
+)
+def test_what_cannot_be_kept_is_refused_whole(data: Any) -> None:
+    event = heard(1, "heartrate", [])
+    body = {"source": {"provider": "band"}, **data}
+    bad = dataclasses.replace(event, data=msgspec.json.encode(body))
+    with pytest.raises(ValueError, match=" "):
+        hear_samples([bad])
+    assert not Chunk.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_drains_on_one_chunk_lose_nothing() -> None:
+    """Batches that overlap in every row, applied by two connections at once, in opposite order."""
+    chance = Random(11)
+    events = [
+        heard(
+            n,
+            chance.choice(["heartrate", "steps", "hrv"]),
+            [sample(NOON + timedelta(minutes=chance.randint(0, 900)), n) for _ in range(5)],
+            who=chance.randint(1, 3),
+        )
+        for n in range(1, 301)
+    ]
+    batches = [events[begin : begin + 20] for begin in range(0, 300, 20)]
+    failed: list[BaseException] = []
+    start = threading.Barrier(2)
+
+    def drain(mine: list[list[Heard]]) -> None:
+        try:
+            start.wait()
+            for batch in mine:
+                with transaction.atomic():
+                    hear_samples(batch)
+        except BaseException as error:
+            failed.append(error)
+        finally:
+            connections["default"].close()
+
+    threads = [
+        threading.Thread(target=drain, args=[mine]) for mine in (batches[::2], batches[::-1])
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    assert kept() == expected(events)
+
+
+@pytest.mark.django_db
+def test_months_before_a_limit_are_dropped() -> None:
+    hear_samples(
+        [heard(1, "weight", [sample(NOON + timedelta(days=31 * n), 70) for n in range(4)])]
+    )
+    assert Chunk.objects.count() == 4
+    dropped = partitions.drop_before(datetime(2026, 5, 1).date())
+    assert [f"{month:%Y-%m}" for month in dropped] == ["2026-03", "2026-04"]
+    assert sorted(Chunk.objects.values_list("day__month", flat=True)) == [5, 6]
+
+
+@given(st.lists(st.none() | st.floats(allow_nan=False, allow_infinity=False) | _VALUES))
+def test_values_come_back_as_they_were_sent(values: list[float | None]) -> None:
+    divisor, scaled, wide = chunks.scaled(values)
+    found = wide if scaled is None else [None if v is None else v / divisor for v in scaled]
+    assert found == values
