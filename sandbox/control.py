@@ -23,6 +23,7 @@ from sandbox.deliveries.samples import Samples
 from sandbox.draws import Draw
 from sandbox.faults import KINDS, SWITCH, Faults
 from sandbox.models import Order, Team, User, World
+from sandbox.wearables import feeds
 
 Control = Callable[[dict[str, Any]], dict[str, Any]]
 COUNT_EXACTLY_BELOW = 50_000
@@ -223,6 +224,39 @@ def connections(body: dict[str, Any]) -> dict[str, Any]:
     return {"connected": made, "failed": broken}
 
 
+def _users(body: dict[str, Any]) -> list[str] | int:
+    """`user_ids`, or the first `users` connected ones."""
+    return [str(key) for key in body["user_ids"]] if "user_ids" in body else int(body["users"])
+
+
+@_control("POST")
+def wearables(body: dict[str, Any]) -> dict[str, Any]:
+    """Tells the last `days` days of `user_ids` or of `users` users, of all or some `resources` (as
+    events spell them). With `news` only what is new since it was last told, or from now on."""
+    if body.get("news"):
+        return {"events": feeds.tell_now(_users(body), clock.now())}
+    resources = body.get("resources")
+    return feeds.announce_days(_users(body), int(body.get("days", 1)), resources, clock.now())
+
+
+@_control("POST")
+def backfill(body: dict[str, Any]) -> dict[str, Any]:
+    """Pulls the history of `user_ids` or of `users` users anew, of all or some `resources`, bound
+    to end with `outcome`; with `finished` at once."""
+    outcome = body.get("outcome")
+    if outcome not in (None, "success", "failure", "in_progress", "retrying"):
+        raise Refused("outcome is success, failure, in_progress or retrying")
+    finished = bool(body.get("finished", False))
+    return feeds.backfill(_users(body), body.get("resources"), outcome, clock.now(), finished)
+
+
+@_control("POST")
+def mend(body: dict[str, Any]) -> dict[str, Any]:
+    """Connects `count` broken connections anew."""
+    seed = int(body.get("seed", 1))
+    return {"user_ids": feeds.mend(int(body.get("count", 1)), seed, clock.now())}
+
+
 urlpatterns = [
     path("status", status),
     path("clock", set_clock),
@@ -234,4 +268,7 @@ urlpatterns = [
     path("webhooks", webhooks),
     path("announce", announce),
     path("connections", connections),
+    path("wearables", wearables),
+    path("backfill", backfill),
+    path("mend", mend),
 ]

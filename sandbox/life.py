@@ -20,6 +20,7 @@ from sandbox.people import person
 from sandbox.placing import place, place_redraw
 from sandbox.seeding import registrar
 from sandbox.states import OrderState
+from sandbox.wearables import feeds
 
 TICK = 1.0  # seconds
 BATCH = 100
@@ -267,3 +268,4 @@ def tick() -> None:
         place_orders(context, NEW_PER_TICK, world.speed)
         gap = timedelta(days=1) / world.orders_per_day / world.speed
         World.objects.filter(id=1).update(next_place_at=at + gap)
+    feeds.tick(at, world.speed)

@@ -39,8 +39,7 @@ def placed(link: Link, as_of: int) -> list[tuple[int, Record]]:
 
 
 def _renewals(link: Link, as_of: int) -> int:
-    end = as_of if link.until is None else min(as_of, link.until)
-    return max(0, end - link.created) // RENEWAL
+    return max(0, link.seen(as_of) - link.created) // RENEWAL
 
 
 def created(link: Link) -> datetime:

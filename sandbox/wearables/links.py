@@ -24,8 +24,8 @@ Record = dict[str, Any]
 class Link:
     """A connection. Its data is live from `created` until `until`.
 
-    `pulled` has, by resource, when the pull of its history ended and from when on it reaches back;
-    None where it did not succeed.
+    `pulled` has, by resource, when the pull of its history ended and how far it reached back; None
+    where none succeeded yet.
     """
 
     key: int
@@ -43,9 +43,9 @@ class Link:
         pull = self.pulled[event_resource]
         return self.created if pull is None or pull[0] > as_of else pull[1]
 
-    def holds(self, at: int) -> bool:
-        """Whether something of this moment was still sent."""
-        return self.until is None or at <= self.until
+    def seen(self, as_of: int) -> int:
+        """The moment whose data is held: nothing comes or changes after the connection's end."""
+        return as_of if self.until is None else min(as_of, self.until)
 
     def offers(self, resource: str) -> list[tuple[int, Offer]]:
         """The sources of a timeseries resource or a summary, with their places in OFFERS."""
@@ -91,12 +91,12 @@ def _pulls(connections: Sequence[Connection]) -> dict[tuple[Any, str], dict[str,
     users = {each.user_id for each in connections}
     wanted: Iterable[tuple[Any, ...]] = HistoricalPull.objects.filter(
         user_id__in=users
-    ).values_list("user_id", "provider_id", "resource", "status", "ended_at", "range_start")
+    ).values_list("user_id", "provider_id", "resource", "ended_at", "range_start", "days_with_data")
     found: dict[tuple[Any, str], dict[str, Any]] = {}
-    for user, provider, resource, status, ended, start in wanted:
-        done = status == "success" and ended is not None and start is not None
+    for user, provider, resource, ended, start, days in wanted:
+        # What an earlier pull brought stays while it is pulled anew.
         found.setdefault((user, provider), {})[resource] = (
-            (millis(ended), millis(start)) if done else None
+            (millis(ended) if ended else 0, millis(start)) if days and start else None
         )
     return found
 

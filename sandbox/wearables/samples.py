@@ -31,7 +31,8 @@ def held(
 ) -> Iterator[tuple[int, Measure]]:
     """What one source has of a range, both ends included, by time, with the local day."""
     low = max(start, link.since(event_name(resource), as_of))
-    high = min(end, as_of, end if link.until is None else link.until)
+    as_of = link.seen(as_of)
+    high = min(end, as_of)
     if low > high:
         return
     who = link.who
@@ -105,6 +106,7 @@ def grouped(
 ) -> list[Group]:
     """The samples by source, in their order."""
     groups: dict[int | None, Group] = {}
+    as_of = link.seen(as_of)
     for day, each in found:
         key = day if each.workout else None
         if key not in groups:

@@ -72,11 +72,12 @@ def sleep_stream(link: Link, place: int, day: int, number: int, as_of: int) -> R
         return None
     night = link.who.night(day)
     found: Record = {}
+    seen = link.seen(as_of)
     for name in ("hrv", "heartrate", "hypnogram", "respiratory_rate"):
         found[name] = []
         if name in OFFERS[place].timeseries and not number:
             found[name] = [
-                sample(link.who, place, name, at_day, each, as_of)
+                sample(link.who, place, name, at_day, each, seen)
                 for at_day, each in held(link, place, name, night.start, night.end, as_of)
             ]
     return found

@@ -46,8 +46,9 @@ def one(link: Link, place: int, kind: str, day: int, number: int, as_of: int) ->
     if kind == "profile":
         return profile(link, place, as_of)
     who = link.who
-    if not link.holds(who.starts(day)) or who.starts(day) < link.since(kind, as_of):
+    if who.starts(day) < link.since(kind, as_of):
         return None
+    as_of = link.seen(as_of)
     dice = chance(who.seed, who.user_id, link.provider, kind, day, number)
     if kind != "menstrual_cycle" and dice.random() < 0.05:
         return None  # it was not worn
@@ -409,11 +410,12 @@ def _electrocardiogram(
 
 def profile(link: Link, place: int, as_of: int) -> Record | None:
     """The profile of a connection; a month after connecting the height is put right once."""
+    as_of = link.seen(as_of)
     if as_of < link.created:
         return None
     who = link.who
     measured = link.created + 30 * 24 * HOUR
-    updated = measured if as_of >= measured and link.holds(measured) else link.created
+    updated = measured if as_of >= measured else link.created
     return {
         **_common(link, place, "profile", who.day_of(link.created), 0, link.created, updated),
         "height": who.height if updated == measured else who.height + 1,

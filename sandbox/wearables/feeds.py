@@ -1,0 +1,212 @@
+"""Connections that keep producing: a few are told of in turn at every tick of life.
+
+Nothing is told while nobody listens; a feed that was left behind goes on a day back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F, Q, QuerySet
+
+from sandbox import outgoing
+from sandbox.deliveries import linking, samples
+from sandbox.draws import Draw
+from sandbox.models import Connection, Feed, HistoricalPull, PullStep, User
+from sandbox.outgoing import Event
+from sandbox.wearables import news, pulls
+from sandbox.wearables.bodies import millis
+from sandbox.wearables.links import links
+from sandbox.wearables.resources import BY_EVENT
+
+PERIOD = timedelta(minutes=15)  # between two looks at a connection, at speed 1
+SHORTEST = timedelta(minutes=1)
+LONGEST = timedelta(days=1)  # told at once, and looked back at
+MOST_FEEDS = 400
+ENROLLED_AT_ONCE = 20
+EVENTS_PER_TICK = 3.0
+FEEDS_PER_TICK = 6
+NEW_CONNECTION = timedelta(hours=20)  # between two that come, break or are mended, at speed 1
+
+
+@dataclass(slots=True)
+class Rate:
+    """How many events have been told beyond what ticks allow; only the life thread touches it."""
+
+    owed: float = 0
+
+    def tick(self) -> bool:
+        """Whether this tick may tell anything."""
+        self.owed = max(0.0, self.owed - EVENTS_PER_TICK)
+        return self.owed == 0
+
+
+RATE = Rate()
+
+
+def tick(at: datetime, speed: float) -> None:
+    """One second of every wearer's life."""
+    if not speed or not outgoing.anyone_listens() or not RATE.tick():
+        return
+    with transaction.atomic():
+        _enroll(at)
+        for step in pulls.due(at, speed):
+            pulls.move(step, at)
+            RATE.owed += 1
+    _turn(at, speed)
+    with transaction.atomic():
+        untold = Q(connection__status="connected") | Q(told_until__lt=F("connection__errored_at"))
+        due = Feed.objects.select_for_update(skip_locked=True, of=("self",)).filter(
+            untold, next_at__lte=at
+        )
+        for feed in due.order_by("next_at")[:FEEDS_PER_TICK]:
+            RATE.owed += _tell(feed, at, speed)
+            if RATE.owed > EVENTS_PER_TICK:
+                break
+
+
+def _team() -> QuerySet[Connection]:
+    return Connection.objects.filter(
+        status="connected", user__team_id=settings.TEAM_ID, user__deleted_at__isnull=True
+    )
+
+
+def _enroll(at: datetime) -> None:
+    """Gives connections a feed, up to a number; a new one tells all from its beginning."""
+    if Feed.objects.count() >= MOST_FEEDS:
+        return
+    found = list(_team().filter(feed__isnull=True).order_by("-id")[:ENROLLED_AT_ONCE])
+    pulls.take_up(found, at)
+    for link in found:
+        fresh = link.created_on > at - LONGEST
+        told = link.created_on - timedelta(milliseconds=1) if fresh else at
+        Feed.objects.create(connection=link, told_until=told, next_at=at + _gap(link.pk, 1, at))
+
+
+def _gap(key: int, speed: float, at: datetime) -> timedelta:
+    """Until the next look, up to half as much again or half as long."""
+    share = Draw("feed", key, at.isoformat()).between(0.5, 1.5)
+    return max(SHORTEST, PERIOD / max(1.0, speed)) * share
+
+
+def _tell(feed: Feed, at: datetime, speed: float) -> int:
+    """Tells what is new of a connection; answers the number of events."""
+    found = links(Connection.objects.filter(pk=feed.connection_id))
+    after = max(feed.told_until, at - 2 * LONGEST)
+    upto = min(at, after + LONGEST)
+    events = [event for link in found for event in news.between(link, millis(after), millis(upto))]
+    outgoing.announce_all(events)
+    feed.told_until = upto
+    feed.next_at = at + _gap(feed.connection_id, speed, at)
+    feed.save()
+    return len(events)
+
+
+def _turn(at: datetime, speed: float) -> None:
+    """Now and then a connection is made, breaks or is mended."""
+    draw = Draw("turn", at.isoformat())
+    if not draw.chance(speed / NEW_CONNECTION.total_seconds()):
+        return
+    match draw.weigh(((45, "connect"), (25, "fail"), (30, "mend"))):
+        case "connect":
+            linking.connect(1, at.isoformat(), at)
+        case "fail":
+            linking.fail(1, at.isoformat(), at)
+        case _:
+            mend(1, at.isoformat(), at)
+    RATE.owed += 1
+
+
+def mend(count: int, seed: object, at: datetime) -> list[str]:
+    """Connects broken connections anew; answers the ids of their users."""
+    broken = Connection.objects.filter(status="error", user__team_id=settings.TEAM_ID)
+    events = []
+    with transaction.atomic():
+        rows = broken.select_for_update(of=("self",)).select_related("provider").order_by("-id")
+        found = list(rows[: linking.POOL])
+        for link in Draw("mend", seed).some(found, min(count, len(found))):
+            if link.errored_at is not None:  # what came meanwhile is told
+                behind = Feed.objects.filter(connection=link, told_until__gt=link.errored_at)
+                behind.update(told_until=link.errored_at)
+            link.status, link.error_type, link.error_message = "connected", None, None
+            link.errored_at = None
+            link.save()
+            data = samples.connection_created(
+                str(link.user_id), link.provider, link.external_user_id, link.resource_availability
+            )
+            events.append(Event("provider.connection.created", link.user_id, data, at))
+        outgoing.announce_all(events)
+    return [str(event.user_id) for event in events]
+
+
+def announce_days(
+    users: Iterable[str] | int, days: int, resources: Iterable[str] | None, at: datetime
+) -> dict[str, Any]:
+    """Tells the last days of users, by id or so many that are connected; answers what was told."""
+    wanted = news.ALL if resources is None else frozenset(resources)
+    if wanted - news.ALL:
+        raise ValueError(f"there is no resource {sorted(wanted - news.ALL)[0]!r}")
+    connections = _connected(users)
+    told: dict[str, int] = {}
+    count = sent = 0
+    with transaction.atomic():
+        for link in links(connections):
+            events = news.of_days(link, days, wanted, millis(at))
+            sent += len(outgoing.announce_all(events))
+            for event in events:
+                told[event.event_type] = told.get(event.event_type, 0) + 1
+                if event.event_type.split(".")[2] in BY_EVENT:
+                    count += len(event.data["data"])
+    keys = sorted({str(key) for key in connections.values_list("user_id", flat=True)})
+    return {"user_ids": keys, "events": told, "samples": count, "messages": sent}
+
+
+def _connected(users: Iterable[str] | int) -> QuerySet[Connection]:
+    everyone = User.objects.filter(team_id=settings.TEAM_ID, deleted_at__isnull=True)
+    if isinstance(users, int):
+        linked = everyone.filter(connections__status="connected").order_by("seq").distinct()
+        chosen = list(linked.values_list("id", flat=True)[:users])
+        return Connection.objects.filter(user_id__in=chosen)
+    return Connection.objects.filter(user__in=everyone.filter(id__in=list(users)))
+
+
+def tell_now(users: Iterable[str] | int, at: datetime) -> int:
+    """Tells what is new of these users' connections since it was last told, whatever the speed."""
+    told = 0
+    with transaction.atomic():
+        for link in _connected(users).select_related("provider"):
+            beginning = {"told_until": at, "next_at": at}
+            feed, is_new = Feed.objects.get_or_create(connection=link, defaults=beginning)
+            if not is_new:
+                told += _tell(feed, at, 1)
+    return told
+
+
+def backfill(
+    users: Iterable[str] | int,
+    resources: Iterable[str] | None,
+    outcome: str | None,
+    at: datetime,
+    finished: bool,
+) -> dict[str, Any]:
+    """Pulls the history of users anew; `finished`: to the end, now. Answers what was begun."""
+    with transaction.atomic():
+        found = HistoricalPull.objects.none()
+        for link in _connected(users):
+            found |= HistoricalPull.objects.filter(
+                user_id=link.user_id, provider_id=link.provider_id
+            )
+        if resources is not None:
+            found = found.filter(resource__in=list(resources))
+        keys = list(found.values_list("pk", flat=True))
+        begun = pulls.schedule(HistoricalPull.objects.filter(pk__in=keys), at, outcome)
+        ended: list[str] = []
+        if finished:
+            steps = PullStep.objects.filter(pull_id__in=keys).select_related("pull")
+            ended = pulls.finish(steps, at)
+    return {"pulls": begun, "succeeded": ended}
