@@ -26,6 +26,8 @@ UNPACKED = 400 * 1024 * 1024
 """Bytes that all streams of a PDF may unpack to."""
 LISTED = 32 * 1024 * 1024
 """Bytes that object streams, which must be read, may unpack to."""
+DEPTH = 100
+"""How deep a PDF may nest lists in lists."""
 TRAILING = 1024
 PIECE = 256 * 1024
 
@@ -74,6 +76,7 @@ _STREAM = re.compile(rb"(?<![A-Za-z])stream(?:\r\n|\n|\r)")
 _OBJECT = re.compile(rb"(?<![0-9])(\d{1,10})" + _WHITE + rb"+(\d{1,5})" + _WHITE + rb"+obj\b")
 _NAME = re.compile(rb"/([^\x00\t\n\x0c\r ()<>\[\]{}/%]*)")
 _ESCAPED = re.compile(rb"#([0-9A-Fa-f]{2})")
+_BRACKET = re.compile(rb"<<|>>|[\[\]]")
 _COUNT = re.compile(rb"/Count" + _WHITE + rb"+(\d{1,9})")
 _TYPE = re.compile(rb"/Type" + _WHITE + rb"*/(\w+)")
 
@@ -129,7 +132,7 @@ def _pdf(content: bytes) -> int:
                 _inspect_listed(inside, about, pages, counts)
     if not pages:
         raise Problem("no_pages")
-    if len(pages) > PAGES and max(counts) > PAGES:
+    if max(len(pages), *counts) > PAGES:
         raise Problem("pages")
     return len(pages)
 
@@ -173,7 +176,7 @@ def _inspect(text: bytes, pages: set[int], counts: list[int]) -> None:
     text = _plain(text)
     _refuse_active(text)
     starts = list(_OBJECT.finditer(text))
-    for start, following in zip(starts, [*starts[1:], None], strict=True):
+    for start, following in zip(starts, [*starts[1:], None], strict=False):
         body = text[start.end() : following.start() if following else len(text)]
         _note(int(start[1]), body, pages, counts)
 
@@ -204,6 +207,11 @@ def _refuse_active(text: bytes) -> None:
 
 
 def _note(number: int, body: bytes, pages: set[int], counts: list[int]) -> None:
+    depth = 0
+    for bracket in _BRACKET.finditer(body):
+        depth += 1 if bracket[0] in (b"<<", b"[") else -1
+        if depth > DEPTH:
+            raise Problem("bomb")
     kind = _TYPE.search(body)
     if kind is None:
         return

@@ -90,13 +90,13 @@ def keep(chunks: Iterable[bytes]) -> Kept:
     return Kept(name, size, digest.digest())
 
 
-def examined(kept: Kept) -> Kept:
+def examined(kept: Kept, *, script: Path = _EXAMINE, seconds: float = SECONDS) -> Kept:
     """The same with its kind and pages; raises Unsound. The looking is done by a child process
     that has little memory and time, and is ended after a while."""
-    command = [sys.executable, "-I", "-S", str(_EXAMINE), str(_path(kept.stored_as))]
+    command = [sys.executable, "-I", "-S", str(script), str(_path(kept.stored_as))]
     try:
         done = subprocess.run(  # noqa: S603 - our own script on a file name of our own making
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS, env={}
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, env={}
         )
         answer = json.loads(done.stdout) if done.returncode == 0 else {}
     except (subprocess.TimeoutExpired, ValueError):
