@@ -11,8 +11,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from backoffice.service.events import Heard
+from labs.reports.hearing import hear_report_jobs
 from orders.sync.events import hear_appointments, hear_critical_results, hear_orders
 from patients.hearing import hear_connections, hear_devices
+from patients.wearables.hearing import (
+    hear_backfills,
+    hear_samples,
+    hear_summaries,
+    hear_workout_streams,
+)
 from webhooks.reading import EXHAUSTED
 
 Handler = Callable[[Sequence[Heard]], Mapping[str, str] | None]
@@ -33,8 +40,35 @@ ORDERS: Final = Route("orders", hear_orders)
 APPOINTMENTS: Final = Route("appointments", hear_appointments)
 CONNECTIONS: Final = Route("connections", hear_connections)
 DEVICES: Final = Route("devices", hear_devices)
+REPORT_JOBS: Final = Route("report jobs", hear_report_jobs)
+SUMMARIES: Final = Route("summaries", hear_summaries)
+SAMPLES: Final = Route("samples", hear_samples)
+STREAMS: Final = Route("workout streams", hear_workout_streams)
+BACKFILLS: Final = Route("historical pulls", hear_backfills)
 KEPT: Final = Route("kept", None, "kept")
 IGNORED: Final = Route("ignored", None, "ignored")
+
+# Resource names of wearable data in events (wearables, chapter 7).
+SUMMARY_NAMES: Final = (
+    "activity body electrocardiogram meal menstrual_cycle profile sleep sleep_cycle workouts"
+).split()
+SAMPLE_NAMES: Final = (
+    "afib_burden basal_body_temperature blood_oxygen blood_pressure body_mass_index"
+    " body_temperature body_temperature_delta caffeine calories_active calories_basal"
+    " carbohydrates cholesterol daylight_exposure distance electrocardiogram_voltage fall fat"
+    " floors_climbed forced_expiratory_volume_1 forced_vital_capacity glucose handwashing"
+    " heart_rate_alert heart_rate_recovery_one_minute heartrate hrv ige igg inhaler_usage"
+    " insulin_injection lean_body_mass mindfulness_minutes note peak_expiratory_flow_rate"
+    " respiratory_rate sleep_apnea_alert sleep_breathing_disturbance stand_duration stand_hour"
+    " steps stress_level uv_exposure vo2_max waist_circumference water weight wheelchair_push"
+    " workout_distance workout_duration workout_swimming_stroke"
+).split()
+STREAM_NAMES: Final = ["workout_stream"]
+
+
+def _changes(names: Sequence[str], route: Route) -> dict[str, Route]:
+    return {f"daily.data.{name}.{word}": route for name in names for word in ("created", "updated")}
+
 
 ROUTES: Final[Mapping[str, Route]] = {
     "labtest.result.critical": CRITICAL_RESULTS,
@@ -46,6 +80,15 @@ ROUTES: Final[Mapping[str, Route]] = {
     "provider.connection.error": CONNECTIONS,
     "provider.device.created": DEVICES,
     "provider.device.updated": DEVICES,
+    "lab_report.parsing_job.created": REPORT_JOBS,
+    "lab_report.parsing_job.updated": REPORT_JOBS,
+    **_changes(SUMMARY_NAMES, SUMMARIES),
+    **_changes(SAMPLE_NAMES, SAMPLES),
+    **_changes(STREAM_NAMES, STREAMS),
+    **{
+        f"historical.data.{name}.created": BACKFILLS
+        for name in (*SUMMARY_NAMES, *SAMPLE_NAMES, *STREAM_NAMES)
+    },
     # Nothing reads these yet.
     "labtest.match_review.created": KEPT,
     "labtest.match_review.updated": KEPT,

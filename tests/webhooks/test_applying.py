@@ -12,7 +12,8 @@ from django.db.models.functions import Now
 from backoffice.models import UnknownValue
 from orders.models import Order
 from patients.models import Patient
-from tests.webhooks.records import TEAM, USER, order, order_id, put
+from tests.webhooks.records import TEAM, USER, order, order_id
+from tests.webhooks.rows import put
 from webhooks import applying
 from webhooks.models import Event
 

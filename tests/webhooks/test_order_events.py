@@ -9,7 +9,8 @@ import pytest
 
 from backoffice.models import Lookup
 from orders.models import Appointment, CriticalResult, Order, OrderEvent
-from tests.webhooks.records import TEAM, USER, at, order, order_id, put
+from tests.webhooks.records import TEAM, USER, at, order, order_id
+from tests.webhooks.rows import put
 from webhooks import applying
 from webhooks.models import Event
 

@@ -11,7 +11,8 @@ from uuid import UUID
 import pytest
 
 from orders.models import Order, OrderEvent
-from tests.webhooks.records import event, order, order_id
+from tests.webhooks.records import order, order_id
+from tests.webhooks.rows import event
 from webhooks import applying
 from webhooks.models import Event
 
