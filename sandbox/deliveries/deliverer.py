@@ -6,12 +6,12 @@ same id. One thread speaks to the database; none does while no endpoint exists.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import queue
 import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -21,7 +21,7 @@ from django.db import connection, transaction
 from sandbox import clock, outgoing
 from sandbox.deliveries import endpoints, faults
 from sandbox.deliveries.faults import Faults
-from sandbox.deliveries.sender import TIMEOUT_SECONDS, Job, Outcome, Sender
+from sandbox.deliveries.sender import NO_ANSWER, TIMEOUT_SECONDS, Job, Outcome, Sender
 from sandbox.models import Message, WebhookEndpoint
 
 DELAYS = (5, 300, 1_800, 7_200, 18_000, 36_000, 36_000)  # seconds after each failure
@@ -31,6 +31,10 @@ IDLE_SECONDS = 0.2
 UNUSED_SECONDS = 1.0
 LEASE = timedelta(seconds=3 * TIMEOUT_SECONDS + 45)
 HAND_BACK_SECONDS = 30
+END_SECONDS = 5
+KEPT = timedelta(hours=6)
+LOOK_BACK_SECONDS = 60
+FORGOTTEN_AT_ONCE = 5_000
 EXHAUSTED = "message.attempt.exhausted"
 log = logging.getLogger(__name__)
 
@@ -57,6 +61,13 @@ FROM unnest(%s::bigint[], %s::text[], %s::timestamptz[], %s::int[], %s::int[], %
 WHERE m.number = o.number
 """
 
+FORGET = """
+DELETE FROM sandbox_message WHERE number IN (
+    SELECT number FROM (SELECT * FROM sandbox_message ORDER BY number LIMIT %s) oldest
+    WHERE state <> 'pending' AND ended_at < %s
+)
+"""
+
 
 class Deliverer(threading.Thread):
     """Works until `stop` is set, then lets what is under way end."""
@@ -65,15 +76,14 @@ class Deliverer(threading.Thread):
         super().__init__(name="deliveries", daemon=True)
         self.stop = threading.Event()
         self._sender = Sender()
+        self._jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
         self._done: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
+        self._senders: list[threading.Thread] = []
         self._in_flight = 0
         self._next_claim: dict[str, float] = {}
+        self._next_look_back = 0.0
 
     def run(self) -> None:
-        with ThreadPoolExecutor(THREADS, thread_name_prefix="send") as pool:
-            self._work(pool)
-
-    def _work(self, pool: ThreadPoolExecutor) -> None:
         taken_back = False
         while not self.stop.is_set():
             try:
@@ -82,7 +92,8 @@ class Deliverer(threading.Thread):
                         claimed=False, due_at=clock.real_now()
                     )
                     taken_back = True
-                wait = self._turn(pool)
+                self._forget_old()
+                wait = self._turn()
             except Exception:
                 # What was claimed comes back when its lease ends.
                 log.exception("a turn of deliveries failed")
@@ -93,11 +104,24 @@ class Deliverer(threading.Thread):
         self._end()
 
     def _end(self) -> None:
-        deadline = time.monotonic() + 5
+        """Waits a little for what is being sent; what is left is taken back at the next start."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._jobs.get_nowait()
+                self._in_flight -= 1
+        deadline = time.monotonic() + END_SECONDS
         while self._in_flight and time.monotonic() < deadline:
             self._record(self._finished(0.2), faults.current())
 
-    def _turn(self, pool: ThreadPoolExecutor) -> float:
+    def _forget_old(self) -> None:
+        """Drops the oldest messages that ended long ago, some thousands a minute."""
+        if time.monotonic() < self._next_look_back:
+            return
+        self._next_look_back = time.monotonic() + LOOK_BACK_SECONDS
+        with connection.cursor() as cursor:
+            cursor.execute(FORGET, [FORGOTTEN_AT_ONCE, clock.real_now() - KEPT])
+
+    def _turn(self) -> float:
         """One look at the queue; answers for how long there is nothing to do."""
         working = list(WebhookEndpoint.objects.filter(disabled=False))
         if not working and not self._in_flight:
@@ -114,7 +138,9 @@ class Deliverer(threading.Thread):
                 for job in self._claim(endpoint, free, wanted):
                     self._in_flight += 1
                     claimed += 1
-                    pool.submit(self._send, job)
+                    self._jobs.put(job)
+        if claimed and not self._senders:
+            self._start_senders()
         return 0 if claimed or self._in_flight else IDLE_SECONDS
 
     def _allowance(self, endpoint: WebhookEndpoint) -> int:
@@ -127,24 +153,32 @@ class Deliverer(threading.Thread):
         self._next_claim[endpoint.id] = now + 1
         return endpoint.rate_limit
 
-    def _send(self, job: Job) -> None:
-        try:
-            self._done.put(self._sender.send(job))
-        except Exception:
-            log.exception("a delivery failed in an unforeseen way")
-            self._done.put(Outcome(job, None, clock.real_now()))
+    def _start_senders(self) -> None:
+        self._senders = [
+            threading.Thread(target=self._send_all, name=f"send-{n}", daemon=True)
+            for n in range(THREADS)
+        ]
+        for thread in self._senders:
+            thread.start()
+
+    def _send_all(self) -> None:
+        while True:
+            job = self._jobs.get()
+            try:
+                self._done.put(self._sender.send(job))
+            except Exception:
+                log.exception("a delivery failed in an unforeseen way")
+                self._done.put(Outcome(job, NO_ANSWER, clock.real_now()))
 
     def _finished(self, seconds: float) -> list[Outcome]:
         """What has been sent since; waits for the first one."""
         if not self._in_flight:
             return []
         found = []
-        try:
+        with contextlib.suppress(queue.Empty):
             found.append(self._done.get(timeout=seconds))
             while True:
                 found.append(self._done.get_nowait())
-        except queue.Empty:
-            pass
         self._in_flight -= len(found)
         return found
 

@@ -358,6 +358,37 @@ def test_messages_survive_a_killed_sandbox() -> None:
             assert _settled(restarted)["delivered"] == 60
 
 
+def test_a_hung_receiver_does_not_keep_a_sandbox_from_ending() -> None:
+    with receiving() as receiver, running(users=10, orders=30) as world:
+        world.control("webhooks", {"url": receiver.url})
+        old = world.control("announce", {"all": True, "count": 20})["message_ids"]
+        _settled(world)
+        aged = world.query(
+            "UPDATE sandbox_message SET ended_at = ended_at - interval '7 hours' RETURNING number"
+        )
+        assert len(aged) == len(old) == 20
+        receiver.got.clear()
+        hold = [True]
+
+        def answer(_: Received) -> Answer:
+            while hold[0]:
+                time.sleep(0.02)
+            return 200, {}
+
+        receiver.answer = answer
+        told = world.control("announce", {"all": True, "count": 60})["message_ids"]
+        receiver.wait(5)
+        world.process.terminate()
+        world.process.wait(10)
+        hold[0] = False
+        with _again(world) as restarted:
+            receiver.until(lambda: {post.id for post in receiver.got} == set(told), 60)
+            assert _settled(restarted)["delivered"] == 60
+            # What ended hours ago has been forgotten by now, nothing else.
+            kept = restarted.query("SELECT message_id FROM sandbox_message")
+            assert {key for (key,) in kept} == set(told)
+
+
 @contextlib.contextmanager
 def _again(world: Sandbox) -> Iterator[Sandbox]:
     """The same world in a new process."""
