@@ -25,7 +25,6 @@ from backoffice.service.payload import NEVER, Instant, Payload, Reader, Unreadab
 from backoffice.service.users import Provider, ResourceAvailability
 from backoffice.service.wearables.source import Source
 from backoffice.service.wearables.summaries import Sport, sport
-from backoffice.service.wearables.timeseries import SAMPLES as SAMPLES
 
 DEEPEST = 64
 """Levels of nesting that are read; the interface's own records have less than ten."""

@@ -24,6 +24,7 @@ from backoffice.service.payload import NEVER
 from backoffice.service.reports import JOB
 from backoffice.service.users import DEVICE
 from backoffice.service.wearables import SUMMARIES
+from backoffice.service.wearables.timeseries import SAMPLES
 from tests.conftest import Sandbox, SandboxFactory
 from tests.contract.test_orders import NOBODY, TEAM
 
@@ -69,7 +70,7 @@ def catalogue() -> dict[str, Reader[Any] | None]:
         "continuous_query.result_table.changed": None,
     }
     daily: dict[str, Any] = {**SUMMARIES, "workout_stream": events.STREAM_READY}
-    daily |= dict.fromkeys(SAMPLED, events.SAMPLES)
+    daily |= dict.fromkeys(SAMPLED, SAMPLES)
     for resource, reader in daily.items():
         found[f"daily.data.{resource}.created"] = reader
         found[f"daily.data.{resource}.updated"] = reader

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from backoffice.service import events
 from backoffice.service.events import Misread, read
+from backoffice.service.wearables.timeseries import SAMPLES
 
 from . import kinds
 
@@ -214,7 +215,7 @@ def test_mutated_bytes_are_read_or_refused(data: st.DataObject) -> None:
         (events.BACKFILL_DONE, b'{"user_id":"%s","provider":"band-one"}'),
         (events.CONNECTION_FAILED, b'{"user_id":"%s","provider":"band-one"}'),
         (events.CONNECTION_CREATED, b'{"user_id":"%s"}'),
-        (events.SAMPLES, b'{"user_id":"%s"}'),
+        (SAMPLES, b'{"user_id":"%s"}'),
     ],
 )
 def test_a_payload_needs_little(reader: Any, raw: bytes) -> None:
@@ -237,7 +238,7 @@ def test_a_backfill_needs_no_final_mark_and_takes_bare_dates() -> None:
 
 
 def test_samples_in_every_form() -> None:
-    batch = events.SAMPLES.value(
+    batch = SAMPLES.value(
         b"""{"source":{"slug":"band-one","type":null,"name":"Band"},"source_id":3,"data":[
         {"id":null,"timestamp":"2026-01-01T10:00:00","timezone_offset":-18000,"type":null,
          "unit":"bpm","value":61},
@@ -274,6 +275,6 @@ def test_three_hundred_samples_are_read_in_well_under_a_millisecond() -> None:
     times = []
     for _ in range(30):
         started = time.process_time()
-        assert len(events.SAMPLES.value(bytes(read(raw).data)).data) == 300
+        assert len(SAMPLES.value(bytes(read(raw).data)).data) == 300
         times.append(time.process_time() - started)
     assert min(times) < 0.002
