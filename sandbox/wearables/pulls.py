@@ -66,11 +66,11 @@ def finish(steps: Iterable[PullStep], at: datetime) -> list[str]:
     answers the resources that ended well."""
     ended = []
     for step in steps:
-        wanted = step.outcome
-        while step.pull.status in OPEN and step.pull.status != wanted:
+        pull, wanted = step.pull, step.outcome
+        while pull.status in OPEN and pull.status != wanted:
             move(step, at)
-        if step.pull.status == SUCCESS:
-            ended.append(step.pull.resource)
+        if pull.status == SUCCESS:
+            ended.append(pull.resource)
     return ended
 
 
