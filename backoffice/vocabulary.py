@@ -274,7 +274,7 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         Term("sending", "Being sent", ON_THE_WAY),
         Term(
             "uncertain",
-            "Sent? Nobody knows",
+            "Outcome unknown",
             NEEDS_ACTION,
             note="The answer of the service was lost: it may have the report or not.",
         ),
