@@ -58,7 +58,14 @@ def report_list(request: HttpRequest) -> HttpResponse:
         "rows": [{"report": one, "person": people.get(one.user_id)} for one in page.rows],
         "total": capped_count(rows),
         "tabs": [
-            {"key": key, "label": label, "current": key == tab} for key, (label, _) in TABS.items()
+            {
+                "key": key,
+                "label": label,
+                "current": key == tab,
+                # Only of what waits for somebody: the others grow for ever.
+                "count": capped_count(everything.filter(which)) if key == "todo" else None,
+            }
+            for key, (label, which) in TABS.items()
         ],
         "tab": tab,
         "patient_id": patient_id,
