@@ -49,70 +49,24 @@ KEPT: Final = Route("kept", None, "kept")
 IGNORED: Final = Route("ignored", None, "ignored")
 
 # Resource names of wearable data in events (wearables, chapter 7).
-SUMMARY_NAMES: Final = [
-    "activity",
-    "body",
-    "electrocardiogram",
-    "meal",
-    "menstrual_cycle",
-    "profile",
-    "sleep",
-    "sleep_cycle",
-    "workouts",
-]
-SAMPLE_NAMES: Final = [
-    "afib_burden",
-    "basal_body_temperature",
-    "blood_oxygen",
-    "blood_pressure",
-    "body_mass_index",
-    "body_temperature",
-    "body_temperature_delta",
-    "caffeine",
-    "calories_active",
-    "calories_basal",
-    "carbohydrates",
-    "cholesterol",
-    "daylight_exposure",
-    "distance",
-    "electrocardiogram_voltage",
-    "fall",
-    "fat",
-    "floors_climbed",
-    "forced_expiratory_volume_1",
-    "forced_vital_capacity",
-    "glucose",
-    "handwashing",
-    "heart_rate_alert",
-    "heart_rate_recovery_one_minute",
-    "heartrate",
-    "hrv",
-    "ige",
-    "igg",
-    "inhaler_usage",
-    "insulin_injection",
-    "lean_body_mass",
-    "mindfulness_minutes",
-    "note",
-    "peak_expiratory_flow_rate",
-    "respiratory_rate",
-    "sleep_apnea_alert",
-    "sleep_breathing_disturbance",
-    "stand_duration",
-    "stand_hour",
-    "steps",
-    "stress_level",
-    "uv_exposure",
-    "vo2_max",
-    "waist_circumference",
-    "water",
-    "weight",
-    "wheelchair_push",
-    "workout_distance",
-    "workout_duration",
-    "workout_swimming_stroke",
-]
-STREAM_NAMES: Final = ["workout_stream"]
+SUMMARY_NAMES: Final = (
+    "activity", "body", "electrocardiogram", "meal", "menstrual_cycle", "profile", "sleep",
+    "sleep_cycle", "workouts",
+)  # fmt: skip
+SAMPLE_NAMES: Final = (
+    "afib_burden", "basal_body_temperature", "blood_oxygen", "blood_pressure",
+    "body_mass_index", "body_temperature", "body_temperature_delta", "caffeine",
+    "calories_active", "calories_basal", "carbohydrates", "cholesterol", "daylight_exposure",
+    "distance", "electrocardiogram_voltage", "fall", "fat", "floors_climbed",
+    "forced_expiratory_volume_1", "forced_vital_capacity", "glucose", "handwashing",
+    "heart_rate_alert", "heart_rate_recovery_one_minute", "heartrate", "hrv", "ige", "igg",
+    "inhaler_usage", "insulin_injection", "lean_body_mass", "mindfulness_minutes", "note",
+    "peak_expiratory_flow_rate", "respiratory_rate", "sleep_apnea_alert",
+    "sleep_breathing_disturbance", "stand_duration", "stand_hour", "steps", "stress_level",
+    "uv_exposure", "vo2_max", "waist_circumference", "water", "weight", "wheelchair_push",
+    "workout_distance", "workout_duration", "workout_swimming_stroke",
+)  # fmt: skip
+STREAM_NAMES: Final = ("workout_stream",)
 
 
 def _changes(names: Sequence[str], route: Route) -> dict[str, Route]:
