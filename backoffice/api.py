@@ -36,7 +36,7 @@ from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from redis.exceptions import RedisError
-from rest_framework import exceptions
+from rest_framework import exceptions, serializers
 from rest_framework.authentication import (
     BaseAuthentication,
     SessionAuthentication,
@@ -206,6 +206,10 @@ class Resource(APIView):
     guarded: ClassVar[Mapping[str, str]] = MappingProxyType({})
     """Columns that need a permission of their own, which is its value; null without it."""
     mirrored: ClassVar[bool] = True
+    added: ClassVar[Mapping[str, Callable[[], serializers.Field[Any, Any, Any, Any]]]] = (
+        MappingProxyType({})
+    )
+    """Members that a subclass adds to its items, as the schema describes them."""
 
     authentication_classes = (TokenAuthentication, SessionAuthentication)
     permission_classes = (DeclaredPermission,)

@@ -141,6 +141,7 @@ def item_serializer(resource: type[Resource]) -> type[serializers.Serializer[Any
     fields |= _columns(resource.model, resource.columns)
     if resource.mirrored:
         fields |= _envelope(resource.model)
+    fields |= {name: describe() for name, describe in resource.added.items()}
     for child in resource.children:
         fields[child.name] = _child(resource, child)
     made = type(f"{resource.__name__}Item", (serializers.Serializer,), fields)

@@ -18,7 +18,9 @@ from labs.api import LabAccounts, Labs, LabTests, Markers
 from labs.reports.api import Reports
 from orders.api import Appointments, Orders, Results, Transactions
 from patients.api import Connections, Insurances, Patients, Payors
-from patients.wearables.api import Pulls
+from patients.wearables.api import Pulls, Summaries
+from patients.wearables.samples_api import Samples
+from webhooks.api import Events
 
 
 @requires("api.read")
@@ -55,7 +57,10 @@ urlpatterns = [
     *routes("transactions", Transactions),
     *routes("results", Results),
     *routes("pulls", Pulls),
+    *routes("summaries", Summaries),
+    *routes("samples", Samples),
     *routes("reports", Reports),
+    *routes("events", Events),
     *routes("runs", Runs),
     re_path(r"", nothing_here, name="api-nothing"),
 ]

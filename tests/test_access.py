@@ -50,6 +50,7 @@ def test_only_these_routes_are_open_to_strangers() -> None:
         "",
         "health/live",
         "health/ready",
+        "health/inbox",
         "accounts/login/",
         "accounts/logout/",
         "theme/",

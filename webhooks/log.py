@@ -148,13 +148,16 @@ _GROUPS: Final = {
 _THINGS: Final = {
     "labtest.order": "Order",
     "labtest.appointment": "Appointment",
-    "labtest.result": "Result",
     "labtest.match_review": "Result match",
     "lab_report.parsing_job": "Uploaded report",
     "provider.connection": "Connection",
     "provider.device": "Device",
     "continuous_query.result_table": "Stored query",
-    "message.attempt": "Delivery",
+}
+_WHOLE: Final = {
+    "": "Without a type",
+    "labtest.result.critical": "Critical result",
+    "message.attempt.exhausted": "Delivery given up",
 }
 _VERBS: Final = {"created": "new", "updated": "changed", "error": "broken", "changed": "changed"}
 
@@ -166,8 +169,8 @@ def group_words(prefix: str) -> str:
 
 def type_words(event_type: str) -> str:
     """`Order changed`, `Heart rate, new`: a type as one would say it."""
-    if not event_type:
-        return "Without a type"
+    if event_type in _WHOLE:
+        return _WHOLE[event_type]
     first, _, last = event_type.rpartition(".")
     group = ".".join(event_type.split(".")[:2])
     verb = _VERBS.get(last, last.replace("_", " "))

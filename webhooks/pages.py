@@ -47,9 +47,11 @@ class Row:
 
     @property
     def handled(self) -> timedelta | None:
-        """From receipt to the end of its handling."""
+        """From receipt to the end of its handling; None while it has failed."""
         done = self.event.applied_at
-        return done - self.event.received_at if done else None
+        if done is None or self.event.state == Event.State.DEAD:
+            return None
+        return done - self.event.received_at
 
 
 @requires("events.view")

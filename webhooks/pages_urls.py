@@ -2,11 +2,12 @@
 
 from django.urls import path
 
-from webhooks import pages, provenance, replay_pages
+from webhooks import health, pages, provenance, replay_pages
 
 app_name = "events"
 
 urlpatterns = [
+    path("health/inbox", health.inbox, name="health"),
     path("system/events/", pages.event_list, name="list"),
     path("system/events/replay/", replay_pages.replay_failed, name="replay"),
     path("system/events/<int:event_id>/", pages.event_detail, name="detail"),

@@ -28,6 +28,7 @@ RESOURCES = [
     "transactions",
     "results",
     "pulls",
+    "events",
     "runs",
 ]
 

@@ -1,0 +1,189 @@
+"""Silence: noticed, shown, and followed by asking the service to send again."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from backoffice import sync
+from backoffice.models import Lookup, SyncRun
+from backoffice.service import Service
+from tests.api.rows import staff
+from tests.webhooks.events import event
+from webhooks import silence
+from webhooks.models import Event, Refusal
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def now() -> datetime:
+    return timezone.now()
+
+
+def heard(now: datetime, *minutes_ago: float) -> None:
+    for n, minutes in enumerate(minutes_ago, 1):
+        event(n, received_at=now - timedelta(minutes=minutes))
+
+
+def ran(now: datetime, minutes_ago: float, changed: int = 0, **values: Any) -> SyncRun:
+    at = now - timedelta(minutes=minutes_ago)
+    return SyncRun.objects.create(
+        **{
+            "resource": "orders",
+            "full": False,
+            "state": "done",
+            "created_at": at,
+            "started_at": at,
+            "changed": changed,
+            **values,
+        }
+    )
+
+
+def test_silence_is_a_long_pause_while_a_sync_finds_changes(now: datetime) -> None:
+    heard(now, 30, 25, 20)
+    assert not silence.read(now).silent
+    ran(now, 10)
+    assert not silence.read(now).silent
+    ran(now, 9, changed=3)
+    found = silence.read(now)
+    assert found.silent
+    assert found.changed_at == now - timedelta(minutes=9)
+    assert found.pause == timedelta(minutes=20)
+
+
+@pytest.mark.parametrize(
+    ("pause", "changed_ago", "silent"),
+    [(14, 10, False), (16, 10, True), (16, 1, False), (16, 15.9, True), (16, 17, False)],
+)
+def test_where_it_begins(now: datetime, pause: float, changed_ago: float, silent: bool) -> None:
+    """After the floor, when a change came after the last event and had time to be told."""
+    heard(now, pause + 1, pause)
+    ran(now, changed_ago, changed=1)
+    assert silence.read(now).silent is silent
+
+
+def test_the_rhythm_is_learned(now: datetime) -> None:
+    heard(now, 180, 140, 100, 60)
+    ran(now, 30, changed=1)
+    assert silence.read(now).usual == timedelta(minutes=80)
+    assert not silence.read(now).silent
+    assert silence.read(now + timedelta(minutes=21)).silent
+
+
+def test_a_quiet_weekend_teaches_nothing(now: datetime) -> None:
+    heard(now, 10_000, 400, 390)
+    ran(now, 30, changed=1)
+    assert silence.read(now).usual == silence.CEILING
+    assert silence.read(now).silent
+
+
+def test_sweeps_and_other_lists_prove_nothing(now: datetime) -> None:
+    heard(now, 30, 20)
+    ran(now, 9, changed=3, full=True)
+    ran(now, 9, changed=3, resource="users")
+    assert not silence.read(now).silent
+
+
+def test_no_event_ever(now: datetime) -> None:
+    assert not silence.read(now).silent
+    ran(now, 60, created=5000)
+    assert not silence.read(now).silent  # The first run brings what was there before.
+    ran(now, 50, changed=1)
+    assert silence.read(now).silent
+
+
+@pytest.mark.parametrize(
+    ("seconds", "differ"), [(0.4, False), (59, False), (61, True), (-90, True)]
+)
+def test_clocks_that_differ(now: datetime, seconds: float, differ: bool) -> None:
+    for n in range(1, 8):
+        at = now - timedelta(minutes=n)
+        event(n, received_at=at, sent_at=at - timedelta(seconds=seconds))
+    event(9, received_at=now, sent_at=now - timedelta(minutes=4))  # One late delivery is no skew.
+    assert silence.read(now).clocks_differ is differ
+
+
+def test_refused_deliveries_of_a_day(now: datetime) -> None:
+    hour = now.replace(minute=0, second=0, microsecond=0)
+    for hours_ago, reason, times in [
+        (0, "bad signature", 3),
+        (2, "bad signature", 4),
+        (90, "old", 9),
+    ]:
+        Refusal.objects.create(hour=hour - timedelta(hours=hours_ago), reason=reason, times=times)
+    Refusal.objects.create(hour=hour, reason="too large", times=1)
+    assert silence.refused(now) == [
+        {"reason": "bad signature", "count": 7},
+        {"reason": "too large", "count": 1},
+    ]
+
+
+def test_it_is_shown(client: Client, now: datetime) -> None:
+    client.force_login(staff("lab admin"))
+    heard(now, 30, 20)
+    addresses = ("/system/", "/system/events/")
+    for address in addresses:
+        assert "gone silent" not in client.get(address).content.decode()
+    ran(now, 9, changed=3)
+    event(9, received_at=now - timedelta(minutes=20), sent_at=now - timedelta(minutes=24))
+    Event.objects.update(sent_at=now - timedelta(minutes=24))
+    for address in addresses:
+        page = client.get(address).content.decode()
+        assert "The service has gone silent." in page
+        assert "Ours is 4 min ahead of" in page
+
+
+def test_the_health_answer_tells(client: Client, now: datetime) -> None:
+    assert client.get("/health/inbox").json() == {"status": "ok", "inbox": []}
+    heard(now, 30, 20)
+    event(3, state="dead", received_at=now - timedelta(minutes=20))
+    ran(now, 9, changed=3)
+    answer = client.get("/health/inbox")
+    assert answer.status_code == 200
+    assert answer.json() == {"status": "attention", "inbox": ["silent", "failed events"]}
+    event(4, state="pending", received_at=now - timedelta(minutes=3))
+    assert "behind" in client.get("/health/inbox").json()["inbox"]
+
+
+def test_in_silence_the_service_is_asked_to_send_again(now: datetime) -> None:
+    heard(now, 30, 20)
+    assert silence.notice() is False
+    assert not Lookup.objects.exists()
+    ran(now, 9, changed=3)
+    assert silence.notice() is True
+    asked = Lookup.objects.get()
+    assert (asked.kind, asked.key) == (silence.RESEND, "orders")
+
+
+def test_it_asks_twice_an_hour_at_most(now: datetime) -> None:
+    heard(now, 30, 20)
+    ran(now, 9, changed=3)
+    silence.notice()
+    Lookup.objects.update(due_at=None, looked_at=now - timedelta(minutes=29), generation=1)
+    silence.notice()
+    assert Lookup.objects.get().generation == 1
+    Lookup.objects.update(looked_at=now - timedelta(minutes=31))
+    silence.notice()
+    assert Lookup.objects.get().generation == 2
+    silence.notice()
+    assert Lookup.objects.get().generation == 2  # Still due: no second reason.
+
+
+def test_the_service_understands(service: Service, now: datetime) -> None:
+    """The real call, against the sandbox."""
+    heard(now, 30)
+    record = silence.RESEND_SUBJECT.fetch(service, "orders")
+    assert isinstance(record.data.order_ids, list)
+    Event.objects.update(received_at=now - timedelta(days=300))
+    silence.RESEND_SUBJECT.fetch(service, "orders")  # Not longer than the service allows.
+
+
+def test_the_look_up_ends_without_another_date() -> None:
+    assert isinstance(silence.RESEND_SUBJECT, sync.Subject)
+    assert silence.RESEND_SUBJECT.store({"orders": None}) == {}

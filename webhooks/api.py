@@ -1,0 +1,86 @@
+"""JSON API of the inbox: events, and the body of one for those who may see records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import MappingProxyType
+from typing import Any, Final
+from uuid import UUID
+
+import orjson
+from django.db.models.functions import Length
+from rest_framework import serializers
+from rest_framework.request import Request
+
+from backoffice.access import may, requires
+from backoffice.api import Resource, exactly
+from webhooks.models import Event
+
+LONGEST: Final = 32_768
+"""Bytes of a body up to which a list carries it; a longer one comes with its event alone."""
+
+
+def _described() -> serializers.Field[Any, Any, Any, Any]:
+    return serializers.DictField(
+        allow_null=True,
+        help_text="The body as received; null without the permission to see records, once it is "
+        "forgotten, when it is no JSON, and in a list when it is long",
+    )
+
+
+@requires("events.view")
+class Events(Resource):
+    """One message of the service, and what became of it (webhooks, chapter 2)."""
+
+    model = Event
+    mirrored = False
+    patient = "user_id"
+    columns = (
+        "message_id",
+        "event_type",
+        "subject_id",
+        "user_id",
+        "team_id",
+        "sent_at",
+        "received_at",
+        "last_received_at",
+        "deliveries",
+        "body_conflict",
+        "state",
+        "outcome",
+        "attempts",
+        "due_at",
+        "applied_at",
+        "reason",
+        "path",
+    )
+    filters = (
+        exactly("user_id", UUID, "Only events about this patient"),
+        exactly("event_type", str, "The whole type, such as labtest.order.updated"),
+        exactly("subject_id", str, "The record it is about, such as an order's id"),
+        exactly("state", str, "One of pending, retry, done, skipped, quarantined, dead"),
+        exactly("message_id", str, "The sender's id of the message"),
+    )
+    added = MappingProxyType({"record": _described})
+
+    def _items(self, request: Request, rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
+        items = super()._items(request, rows)
+        bodies: dict[int, Any] = {}
+        if may(request.user, "records.view"):
+            found = Event.objects.filter(pk__in=[item["id"] for item in items])
+            if "id" not in self.kwargs:
+                found = found.alias(size=Length("body")).filter(size__lte=LONGEST)
+            bodies.update(found.exclude(body=None).values_list("pk", "body"))
+        for item in items:
+            item["record"] = _json(bodies.get(item["id"]))
+        return items
+
+
+def _json(body: Any) -> orjson.Fragment | None:
+    if body is None:
+        return None
+    try:
+        orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+    return orjson.Fragment(bytes(body))

@@ -1,0 +1,47 @@
+"""`/health/inbox`: for monitors. Words alone, so that strangers learn nothing but that."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+from django.contrib.auth.decorators import login_not_required
+from django.db import DatabaseError
+from django.http import HttpRequest, JsonResponse
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from backoffice.access import public
+from webhooks import silence
+from webhooks.models import Event
+
+BEHIND: Final = timedelta(minutes=1)
+"""How long a due event may wait to be applied."""
+
+
+@public
+@login_not_required
+@never_cache
+@require_safe
+def inbox(request: HttpRequest) -> JsonResponse:
+    """200 `{"status": "ok", "inbox": []}`, or `attention` with what asks for it: silent, clock,
+    failed events, behind. 503 without PostgreSQL."""
+    try:
+        found = _found()
+    except DatabaseError:
+        return JsonResponse({"status": "unreachable", "inbox": []}, status=503)
+    return JsonResponse({"status": "attention" if found else "ok", "inbox": found})
+
+
+def _found() -> list[str]:
+    now = timezone.now()
+    hearing = silence.read(now)
+    due = Event.objects.filter(state__in=[Event.State.PENDING, Event.State.RETRY])
+    said = {
+        "silent": hearing.silent,
+        "clock": hearing.clocks_differ,
+        "failed events": Event.objects.filter(state=Event.State.DEAD).exists(),
+        "behind": due.filter(due_at__lt=now - BEHIND).exists(),
+    }
+    return [word for word, is_so in said.items() if is_so]
