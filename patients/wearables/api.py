@@ -1,11 +1,11 @@
-"""JSON API of device data: historical pulls."""
+"""JSON API of device data: historical pulls and summaries. Samples: `samples_api.py`."""
 
 from __future__ import annotations
 
 from backoffice.access import requires
 from backoffice.api import Resource, exactly
 from patients.api import OF_USER
-from patients.wearables.models import HistoricalPull
+from patients.wearables.models import HistoricalPull, Summary
 
 
 @requires("patients.view")
@@ -33,5 +33,23 @@ class Pulls(Resource):
     filters = (
         OF_USER,
         exactly("status", str, "Such as success, in_progress or failure"),
+        exactly("provider", str, "Slug of the provider"),
+    )
+
+
+@requires("patients.view")
+class Summaries(Resource):
+    """A summary of any kind (wearables.md 2); columns of another resource are null."""
+
+    model = Summary
+    patient = "user_id"
+    columns = tuple(
+        field.attname
+        for field in Summary._meta.concrete_fields
+        if field.attname not in ("id", "record", "content_hash", "as_of", "missing_since", "number")
+    )
+    filters = (
+        OF_USER,
+        exactly("resource", str, "Such as activity or sleep"),
         exactly("provider", str, "Slug of the provider"),
     )

@@ -226,3 +226,35 @@ class Chunk(models.Model):
 
     class Meta:
         db_table = "wearables_chunk"
+
+
+class Sample(models.Model):
+    """One sample as the JSON API shows it. No table: `reading.py` makes them out of chunks."""
+
+    id = models.TextField(primary_key=True)
+    user_id = models.UUIDField()
+    resource = models.TextField()
+    provider = models.TextField()
+    source_type = models.TextField()
+    app_id = models.TextField(null=True)
+    device_id = models.TextField(null=True)
+    sport = models.TextField(null=True)
+    workout_id = models.TextField(null=True)
+    timestamp = models.DateTimeField()
+    timezone_offset = models.IntegerField(null=True, help_text="seconds")
+    type = models.TextField(null=True)
+    unit = models.TextField(null=True)
+    value = models.JSONField(null=True, help_text="a number; text for notes")
+    start = models.DateTimeField(null=True)
+    end = models.DateTimeField(null=True)
+    systolic = models.FloatField(null=True)
+    diastolic = models.FloatField(null=True)
+    sensor_location = models.TextField(null=True)
+    delivery_mode = models.TextField(null=True)
+    delivery_form = models.TextField(null=True)
+    bolus_purpose = models.TextField(null=True)
+    intensity = models.TextField(null=True)
+    tags = models.JSONField(null=True)
+
+    class Meta:
+        managed = False

@@ -1,0 +1,117 @@
+"""`/api/samples/` and `/api/summaries/`."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from backoffice.models import AuditEntry
+from patients.wearables.hearing import hear_samples, hear_summaries
+from tests.api.rows import staff, token_for, uid
+from tests.wearables.test_samples import NOON, expected, heard, sample
+from tests.wearables.test_summaries import activity
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def headers() -> dict[str, str]:
+    return token_for(staff("service account"))
+
+
+def walk(
+    client: Client, headers: dict[str, str], address: str, **query: str
+) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        more = {"cursor": cursor} if cursor else {}
+        answer = client.get(f"/api/{address}/", {**query, **more}, headers=headers)
+        assert answer.status_code == 200, answer.content
+        found += answer.json()["results"]
+        cursor = answer.json()["next"]
+    return found
+
+
+def many() -> list[Any]:
+    data = [sample(NOON + timedelta(minutes=n), 60 + n % 9) for n in range(40)]
+    later = [sample(NOON + timedelta(days=n), 70) for n in range(1, 45)]
+    pressure = {**sample(NOON, None), "systolic": 121, "diastolic": 79.5, "unit": "mmHg"}
+    interval = {**sample(NOON, 12), "start": NOON.isoformat(),
+                "end": (NOON + timedelta(seconds=60)).isoformat()}  # fmt: skip
+    return [
+        heard(1, "heartrate", data),
+        heard(2, "heartrate", later),
+        heard(3, "heartrate", data[:3], who=2),
+        heard(4, "blood_pressure", [pressure]),
+        heard(5, "steps", [interval], app_id="com.example.app"),
+        heard(6, "note", [sample(NOON, "felt fine", tags=["food"])]),
+    ]
+
+
+@pytest.mark.parametrize("limit", ["1000", "7"])
+def test_a_walk_meets_every_sample_once(
+    client: Client, headers: dict[str, str], limit: str
+) -> None:
+    events = many()
+    hear_samples(events)
+    found = walk(client, headers, "samples", limit=limit)
+    keys = {
+        f"{user}:{resource}:{provider}:{kind}:{reading}:{at.isoformat().replace('+00:00', 'Z')}"
+        for user, resource, provider, kind, reading, at in expected(events)
+    }
+    assert len(found) == len(keys)
+    assert {item["id"] for item in found} == keys
+
+
+def test_a_sample_is_what_was_sent(client: Client, headers: dict[str, str]) -> None:
+    hear_samples(many())
+    found = {item["resource"]: item for item in walk(client, headers, "samples", limit="1000")}
+    pressure = found["blood_pressure"]
+    assert (pressure["value"], pressure["systolic"], pressure["diastolic"]) == (None, 121, 79.5)
+    steps = found["steps"]
+    assert (steps["start"], steps["end"]) == ("2026-03-29T12:00:00Z", "2026-03-29T12:01:00Z")
+    assert steps["app_id"] == "com.example.app" and steps["timezone_offset"] == -25200
+    note = found["note"]
+    assert (note["value"], note["tags"]) == ("felt fine", ["food"])
+    for item in (pressure, steps, note):
+        one = client.get(f"/api/samples/{item['id']}/", headers=headers)
+        assert one.json() == item
+
+
+def test_filters_and_wrong_addresses(client: Client, headers: dict[str, str]) -> None:
+    hear_samples(many())
+    of_two = walk(client, headers, "samples", user_id=str(uid("patient", 2)))
+    assert [item["value"] for item in of_two] == [60, 61, 62]
+    assert len(walk(client, headers, "samples", resource="note")) == 1
+    assert walk(client, headers, "samples", provider="ring") == []
+    for wrong in ("x", f"{uid('patient', 1)}:note:band:watch::1", "a:b:c:d:e:f"):
+        assert client.get(f"/api/samples/{wrong}/", headers=headers).status_code == 404
+    assert client.get("/api/samples/", {"user_id": "x"}, headers=headers).status_code == 400
+
+
+def test_who_saw_which_patients_samples_is_recorded(
+    client: Client, headers: dict[str, str]
+) -> None:
+    hear_samples(many())
+    walk(client, headers, "samples", resource="note")
+    assert AuditEntry.objects.latest("at").patient_ids == [uid("patient", 1)]
+
+
+def test_samples_need_a_permission(client: Client) -> None:
+    auditor = token_for(staff("auditor"))
+    for resource in ("samples", "summaries"):
+        assert client.get(f"/api/{resource}/").status_code == 401
+        assert client.get(f"/api/{resource}/", headers=auditor).status_code == 403
+
+
+def test_a_summary_has_its_columns_and_its_record(client: Client, headers: dict[str, str]) -> None:
+    hear_summaries([activity(1, steps=4321)])
+    (item,) = walk(client, headers, "summaries", resource="activity")
+    assert item["steps"] == 4321 and item["record"]["steps"] == 4321
+    assert item["calendar_date"] == "2026-03-29" and item["provider"] == "band"
+    one = client.get(f"/api/summaries/{item['id']}/", headers=headers)
+    assert one.json() == item
