@@ -116,4 +116,11 @@ EVENT_TYPES = (
     *(f"daily.data.{name}.{verb}" for name in RESOURCES for verb in ("created", "updated")),
     *(f"historical.data.{name}.created" for name in RESOURCES),
 )
+# Of the specification, no longer in the catalogue: sent only when asked for by name.
+FORMER_TYPES = (
+    "daily.timeseries.hypnogram.created",
+    "daily.timeseries.hypnogram.updated",
+    "historical.timeseries.hypnogram.created",
+)
+HYPNOGRAM = Reading("stage", 1, 5)
 assert len(EVENT_TYPES) == len(set(EVENT_TYPES)) == 194

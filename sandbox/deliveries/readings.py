@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from sandbox.deliveries.catalogue import READINGS
+from sandbox.deliveries.catalogue import HYPNOGRAM, READINGS
 from sandbox.draws import Draw, keyed_uuid
 
 OFFSET = -18_000  # seconds
@@ -38,9 +38,9 @@ def samples(
 
 
 def _sample(resource: str, draw: Draw, at: datetime) -> Record:
-    kind = READINGS[resource]
+    kind = READINGS.get(resource, HYPNOGRAM)
     value: Any = round(draw.between(kind.low, kind.high), 2)
-    if kind.unit == "count":
+    if kind.unit in ("count", "stage"):
         value = int(value)
     found: Record = {
         "id": None,

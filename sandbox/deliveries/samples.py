@@ -14,7 +14,7 @@ from django.conf import settings
 from sandbox import clock, records
 from sandbox.api.appointments import appointment_record
 from sandbox.deliveries import readings
-from sandbox.deliveries.catalogue import READINGS, STREAM, SUMMARIES
+from sandbox.deliveries.catalogue import EVENT_TYPES, FORMER_TYPES, STREAM, SUMMARIES
 from sandbox.deliveries.replay import latest_event
 from sandbox.draws import Draw, keyed_uuid
 from sandbox.models import Appointment, Connection, Order, Provider, User, World
@@ -55,33 +55,34 @@ class Samples:
 
     def make(self, event_type: str, seed: int) -> Event:
         """One valid event of this type; ValueError for an unknown type."""
+        if event_type not in EVENT_TYPES and event_type not in FORMER_TYPES:
+            raise ValueError(f"there is no event type {event_type!r}")
         head, *rest = event_type.split(".")
         # Created and updated of one seed are about the same thing.
         draw = Draw("sample", head, rest[:-1], seed)
         user_id = draw.pick(self.users)
         match head, rest:
-            case "labtest", ["order", "created" | "updated"]:
+            case "labtest", ["order", _]:
                 return self._order(event_type, draw)
-            case "labtest", ["appointment", "created" | "updated"]:
+            case "labtest", ["appointment", _]:
                 return self._appointment(event_type, draw)
-            case "labtest", ["result", "critical"]:
+            case "labtest", ["result", _]:
                 return self._critical(event_type, draw)
-            case "labtest", ["match_review", "created" | "updated" as verb]:
+            case "labtest", ["match_review", verb]:
                 return Event(event_type, None, _match_review(draw, verb), self.now)
-            case "lab_report", ["parsing_job", "created" | "updated" as verb]:
+            case "lab_report", ["parsing_job", verb]:
                 return Event(event_type, user_id, _parsing_job(draw, verb), self.now)
-            case "provider", ["connection", "created" | "error" as verb]:
+            case "provider", ["connection", verb]:
                 return self._connection(event_type, draw, verb, user_id)
-            case "provider", ["device", "created" | "updated" as verb]:
+            case "provider", ["device", verb]:
                 data = self._device(draw, verb, user_id)
                 return Event(event_type, user_id, data, self.now)
-            case "continuous_query", ["result_table", "changed"]:
+            case "continuous_query", _:
                 return Event(event_type, user_id, [_query(draw)], self.now)
-            case "daily", ["data", name, "created" | "updated" as verb]:
+            case "daily", [_, name, verb]:
                 return Event(event_type, user_id, self._data(name, draw, verb, user_id), self.now)
-            case "historical", ["data", name, "created"] if name in _PULLED:
+            case _:  # historical
                 return Event(event_type, user_id, self._pulled(draw, user_id), self.now)
-        raise ValueError(f"there is no event type {event_type!r}")
 
     def _order(self, event_type: str, draw: Draw) -> Event:
         _, event = latest_event(_pick(draw, self.orders, "orders"), self.documents)
@@ -132,8 +133,6 @@ class Samples:
         }
 
     def _data(self, name: str, draw: Draw, verb: str, user_id: str) -> Record:
-        if name not in _PULLED:
-            raise ValueError(f"there is no resource {name!r}")
         offering = [p for p in self.providers if name in p.supported_resources]
         provider = draw.pick(offering or self.providers)
         origin = readings.source(draw, provider.slug, provider.name)
@@ -159,9 +158,6 @@ class Samples:
 
     def _day(self, draw: Draw) -> datetime:
         return self.epoch - timedelta(days=draw.number(1, 28))
-
-
-_PULLED = frozenset((*SUMMARIES, STREAM, *READINGS))
 
 
 def _pick(draw: Draw, found: list[Any], what: str) -> Any:

@@ -111,6 +111,21 @@ def test_samples_have_the_shape_of_the_interface(world: Sandbox, receiver: Recei
     assert _without_link(order) == _without_link(_served(world, f"/v3/order/{order['id']}"))
 
 
+def test_former_types_come_only_when_asked_for(world: Sandbox, receiver: Receiver) -> None:
+    former = [
+        "daily.timeseries.hypnogram.created",
+        "daily.timeseries.hypnogram.updated",
+        "historical.timeseries.hypnogram.created",
+    ]
+    assert world.control("announce", {"event_types": former})["announced"] == 3
+    receiver.wait(3)
+    assert sorted(receiver.types()) == sorted(former)
+    with pytest.raises(OSError, match="400"):
+        world.control("announce", {"event_type": "user.created"})
+    time.sleep(0.5)
+    assert len(receiver.got) == 3
+
+
 def _without_link(order: dict[str, Any]) -> dict[str, Any]:
     """A requisition link is new at every reading."""
     return {name: value for name, value in order.items() if name != "requisition_form_url"}
