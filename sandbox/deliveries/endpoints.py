@@ -21,7 +21,11 @@ PATIENCE = timedelta(days=5)
 
 
 def configure(url: str | None, secret: str = settings.WEBHOOK_SECRET) -> WebhookEndpoint | None:
-    """Makes the endpoint of the settings what they say; None: there is none, nor its messages."""
+    """Makes the endpoint of the settings what they say; None: there is none, nor its messages.
+
+    ValueError when nothing can be signed with the secret.
+    """
+    signing.key_of(secret)
     if not url:
         WebhookEndpoint.objects.filter(id=CONFIGURED).delete()
         return None
