@@ -119,7 +119,8 @@ def take(upload: Upload, report_id: UUID) -> Report:
             report = _recorded(upload, kept, report_id)
     except BaseException as error:
         storage.forget(one.stored_as for one in kept)
-        if isinstance(error, IntegrityError):
+        if isinstance(error, IntegrityError | NotTaken):
+            # The other of two sends may have been recorded while this one was checked.
             other = already_taken(upload.form_id)
             if other is not None:
                 return other

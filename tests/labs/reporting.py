@@ -1,0 +1,127 @@
+"""Reports and jobs for tests."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from datetime import date, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import transaction
+from django.utils import timezone
+
+from backoffice.models import User
+from backoffice.service import Record
+from backoffice.service.events import Heard
+from backoffice.service.reports import JOB, ReportJob
+from labs.models import Report
+from labs.reports import intake, sync
+from patients.models import Patient
+from tests.api.rows import demographics, patient, uid
+from tests.labs.documents import pdf
+
+TYPES = {"pdf": "application/pdf", "jpg": "image/jpeg", "png": "image/png"}
+
+
+def person(n: int = 1, **values: Any) -> Patient:
+    made = patient(n, **values)
+    made.save()
+    demographics(n, dob=date(1980, 3, 12)).save()
+    return made
+
+
+def file(content: bytes | None = None, name: str = "scan.pdf") -> SimpleUploadedFile:
+    kind = TYPES.get(name.rpartition(".")[2], "")
+    return SimpleUploadedFile(name, pdf() if content is None else content, kind)
+
+
+def kept(by: User, n: int = 1, *files: SimpleUploadedFile, review: bool = False) -> Report:
+    """An uploaded report, waiting to be sent."""
+    upload = intake.Upload(
+        patient=Patient.objects.get(pk=uid("patient", n)),
+        by=by,
+        form_id=uuid.uuid4(),
+        files=files or (file(),),
+        needs_human_review=review,
+    )
+    return intake.take(upload, uuid.uuid4())
+
+
+GLUCOSE = {
+    "test_name": "Glucose",
+    "value": "5.40",
+    "type": "numeric",
+    "units": "mmol/L",
+    "min_reference_range": 3.9,
+    "max_reference_range": 5.6,
+    "interpretation": "normal",
+    "is_above_max_range": False,
+    "is_below_min_range": False,
+    "loinc_match_status": "auto_match",
+    "loinc_matches": [
+        {"loinc_code": "2345-7", "loinc_name": "Glucose in serum", "confidence_score": 0.97}
+    ],
+}
+FRAGILITY = {
+    "test_name": "Fragility",
+    "value": "12",
+    "type": "numeric",
+    "units": "furlongs",
+    "interpretation": "critical",
+    "loinc_match_status": "no_match",
+    "loinc_matches": None,
+}
+ADA = {"patient_first_name": "ADA1", "patient_last_name": "Testperson", "dob": "03/12/1980"}
+
+
+def record(
+    job_id: UUID,
+    status: str = "completed",
+    *,
+    results: list[dict[str, Any]] | None = None,
+    metadata: dict[str, Any] | None = None,
+    **values: Any,
+) -> bytes:
+    """A job as the service would send it."""
+    data = None
+    if status == "completed":
+        data = {
+            "metadata": ADA if metadata is None else metadata,
+            "results": [GLUCOSE, FRAGILITY] if results is None else results,
+        }
+    said = {"id": str(job_id), "status": status, "failure_reason": None, "data": data}
+    said |= {"needs_human_review": False, "is_reviewed": False, **values}
+    return json.dumps(said).encode()
+
+
+def answer(raw: bytes, at: datetime | None = None) -> Record[ReportJob]:
+    read = JOB.read(raw, at or timezone.now())
+    assert isinstance(read, Record)
+    return read
+
+
+def with_job(report: Report, *args: Any, **values: Any) -> UUID:
+    """Tie a new job to a report, as a sending would."""
+    job_id = uuid.uuid4()
+    Report.objects.filter(pk=report.pk).update(
+        job=job_id, attempts=1, sent_at=timezone.now() - timedelta(minutes=1)
+    )
+    with transaction.atomic():
+        sync.bring([(answer(record(job_id, *args, **values)), report.user_id)])
+    report.refresh_from_db()
+    return job_id
+
+
+def heard(number: int, raw: bytes, user_id: UUID | None, kind: str = "updated") -> Heard:
+    return Heard(
+        number=number,
+        message_id=f"msg_{number}",
+        event_type=f"lab_report.parsing_job.{kind}",
+        received_at=timezone.now() + timedelta(milliseconds=number),
+        team_id=None,
+        user_id=user_id,
+        client_user_id=None,
+        data=raw,
+    )

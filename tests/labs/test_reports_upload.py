@@ -1,0 +1,274 @@
+"""The upload form: what it takes, what it refuses, and that nothing is kept of the latter."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import connections
+from django.test import Client
+from django.urls import reverse
+from pytest_django import Settings
+
+from backoffice.models import AuditEntry, User
+from labs.models import Report, ReportFile
+from labs.reports import intake
+from patients.models import Patient
+from tests.api.rows import staff, uid
+from tests.labs.documents import HTML, jpeg, pdf, png
+from tests.labs.reporting import file, kept, person
+
+LIMIT = 10 * 1024 * 1024
+JSON = {"Accept": "application/json"}
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("folder")]
+
+
+@pytest.fixture
+def desk(client: Client) -> User:
+    user = staff("front desk")
+    client.force_login(user)
+    person(1)
+    return user
+
+
+def address(n: int = 1) -> str:
+    return reverse("reports:upload", args=[uid("patient", n)])
+
+
+def form(*files: SimpleUploadedFile, **fields: str) -> dict[str, Any]:
+    return {"form_id": str(uuid.uuid4()), "review": "no", "files": list(files), **fields}
+
+
+def files_in(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def test_it_works(client: Client, desk: User, folder: Path) -> None:
+    page = client.get(address()).content.decode()
+    assert "Ada1 Testperson" in page
+    assert "at most 10 MB" in page
+    assert "Human review: a person at the service compares" in page
+    answer = client.post(address(), form(file(pdf(3), "My scan.pdf"), review="yes"))
+    report = Report.objects.get()
+    assert answer["Location"] == reverse("reports:detail", args=[report.pk])
+    assert (report.state, report.user_id, report.uploaded_by, report.needs_human_review) == (
+        "stored",
+        uid("patient", 1),
+        desk,
+        True,
+    )
+    kept = report.files.get()
+    assert (kept.given_name, kept.kind, kept.pages) == ("My scan.pdf", "application/pdf", 3)
+    (path,) = files_in(folder)
+    assert path.read_bytes() == pdf(3)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert "scan" not in str(path)
+    changes = AuditEntry.objects.filter(action="change")
+    assert [(entry.object_ids, entry.patient_ids) for entry in changes] == [
+        ([str(report.pk)], [uid("patient", 1)])
+    ]
+
+
+def test_a_script_is_told_where_to_go(client: Client, desk: User) -> None:
+    answer = client.post(address(), form(file()), headers=JSON)
+    assert answer.json() == {"to": reverse("reports:detail", args=[Report.objects.get().pk])}
+
+
+def test_pictures_keep_the_order_they_were_sent_in(client: Client, desk: User) -> None:
+    sent = [file(png(shade=n), f"{9 - n}.png") for n in range(7)]
+    client.post(address(), form(*sent, file(jpeg(), "last.jpg")))
+    stored = Report.objects.get().files.order_by("position")
+    assert [one.given_name for one in stored] == [f"{9 - n}.png" for n in range(7)] + ["last.jpg"]
+
+
+@pytest.mark.parametrize(
+    ("files", "status", "words"),
+    [
+        ([], 400, "Choose the report"),
+        ([(pdf(), "a.pdf"), (png(), "b.png")], 400, "A PDF is sent by itself"),
+        ([(png(), "a.png"), (png(), "b.png")], 400, "twice"),
+        ([(png(shade=n), f"{n}.png") for n in range(9)], 400, "At most 8 pictures"),
+        ([(png(), "a.png"), (HTML, "b.png")], 400, "“b.png” is not a PDF, JPEG or PNG"),
+        ([(HTML, "<img src=x onerror=1>.pdf")], 400, "“&lt;img src=x"),
+    ],
+)
+def test_a_refusal_says_why_and_keeps_nothing_but_what_was_chosen(
+    client: Client,
+    desk: User,
+    folder: Path,
+    files: list[tuple[bytes, str]],
+    status: int,
+    words: str,
+) -> None:
+    sent = form(*(file(*one) for one in files), review="yes")
+    for headers in ({}, JSON):
+        answer = client.post(address(), sent, headers=headers)
+        for one in sent["files"]:
+            one.seek(0)
+        assert answer.status_code == status
+        assert words in answer.content.decode()
+    page = client.post(address(), sent).content.decode()
+    if len(files) <= 8:
+        assert 'value="yes" checked' in page
+        assert sent["form_id"] in page
+    assert Report.objects.count() == ReportFile.objects.count() == 0
+    assert files_in(folder) == []
+
+
+def test_exactly_the_limit_is_taken_and_one_byte_more_is_not(
+    client: Client, desk: User, folder: Path
+) -> None:
+    base = len(pdf(padding=LIMIT - 1000)) - (LIMIT - 1000)
+    exact = pdf(padding=LIMIT - base)
+    assert len(exact) == LIMIT
+    larger = pdf(padding=LIMIT - base + 1)
+    assert len(larger) == LIMIT + 1
+    for headers in ({}, JSON):
+        answer = client.post(address(), form(file(larger), review="yes"), headers=headers)
+        assert answer.status_code == 413
+        assert "more than 10 MB, the most that may be sent at once" in answer.content.decode()
+    assert files_in(folder) == []
+    assert client.post(address(), form(file(exact))).status_code == 302
+    assert ReportFile.objects.get().size == LIMIT
+
+
+def test_pictures_count_together(client: Client, desk: User, settings: Settings) -> None:
+    settings.REPORT_MAX_BYTES = 1000
+    half = png(pixels=bytes(1230))
+    assert 60 < len(half) < 500
+    fits = form(*(file(png(shade=n), f"{n}.png") for n in range(8)))
+    assert client.post(address(), fits).status_code == 302
+    settings.REPORT_MAX_BYTES = 8 * len(half) - 1
+    answer = client.post(address(), form(*(file(png(shade=50 + n), f"{n}.png") for n in range(8))))
+    assert answer.status_code == 413
+    assert "bytes, the most that may be sent" in answer.content.decode()
+
+
+def test_a_body_beyond_hope_is_refused_unread(client: Client, desk: User) -> None:
+    class Endless:
+        def read(self, size: int = -1) -> bytes:
+            raise AssertionError("it must not be read")
+
+        readline = read
+
+    answer = client.generic(
+        "POST",
+        address(),
+        b"",
+        content_type="multipart/form-data; boundary=x",
+        CONTENT_LENGTH=str(5 * LIMIT),
+        **{"wsgi.input": Endless()},
+    )
+    assert answer.status_code == 413
+
+
+def test_a_form_without_its_token_is_refused() -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(staff("front desk"))
+    person(1)
+    assert client.post(address(), form(file())).status_code == 403
+    assert Report.objects.count() == 0
+
+
+def test_the_same_form_twice_is_one_report(client: Client, desk: User, folder: Path) -> None:
+    sent = form(file())
+    first = client.post(address(), sent)
+    sent["files"][0].seek(0)
+    second = client.post(address(), sent)
+    assert first["Location"] == second["Location"]
+    assert Report.objects.count() == len(files_in(folder)) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_same_form_at_the_same_time_is_one_report(folder: Path) -> None:
+    by = staff("front desk")
+    patient = person(1)
+    form_id = uuid.uuid4()
+    gate = threading.Barrier(4)
+    made: list[uuid.UUID] = []
+
+    def send() -> None:
+        gate.wait()
+        try:
+            upload = intake.Upload(patient, by, form_id, [file()], needs_human_review=False)
+            made.append(intake.take(upload, uuid.uuid4()).pk)
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=send) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert made == [Report.objects.get().pk] * 4
+    assert len(files_in(folder)) == 1
+
+
+def test_the_same_file_again_needs_a_word(client: Client, desk: User, folder: Path) -> None:
+    kept(desk)
+    answer = client.post(address(), form(file()))
+    assert answer.status_code == 409
+    page = answer.content.decode()
+    assert "This patient already has this file" in page
+    assert 'name="again"' in page
+    assert len(files_in(folder)) == 1
+    assert client.post(address(), form(file(), again="on")).status_code == 302
+    person(2)
+    assert client.post(address(2), form(file())).status_code == 302, "another patient’s is another"
+    assert Report.objects.count() == 3
+
+
+def test_a_day_has_its_limit(client: Client, desk: User, settings: Settings) -> None:
+    kept(desk)
+    settings.REPORT_MAX_BYTES = 10
+    answer = client.post(address(), form(file(b"%PDF-", "a.pdf")))
+    assert "very much today" in answer.content.decode()
+
+
+def test_a_disk_that_refuses_is_told_honestly(
+    client: Client, desk: User, settings: Settings, tmp_path: Path
+) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("in the way of a folder")
+    settings.REPORT_FOLDER = blocked
+    answer = client.post(address(), form(file()))
+    assert answer.status_code == 507
+    assert "could not be kept" in answer.content.decode()
+    assert Report.objects.count() == 0
+
+
+@pytest.mark.parametrize("field", ["form_id", "review"])
+def test_a_form_that_is_not_ours(client: Client, desk: User, field: str) -> None:
+    for value in ("", "x"):
+        answer = client.post(address(), form(file(), **{field: value}))
+        assert answer.status_code == 400
+    assert Report.objects.count() == 0
+
+
+@pytest.mark.parametrize("role", ["viewer", "auditor", "service account"])
+def test_a_role_that_may_not(client: Client, role: str) -> None:
+    person(1)
+    client.force_login(staff(role))
+    assert client.get(address()).status_code == 403
+    assert client.post(address(), form(file())).status_code == 403
+    assert Report.objects.count() == 0
+
+
+def test_a_patient_that_is_not_here(client: Client, desk: User) -> None:
+    assert client.get(address(9)).status_code == 404
+    assert client.post(address(9), form(file())).status_code == 404
+    assert Report.objects.count() == 0
+
+
+def test_finding_the_patient_first(client: Client, desk: User) -> None:
+    page = client.get(reverse("reports:choose"), {"q": "ada1"}).content.decode()
+    assert address() in page
+    assert AuditEntry.objects.get().action == "search"
+    assert "Nobody matches" in client.get(reverse("reports:choose"), {"q": "zz"}).content.decode()
+    assert client.get(reverse("reports:choose"), {"q": "a\x00"}).status_code == 400
+    assert Patient.objects.count() == 1
