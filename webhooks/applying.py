@@ -25,8 +25,6 @@ import psycopg
 from celery.exceptions import SoftTimeLimitExceeded
 from django.db import (
     DatabaseError,
-    DataError,
-    IntegrityError,
     InterfaceError,
     OperationalError,
     connection,
@@ -243,7 +241,7 @@ def _mark(claims: Sequence[Claim], settled: Settled) -> None:
                 number,
                 state.value,
                 reason,
-                exc_info=None if isinstance(error, Misread) else error,
+                exc_info=None if _unfit(error) else error,
             )
         for event_type, message_ids in sorted(settled.unknown.items()):
             cursor.execute(_COUNT_UNKNOWN, [event_type, len(message_ids), message_ids[0]])
@@ -251,11 +249,18 @@ def _mark(claims: Sequence[Claim], settled: Settled) -> None:
 
 def _wait(error: Exception, attempts: int) -> timedelta | None:
     """How long until the next attempt, a fifth more or less; None when this was the last."""
-    unfit = isinstance(error, (ValueError, DataError, IntegrityError, KeyError, RecursionError))
-    waits = UNFIT if unfit else UNEXPECTED
+    waits = UNFIT if _unfit(error) else UNEXPECTED
     if attempts >= len(waits):
         return None
     return waits[attempts] * random.uniform(0.8, 1.2)  # noqa: S311
+
+
+def _unfit(error: Exception) -> bool:
+    """Whether a failure is about what the event says, not about how we read it."""
+    state = _sqlstate(error)
+    if state is not None:
+        return state[:2] in ("22", "23", "54")  # data, constraints, limits of a row
+    return isinstance(error, (ValueError, KeyError, RecursionError, OverflowError))
 
 
 def _of_the_moment(error: Exception) -> bool:
