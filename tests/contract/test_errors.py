@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import io
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,13 +11,31 @@ import pytest
 
 from backoffice.service import Service, errors
 from backoffice.service.exchange import Chapter
+from backoffice.service.reports import Upload
 from tests.conftest import Sandbox
-from tests.contract import test_appointments, test_orders, test_people
+from tests.contract import (
+    test_appointments,
+    test_orders,
+    test_people,
+    test_reports,
+    test_wearables,
+    test_webhooks,
+)
 from tests.contract.test_orders import NOBODY, TEAM, one, some_order
+from tests.labs.documents import pdf
 
-CHAPTERS = ("users", "insurance", "labs", "orders", "appointments", "wearables", "management")
-TOGETHER = {"appointments.phlebotomy", "appointments.psc"}
-"""Tested by one test of both: `test_appointments`."""
+CHAPTERS = (
+    "users", "insurance", "labs", "orders", "appointments", "wearables", "reports", "management",
+)  # fmt: skip
+TOGETHER = {
+    "appointments.phlebotomy": "test_appointments",
+    "appointments.psc": "test_appointments",
+    "users.device": "test_users_devices",
+    "reports.job": "test_reports_upload",
+    "management.webhook": "test_management_webhooks",
+    "management.webhook_secret": "test_management_webhooks",
+}
+"""Calls tested by the test of another."""
 
 
 def calls(client: Service) -> set[str]:
@@ -38,20 +57,23 @@ def test_every_chapter_is_listed(client: Service) -> None:
 
 def test_every_call_is_tested(client: Service) -> None:
     """A call that is new needs a test named after it here, or this fails."""
-    tested = {
-        name for module in (test_appointments, test_orders, test_people) for name in vars(module)
-    }
-    assert "test_appointments" in tested
+    modules = (
+        test_appointments, test_orders, test_people, test_reports, test_wearables, test_webhooks,
+    )  # fmt: skip
+    tested = {name for module in modules for name in vars(module)}
     untested = {
-        call for call in calls(client) - TOGETHER if f"test_{call.replace('.', '_')}" not in tested
+        call
+        for call in calls(client)
+        if TOGETHER.get(call, f"test_{call.replace('.', '_')}") not in tested
     }
     assert untested == set()
-    assert len(calls(client)) >= 30
+    assert len(calls(client)) >= 45
 
 
 def everything(client: Service) -> dict[str, Any]:
     """One way to make each call."""
     users, labs, orders, draws = client.users, client.labs, client.orders, client.appointments
+    wearables, report = client.wearables, Upload(io.BytesIO(pdf()), "application/pdf")
     return {
         "users.list": users.list,
         "users.get": lambda: users.get(NOBODY),
@@ -59,6 +81,9 @@ def everything(client: Service) -> dict[str, Any]:
         "users.info": lambda: users.info(NOBODY),
         "users.connections": lambda: users.connections(NOBODY),
         "users.historical_pulls": users.historical_pulls,
+        "users.devices": lambda: users.devices(NOBODY),
+        "users.device": lambda: users.device(NOBODY, NOBODY),
+        "users.resources": users.resources,
         "insurance.latest": lambda: client.insurance.latest(NOBODY),
         "insurance.search_payors": client.insurance.search_payors,
         "insurance.search_diagnoses": lambda: client.insurance.search_diagnoses("A"),
@@ -88,8 +113,18 @@ def everything(client: Service) -> dict[str, Any]:
         "appointments.area_info": lambda: draws.area_info("85004"),
         "appointments.psc_info": lambda: draws.psc_info("85004", -1),
         "appointments.order_psc_info": lambda: draws.order_psc_info(NOBODY),
-        "wearables.providers": client.wearables.providers,
+        "orders.resend_events": lambda: orders.resend_events([NOBODY]),
+        "wearables.providers": wearables.providers,
+        "wearables.summaries": lambda: wearables.summaries("sleep", NOBODY, MOMENT),
+        "wearables.profile": lambda: wearables.profile(NOBODY),
+        "wearables.samples": lambda: wearables.samples("steps", NOBODY, MOMENT),
+        "wearables.workout_stream": lambda: wearables.workout_stream(NOBODY),
+        "reports.upload": lambda: client.reports.upload(NOBODY, [report]),
+        "reports.job": lambda: client.reports.job(NOBODY),
         "management.lab_accounts": lambda: client.management.lab_accounts(),
+        "management.webhooks": lambda: client.management.webhooks(TEAM),
+        "management.webhook": lambda: client.management.webhook(TEAM, "ep_nobody"),
+        "management.webhook_secret": lambda: client.management.webhook_secret(TEAM, "ep_nobody"),
     }
 
 
@@ -154,7 +189,8 @@ def test_unknown_ids_are_missing(client: Service) -> None:
         "users.list", "users.historical_pulls", "insurance.search_payors",
         "insurance.search_diagnoses", "labs.labs", "labs.lab_tests", "labs.markers",
         "labs.lab_accounts", "labs.physicians", "orders.list", "appointments.area_info",
-        "wearables.providers", "management.lab_accounts",
+        "wearables.providers", "management.lab_accounts", "management.webhooks",
+        "orders.resend_events", "users.resources",
     }  # fmt: skip
     for name, call in everything(client).items():
         if name in lists:
@@ -193,6 +229,11 @@ REFUSED: list[tuple[Any, tuple[str, ...]]] = [
     (lambda c: c.appointments.area_info("1234"), ("query", "zip_code")),
     (lambda c: c.appointments.area_info("85004", radius="7"), ("query", "radius")),
     (lambda c: c.users.historical_pulls(provider="nobody"), ("query", "provider")),
+    (lambda c: c.users.resources(provider="nobody"), ("query", "provider")),
+    (lambda c: c.wearables.summaries("sleep", NOBODY, "soon"), ("query", "start_date")),
+    (lambda c: c.wearables.samples("steps", NOBODY, MOMENT, "soon"), ("query", "end_date")),
+    (lambda c: c.reports.job("not-a-uuid"), ("path", "job_id")),
+    (lambda c: c.management.webhooks(TEAM, limit=0), ("query", "limit")),
 ]
 
 
@@ -208,11 +249,14 @@ def test_fields_are_refused_by_name(client: Service, call: Any, where: tuple[str
 
 def test_cursor_of_another_list(client: Service) -> None:
     cursor = client.labs.lab_tests(2).next_cursor
+    user_id = client.users.list(limit=1).records[0].data.user_id
     assert cursor is not None
     for call in (
         lambda: client.labs.lab_tests(2, cursor, name="other"),
         lambda: client.labs.lab_tests(2, "garbage"),
         lambda: client.users.historical_pulls(next_cursor=cursor),
+        lambda: client.users.resources(next_cursor="garbage"),
+        lambda: client.wearables.samples("steps", user_id, MOMENT, next_cursor="garbage"),
     ):
         with pytest.raises(errors.Refused) as refused:
             call()
