@@ -16,13 +16,14 @@ from django.views.decorators.http import require_http_methods
 from sandbox import clock, life, outgoing
 from sandbox.catalogue import TEAM_IDS
 from sandbox.context import load_context
-from sandbox.deliveries import endpoints, linking, report, signing
+from sandbox.deliveries import endpoints, linking, report
 from sandbox.deliveries import faults as delivery
 from sandbox.deliveries.catalogue import EVENT_TYPES
 from sandbox.deliveries.samples import Samples
 from sandbox.draws import Draw
 from sandbox.faults import KINDS, SWITCH, Faults
 from sandbox.models import Order, Team, User, World
+from sandbox.reports import jobs
 from sandbox.wearables import feeds
 
 Control = Callable[[dict[str, Any]], dict[str, Any]]
@@ -190,7 +191,6 @@ def delivery_faults(body: dict[str, Any]) -> dict[str, Any]:
 def webhooks(body: dict[str, Any]) -> dict[str, Any]:
     """Sends webhooks to `url` from now on, signed with `secret`; `url` null: to nobody."""
     secret = str(body.get("secret", settings.WEBHOOK_SECRET))
-    signing.key_of(secret)
     endpoint = endpoints.configure(body["url"], secret)
     return {"id": endpoint and endpoint.id, "url": endpoint and endpoint.url}
 
@@ -257,6 +257,25 @@ def mend(body: dict[str, Any]) -> dict[str, Any]:
     return {"user_ids": feeds.mend(int(body.get("count", 1)), seed, clock.now())}
 
 
+@_control("POST")
+def reports(body: dict[str, Any]) -> dict[str, Any]:
+    """Moves the jobs `job_ids`, or all open ones, by `steps` now; sets whether human review is
+    enabled (`review_enabled`), and how the next jobs end (`next_outcomes`)."""
+    with transaction.atomic():
+        chosen = jobs.settings()
+        chosen.review_enabled = bool(body.get("review_enabled", chosen.review_enabled))
+        chosen.next_outcomes = list(body.get("next_outcomes", chosen.next_outcomes))
+        if set(chosen.next_outcomes) - set(jobs.OUTCOMES):
+            raise Refused(f"outcomes are {', '.join(jobs.OUTCOMES)}")
+        chosen.save()
+    moved = jobs.advance(body.get("job_ids"), int(body.get("steps", 0)), clock.now())
+    return {
+        "review_enabled": chosen.review_enabled,
+        "next_outcomes": chosen.next_outcomes,
+        "jobs": {str(job.id): job.status for job in moved},
+    }
+
+
 urlpatterns = [
     path("status", status),
     path("clock", set_clock),
@@ -271,4 +290,5 @@ urlpatterns = [
     path("wearables", wearables),
     path("backfill", backfill),
     path("mend", mend),
+    path("reports", reports),
 ]

@@ -18,6 +18,7 @@ from sandbox.draws import Draw
 from sandbox.models import Order, Team, User, UserInfo, World
 from sandbox.people import person
 from sandbox.placing import place, place_redraw
+from sandbox.reports import jobs
 from sandbox.seeding import registrar
 from sandbox.states import OrderState
 from sandbox.wearables import feeds
@@ -269,3 +270,4 @@ def tick() -> None:
         gap = timedelta(days=1) / world.orders_per_day / world.speed
         World.objects.filter(id=1).update(next_place_at=at + gap)
     feeds.tick(at, world.speed)
+    jobs.tick(at, world.speed)

@@ -50,8 +50,9 @@ View = Callable[[Asked], HttpResponseBase]
 class Call:
     """One operation.
 
-    `places` gives the kinds of path parts that are not uuids; `produces` the content type
-    of the 200 answer; `key` which key the call accepts ("none" for the document itself).
+    `places` gives the kinds of path parts that are not uuids; `takes` the schema of the body by
+    content type; `produces` the content type of the 200 answer; `key` which key the call
+    accepts ("none" for the document itself).
     """
 
     method: str
@@ -63,6 +64,7 @@ class Call:
     key: Literal["team", "management", "none"] = "team"
     produces: str = JSON
     deprecated: bool = False
+    takes: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def parts(self) -> tuple[Place, ...]:

@@ -94,6 +94,8 @@ def _operation(call: Call) -> dict[str, Any]:
     }
     if call.key != "none":
         operation["security"] = [{_KEYS[call.key]: []}]
+    if call.takes:
+        operation["requestBody"] = {"required": True, "content": dict(call.takes)}
     if call.deprecated:
         operation["deprecated"] = True
     return operation

@@ -18,6 +18,7 @@ from sandbox.api import (
     introspection,
     orders,
     papers,
+    reports,
     results,
     schema,
     users,
@@ -39,6 +40,7 @@ CALLS: tuple[Call, ...] = (
     *appointments.CALLS,
     *areas.CALLS,
     *wearables.CALLS,
+    *reports.CALLS,
     *webhooks.CALLS,
 )
 
