@@ -1,0 +1,211 @@
+"""The one chart of the back office: points over time as inline SVG, with the same data as a table.
+
+The drawing is stretched to its place, so strokes do not scale and words stand outside of it, in
+sizes of the page. No style attribute, no script: the content policy allows neither.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from math import ceil, floor, log10
+from typing import Any, Final
+
+from django import template
+
+register = template.Library()
+
+HEIGHT: Final = 300
+STEP: Final = 10
+"""Units of the drawing: its height, and from one point to the next."""
+BAR: Final = 8
+
+LINE: Final = "line"
+BARS: Final = "bars"
+SPAN: Final = "span"
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A stretch of time and what was measured in it; `value` None is a gap.
+
+    On a line `low` and `high` are the band around `value`; on a span they are the two ends.
+    """
+
+    label: str
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A mark on the time axis, `place` from 0 to 1; the label stands right of it."""
+
+    place: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """What to draw. `kind` is LINE, BARS or SPAN; `each` says in words what one point is."""
+
+    id: str
+    title: str
+    unit: str
+    kind: str
+    points: Sequence[Point]
+    ticks: Sequence[Tick]
+    each: str
+    source: str = ""
+    zone: str = ""
+
+
+@register.inclusion_tag("components/chart.html")
+def chart(drawn: Chart) -> dict[str, Any]:
+    """`{% chart plot %}`."""
+    there = [point for point in drawn.points if point.value is not None]
+    context: dict[str, Any] = {"chart": drawn, "empty": not there}
+    if not there:
+        return context
+    bottom, top, step = scale(_values(there), from_zero=drawn.kind == BARS)
+    levels = [bottom + step * i for i in range(round((top - bottom) / step) + 1)]
+    place = _Place(bottom, top)
+    return {
+        **context,
+        "width": len(drawn.points) * STEP,
+        "height": HEIGHT,
+        "levels": [(place.share(level), place.y(level), written(level)) for level in levels],
+        "ticks": [
+            (f"{tick.place * 100:.2f}%", round(tick.place * len(drawn.points) * STEP), tick.label)
+            for tick in drawn.ticks
+        ],
+        "paths": _paths(drawn, place),
+        "rows": list(_rows(drawn)),
+        "heads": HEADS[drawn.kind],
+        "facts": _facts(drawn, there),
+        "gaps": sum(1 for row in _rows(drawn) if row[1] is None),
+    }
+
+
+HEADS: Final = {
+    LINE: ("Average", "Lowest", "Highest"),
+    BARS: ("Total",),
+    SPAN: ("Upper", "Lower"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a value lies on the drawing; the top is 0."""
+
+    bottom: float
+    top: float
+
+    def y(self, value: float) -> int:
+        return round(HEIGHT * (self.top - value) / (self.top - self.bottom))
+
+    def share(self, value: float) -> str:
+        return f"{100 * (self.top - value) / (self.top - self.bottom):.2f}%"
+
+
+def scale(values: Sequence[float], *, from_zero: bool) -> tuple[float, float, float]:
+    """Bottom, top and step of an axis with three to six round levels around these values."""
+    low, high = min(values), max(values)
+    if from_zero:
+        low, high = min(low, 0.0), max(high, 0.0)
+    if low == high:
+        low, high = (low - 1, high + 1) if low or not from_zero else (0.0, 1.0)
+    rough = (high - low) / 4
+    power = 10.0 ** floor(log10(rough))
+    step = next(power * size for size in (1, 2, 2.5, 5, 10) if power * size >= rough)
+    return floor(low / step) * step, ceil(high / step) * step, step
+
+
+def written(value: float) -> str:
+    """`1,240`, `5.4`, `0.003`: three digits or all whole ones, no trailing zeros."""
+    size = abs(value)
+    if size >= 100 or value == round(value):
+        return f"{round(value):,}".replace("-", "−")
+    digits = max(1, 2 - floor(log10(size))) if size else 0
+    return f"{value:,.{min(digits, 9)}f}".rstrip("0").rstrip(".").replace("-", "−")
+
+
+def _values(points: Sequence[Point]) -> list[float]:
+    found = (v for p in points for v in (p.value, p.low, p.high) if v is not None)
+    return list(found)
+
+
+def _runs(points: Sequence[Point]) -> Iterator[list[tuple[int, Point]]]:
+    """Points that follow each other without a gap, with their places."""
+    for there, run in groupby(enumerate(points), key=lambda pair: pair[1].value is not None):
+        if there:
+            yield list(run)
+
+
+def _paths(drawn: Chart, place: _Place) -> list[tuple[str, str]]:
+    """Class and outline of each shape."""
+    if drawn.kind == BARS:
+        zero = place.y(0)
+        bars = (
+            f"M{i * STEP + (STEP - BAR) // 2} {zero}V{place.y(point.value)}h{BAR}V{zero}z"
+            for i, point in enumerate(drawn.points)
+            if point.value
+        )
+        return [("bars", "".join(bars))]
+    if drawn.kind == SPAN:
+        spans = (
+            f"M{i * STEP + STEP // 2} {place.y(point.high)}V{place.y(point.low)}"
+            for i, point in enumerate(drawn.points)
+            if point.high is not None and point.low is not None
+        )
+        return [("spans", "".join(spans))]
+    lines, bands = [], []
+    for run in _runs(drawn.points):
+        start = run[0][0] * STEP + STEP // 2
+        lines.append(_along(start, [place.y(point.value or 0.0) for _, point in run]))
+        highs = [place.y(point.high) for _, point in run if point.high is not None]
+        lows = [place.y(point.low) for _, point in run if point.low is not None]
+        if len(run) > 1 and len(highs) == len(lows) == len(run) and highs != lows:
+            back = "".join(f"{-STEP} {b - a} " for a, b in pairwise(lows[::-1]))
+            bands.append(f"{_along(start, highs)}V{lows[-1]}l{back}z")
+    return [("band", "".join(bands)), ("line", "".join(lines))]
+
+
+def _along(start: int, heights: list[int]) -> str:
+    """A line through points one step apart; a single one is a dot."""
+    steps = "".join(f"{STEP} {b - a} " for a, b in pairwise(heights))
+    return f"M{start} {heights[0]}" + (f"l{steps}" if steps else "h0")
+
+
+def _rows(drawn: Chart) -> Iterator[tuple[str, list[str] | None, int]]:
+    """Label, values, and how many samples; stretches without data as one row without values."""
+    for there, run in groupby(drawn.points, key=lambda point: point.value is not None):
+        points = list(run)
+        if not there:
+            first, last = points[0].label, points[-1].label
+            yield (first if first == last else f"{first} – {last}"), None, 0
+            continue
+        for point in points:
+            yield point.label, [written(v) for v in _shown(drawn.kind, point)], point.count
+
+
+def _shown(kind: str, point: Point) -> list[float]:
+    value = point.value or 0.0
+    high = value if point.high is None else point.high
+    low = value if point.low is None else point.low
+    return {LINE: [value, low, high], BARS: [value], SPAN: [high, low]}[kind]
+
+
+def _facts(drawn: Chart, there: list[Point]) -> list[tuple[str, str]]:
+    """What the whole chart comes to."""
+    values = _values(there)
+    count = sum(point.count for point in there)
+    if drawn.kind == BARS:
+        total = sum(point.value or 0.0 for point in there)
+        return [("Total", written(total)), (f"Mean per {drawn.each}", written(total / len(there)))]
+    found = [("Lowest", written(min(values))), ("Highest", written(max(values)))]
+    if drawn.kind == LINE:
+        mean = sum((point.value or 0.0) * point.count for point in there) / count
+        found.insert(0, ("Average", written(mean)))
+    return found

@@ -1,0 +1,76 @@
+"""What can be charted: samples of a resource, and the numbers of daily summaries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from backoffice import vocabulary
+from backoffice.templatetags.chart import BARS, LINE, SPAN
+
+TOTALLED: Final = frozenset(
+    {
+        "caffeine", "calories_active", "calories_basal", "carbohydrates", "daylight_exposure",
+        "distance", "fall", "floors_climbed", "handwashing", "heart_rate_alert", "inhaler_usage",
+        "insulin_injection", "mindfulness_minutes", "sleep_apnea_alert",
+        "sleep_breathing_disturbance", "stand_duration", "stand_hour", "steps", "water",
+        "wheelchair_push", "workout_distance", "workout_duration", "workout_swimming_stroke",
+    }
+)  # fmt: skip
+"""Resources whose samples add up; of the others a stretch of time has an average."""
+WORDS: Final = frozenset({"note"})
+"""Resources whose values are text: nothing to chart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One thing to chart. Of a summary: `column` of its records, times `factor`, in `unit`."""
+
+    name: str
+    label: str
+    resource: str
+    kind: str
+    column: str = ""
+    unit: str = ""
+    factor: float = 1.0
+
+
+def _daily(
+    label: str, resource: str, column: str, unit: str, kind: str = LINE, factor: float = 1.0
+) -> Measure:
+    return Measure(f"{resource}.{column}", label, resource, kind, column, unit, factor)
+
+
+_HOURS: Final = 1 / 3600
+
+DAILY: Final[dict[str, Measure]] = {
+    measure.name: measure
+    for measure in (
+        _daily("Steps a day", "activity", "steps", "steps", BARS),
+        _daily("Active calories a day", "activity", "calories_active", "kcal", BARS),
+        _daily("Calories a day", "activity", "calories_total", "kcal", BARS),
+        _daily("Distance a day", "activity", "distance", "km", BARS, 0.001),
+        _daily("Floors climbed a day", "activity", "floors_climbed", "floors", BARS),
+        _daily("Resting heart rate", "activity", "resting_bpm", "bpm"),
+        _daily("Weight, daily", "body", "weight", "kg"),
+        _daily("Body fat, daily", "body", "fat", "%"),
+        _daily("Body mass index, daily", "body", "body_mass_index", "kg/m²"),
+        _daily("Time asleep", "sleep", "total", "h", BARS, _HOURS),
+        _daily("Deep sleep", "sleep", "deep", "h", BARS, _HOURS),
+        _daily("REM sleep", "sleep", "rem", "h", BARS, _HOURS),
+        _daily("Sleep score", "sleep", "score", "of 100"),
+        _daily("Lowest heart rate asleep", "sleep", "hr_lowest", "bpm"),
+        _daily("Heart rate variability asleep", "sleep", "average_hrv", "ms"),
+        _daily("Breaths a minute asleep", "sleep", "respiratory_rate", "/min"),
+        _daily("Workout time", "workouts", "moving_time", "h", BARS, _HOURS),
+        _daily("Workout calories", "workouts", "calories", "kcal", BARS),
+        _daily("Energy eaten", "meal", "energy", "kcal", BARS),
+    )
+}
+
+
+def sampled(resource: str) -> Measure:
+    """The samples of a resource; their unit is told by the samples."""
+    kind = BARS if resource in TOTALLED else SPAN if resource == "blood_pressure" else LINE
+    label = vocabulary.term("wearable.resource", resource).label
+    return Measure(resource, label, resource, kind)

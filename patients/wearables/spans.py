@@ -1,0 +1,112 @@
+"""Stretches of time to look at, and the points a chart of one has, in a zone of the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from backoffice.templatetags.chart import BARS, Tick
+
+DAY: Final = "day"
+WEEK: Final = "week"
+MONTH: Final = "month"
+YEAR: Final = "year"
+LENGTHS: Final[dict[str, int]] = {DAY: 1, WEEK: 7, MONTH: 31, YEAR: 365}
+"""Days each shows, up to and with the last one."""
+
+FIRST, LAST = date(1970, 1, 1), date(2099, 12, 31)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """`LENGTHS[name]` days that end with `last`, in `zone`."""
+
+    name: str
+    last: date
+    zone: ZoneInfo
+
+    @property
+    def first(self) -> date:
+        return self.last - timedelta(days=LENGTHS[self.name] - 1)
+
+    def earlier(self) -> Span:
+        return Span(self.name, self.first - timedelta(days=1), self.zone)
+
+    def later(self) -> Span:
+        return Span(self.name, self.last + timedelta(days=LENGTHS[self.name]), self.zone)
+
+    def days(self) -> list[date]:
+        return [self.first + timedelta(days=n) for n in range(LENGTHS[self.name])]
+
+    def edges(self, kind: str) -> list[datetime]:
+        """Where points begin, and where the last one ends. A day with a change of the clock has
+        one hour less or more."""
+        begin, end = _midnight(self.first, self.zone), _midnight(self.last, self.zone, 1)
+        if self.name == DAY:
+            return _steps(begin, end, timedelta(minutes=60 if kind == BARS else 10))
+        if self.name == WEEK and kind != BARS:
+            return _steps(begin, end, timedelta(hours=1))
+        hours = (0, 6, 12, 18) if self.name == MONTH and kind != BARS else (0,)
+        edges = [_local(day, hour, self.zone) for day in self.days() for hour in hours]
+        return [*edges, end]
+
+    def each(self, kind: str) -> str:
+        """What one point is, in words."""
+        if self.name == DAY:
+            return "hour" if kind == BARS else "10 minutes"
+        if kind == BARS or self.name == YEAR:
+            return "day"
+        return "hour" if self.name == WEEK else "6 hours"
+
+    def label(self, edge: datetime, kind: str) -> str:
+        """A point in the table of values."""
+        local = edge.astimezone(self.zone)
+        if self.name == DAY:
+            return f"{local:%H:%M}"
+        day = day_label(local.date())
+        return day if self.each(kind) == "day" else f"{day}, {local:%H:%M}"
+
+    def ticks(self) -> list[Tick]:
+        """Marks at local times that are easy to read."""
+        begin, end = _midnight(self.first, self.zone), _midnight(self.last, self.zone, 1)
+        length = (end - begin).total_seconds()
+
+        def tick(moment: datetime, label: str) -> Tick:
+            return Tick((moment - begin).total_seconds() / length, label)
+
+        if self.name == DAY:
+            return [tick(_local(self.last, h, self.zone), f"{h:02}:00") for h in (0, 6, 12, 18)]
+        chosen: Callable[[date], bool] = lambda day: True  # noqa: E731
+        label: Callable[[date], str] = lambda day: f"{day:%a} {day.day}"  # noqa: E731
+        if self.name == MONTH:
+            chosen, label = lambda day: day.weekday() == 0, lambda day: f"{day.day} {day:%b}"
+        elif self.name == YEAR:
+            chosen, label = lambda day: day.day == 1, lambda day: f"{day:%b}"
+        return [tick(_midnight(day, self.zone), label(day)) for day in self.days() if chosen(day)]
+
+    def words(self) -> str:
+        """`Tue 24 Mar 2026`, or the first and the last day."""
+        if self.name == DAY:
+            return f"{self.last:%a} {self.last.day} {self.last:%b %Y}"
+        first = f"{self.first.day} {self.first:%b}"
+        year = "" if self.first.year == self.last.year else f" {self.first.year}"
+        return f"{first}{year} – {self.last.day} {self.last:%b %Y}"
+
+
+def day_label(day: date) -> str:
+    return f"{day:%a} {day.day} {day:%b}"
+
+
+def _midnight(day: date, zone: ZoneInfo, after: int = 0) -> datetime:
+    return _local(day + timedelta(days=after), 0, zone)
+
+
+def _local(day: date, hour: int, zone: ZoneInfo) -> datetime:
+    return datetime.combine(day, time(hour), zone).astimezone(UTC)
+
+
+def _steps(begin: datetime, end: datetime, step: timedelta) -> list[datetime]:
+    return [*(begin + step * n for n in range((end - begin) // step)), end]
