@@ -11,6 +11,8 @@ from math import ceil, floor, log10
 from typing import Any, Final
 
 from django import template
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 
 register = template.Library()
 
@@ -81,10 +83,10 @@ def chart(drawn: Chart) -> dict[str, Any]:
             for tick in drawn.ticks
         ],
         "paths": _paths(drawn, place),
-        "rows": list(_rows(drawn)),
+        "body": _body(drawn),
         "heads": HEADS[drawn.kind],
         "facts": _facts(drawn, there),
-        "gaps": sum(1 for row in _rows(drawn) if row[1] is None),
+        "gaps": sum(1 for there, _ in groupby(p.value is None for p in drawn.points) if there),
     }
 
 
@@ -178,16 +180,26 @@ def _along(start: int, heights: list[int]) -> str:
     return f"M{start} {heights[0]}" + (f"l{steps}" if steps else "h0")
 
 
-def _rows(drawn: Chart) -> Iterator[tuple[str, list[str] | None, int]]:
-    """Label, values, and how many samples; stretches without data as one row without values."""
+def _body(drawn: Chart) -> SafeString:
+    """Rows of the table; stretches without data as one row. HTML lets their tags stay open, and a
+    year of them is sent."""
+    width = len(HEADS[drawn.kind]) + 1
+    rows = []
     for there, run in groupby(drawn.points, key=lambda point: point.value is not None):
         points = list(run)
         if not there:
             first, last = points[0].label, points[-1].label
-            yield (first if first == last else f"{first} – {last}"), None, 0
+            label = first if first == last else f"{first} – {last}"
+            rows.append(format_html(_GAP, label, width))
             continue
         for point in points:
-            yield point.label, [written(v) for v in _shown(drawn.kind, point)], point.count
+            cells = (*(written(value) for value in _shown(drawn.kind, point)), f"{point.count:,}")
+            numbers = format_html_join("", "<td>{}", ((cell,) for cell in cells))
+            rows.append(format_html("<tr><th scope=row>{}{}", point.label, numbers))
+    return SafeString("\n".join(rows))
+
+
+_GAP: Final = "<tr><th scope=row>{}<td colspan={} class=gap>no data"
 
 
 def _shown(kind: str, point: Point) -> list[float]:
@@ -199,13 +211,22 @@ def _shown(kind: str, point: Point) -> list[float]:
 
 def _facts(drawn: Chart, there: list[Point]) -> list[tuple[str, str]]:
     """What the whole chart comes to."""
-    values = _values(there)
-    count = sum(point.count for point in there)
     if drawn.kind == BARS:
         total = sum(point.value or 0.0 for point in there)
         return [("Total", written(total)), (f"Mean per {drawn.each}", written(total / len(there)))]
-    found = [("Lowest", written(min(values))), ("Highest", written(max(values)))]
-    if drawn.kind == LINE:
-        mean = sum((point.value or 0.0) * point.count for point in there) / count
-        found.insert(0, ("Average", written(mean)))
-    return found
+    if drawn.kind == SPAN:
+        ends = ("Upper", [p.high for p in there]), ("Lower", [p.low for p in there])
+        return [(name, _from_to([v for v in found if v is not None])) for name, found in ends]
+    values = _values(there)
+    count = sum(point.count for point in there)
+    mean = sum((point.value or 0.0) * point.count for point in there) / count
+    return [
+        ("Average", written(mean)),
+        ("Lowest", written(min(values))),
+        ("Highest", written(max(values))),
+    ]
+
+
+def _from_to(values: list[float]) -> str:
+    low, high = written(min(values)), written(max(values))
+    return low if low == high else f"{low}–{high}"

@@ -85,6 +85,16 @@ class Newest:
     value: str
 
 
+@dataclass(frozen=True, slots=True)
+class NewestDay:
+    """A daily measure and its last number, `value` in words."""
+
+    measure: Measure
+    day: date
+    source: str
+    value: str
+
+
 def sample_charts(measure: Measure, series: Sequence[Series], span: Span) -> list[Chart]:
     """One chart for each series of a measure."""
     edges = span.edges(measure.kind)
@@ -203,18 +213,32 @@ def _newest(
     return Newest(series, sampled(series.resource), source, at, shown or str(more.get("value", "")))
 
 
-def newest_days(user_id: UUID) -> dict[str, date]:
-    """The last day of each daily measure that the patient has."""
+def newest_days(user_id: UUID) -> list[NewestDay]:
+    """The daily measures that the patient has, with the last number of each."""
+    rows = Summary.objects.filter(user_id=user_id, missing_since__isnull=True).order_by()
     last = {
-        measure.name.replace(".", "_"): Max("calendar_date", filter=_has(measure))
+        measure.column_of_all: Max("calendar_date", filter=_has(measure))
         for measure in DAILY.values()
     }
-    row = Summary.objects.filter(user_id=user_id).order_by().aggregate(**last)
-    return {
-        measure.name: day
-        for measure in DAILY.values()
-        if (day := row[measure.name.replace(".", "_")]) is not None
+    days = rows.aggregate(**last)
+    newest = {
+        (row.resource, row.calendar_date): row
+        for row in rows.filter(calendar_date__in={day for day in days.values() if day}).defer(
+            "record", "content_hash"
+        )
     }
+    names = provider_names(row.provider for row in newest.values())
+    found = []
+    for measure in DAILY.values():
+        day = days[measure.column_of_all]
+        row = newest.get((measure.resource, day))
+        if day is None or row is None:
+            continue
+        number = getattr(row, measure.column)
+        value = "" if number is None else written(number * measure.factor)
+        source = source_words(names, row.provider, row.source_type)
+        found.append(NewestDay(measure, day, source, value))
+    return found
 
 
 def _has(measure: Measure) -> Q:

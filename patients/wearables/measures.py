@@ -34,6 +34,11 @@ class Measure:
     unit: str = ""
     factor: float = 1.0
 
+    @property
+    def column_of_all(self) -> str:
+        """A name for this measure among all daily ones, as SQL and keyword arguments allow."""
+        return f"{self.resource}_{self.column}"
+
 
 def _daily(
     label: str, resource: str, column: str, unit: str, kind: str = LINE, factor: float = 1.0

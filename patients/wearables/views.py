@@ -20,7 +20,7 @@ from backoffice.access import requires
 from backoffice.templatetags.chart import Chart
 from patients.models import Demographics, Patient
 from patients.wearables import charts
-from patients.wearables.charts import Newest
+from patients.wearables.charts import Newest, NewestDay
 from patients.wearables.measures import DAILY, WORDS, Measure, sampled
 from patients.wearables.spans import DAY, FIRST, LAST, LENGTHS, MONTH, WEEK, Span
 
@@ -63,7 +63,7 @@ def device_data(request: HttpRequest, patient_id: UUID) -> HttpResponse:
         "person": Demographics.objects.filter(pk=patient_id).first(),
         "asked": asked,
         "newest": newest,
-        "days": [(DAILY[name], day) for name, day in days.items()],
+        "days": days,
         "choices": _choices(newest, days),
         "measure": measure,
         "words": measure is not None and measure.name in WORDS,
@@ -90,7 +90,7 @@ def device_data(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     return render(request, "patients/wearables/devices.html", context, status=200 if valid else 400)
 
 
-def _measure(asked: str, newest: list[Newest], days: dict[str, date]) -> Measure | None:
+def _measure(asked: str, newest: list[Newest], days: list[NewestDay]) -> Measure | None:
     if asked in DAILY:
         return DAILY[asked]
     if asked:
@@ -101,7 +101,7 @@ def _measure(asked: str, newest: list[Newest], days: dict[str, date]) -> Measure
             return there[favourite]
     if newest:
         return newest[0].measure
-    return DAILY[next(iter(days))] if days else None
+    return days[0].measure if days else None
 
 
 def _charts(
@@ -119,21 +119,22 @@ def _charts(
 
 
 def _choices(
-    newest: list[Newest], days: dict[str, date]
+    newest: list[Newest], days: list[NewestDay]
 ) -> list[tuple[str, list[tuple[str, str]]]]:
     measured = {one.measure.name: one.measure.label for one in newest}
     groups = [
         ("Measured through the day", sorted(measured.items(), key=lambda pair: pair[1])),
-        ("Daily summaries", [(name, DAILY[name].label) for name in days]),
+        ("Daily summaries", [(one.measure.name, one.measure.label) for one in days]),
     ]
     return [(label, options) for label, options in groups if options]
 
 
 def _newest_day(
-    measure: Measure, newest: list[Newest], days: dict[str, date], zone: ZoneInfo
+    measure: Measure, newest: list[Newest], days: list[NewestDay], zone: ZoneInfo
 ) -> date:
     if measure.column:
-        return days.get(measure.name) or _today(zone)
+        found = [one.day for one in days if one.measure is measure]
+        return found[0] if found else _today(zone)
     moments = [one.at for one in newest if one.measure.name == measure.name]
     return moments[0].astimezone(zone).date() if moments else _today(zone)
 
