@@ -1,0 +1,273 @@
+"""Charts: what SQL makes of samples, beside the same told in Python; and the page."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, timedelta
+from random import Random
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils.html import escape
+
+from backoffice.models import AuditEntry
+from backoffice.templatetags import chart
+from backoffice.templatetags.chart import BARS, LINE, SPAN, Chart, Point, Tick
+from patients.models import Provider
+from patients.wearables.charts import sample_charts
+from patients.wearables.hearing import hear_samples, hear_summaries
+from patients.wearables.measures import sampled
+from patients.wearables.models import Series
+from patients.wearables.spans import DAY, LENGTHS, WEEK, YEAR, Span
+from tests.api.rows import demographics, envelope, patient, staff, uid
+from tests.wearables.test_samples import heard, sample
+from tests.wearables.test_summaries import activity
+
+PHOENIX, BERLIN = ZoneInfo("America/Phoenix"), ZoneInfo("Europe/Berlin")
+WHO = uid("patient", 1)
+ADDRESS = f"/patients/{WHO}/devices/"
+
+
+# Spans
+
+
+@pytest.mark.parametrize("name", LENGTHS)
+@pytest.mark.parametrize("kind", [LINE, BARS])
+@pytest.mark.parametrize("last", [date(2026, 3, 29), date(2026, 10, 25), date(2026, 7, 1)])
+def test_points_cover_the_span_whatever_the_clock_does(name: str, kind: str, last: date) -> None:
+    span = Span(name, last, BERLIN)
+    edges = span.edges(kind)
+    assert edges == sorted(set(edges)) and len(edges) < 400
+    first, end = edges[0].astimezone(BERLIN), edges[-1].astimezone(BERLIN)
+    assert (first.date(), first.hour, end.date(), end.hour) == (
+        last - timedelta(days=LENGTHS[name] - 1), 0, last + timedelta(days=1), 0,
+    )  # fmt: skip
+    assert all(0 <= tick.place < 1 for tick in span.ticks())
+    assert span.earlier().later() == span
+    assert span.earlier().last == span.first - timedelta(days=1)
+
+
+def test_a_day_with_a_change_of_the_clock_has_its_hours() -> None:
+    assert len(Span(DAY, date(2026, 3, 29), BERLIN).edges(BARS)) - 1 == 23
+    assert len(Span(DAY, date(2026, 10, 25), BERLIN).edges(BARS)) - 1 == 25
+
+
+# SQL beside Python
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", LENGTHS)
+@pytest.mark.parametrize(("resource", "kind"), [("heartrate", LINE), ("steps", BARS)])
+def test_points_are_what_python_makes_of_the_samples(name: str, resource: str, kind: str) -> None:
+    chance = Random(4)
+    last = date(2026, 3, 29)
+    begin = datetime(2026, 3, 29, tzinfo=UTC) - timedelta(days=LENGTHS[name] + 1)
+    taken: dict[datetime, float] = {}
+    for n in range(1, 40):
+        at = begin + timedelta(seconds=chance.randrange(LENGTHS[name] * 86400 + 3 * 86400))
+        data = []
+        for i in range(chance.randint(1, 150)):
+            moment = at + timedelta(minutes=i)
+            value = chance.choice([chance.randint(0, 90), chance.random() * 9, 5.25])
+            taken[moment] = value
+            data.append(sample(moment, value))
+        hear_samples([heard(n, resource, data)])
+    span = Span(name, last, BERLIN)
+    edges = span.edges(kind)
+    (drawn,) = sample_charts(sampled(resource), list(Series.objects.all()), span)
+    assert len(drawn.points) == len(edges) - 1
+    met = 0
+    for begin, end, point in zip(edges[:-1], edges[1:], drawn.points, strict=True):
+        values = [value for moment, value in taken.items() if begin <= moment < end]
+        met += len(values)
+        if not values:
+            assert point.value is None and point.count == 0
+        elif kind == BARS:
+            assert (point.value, point.count) == (pytest.approx(sum(values)), len(values))
+        else:
+            mean = pytest.approx(sum(values) / len(values))
+            assert (point.value, point.low, point.high, point.count) == (
+                mean, min(values), max(values), len(values),
+            )  # fmt: skip
+    assert met > 50
+
+
+@pytest.mark.django_db
+def test_a_blood_pressure_is_drawn_from_the_lower_to_the_upper() -> None:
+    at = datetime(2026, 3, 29, 9, tzinfo=UTC)
+    pair = {**sample(at, None), "systolic": 121.5, "diastolic": 80, "unit": "mmHg"}
+    hear_samples([heard(1, "blood_pressure", [pair])])
+    measure = sampled("blood_pressure")
+    (drawn,) = sample_charts(measure, [Series.objects.get()], Span(WEEK, at.date(), BERLIN))
+    (point,) = [point for point in drawn.points if point.value is not None]
+    assert (drawn.kind, point.low, point.high, drawn.unit) == (SPAN, 80, 121.5, "mmHg")
+
+
+# The drawing
+
+
+def drawing(kind: str, values: list[float | None], **more: Any) -> dict[str, Any]:
+    points = [Point(f"p{n}", v, v, v, 1) if v is not None else Point(f"p{n}")
+              for n, v in enumerate(values)]  # fmt: skip
+    context: dict[str, Any] = chart.chart(
+        Chart("c", "Heart rate", "bpm", kind, points, [Tick(0.5, "noon")], "hour", **more)
+    )
+    return context
+
+
+def test_a_gap_is_a_gap() -> None:
+    drawn = drawing(LINE, [60, 61, None, None, 63, None, 64])
+    line = dict(drawn["paths"])["line"]
+    assert line.count("M") == 3 and line.endswith("h0")  # Two runs, and a dot.
+    assert drawn["gaps"] == 2
+    assert "p2 – p3<td colspan=4 class=gap>no data" in drawn["body"]
+    assert "<tr><th scope=row>p4<td>63" in drawn["body"]
+
+
+def test_a_missing_bar_is_not_a_zero() -> None:
+    drawn = drawing(BARS, [5, None, 0])
+    assert dict(drawn["paths"])["bars"].count("M") == 1
+    assert "p1<td colspan=2 class=gap>no data" in drawn["body"]
+    assert "p2<td>0<td>1" in drawn["body"]
+    assert drawn["facts"] == [("Total", "5"), ("Mean per hour", "2.5")]
+
+
+def test_nothing_is_said_to_be_nothing() -> None:
+    assert drawing(LINE, [None, None])["empty"]
+
+
+def test_labels_are_escaped() -> None:
+    points = [Point("<b>", 1.0, 1.0, 1.0, 1)]
+    drawn = chart.chart(Chart("c", "x", "", LINE, points, [], "day"))
+    assert "&lt;b&gt;" in drawn["body"] and "<b>" not in drawn["body"]
+
+
+@pytest.mark.parametrize(
+    "values", [[0], [5], [-3], [0.001, 0.002], [1e9, 3e9], [-5, 5], [70, 70.4], [1e-300, 1e300]]
+)
+@pytest.mark.parametrize("from_zero", [True, False])
+def test_an_axis_holds_its_values_on_few_round_levels(values: list[float], from_zero: bool) -> None:
+    bottom, top, step = chart.scale(values, from_zero=from_zero)
+    assert bottom <= min(values) and top >= max(values) and bottom < top
+    assert 1 <= round((top - bottom) / step) <= 7
+    if from_zero:
+        assert bottom <= 0 <= top
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (72, "72"), (71.95, "72"), (5.4, "5.4"), (5.432, "5.43"), (1240.4, "1,240"),
+     (-3.5, "−3.5"), (0.00312, "0.00312"), (99.96, "100"), (120.4, "120")],
+)  # fmt: skip
+def test_numbers_are_written_short(value: float, text: str) -> None:
+    assert chart.written(value) == text
+
+
+# The page
+
+
+@pytest.fixture
+def maria(client: Client) -> None:
+    client.force_login(staff("clinician"))
+    patient(1, fallback_time_zone="America/Phoenix").save()
+    demographics(1, first_name="Maria", last_name="Testperson").save()
+    Provider(slug="band", name="Band <One>", **envelope()).save()
+    start = datetime(2026, 3, 28, tzinfo=UTC)
+    minutes = [sample(start + timedelta(minutes=n), 60 + n % 30) for n in range(0, 2000, 5)]
+    note, sugar = sample(start, "felt fine"), sample(start, 5.4, unit="mmol/L")
+    hear_samples([heard(1, "heartrate", minutes), heard(2, "note", [note]),
+                  heard(3, "glucose", [sugar], provider="ring")])  # fmt: skip
+    hear_summaries([activity(4, steps=4321)])
+
+
+def get(client: Client, status: int = 200, **query: str) -> str:
+    answer = client.get(ADDRESS, query)
+    assert answer.status_code == status
+    return answer.content.decode()
+
+
+@pytest.mark.django_db
+def test_the_page_works(client: Client, maria: None) -> None:
+    page = get(client)
+    for words in ("Maria Testperson", "Heart rate", "bpm", "Band <One>, watch", "America/Phoenix",
+                  "Glucose", "5.4", "mmol/L", "ring, watch", "Notes", "felt fine",
+                  "Steps a day", "4,321", "23 Mar – 29 Mar 2026", "no data"):  # fmt: skip
+        assert escape(words) in page, words
+    assert page.count("<figure") == 1
+
+
+@pytest.mark.django_db
+def test_the_page_keeps_to_the_content_policy(client: Client, maria: None) -> None:
+    page = get(client, range=YEAR)
+    assert not re.search(r"\sstyle\s*=|<style|<script(?![^>]*\ssrc=)|\son\w+\s*=", page)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", LENGTHS)
+@pytest.mark.parametrize("measure", ["heartrate", "activity.steps", "glucose", "never_heard_of"])
+def test_every_range_of_every_measure(client: Client, maria: None, name: str, measure: str) -> None:
+    page = get(client, measure=measure, range=name, last="2026-03-29")
+    assert ("<figure" in page) == (measure != "never_heard_of")
+
+
+@pytest.mark.django_db
+def test_words_are_not_charted(client: Client, maria: None) -> None:
+    assert "nothing to chart" in get(client, measure="note")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "query",
+    [{"range": "century"}, {"last": "x"}, {"last": "0001-01-01"}, {"last": "2099-12-31"},
+     {"measure": "x" * 101}, {"measure": "\x00"}],
+)  # fmt: skip
+def test_what_cannot_be_shown_is_said(client: Client, maria: None, query: dict[str, str]) -> None:
+    assert 'role="alert"' in get(client, 400, **query)
+
+
+@pytest.mark.django_db
+def test_nothing_yet(client: Client) -> None:
+    client.force_login(staff("clinician"))
+    patient(1).save()
+    assert "No device data yet" in get(client)
+
+
+@pytest.mark.django_db
+def test_only_those_who_may(client: Client) -> None:
+    patient(1).save()
+    assert client.get(ADDRESS).status_code == 302
+    client.force_login(staff("viewer"))
+    assert client.get(ADDRESS).status_code == 403
+    assert client.get(f"/patients/{uid('patient', 2)}/devices/").status_code == 403
+    client.force_login(staff("clinician"))
+    assert client.get(f"/patients/{uid('patient', 2)}/devices/").status_code == 404
+
+
+@pytest.mark.django_db
+def test_who_saw_it_is_recorded(client: Client, maria: None) -> None:
+    get(client)
+    seen = AuditEntry.objects.latest("at")
+    assert (seen.action, seen.object_type, seen.patient_ids) == ("view", "device data", [WHO])
+
+
+@pytest.mark.django_db
+def test_more_sources_cost_few_queries(client: Client, maria: None) -> None:
+    def queries() -> int:
+        with CaptureQueriesContext(
+            connection,
+        ) as asked:
+            get(client, measure="heartrate", range=YEAR)
+        return len(asked)
+
+    before = queries()
+    start = datetime(2026, 3, 28, tzinfo=UTC)
+    hear_samples([heard(9 + n, "heartrate", [sample(start, 60)], provider=f"p{n}")
+                  for n in range(9)])  # fmt: skip
+    hear_samples([heard(30 + n, resource, [sample(start, 60)])
+                  for n, resource in enumerate(["hrv", "weight", "fat", "vo2_max"])])  # fmt: skip
+    assert queries() <= before + 3  # One for each chart, of which there are at most four.
+    assert "more sources with older data" in get(client, measure="heartrate")
