@@ -66,7 +66,7 @@ def ended(service: Service, sandbox: Sandbox, job_id: UUID) -> tuple[Record[Repo
         if job.data.status in ("completed", "failed"):
             return job, statuses
         assert time.monotonic() < give_up, statuses
-        sandbox.control("clock", {"advance_seconds": 2})
+        sandbox.control("clock", {"advance_seconds": 10})
         time.sleep(0.1)
 
 

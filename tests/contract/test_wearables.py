@@ -100,7 +100,9 @@ def test_wearables_summaries(
     known = set(SUMMARIES[resource].value(BARE).__struct_encode_fields__)
     known |= DEPRECATED.get(resource, set())
     seen = 0
-    for user in people[:40]:
+    for user in people:
+        if seen == 5:
+            return
         page = client.wearables.summaries(resource, user.user_id, now - 2 * MONTH, now)
         assert page.unreadable == []
         assert len({record.data.id for record in page.records}) == len(page.records)
@@ -112,8 +114,8 @@ def test_wearables_summaries(
             assert record.data.provider in slugs(user)
             assert resource in supported[record.data.provider]
             assert record.data.created_at <= record.data.updated_at
-        seen += len(page.records)
         if page.records:
+            seen += 1
             again = client.wearables.summaries(resource, user.user_id, now - 2 * MONTH, now)
             assert {r.data.id for r in again.records} == {r.data.id for r in page.records}
             provider = page.records[0].data.provider
@@ -157,7 +159,7 @@ def test_wearables_sleep_cycles_belong_to_sleeps(
     client: Service, people: list[User], now: datetime
 ) -> None:
     checked = 0
-    for user in people[:20]:
+    for user in people[:8]:
         cycles = client.wearables.summaries("sleep_cycle", user.user_id, now - MONTH, now)
         sleeps = client.wearables.summaries("sleep", user.user_id, now - 2 * MONTH, now)
         ids = {record.data.id for record in sleeps.records}
@@ -326,7 +328,7 @@ def test_wearables_samples_of_whole_days(
 
 def test_users_devices(client: Service, people: list[User], now: datetime) -> None:
     found = 0
-    for user in people[:20]:
+    for user in people[:8]:
         page = client.users.devices(user.user_id)
         assert page.unreadable == []
         for record in page.records:
