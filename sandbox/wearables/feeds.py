@@ -54,7 +54,7 @@ def tick(at: datetime, speed: float) -> None:
     if not speed or not outgoing.anyone_listens() or not RATE.tick():
         return
     with transaction.atomic():
-        _enroll(at)
+        _enroll(at, speed)
         for step in pulls.due(at, speed):
             pulls.move(step, at)
             RATE.owed += 1
@@ -76,7 +76,7 @@ def _team() -> QuerySet[Connection]:
     )
 
 
-def _enroll(at: datetime) -> None:
+def _enroll(at: datetime, speed: float) -> None:
     """Gives connections a feed, up to a number; a new one tells all from its beginning."""
     if Feed.objects.count() >= MOST_FEEDS:
         return
@@ -85,7 +85,8 @@ def _enroll(at: datetime) -> None:
     for link in found:
         fresh = link.created_on > at - LONGEST
         told = link.created_on - timedelta(milliseconds=1) if fresh else at
-        Feed.objects.create(connection=link, told_until=told, next_at=at + _gap(link.pk, 1, at))
+        next_at = at if fresh else at + _gap(link.pk, speed, at)
+        Feed.objects.create(connection=link, told_until=told, next_at=next_at)
 
 
 def _gap(key: int, speed: float, at: datetime) -> timedelta:
