@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
@@ -19,7 +19,8 @@ Check = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a body. `nullable` ones take null; `many`: a list of what `check` takes."""
+    """One field of a body. `nullable` ones take null; `many`: a list of what `check` takes;
+    `shape`: the JSON schema of one value."""
 
     name: str
     check: Check
@@ -27,6 +28,11 @@ class Field:
     nullable: bool = False
     many: bool = False
     default: Any = None
+    shape: Mapping[str, Any] = field(default_factory=lambda: {"type": "string"})
+
+    def schema(self) -> dict[str, Any]:
+        shape = {"type": "array", "items": dict(self.shape)} if self.many else dict(self.shape)
+        return {"anyOf": [shape, {"type": "null"}]} if self.nullable else shape
 
     def read(self, body: dict[str, Any], problems: Problems) -> Any:
         loc = ["body", self.name]
@@ -67,9 +73,20 @@ def read_body(request: HttpRequest, fields: Sequence[Field]) -> dict[str, Any]:
         kind = Invalid("model_attributes_type", "Input should be a valid dictionary")
         problems.add(["body"], kind, body)
         raise Refusal(422, problems.items)
-    values = {field.name: field.read(body, problems) for field in fields}
+    values = {each.name: each.read(body, problems) for each in fields}
     problems.settle()
     return values
+
+
+def schema(fields: Sequence[Field]) -> dict[str, Any]:
+    """The body by content type, for the OpenAPI document."""
+    described: dict[str, Any] = {
+        "type": "object",
+        "properties": {each.name: each.schema() for each in fields},
+    }
+    if required := [each.name for each in fields if each.required]:
+        described["required"] = required
+    return {"application/json": {"schema": described}}
 
 
 def given(request: HttpRequest) -> set[str]:

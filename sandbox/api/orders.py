@@ -14,7 +14,7 @@ from django.http import HttpResponse
 from sandbox import clock, records
 from sandbox.api import order_search
 from sandbox.api.answers import json_answer, json_bytes
-from sandbox.api.bodies import Field, parsed, read_body
+from sandbox.api.bodies import Field, parsed, read_body, schema
 from sandbox.api.calls import Asked, Call
 from sandbox.api.errors import Refusal, foreign, missing
 from sandbox.api.order_search import OrderRow
@@ -125,9 +125,9 @@ def get_transaction(asked: Asked) -> HttpResponse:
 
 
 _RESEND = (
-    Field("order_ids", parsed(Uuid()), nullable=True, many=True),
-    Field("start_at", parsed(Moment()), nullable=True),
-    Field("end_at", parsed(Moment()), nullable=True),
+    Field("order_ids", parsed(Uuid()), nullable=True, many=True, shape=Uuid().schema()),
+    Field("start_at", parsed(Moment()), nullable=True, shape=Moment().schema()),
+    Field("end_at", parsed(Moment()), nullable=True, shape=Moment().schema()),
 )
 _LONGEST_WINDOW = timedelta(days=60)
 
@@ -153,7 +153,13 @@ def resend_events(asked: Asked) -> HttpResponse:
 
 
 CALLS = (
-    Call("POST", "/v3/order/resend_events", resend_events, "Send events once more"),
+    Call(
+        "POST",
+        "/v3/order/resend_events",
+        resend_events,
+        "Send events once more",
+        takes=schema(_RESEND),
+    ),
     Call("GET", "/v3/orders", list_orders, "Orders of the team", query=order_search.PARAMS),
     Call("GET", "/v3/order/{order_id}", get_order, "One order"),
     Call(

@@ -68,14 +68,31 @@ def _headers(value: Any) -> dict[str, str]:
     return found
 
 
+_TYPES = OneOf(EVENT_TYPES)
 _FIELDS = (
     Field("url", _url, required=True),
     Field("description", bodies.parsed(Text(max_length=1000)), nullable=True),
-    Field("rate_limit", bodies.whole(1, 1_000_000), nullable=True),
-    Field("disabled", bodies.flag, nullable=True),
-    Field("filter_types", bodies.parsed(OneOf(EVENT_TYPES)), nullable=True, many=True),
+    Field("rate_limit", bodies.whole(1, 1_000_000), nullable=True, shape={"type": "integer"}),
+    Field("disabled", bodies.flag, nullable=True, shape={"type": "boolean"}),
+    Field(
+        "filter_types",
+        bodies.parsed(_TYPES),
+        nullable=True,
+        many=True,
+        shape=_TYPES.schema(),
+    ),
 )
 _CHANGES = (Field("url", _url), *_FIELDS[1:])
+_CREATION = (*_FIELDS, Field("secret", _secret, nullable=True))
+_PUT_HEADERS = (
+    Field(
+        "headers",
+        _headers,
+        required=True,
+        shape={"type": "object", "additionalProperties": {"type": "string"}},
+    ),
+)
+_ROTATION = (Field("key", _secret, nullable=True),)
 
 
 def _team(asked: Asked) -> Team:
@@ -137,8 +154,7 @@ def create_webhook(asked: Asked) -> HttpResponse:
     team = _team(asked)
     if not _is_here(asked):
         raise Refusal(400, "This environment is not served here")
-    secret = Field("secret", _secret, nullable=True)
-    values = read_body(asked.request, (*_FIELDS, secret))
+    values = read_body(asked.request, _CREATION)
     now = clock.real_now()
     endpoint = WebhookEndpoint.objects.create(
         id=endpoints.new_id(),
@@ -191,7 +207,7 @@ def _is_sensitive(name: str) -> bool:
 
 def put_headers(asked: Asked) -> HttpResponse:
     endpoint = _find(asked)
-    values = read_body(asked.request, (Field("headers", _headers, required=True),))
+    values = read_body(asked.request, _PUT_HEADERS)
     endpoint.headers = values["headers"]
     endpoint.save(update_fields=["headers"])
     return HttpResponse(status=204)
@@ -204,8 +220,7 @@ def get_secret(asked: Asked) -> HttpResponse:
 def rotate_secret(asked: Asked) -> HttpResponse:
     """The former secret signs beside the new one for a day."""
     endpoint = _find(asked)
-    key = Field("key", _secret, nullable=True)
-    values = read_body(asked.request, (key,)) if asked.request.body else {"key": None}
+    values = read_body(asked.request, _ROTATION) if asked.request.body else {"key": None}
     endpoints.rotate(endpoint, values["key"])
     return HttpResponse(status=204)
 
@@ -217,20 +232,31 @@ def _calls() -> Iterable[Call]:
         view: Callable[[Asked], HttpResponse],
         summary: str,
         query: tuple[Param, ...] = (),
+        body: tuple[Field, ...] = (),
     ) -> Call:
-        places = {name: kind for name, kind in _PLACES.items() if f"{{{name}}}" in path}
-        return Call(method, path, view, summary, query=query, places=places, key="management")
+        return Call(
+            method,
+            path,
+            view,
+            summary,
+            query=query,
+            places={name: kind for name, kind in _PLACES.items() if f"{{{name}}}" in path},
+            key="management",
+            takes=bodies.schema(body) if body else {},
+        )
 
     paging = (Param("limit", Whole(ge=1, le=250), 50), Param("next_cursor", ANY_TEXT))
     yield call("GET", _HERE, list_webhooks, "Webhook endpoints of a team", paging)
-    yield call("POST", _HERE, create_webhook, "A new webhook endpoint")
+    yield call("POST", _HERE, create_webhook, "A new webhook endpoint", body=_CREATION)
     yield call("GET", _ONE, get_webhook, "One webhook endpoint")
-    yield call("PATCH", _ONE, change_webhook, "Change a webhook endpoint")
+    yield call("PATCH", _ONE, change_webhook, "Change a webhook endpoint", body=_CHANGES)
     yield call("DELETE", _ONE, delete_webhook, "Delete a webhook endpoint")
     yield call("GET", _ONE + "/headers", get_headers, "Headers sent along")
-    yield call("PUT", _ONE + "/headers", put_headers, "Replace the headers sent along")
+    headers = _ONE + "/headers"
+    yield call("PUT", headers, put_headers, "Replace the headers sent along", body=_PUT_HEADERS)
     yield call("GET", _ONE + "/secret", get_secret, "The secret that signs")
-    yield call("POST", _ONE + "/secret/rotate", rotate_secret, "A new secret")
+    rotate = _ONE + "/secret/rotate"
+    yield call("POST", rotate, rotate_secret, "A new secret", body=_ROTATION)
 
 
 CALLS = tuple(_calls())
