@@ -4,8 +4,8 @@
         page.open("http://127.0.0.1:8000/")
         page.click("link", "Events")
 
-Nothing is installed here: `missing()` says what this machine lacks, and tests skip by it unless
-`CI` is set.
+Nothing is installed here. Tests carry `needs_browser`: where there is none they are skipped, and
+say so, unless the variable BROWSER is `required`, as in `.ci/run`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
+
+import pytest
 
 from backoffice.embedded import dies_with_parent, free_port
 
@@ -51,6 +53,11 @@ def missing() -> str:
     """What of a browser this machine lacks; empty when a test can run."""
     lacking = [name for name in ("chromedriver", "chromium") if shutil.which(name) is None]
     return f"not installed: {', '.join(lacking)}" if lacking else ""
+
+
+needs_browser = pytest.mark.skipif(
+    bool(missing()) and os.environ.get("BROWSER") != "required", reason=missing()
+)
 
 
 @dataclass

@@ -1,0 +1,161 @@
+"""The event log in a real browser: the sandbox delivers, a worker applies, a person looks, filters,
+replays, and is shown no more than the role allows."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from backoffice.management.commands.demo_users import PASSWORD
+from tests.browser import Browser, browser, needs_browser
+from tests.sandboxes import Sandbox
+from tests.sandboxes import running as sandbox_running
+from tests.sync.house import House, Houses, running, wait_until
+from tests.webhooks.sending import attempt, receiving, send
+from tests.webhooks.signed import Message
+
+pytestmark = needs_browser
+
+
+@dataclass
+class Place:
+    """A running back office with its sandbox."""
+
+    url: str
+    house: House
+    sandbox: Sandbox
+    poison: Message
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    houses = Houses(os.environ["DATABASE_URL"], tmp_path_factory.mktemp("houses"))
+    try:
+        with sandbox_running(users=8, orders=24, seed=11) as sandbox:
+            house = houses.build(sandbox.url)
+            house.sync()
+            house.manage("demo_users")
+            with receiving(house, workers=1) as url:
+                sandbox.control("webhooks", {"url": f"{url}/webhooks/"})
+                poison = _poison(house)
+                send(f"{url}/webhooks/", [attempt(poison)])
+                with running(house.start("-m", "tests.webhooks.drainer")):
+                    sandbox.control("change", {"orders": 6})
+                    _settle(house)
+                    yield Place(url, house, sandbox, poison)
+    finally:
+        houses.close()
+
+
+def _poison(house: House) -> Message:
+    """An order as the service has it, but for one moment that is none."""
+    record, user, team = house.query(
+        "SELECT record, user_id, team_id FROM orders_order ORDER BY created_at LIMIT 1"
+    )[0]
+    body = {
+        "event_type": "labtest.order.updated",
+        "data": {**json.loads(record), "created_at": "canary-moment"},
+        "user_id": str(user),
+        "team_id": str(team),
+    }
+    return Message(json.dumps(body).encode())
+
+
+def _settle(house: House) -> None:
+    """All is applied, and the poisonous one has had its last attempt without waiting for it."""
+    wait_until(
+        lambda: house.value("SELECT count(*) FROM webhooks_event WHERE outcome = 'applied'") >= 3,
+        60,
+        "the sandbox's events are applied",
+    )
+
+    def dead() -> bool:
+        house.query("UPDATE webhooks_event SET due_at = now() WHERE state = 'retry'")
+        return bool(house.value("SELECT count(*) FROM webhooks_event WHERE state = 'dead'"))
+
+    wait_until(dead, 30, "the poisonous event is dead", every=0.3)
+
+
+@pytest.fixture
+def page(place: Place) -> Iterator[Browser]:
+    with browser() as opened:
+        yield opened
+
+
+def log_in(page: Browser, place: Place, name: str) -> None:
+    page.open(f"{place.url}/accounts/login/")
+    page.type("#id_username", name)
+    page.type("#id_password", PASSWORD)
+    page.click("form[method=post] button[type=submit]")
+    page.sees("Find a patient")
+
+
+def test_look_filter_preview_replay(page: Browser, place: Place) -> None:
+    log_in(page, place, "lab-admin")
+    page.link("System")
+    page.sees("Events of the service")
+    page.link("Events")
+    page.sees("Order changed")
+    page.sees("Applied")
+
+    # A filter swaps the table; the address can be sent to a colleague.
+    page.click("details.pop > summary")
+    page.click('.types summary a[href*="type=labtest.order"]')
+    page.sees("Type: labtest.order")
+    assert "type=labtest.order" in page.url
+    page.link("Failed 1")
+    page.sees("1 events")
+    assert "show=failed" in page.url
+
+    page.link("Order changed")
+    page.sees("$.data.created_at")
+    page.sees("canary-moment")
+    page.link("Replay (preview)…")
+    page.sees("Would fail again")
+    assert place.house.value("SELECT count(*) FROM webhooks_event WHERE state = 'dead'") == 1
+    page.link("Replay this event")
+    page.sees("The event is applied again within seconds.")
+    assert place.house.query(
+        "SELECT reason, object_type FROM backoffice_auditentry WHERE action = 'change'"
+    ) == [("replay", "event")]
+    _settle(place.house)
+
+
+def test_the_structure_alone_for_who_may_not_see_values(page: Browser, place: Place) -> None:
+    log_in(page, place, "lab-coordinator")
+    page.open(f"{place.url}/system/events/?show=failed")
+    page.link("Order changed")
+    page.sees("Your role shows the structure, not the values.")
+    shown = page.run("return document.documentElement.outerHTML")
+    assert "created_at" in shown
+    assert "canary-moment" not in shown
+    assert "Replay" not in shown
+
+
+def test_from_an_order_to_what_told_it(page: Browser, place: Place) -> None:
+    log_in(page, place, "lab-admin")
+    order = place.house.value(
+        "SELECT subject_id FROM webhooks_event WHERE outcome = 'applied' ORDER BY id DESC LIMIT 1"
+    )
+    page.open(f"{place.url}/orders/{order}/")
+    page.link("Why do we believe this?")
+    page.sees("The service told us by webhook")
+
+
+def test_by_keyboard_and_on_a_phone(page: Browser, place: Place) -> None:
+    log_in(page, place, "lab-admin")
+    page.open(f"{place.url}/system/events/")
+    page.type("body", "j")
+    assert page.run("return document.activeElement.textContent.trim()") in (
+        "Order changed",
+        "Appointment changed",
+    )
+    page.resize(320, 700)
+    for address in ("", "?show=failed", "replay/"):
+        page.open(f"{place.url}/system/events/{address}")
+        wide = page.run("return document.documentElement.scrollWidth")
+        assert wide <= 320, f"{address} is {wide} px wide"
