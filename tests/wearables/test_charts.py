@@ -87,9 +87,10 @@ def test_points_are_what_python_makes_of_the_samples(name: str, resource: str, k
         if not values:
             assert point.value is None and point.count == 0
         elif kind == BARS:
-            assert (point.value, point.count) == (pytest.approx(sum(values)), len(values))
+            total: Any = pytest.approx(sum(values))
+            assert (point.value, point.count) == (total, len(values))
         else:
-            mean = pytest.approx(sum(values) / len(values))
+            mean: Any = pytest.approx(sum(values) / len(values))
             assert (point.value, point.low, point.high, point.count) == (
                 mean, min(values), max(values), len(values),
             )  # fmt: skip
