@@ -129,7 +129,7 @@ def _context(request: HttpRequest, report: Report) -> dict[str, Any]:
         "seen": review.seen(report.job),
         "changed": review.changed_since_accepted(report),
         "candidates": sending.candidates(report),
-        "waiting": report.state in WAITING or report.state == "pending_review",
+        "waiting": report.state in WAITING,
         "raw": report.job.pretty() if report.job and may(request.user, "records.view") else None,
     }
 

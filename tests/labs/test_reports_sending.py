@@ -1,0 +1,306 @@
+"""The way of a report to the service and back, against the real sandbox."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from backoffice import sync
+from backoffice.embedded import free_port
+from backoffice.models import Lookup, User
+from labs.models import Report, ReportJob
+from labs.reports import sending
+from labs.reports.hearing import hear_report_jobs
+from labs.reports.sync import JOB_SUBJECT
+from patients.models import Patient
+from tests.api.rows import staff
+from tests.conftest import Sandbox
+from tests.labs.documents import jpeg, pdf, png
+from tests.labs.reporting import answer, file, heard, kept, person, record, with_job
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("folder")]
+
+
+@pytest.fixture
+def by() -> User:
+    return staff("front desk")
+
+
+@pytest.fixture
+def patient(reading: Sandbox) -> Patient:
+    """A patient that the service knows."""
+    made = person(1)
+    with reading.service() as client:
+        known = client.users.list(limit=1).records[0].data.user_id
+    Patient.objects.create(**{**_columns(made), "id": known, "client_user_id": "known"})
+    return Patient.objects.get(pk=known)
+
+
+def _columns(made: Patient) -> dict[str, Any]:
+    return {field.attname: getattr(made, field.attname) for field in made._meta.concrete_fields}
+
+
+def uploaded(patient: Patient, by: User, *files: Any, review: bool = False) -> Report:
+    report = kept(by, 1, *files, review=review)
+    Report.objects.filter(pk=report.pk).update(user=patient)
+    return report
+
+
+def look(report: Report) -> Report:
+    """Ask for every job now, as the clock would."""
+    Lookup.objects.filter(kind="report-jobs").update(due_at=timezone.now() - timedelta(seconds=1))
+    sync.drain([JOB_SUBJECT], seconds=10)
+    report.refresh_from_db()
+    return report
+
+
+def jobs_at(sandbox: Sandbox) -> int:
+    return int(sandbox.query("SELECT count(*) FROM sandbox_reportjob")[0][0])
+
+
+def test_from_upload_to_values(reading: Sandbox, patient: Patient, by: User) -> None:
+    report = uploaded(patient, by)
+    assert sending.send_due() == 1
+    report.refresh_from_db()
+    assert (report.state, report.attempts) == ("upload_pending", 1)
+    reading.control("reports", {"steps": 1})
+    assert look(report).state == "started"
+    reading.control("reports", {"steps": 1})
+    assert look(report).state == "completed"
+    job = ReportJob.objects.get(pk=report.job_id)
+    assert job.user_id == patient.pk
+    assert job.results.count() > 0
+    assert Lookup.objects.get(kind="report-jobs").due_at is None, "a final job is not asked for"
+    assert sending.send_due() == 0
+
+
+def test_pictures_go_as_one_report_in_their_order(
+    reading: Sandbox, patient: Patient, by: User
+) -> None:
+    uploaded(
+        patient, by, *(file(png(shade=n), f"{n}.png") for n in range(4)), file(jpeg(), "a.jpg")
+    )
+    before = jobs_at(reading)
+    sending.send_due()
+    assert jobs_at(reading) == before + 1
+    assert reading.query(
+        "SELECT kind, pages FROM sandbox_reportjob ORDER BY created_at DESC LIMIT 1"
+    ) == [("png", 5)]
+
+
+def test_human_review_waits_for_people(reading: Sandbox, patient: Patient, by: User) -> None:
+    reading.control("reports", {"review_enabled": True})
+    report = uploaded(patient, by, review=True)
+    sending.send_due()
+    reading.control("reports", {"steps": 2})
+    assert look(report).state == "pending_review"
+    reading.control("reports", {"steps": 1})
+    assert look(report).state == "completed"
+    assert ReportJob.objects.get(pk=report.job_id).is_reviewed
+
+
+def test_a_refusal_keeps_the_services_words(reading: Sandbox, patient: Patient, by: User) -> None:
+    reading.control("reports", {"review_enabled": False})
+    report = uploaded(patient, by, review=True)
+    before = jobs_at(reading)
+    sending.send_due()
+    report.refresh_from_db()
+    assert (report.state, report.refusal) == (
+        "refused",
+        "Human review is not enabled for this team",
+    )
+    assert sending.send_due() == 0
+    assert jobs_at(reading) == before
+
+
+def test_a_failed_job_says_why_and_can_be_tried_again(
+    reading: Sandbox, patient: Patient, by: User
+) -> None:
+    reading.control("reports", {"next_outcomes": ["low_quality"]})
+    report = uploaded(patient, by)
+    sending.send_due()
+    reading.control("reports", {"steps": 2})
+    assert look(report).state == "failed"
+    assert report.job is not None
+    assert report.job.failure_reason == "low_quality"
+    first = report.job_id
+    assert sending.send_again(report.pk, 1)
+    assert not sending.send_again(report.pk, 1), "a second click"
+    sending.send_due()
+    report.refresh_from_db()
+    assert report.earlier_job_ids == [first]
+    assert report.job_id not in (first, None)
+    reading.control("reports", {"steps": 2})
+    assert look(report).state == "completed"
+
+
+def test_a_lost_answer_is_uncertain_and_never_sent_again_by_itself(
+    reading: Sandbox, patient: Patient, by: User
+) -> None:
+    report = uploaded(patient, by)
+    reading.control("faults", {"drop_rate": 1.0, "paths": "parser/job$"})
+    before = jobs_at(reading)
+    sending.send_due()
+    reading.control("faults", method="DELETE")
+    report.refresh_from_db()
+    assert report.state == "uncertain"
+    assert jobs_at(reading) == before + 1, "it did arrive"
+    for _ in range(3):
+        assert sending.send_due() == 0
+    assert jobs_at(reading) == before + 1
+
+
+def test_an_uncertain_one_is_settled_by_the_job_that_was_heard_of(
+    reading: Sandbox, patient: Patient, by: User
+) -> None:
+    report = uploaded(patient, by)
+    reading.control("faults", {"drop_rate": 1.0, "paths": "parser/job$"})
+    sending.send_due()
+    reading.control("faults", method="DELETE")
+    report.refresh_from_db()
+    assert sending.candidates(report) == []
+    ((job_id,),) = reading.query(
+        "SELECT id FROM sandbox_reportjob ORDER BY created_at DESC LIMIT 1"
+    )
+    hear_report_jobs([heard(1, record(job_id, "started"), patient.pk, "created")])
+    assert [job.pk for job in sending.candidates(report)] == [job_id]
+    assert Report.objects.count() == 1, "it may be the answer: it is no report of its own yet"
+    assert not sending.arrived_as(report.pk, 0, job_id), "decided on another attempt"
+    assert not sending.arrived_as(report.pk, 1, uuid.uuid4())
+    assert sending.arrived_as(report.pk, 1, job_id)
+    assert not sending.arrived_as(report.pk, 1, job_id)
+    reading.control("reports", {"steps": 2})
+    assert look(report).state == "completed"
+
+
+def test_a_person_may_send_an_uncertain_one_again_once(
+    reading: Sandbox, patient: Patient, by: User
+) -> None:
+    report = uploaded(patient, by)
+    reading.control("faults", {"drop_rate": 1.0, "paths": "parser/job$"})
+    sending.send_due()
+    reading.control("faults", method="DELETE")
+    before = jobs_at(reading)
+    assert sending.send_again(report.pk, 1)
+    assert not sending.send_again(report.pk, 1)
+    sending.send_due()
+    report.refresh_from_db()
+    assert (report.state, report.attempts) == ("upload_pending", 2)
+    assert jobs_at(reading) == before + 1
+
+
+def test_giving_up(by: User, patient: Patient) -> None:
+    report = uploaded(patient, by)
+    Report.objects.filter(pk=report.pk).update(state="uncertain", attempts=1)
+    assert not sending.give_up(report.pk, 2)
+    assert sending.give_up(report.pk, 1)
+    assert sending.send_due() == 0
+    assert sending.send_again(report.pk, 1), "somebody thinks better of it"
+
+
+def test_a_service_that_cannot_be_reached_changes_nothing(
+    point: Callable[[str], None], by: User
+) -> None:
+    person(1)
+    report = kept(by)
+    point(f"http://127.0.0.1:{free_port()}")
+    sending.send_due()
+    report.refresh_from_db()
+    assert (report.state, report.attempts) == ("stored", 1)
+    assert report.due_at > timezone.now()
+    assert sending.send_due() == 0, "not before its time"
+
+
+@pytest.mark.parametrize("status", [429, 503, 500])
+def test_an_answer_that_is_none(reading: Sandbox, patient: Patient, by: User, status: int) -> None:
+    """429 was not carried out, by its meaning; after a 5xx nobody knows."""
+    report = uploaded(patient, by)
+    reading.control(
+        "faults", {"rate": 1.0, "statuses": [status], "paths": "parser/job$", "retry_after": 7}
+    )
+    sending.send_due()
+    report.refresh_from_db()
+    assert report.state == ("stored" if status == 429 else "uncertain")
+    if status == 429:
+        wait = report.due_at - timezone.now()
+        assert timedelta(seconds=5) < wait <= timedelta(seconds=7)
+
+
+def test_a_worker_that_died_while_sending_leaves_it_uncertain(by: User, patient: Patient) -> None:
+    report = uploaded(patient, by)
+    claim = sending.claimed()
+    assert claim is not None
+    assert sending.claimed() is None, "taken"
+    sending.send_due()
+    report.refresh_from_db()
+    assert report.state == "sending", "its lease still holds"
+    Report.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+    assert sending.send_due() == 0
+    report.refresh_from_db()
+    assert report.state == "uncertain"
+
+
+def test_an_answer_after_the_lease_still_counts_unless_somebody_decided(
+    by: User, patient: Patient
+) -> None:
+    report = uploaded(patient, by)
+    claim = sending.claimed()
+    assert claim is not None
+    Report.objects.update(state="uncertain")
+    late = uuid.uuid4()
+    sending._accept(claim, answer(record(late, "upload_pending")))
+    report.refresh_from_db()
+    assert (report.state, report.job_id) == ("upload_pending", late)
+
+    second = uploaded(patient, by, file(pdf(2)))
+    claim = sending.claimed()
+    assert claim is not None
+    Report.objects.filter(pk=second.pk).update(state="uncertain")
+    assert sending.send_again(second.pk, 1)
+    other = uuid.uuid4()
+    sending._accept(claim, answer(record(other, "upload_pending")))
+    second.refresh_from_db()
+    assert (second.state, second.job_id) == ("stored", None)
+    assert Report.objects.get(job=other).uploaded_by is None, "its job is not lost from sight"
+
+
+@pytest.mark.parametrize("damage", ["gone", "changed"])
+def test_a_file_that_is_not_what_was_uploaded_is_not_sent(
+    reading: Sandbox, patient: Patient, by: User, folder: Path, damage: str
+) -> None:
+    report = uploaded(patient, by)
+    (path,) = (path for path in folder.rglob("*") if path.is_file())
+    if damage == "gone":
+        path.unlink()
+    else:
+        path.write_bytes(pdf(2))
+    before = jobs_at(reading)
+    sending.send_due()
+    report.refresh_from_db()
+    assert (report.state, report.refusal) == ("refused", sending.LOST_FILE)
+    assert jobs_at(reading) == before
+
+
+def test_a_patient_the_service_does_not_know(reading: Sandbox, by: User) -> None:
+    person(1)
+    report = kept(by)
+    sending.send_due()
+    report.refresh_from_db()
+    assert report.state == "refused"
+    assert report.refusal
+
+
+def test_an_accepted_report_that_is_sent_again_is_not_accepted_any_more(by: User) -> None:
+    person(1)
+    report = kept(by)
+    with_job(report, "failed", failure_reason="processing_error")
+    Report.objects.update(accepted_at=timezone.now(), accepted_by=by)
+    assert sending.send_again(report.pk, 1)
+    report.refresh_from_db()
+    assert (report.accepted_at, report.accepted_by) == (None, None)
