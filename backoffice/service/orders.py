@@ -248,23 +248,6 @@ class Order(Payload):
             return self.last_event
         return max(self.events, key=lambda event: (event.created_at, event.id))
 
-    @property
-    def current_status(self) -> str | None:
-        """The dotted status in force; the deprecated bucket only when no event was sent
-        (differences.md 17)."""
-        if self.last_event is not None:
-            return self.last_event.status
-        if self.status:
-            return self.status
-        latest = self.latest_event
-        return latest.status if latest is not None else None
-
-
-class Resent(Payload):
-    """The orders whose latest event will be delivered again."""
-
-    order_ids: list[UUID] = field(default_factory=list)
-
 
 ORDER: Reader[Order] = Reader(Order)
 _RESENT: Reader[Resent] = Reader(Resent)

@@ -97,7 +97,7 @@ def order(**fields: Any) -> Order:
 def test_a_bare_order_reads_as_empty() -> None:
     bare = order(events=None, lab_test=None, details=None, priority=None, has_abn=None)
     assert (bare.events, bare.lab_test.name, bare.details.type) == ([], "", "")
-    assert (bare.priority, bare.has_abn, list(bare.volatile), bare.current_status) == (
+    assert (bare.priority, bare.has_abn, list(bare.volatile), bare.latest_event) == (
         False,
         False,
         [],
@@ -106,12 +106,12 @@ def test_a_bare_order_reads_as_empty() -> None:
     assert bare.lab_test.markers == []
 
 
-def test_the_current_status_falls_back() -> None:
+def test_the_latest_event_falls_back() -> None:
     old = {"id": 1, "created_at": "2026-01-01T10:00:00", "status": "received.testkit.ordered"}
     new = {"id": 2, "created_at": "2026-01-02T10:00:00", "status": "completed.testkit.completed"}
-    assert order(last_event=new, status="received").current_status == new["status"]
-    assert order(status="received", events=[old]).current_status == "received"
-    assert order(events=[new, old]).current_status == new["status"]
+    for found in (order(last_event=new, events=[old]), order(events=[new, old])):
+        assert found.latest_event is not None
+        assert found.latest_event.id == 2
 
 
 def test_the_signed_link_is_volatile_in_the_bytes_received() -> None:
