@@ -149,7 +149,7 @@ def _walked(
     steps = sum(
         each.first if each.fixed is not None and each.fixed > updated else each.value
         for each in measures(who, place, "steps", day)
-        if each.arrives <= updated and each.at >= link.since("steps", updated)
+        if each.arrives <= updated
     )
     return steps, round(steps * 0.74, 1)
 
