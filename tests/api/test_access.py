@@ -28,6 +28,7 @@ RESOURCES = [
     "transactions",
     "results",
     "pulls",
+    "reports",
     "events",
     "runs",
 ]
