@@ -10,6 +10,7 @@ from datetime import datetime
 import httpx
 from django.conf import settings
 
+from sandbox import clock
 from sandbox.deliveries import faults, signing
 
 TIMEOUT_SECONDS = 15
@@ -59,8 +60,6 @@ class Sender:
         self._local = threading.local()
 
     def send(self, job: Job) -> Outcome:
-        from sandbox import clock
-
         if time.monotonic() > job.give_back_at:
             return Outcome(job, None, clock.real_now())
         prefix = settings.WEBHOOK_HEADER_PREFIX
@@ -94,8 +93,8 @@ class Sender:
                 extensions={"timeout": TIMEOUT},
             )
             answer = self._transport().handle_request(request)
-            with_length = answer.headers.get("content-length", "")
-            if with_length.isdecimal() and int(with_length) <= LONGEST_ANSWER:
+            length = answer.headers.get("content-length", "")
+            if length.isdecimal() and int(length) <= LONGEST_ANSWER:
                 answer.read()
             answer.close()
         except (httpx.HTTPError, httpx.InvalidURL, ValueError):
