@@ -249,6 +249,12 @@ class Order(Payload):
         return max(self.events, key=lambda event: (event.created_at, event.id))
 
 
+class Resent(Payload):
+    """The orders whose latest event will be delivered again."""
+
+    order_ids: list[UUID] = field(default_factory=list)
+
+
 ORDER: Reader[Order] = Reader(Order)
 _RESENT: Reader[Resent] = Reader(Resent)
 TRANSACTION: Reader[Transaction] = Reader(Transaction)
