@@ -74,6 +74,7 @@ app.conf.beat_schedule = {
     "labs: markers of lab tests": _every(10, "labs.tasks.look_up", "bulk"),
     "wearables: historical pulls": _every(30, "patients.wearables.tasks.sync_pulls", "bulk"),
     "wearables: ranges, streams": _every(3, "patients.wearables.tasks.look_up", "bulk"),
+    "wearables: forget the old": _every(3_600, "patients.wearables.tasks.forget", "bulk"),
     "runs: forget the old": _every(3_600, "backoffice.tasks.prune", "bulk"),
 }
 app.autodiscover_tasks()

@@ -10,9 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
+import msgspec
+
 from backoffice import sync
 from backoffice.service.events import BACKFILL_DONE, STREAM_READY, Heard
-from backoffice.service.wearables import SUMMARIES
+from backoffice.service.wearables import SUMMARIES, Samples
 from backoffice.service.wearables.timeseries import SAMPLES
 from patients.wearables import storing
 from patients.wearables.arrivals import Arrival, Origin
@@ -22,6 +24,7 @@ from patients.wearables.sync import PULL_LIST
 
 LOOKED_UP: Final = "looked up"
 IGNORED: Final = "ignored"
+_decode = msgspec.json.Decoder(Samples).decode
 HYPNOGRAM: Final = "hypnogram"
 """Replaced by the sleep cycle; its events are kept in the inbox and that is all."""
 
@@ -50,7 +53,7 @@ def hear_samples(events: Sequence[Heard]) -> Mapping[str, str] | None:
         if resource == HYPNOGRAM:
             ignored[event.message_id] = IGNORED
             continue
-        came = SAMPLES.value(event.data)
+        came = _samples(event)
         origin = Origin.of(came.source)
         arrivals.append(
             Arrival(_user(event, came.user_id), resource, origin, event.number, came.data)
@@ -87,6 +90,14 @@ def hear_backfills(events: Sequence[Heard]) -> Mapping[str, str] | None:
     if ranges:
         sync.request(PULL_LIST)
     return outcomes
+
+
+def _samples(event: Heard) -> Samples:
+    """The samples of an event, without what a `Reader` adds to records that are kept whole."""
+    try:
+        return _decode(event.data)
+    except ValueError:
+        return SAMPLES.value(event.data)  # Read leniently, or refused with its reason.
 
 
 def resource_of(event: Heard) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Final
 
+from django.conf import settings
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
@@ -69,6 +70,14 @@ def back(month: date, months: int) -> date:
     """The month that lies so many months before."""
     count = month.year * 12 + month.month - 1 - months
     return date(count // 12, count % 12 + 1, 1)
+
+
+def forget() -> list[date]:
+    """Drop the months that are older than SAMPLES_KEEP_MONTHS says; which were dropped."""
+    kept = settings.SAMPLES_KEEP_MONTHS
+    if not kept:
+        return []
+    return drop_before(back(month_of(datetime.now(UTC).date()), kept))
 
 
 def drop_before(month: date) -> list[date]:

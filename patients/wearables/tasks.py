@@ -3,6 +3,7 @@
 from celery import shared_task
 
 from backoffice import sync
+from patients.wearables import partitions
 from patients.wearables.backfills import SUBJECTS
 from patients.wearables.sync import PULL_LIST
 
@@ -15,3 +16,8 @@ def sync_pulls() -> None:
 @shared_task
 def look_up() -> None:
     sync.drain(SUBJECTS, seconds=sync.SLICE)
+
+
+@shared_task
+def forget() -> None:
+    partitions.forget()

@@ -16,8 +16,10 @@ from uuid import UUID
 import msgspec
 import pytest
 from django.db import connection, connections, transaction
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
+from hypothesis import settings as examples
 from hypothesis import strategies as st
+from pytest_django import Settings
 
 from backoffice.service.events import Heard
 from patients.wearables import chunks, partitions, storing
@@ -177,7 +179,7 @@ def _events(draw: st.DrawFn) -> list[Heard]:
 
 
 @pytest.mark.django_db
-@settings(
+@examples(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(_events(), st.randoms(use_true_random=False))
@@ -300,6 +302,20 @@ def test_months_before_a_limit_are_dropped() -> None:
     dropped = partitions.drop_before(datetime(2026, 5, 1).date())
     assert [f"{month:%Y-%m}" for month in dropped] == ["2026-03", "2026-04"]
     assert sorted(Chunk.objects.values_list("day__month", flat=True)) == [5, 6]
+
+
+@pytest.mark.django_db
+def test_months_are_kept_for_as_long_as_is_set(settings: Settings) -> None:
+    now = datetime.now(UTC)
+    hear_samples([heard(1, "weight", [sample(now - timedelta(days=31 * n), n) for n in range(9)])])
+    assert partitions.forget() == [] and Chunk.objects.count() == 9
+    settings.SAMPLES_KEEP_MONTHS = 3
+    dropped = partitions.forget()
+    oldest = partitions.back(now.date().replace(day=1), 3)
+    assert dropped and all(month < oldest for month in dropped)
+    assert all(chunk.day >= oldest for chunk in Chunk.objects.all())
+    assert {0, 1, 2} <= {item["value"] for item in kept().values()}
+    assert partitions.forget() == []
 
 
 @given(st.lists(st.none() | st.floats(allow_nan=False, allow_infinity=False) | _VALUES))

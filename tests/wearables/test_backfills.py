@@ -1,0 +1,152 @@
+"""Ranges and streams that events announce are read from the sandbox and kept, page by page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from pytest_django import Settings
+
+from backoffice import remote, sync
+from backoffice.models import Lookup, UnreadRecord
+from backoffice.service import Service
+from backoffice.service.wearables import SUMMARIES
+from patients.wearables.backfills import SUBJECTS
+from patients.wearables.hearing import hear_backfills, hear_samples, hear_workout_streams
+from patients.wearables.models import Summary, WorkoutStream
+from tests.conftest import Sandbox
+from tests.wearables.test_samples import kept
+from tests.wearables.test_summaries import event
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+DAYS = timedelta(days=3)
+
+
+@pytest.fixture
+def asking(sandbox: Sandbox, settings: Settings) -> Iterator[Service]:
+    """The back office asks the sandbox; the same for the test."""
+    settings.SERVICE_BASE_URL = sandbox.url
+    remote.service.cache_clear()
+    with sandbox.service() as service:
+        yield service
+    remote.service.cache_clear()
+
+
+@pytest.fixture
+def pulled(asking: Service) -> list[tuple[UUID, str, str, datetime]]:
+    """User, provider, resource and the end of its range, of all that was pulled with success."""
+    return [
+        (record.data.user_id, entry.provider, entry.resource, entry.pull.range_end)
+        for record in asking.users.historical_pulls().records
+        for entry in record.data.entries()
+        if entry.pull and entry.pull.status == "success" and entry.pull.range_end
+    ]
+
+
+def done(number: int, one: tuple[UUID, str, str, datetime], days: timedelta = DAYS) -> Any:
+    user, provider, resource, end = one
+    data = {"user_id": str(user), "provider": provider, "start_date": (end - days).isoformat(),
+            "end_date": end.isoformat(), "is_final": True}  # fmt: skip
+    return event(number, f"historical.data.{resource}.created", data, user)
+
+
+def of(pulled: list[tuple[UUID, str, str, datetime]], *names: str) -> list[Any]:
+    """One pull of each of these resources."""
+    return [next(one for one in pulled if one[2] == name) for name in names]
+
+
+def test_samples_of_a_range_are_kept_over_all_its_pages(
+    asking: Service, pulled: list[tuple[UUID, str, str, datetime]]
+) -> None:
+    (pull,) = of(pulled, "heartrate")
+    user, provider, resource, end = pull
+    expected: dict[datetime, Any] = {}
+    cursor, pages = None, 0
+    while pages == 0 or cursor:
+        page = asking.wearables.samples(resource, user, end - DAYS, end, provider, cursor)
+        cursor, pages = page.next_cursor, pages + 1
+        for group in page.records:
+            assert group.data.source.provider == provider
+            expected |= {sample.at: sample.value for sample in group.data.data if sample.at}
+    assert pages > 1 and expected
+    assert hear_backfills([done(7, pull)]) == {"msg_7": "looked up"}
+    assert sync.drain(SUBJECTS) == pages
+    found = kept()
+    assert {key[-1]: item["value"] for key, item in found.items()} == expected
+    assert {key[:4] for key in found} == {(user, resource, provider, next(iter(found))[3])}
+    # Of all the pages only the first has left a row, and it is not due.
+    (row,) = Lookup.objects.filter(kind="backfill")
+    assert row.due_at is None and row.error == ""
+
+
+def test_what_was_pushed_after_the_backfill_stays(
+    asking: Service, pulled: list[tuple[UUID, str, str, datetime]]
+) -> None:
+    (pull,) = of(pulled, "heartrate")
+    user, provider, resource, end = pull
+    page = asking.wearables.samples(resource, user, end - DAYS, end, provider)
+    group = page.records[0].data
+    moments = [sample.at for sample in group.data if sample.at][:2]
+    source = {"provider": provider, "type": group.source.type}
+    for number, moment in ((5, moments[0]), (9, moments[1])):
+        body = {"source": source, "data": [{"timestamp": moment.isoformat(), "value": 999}]}
+        hear_samples([event(number, f"daily.data.{resource}.updated", body, user)])
+    hear_backfills([done(7, pull)])
+    sync.drain(SUBJECTS)
+    values = {key[-1]: item["value"] for key, item in kept().items()}
+    assert (values[moments[0]] != 999, values[moments[1]] == 999) == (True, True)
+
+
+def test_every_pulled_resource_can_be_read(
+    pulled: list[tuple[UUID, str, str, datetime]],
+) -> None:
+    resources = sorted({one[2] for one in pulled} - {"hypnogram"})
+    events = [done(n, of(pulled, name)[0]) for n, name in enumerate(resources, 1)]
+    hear_backfills(events)
+    sync.drain(SUBJECTS)
+    errors = Lookup.objects.filter(kind="backfill").exclude(error="")
+    assert list(errors.values_list("key", "error")) == []
+    assert not UnreadRecord.objects.exists()
+    kinds = set(Summary.objects.values_list("resource", flat=True))
+    assert kinds and kinds <= set(SUMMARIES)
+    assert len({key[1] for key in kept()}) > 3
+
+
+def test_a_stream_is_read_and_kept(
+    asking: Service, pulled: list[tuple[UUID, str, str, datetime]]
+) -> None:
+    (pull,) = of(pulled, "workouts")
+    user, provider, _, end = pull
+    page = asking.wearables.summaries("workouts", user, end - timedelta(days=60), end, provider)
+    workout = page.records[0].data.id
+    told = {"workout_id": str(workout), "user_id": str(user), "message": "", "provider_id": "x",
+            "sport": "", "source": {"provider": provider}}  # fmt: skip
+    hear_workout_streams([event(1, "daily.data.workout_stream.created", told, user)])
+    assert sync.drain(SUBJECTS) == 1
+    stream = WorkoutStream.objects.get()
+    said = asking.wearables.workout_stream(workout).data
+    assert (stream.pk, stream.user_id) == (workout, user)
+    assert stream.time and (stream.time, stream.heartrate) == (said.time, said.heartrate)
+
+
+def test_a_stream_that_is_not_there_is_not_asked_for_again(asking: Service) -> None:
+    nothing = UUID(int=5)
+    told = {"workout_id": str(nothing), "user_id": str(nothing), "source": {}}
+    hear_workout_streams([event(1, "daily.data.workout_stream.created", told, nothing)])
+    sync.drain(SUBJECTS)
+    assert Lookup.objects.get(kind="workout-stream").due_at is None
+    assert not WorkoutStream.objects.exists()
+
+
+def test_a_backfill_of_nobody_ends(
+    pulled: list[tuple[UUID, str, str, datetime]],
+) -> None:
+    (_, provider, resource, end), *_ = of(pulled, "heartrate")
+    hear_backfills([done(1, (UUID(int=5), provider, resource, end))])
+    sync.drain(SUBJECTS)
+    assert Lookup.objects.get(kind="backfill").due_at is None
+    assert kept() == {}
