@@ -1,18 +1,69 @@
-"""Deliveries straight from the server: the view, without the middleware that pages need."""
+"""The door for deliveries, straight from the server: `POST /webhooks/`.
+
+Neither the middleware that pages need nor Django's request and response pass here: together they
+cost as much as all the rest of receiving.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from http import HTTPStatus
 from typing import Any, Final
 
-from django.core.handlers.wsgi import WSGIRequest
+from django.conf import settings
 
-from webhooks.views import receive
+from webhooks import receiving
+
+logger = logging.getLogger(__name__)
 
 DOORS: Final = frozenset({"/webhooks", "/webhooks/"})
+Headers = list[tuple[str, str]]
 
 
 def deliveries(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-    response = receive(WSGIRequest(environ))
-    start_response(f"{response.status_code} {response.reason_phrase}", list(response.items()))
-    return [response.content]
+    """As a WSGI application."""
+    status, headers, body = answer(environ)
+    start_response(f"{status} {HTTPStatus(status).phrase}", headers)
+    return [body]
+
+
+def answer(environ: Mapping[str, Any]) -> tuple[int, Headers, bytes]:
+    """204 once the event is committed; else 4xx or 503 with the reason in a few plain words.
+
+    Never a redirect, which the sender counts as a failure.
+    """
+    if environ["REQUEST_METHOD"] != "POST":
+        return _said(405, "deliveries are posted", ("Allow", "POST"))
+    try:
+        found = receiving.receive(_headers(environ), environ["wsgi.input"].read)
+    except Exception as error:
+        # The sender tries again; the text of the error may quote the body.
+        logger.error("a delivery failed: %s", type(error).__name__)
+        found = receiving.Answer(503, "not stored", receiving.RETRY_AFTER)
+    if found.retry_after is not None:
+        return _said(found.status, found.reason, ("Retry-After", str(found.retry_after)))
+    return _said(found.status, found.reason)
+
+
+def _headers(environ: Mapping[str, Any]) -> dict[str, str]:
+    """What a delivery is told by, by lower-case name."""
+    found = {
+        f"{prefix}-{part}": environ.get(f"HTTP_{prefix.upper().replace('-', '_')}_{part.upper()}")
+        for prefix in settings.WEBHOOK_HEADER_PREFIXES
+        for part in ("id", "timestamp", "signature")
+    }
+    found["content-length"] = environ.get("CONTENT_LENGTH")
+    found["content-encoding"] = environ.get("HTTP_CONTENT_ENCODING")
+    if not found["content-length"] and "HTTP_TRANSFER_ENCODING" not in environ:
+        # No body at all: a server may wait for ever for one.
+        found["content-length"] = "0"
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _said(status: int, words: str, *headers: tuple[str, str]) -> tuple[int, Headers, bytes]:
+    if not words:
+        return status, [*headers], b""
+    body = f"{words}\n".encode()
+    plain = [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(body)))]
+    return status, [*plain, *headers], body

@@ -33,15 +33,21 @@ DATABASE = "hooks"
 RETRY_AFTER = 30
 """Seconds until the sender should try again when we cannot store."""
 
-STORE = """
-INSERT INTO webhooks_event AS held
- (message_id, sent_at, key_id, body, body_digest, event_type, subject_id, user_id, team_id,
-  state, outcome, reason, path, applied_at)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+_REPEAT = """
 ON CONFLICT (message_id) DO UPDATE SET
  deliveries = held.deliveries + 1,
  last_received_at = now(),
  body_conflict = held.body_conflict OR held.body_digest <> excluded.body_digest
+"""
+STORE = f"""
+INSERT INTO webhooks_event AS held (message_id, sent_at, key_id, body, body_digest, event_type,
+ subject_id, user_id, team_id)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s) {_REPEAT}
+"""
+STORE_DEAD = f"""
+INSERT INTO webhooks_event AS held (message_id, sent_at, key_id, body, body_digest, event_type,
+ reason, path, state, outcome, applied_at)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, 'dead', 'failed', now()) {_REPEAT}
 """
 HELD = "SELECT 1 FROM webhooks_event WHERE message_id = %s"
 COUNT = """
@@ -124,40 +130,27 @@ def _secrets(texts: tuple[str, ...]) -> tuple[signing.Secret, ...]:
 
 
 def _store(signed: signing.Signed, body: bytes) -> Answer:
-    event_type = subject_id = reason = path = outcome = ""
-    user_id = team_id = done_at = None
-    state = "pending"
+    outside = signed.message_id, signed.sent_at, signed.key, body, _digest(body)
     try:
         envelope = reading.read(body)
-        event_type, team_id = envelope.event_type, envelope.team_id
-        subject_id, user_id = reading.subject(envelope)
     except Misread as error:
-        state, outcome, done_at = "dead", "failed", datetime.now(UTC)
-        event_type = error.event_type
-        reason, path = reading.words(error)
-    row = (
-        signed.message_id,
-        signed.sent_at,
-        signed.key,
-        body,
-        hashlib.sha256(body).digest()[:16],
-        event_type,
-        subject_id,
-        user_id,
-        team_id,
-        state,
-        outcome,
-        reason,
-        path,
-        done_at,
-    )
+        statement: str = STORE_DEAD
+        row: tuple[object, ...] = (*outside, error.event_type, *reading.words(error))
+    else:
+        subject_id, user_id = reading.subject(envelope)
+        row = (*outside, envelope.event_type, subject_id, user_id, envelope.team_id)
+        statement = STORE
     try:
-        _execute(STORE, row)
+        _execute(statement, row)
     except psycopg.errors.LockNotAvailable:
         # A worker is applying the event this repeats: it is stored, and the count can wait.
         if not _execute(HELD, (signed.message_id,)):
             raise
     return STORED
+
+
+def _digest(body: bytes) -> bytes:
+    return hashlib.sha256(body).digest()[:16]
 
 
 def _execute(statement: str, values: tuple[object, ...]) -> int:
