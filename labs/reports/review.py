@@ -33,7 +33,7 @@ _UNITS: Final = (
     " µiu/ml ku/l kiu/l fl pg g mg ml l /ul /µl 10*3/ul 10^3/ul x10e3/ul k/ul thou/ul 10*6/ul"
     " 10^6/ul x10e6/ul m/ul 10*9/l 10^9/l 10*12/l 10^12/l cells/ul cells/mcl mcg/dl mcg/l mcl"
     " mm/h mm/hr ml/min ml/min/1.73 ml/min/1.73m2 mg/g mg/24h g/24h sec s seconds min h ratio"
-    " index mg/mmol copies/ml mmhg kpa ph au/ml units"
+    " minutes hours days index mg/mmol copies/ml mmhg kpa ph au/ml units"
 )
 KNOWN_UNITS: Final = frozenset(_UNITS.split())
 """Units as labs print them, folded; another one is shown in amber and blocks nothing."""
@@ -96,9 +96,15 @@ class Line:
     @property
     def number(self) -> float | None:
         try:
-            return float(str(self.shown["value"]).strip())
+            return float(str(self.shown["value"]).strip().removesuffix("%"))
         except ValueError:
             return None
+
+    @property
+    def unit(self) -> str:
+        """The unit to show behind the value; empty where the value says it itself."""
+        units = self.shown["units"] or ""
+        return "" if str(self.shown["value"]).rstrip().endswith(units) else units
 
     @property
     def flagged(self) -> str:

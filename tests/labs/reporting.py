@@ -91,7 +91,12 @@ def record(
             "metadata": ADA if metadata is None else metadata,
             "results": [GLUCOSE, FRAGILITY] if results is None else results,
         }
-    said = {"id": str(job_id), "status": status, "failure_reason": None, "data": data}
+    said: dict[str, Any] = {
+        "id": str(job_id),
+        "status": status,
+        "failure_reason": None,
+        "data": data,
+    }
     said |= {"needs_human_review": False, "is_reviewed": False, **values}
     return json.dumps(said).encode()
 

@@ -25,7 +25,7 @@ BOMBS = bombs()
 @pytest.fixture(autouse=True)
 def folder(settings: Any, tmp_path: Path) -> Path:
     settings.REPORT_FOLDER = tmp_path / "reports"
-    return settings.REPORT_FOLDER
+    return tmp_path / "reports"
 
 
 def kept_files(folder: Path) -> list[Path]:
@@ -64,7 +64,7 @@ def test_a_sound_file_is_taken_for_what_it_holds(
 def test_a_hostile_file_is_refused_and_not_kept(what: str, folder: Path) -> None:
     name, content = HOSTILE[what]
     declared = {"pdf": "application/pdf", "jpg": "image/jpeg", "png": "image/png"}
-    file = SimpleUploadedFile(name, content, declared.get(name.rpartition(".")[2]))
+    file = SimpleUploadedFile(name, content, declared.get(name.rpartition(".")[2], ""))
     with pytest.raises(intake.NotTaken) as refused:
         intake._kept([file])
     (problem,) = refused.value.problems

@@ -240,7 +240,7 @@ def test_a_correction_that_makes_no_sense_keeps_what_was_typed(
         assert "A LOINC code looks like 2345-7" in shown
         assert 'value="77"' in shown
     for name, broken in (("min_reference_range", "many"), ("value", ""), ("test_name", "")):
-        client.post(row_address(report), row_form(report, **{name: broken}), headers=HX)
+        client.post(row_address(report), {**row_form(report), name: broken}, headers=HX)
     assert RowCheck.objects.count() == 0
 
 

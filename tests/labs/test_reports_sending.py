@@ -73,7 +73,7 @@ def test_from_upload_to_values(reading: Sandbox, patient: Patient, by: User) -> 
     assert look(report).state == "started"
     reading.control("reports", {"steps": 1})
     assert look(report).state == "completed"
-    job = ReportJob.objects.get(pk=report.job_id)
+    job = ReportJob.objects.get(report=report)
     assert job.user_id == patient.pk
     assert job.results.count() > 0
     assert Lookup.objects.get(kind="report-jobs").due_at is None, "a final job is not asked for"
@@ -102,7 +102,7 @@ def test_human_review_waits_for_people(reading: Sandbox, patient: Patient, by: U
     assert look(report).state == "pending_review"
     reading.control("reports", {"steps": 1})
     assert look(report).state == "completed"
-    assert ReportJob.objects.get(pk=report.job_id).is_reviewed
+    assert ReportJob.objects.get(report=report).is_reviewed
 
 
 def test_a_refusal_keeps_the_services_words(reading: Sandbox, patient: Patient, by: User) -> None:

@@ -156,13 +156,14 @@ def test_a_body_beyond_hope_is_refused_unread(client: Client, desk: User) -> Non
 
         readline = read
 
+    unread: dict[str, Any] = {"wsgi.input": Endless()}
     answer = client.generic(
         "POST",
         address(),
         b"",
         content_type="multipart/form-data; boundary=x",
         CONTENT_LENGTH=str(5 * LIMIT),
-        **{"wsgi.input": Endless()},
+        **unread,
     )
     assert answer.status_code == 413
 

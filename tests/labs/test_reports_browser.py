@@ -1,0 +1,177 @@
+"""The upload flow in a real browser, with the sandbox as the service."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from backoffice import sync
+from backoffice.models import Lookup
+from labs.models import Report
+from labs.reports import sending
+from labs.reports.sync import JOB_SUBJECT
+from patients.models import Patient
+from tests.api.rows import demographics, patient, staff
+from tests.browser import Browser, browser, missing
+from tests.conftest import Sandbox
+from tests.labs.documents import HTML, pdf, png
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("folder"),
+    pytest.mark.skipif(bool(missing()) and "CI" not in os.environ, reason=missing()),
+]
+PASSWORD = "made-up-people-only"
+
+
+@pytest.fixture
+def known(reading: Sandbox) -> Patient:
+    """A patient that the service knows."""
+    with reading.service() as client:
+        page = client.users.list(limit=1)
+    made = patient(1, id=page.records[0].data.user_id)
+    made.save()
+    demographics(1, user_id=made.pk).save()
+    return made
+
+
+def signed_in(page: Browser, url: str, role: str = "clinician") -> None:
+    user = staff(role)
+    user.set_password(PASSWORD)
+    user.save()
+    page.open(f"{url}/accounts/login/")
+    page.type("input[name=username]", user.username)
+    page.type("input[name=password]", PASSWORD)
+    page.click("main button[type=submit], button[type=submit]")
+    page.find(".nav")
+
+
+def the_clock_ticks() -> None:
+    """What beat would ring for."""
+    sending.send_due()
+    Lookup.objects.filter(kind="report-jobs").update(due_at=timezone.now())
+    sync.drain([JOB_SUBJECT], seconds=10)
+
+
+def test_from_the_patients_page_to_acceptance(
+    live_server: Any, reading: Sandbox, known: Patient, tmp_path: Path
+) -> None:
+    first, second, page_file = tmp_path / "p2.png", tmp_path / "p1.png", tmp_path / "evil.pdf"
+    first.write_bytes(png(shade=10))
+    second.write_bytes(png(shade=20))
+    page_file.write_bytes(HTML)
+    with browser() as page:
+        signed_in(page, live_server.url)
+        page.open(f"{live_server.url}/patients/{known.pk}/")
+        page.sees("None yet.")
+        page.link("Upload a report")
+        page.sees("Upload for Ada1 Testperson")
+
+        page.type("#files", str(page_file))
+        page.sees("It is not a PDF, JPEG or PNG.")
+        page.click("[data-do=remove]")
+        page.link("Upload for Ada1 Testperson")
+        page.sees("Choose the report")
+        assert Report.objects.count() == 0
+
+        page.type("#files", f"{first}\n{second}")
+        page.sees("p1.png")
+        page.click("li:nth-child(2) [data-do=up]")
+        page.link("Upload for Ada1 Testperson")
+        page.sees("waiting to be sent")
+        report = Report.objects.get()
+        assert page.url.endswith(f"/reports/{report.pk}/")
+        names = report.files.order_by("position").values_list("given_name", flat=True)
+        assert list(names) == ["p1.png", "p2.png"], "in the order of the list"
+
+        the_clock_ticks()
+        page.sees("The service is reading it")
+        reading.control("reports", {"steps": 2})
+        the_clock_ticks()
+        page.sees("What was read")
+        drawn = "return [...document.querySelectorAll('.pages img')].map(i => i.naturalWidth)"
+        assert page.run(drawn) == [40, 40], "both pictures are shown"
+
+        page.click("#row-0 .tick")
+        page.sees("Checked by")
+        assert page.text("[data-checked]") == "1"
+        page.click("#row-1 a.btn")
+        page.type("#row-1 input[name=units]", "x")
+        page.link("Save as checked")
+        page.sees("Corrected.")
+        assert page.text("[data-checked]") == "2"
+        assert report.checks.count() == 2
+
+        if page.all("input[name=same_person]"):
+            page.click("input[name=same_person]")
+        page.link("Accept for Ada1 Testperson")
+        page.find("#accept-card .st")
+    report.refresh_from_db()
+    assert report.accepted_by is not None
+
+
+def test_what_the_server_refuses_leaves_the_files_chosen(
+    live_server: Any, reading: Sandbox, known: Patient, tmp_path: Path
+) -> None:
+    path = tmp_path / "scan.pdf"
+    path.write_bytes(pdf(extra=b"/OpenAction<</S/JavaScript/JS(1)>>"))
+    with browser(390, 800) as page:
+        signed_in(page, live_server.url)
+        page.open(f"{live_server.url}/reports/upload/{known.pk}/")
+        page.click("input[name=review][value=yes]")
+        page.type("#files", str(path))
+        page.sees("scan.pdf")
+        page.link("Upload for Ada1 Testperson")
+        page.sees("carries scripts, forms that send, or other files")
+        assert "scan.pdf" in page.text(".chosen"), "still chosen"
+        assert page.run("return document.querySelector('[name=review]:checked').value") == "yes"
+        assert page.run("return document.documentElement.scrollWidth") <= 390
+    assert Report.objects.count() == 0
+
+
+def test_one_byte_too_many_is_said_before_anything_is_sent(
+    live_server: Any, known: Patient, tmp_path: Path
+) -> None:
+    limit = 10 * 1024 * 1024
+    base = len(pdf(padding=limit - 1000)) - (limit - 1000)
+    path = tmp_path / "large.pdf"
+    path.write_bytes(pdf(padding=limit - base + 1))
+    with browser() as page:
+        signed_in(page, live_server.url)
+        page.open(f"{live_server.url}/reports/upload/{known.pk}/")
+        page.type("#files", str(path))
+        page.sees("at most 10 MB can be sent")
+        page.run("window.sent = 0; XMLHttpRequest.prototype.send = () => { window.sent += 1 }")
+        page.link("Upload for Ada1 Testperson")
+        assert page.run("return window.sent") == 0
+
+
+def test_a_pdf_is_shown_and_its_own_page_runs_nothing(
+    live_server: Any, known: Patient, tmp_path: Path
+) -> None:
+    path = tmp_path / "scan.pdf"
+    path.write_bytes(pdf())
+    with browser() as page:
+        signed_in(page, live_server.url)
+        page.open(f"{live_server.url}/reports/upload/{known.pk}/")
+        page.type("#files", str(path))
+        page.sees("scan.pdf")
+        page.link("Upload for Ada1 Testperson")
+        page.sees("waiting to be sent")
+        assert page.all("iframe[title]")
+        address = f"{live_server.url}/reports/{Report.objects.get().pk}/files/0/"
+        shown = page.run(
+            "const a = arguments, r = new XMLHttpRequest(); r.open('GET', a[0], false); r.send();"
+            "return [r.status, r.getResponseHeader('content-security-policy'),"
+            " r.getResponseHeader('content-type')]",
+            address,
+        )
+        assert shown == [
+            200,
+            "sandbox; default-src 'none'; frame-ancestors 'self'",
+            "application/pdf",
+        ]
