@@ -9,26 +9,13 @@ from itertools import groupby
 from typing import Any, Final, NamedTuple, TypeAlias
 from uuid import UUID
 
+from django.conf import settings
+
 from backoffice.service.wearables import Sample, Source
 from patients.wearables import chunks
 
 SeriesKey: TypeAlias = tuple[UUID, str, str, str, str]
 """User, resource, provider, source type, kind of reading."""
-
-BY_TYPE: Final = frozenset(
-    {
-        "cholesterol",
-        "electrocardiogram_voltage",
-        "heart_rate_alert",
-        "ige",
-        "igg",
-        "insulin_injection",
-        "sleep_breathing_disturbance",
-        "stand_hour",
-    }
-)
-"""Resources whose type is part of a sample's key (differences.md 52): without it a reading would
-replace one of another kind taken at the same moment."""
 
 RARE: Final[dict[str, tuple[str, ...]]] = {
     "blood_pressure": ("diastolic",),
@@ -112,7 +99,7 @@ class Arrival:
     def _by_kind(self) -> Iterable[tuple[str, list[Sample]]]:
         if not self.data:
             return []
-        if self.resource not in BY_TYPE:
+        if self.resource not in settings.SAMPLES_KEYED_BY_TYPE:
             return [("", self.data)]
         kinds: dict[str, list[Sample]] = {}
         for sample in self.data:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from typing import Final
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.db.backends.utils import CursorWrapper
 
 PARENT: Final = "wearables_chunk"
@@ -83,13 +84,15 @@ def forget() -> list[date]:
 def drop_before(month: date) -> list[date]:
     """Forget every month before this one; which were dropped.
 
-    Each by itself, and only if nobody is in the way for long: what is not dropped now is dropped
-    with the next call.
+    Each by itself, and only if nobody is in the way for long: what is left is dropped with the
+    next call.
     """
     with connection.cursor() as cursor:
         old = sorted(one for one in existing(cursor) if one < month)
+    dropped = []
     for one in old:
-        with transaction.atomic(), connection.cursor() as cursor:
+        with suppress(OperationalError), transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("SET LOCAL lock_timeout = '3s'")
             cursor.execute(f'DROP TABLE IF EXISTS "{table_of(one)}"')
-    return old
+            dropped.append(one)
+    return dropped

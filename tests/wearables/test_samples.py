@@ -23,13 +23,13 @@ from pytest_django import Settings
 
 from backoffice.service.events import Heard
 from patients.wearables import chunks, partitions, storing
-from patients.wearables.arrivals import BY_TYPE
 from patients.wearables.hearing import hear_samples
 from patients.wearables.models import Chunk, Series, Source
 from patients.wearables.reading import COLUMNS, samples_of
 from tests.api.rows import uid
 
 NOON = datetime(2026, 3, 29, 12, tzinfo=UTC)
+BY_TYPE = ("cholesterol", "ige", "igg", "heart_rate_alert")
 Key = tuple[UUID, str, str, str, str, datetime]
 Item = dict[str, Any]
 
@@ -252,6 +252,18 @@ def test_what_cannot_be_kept_is_refused_whole(data: Any) -> None:
     with pytest.raises(ValueError, match=" "):
         hear_samples([bad])
     assert not Chunk.objects.exists()
+
+
+@pytest.mark.django_db
+def test_which_resources_are_keyed_by_type_can_be_set(settings: Settings) -> None:
+    readings = [
+        sample(NOON, n, type=f"cholesterol/{kind}") for n, kind in enumerate(["ldl", "hdl"])
+    ]
+    hear_samples([heard(1, "cholesterol", readings)])
+    assert len(kept()) == 2
+    settings.SAMPLES_KEYED_BY_TYPE = frozenset()
+    hear_samples([heard(2, "cholesterol", readings, who=2)])
+    assert len(kept()) == 3
 
 
 @pytest.mark.django_db(transaction=True)
