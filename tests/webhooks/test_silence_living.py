@@ -1,0 +1,78 @@
+"""Silence from end to end: the service stops delivering, a sync finds what it did not tell, the
+service is asked to send again, and what was lost arrives."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+
+from tests.sandboxes import Sandbox
+from tests.sandboxes import running as sandbox_running
+from tests.sync.house import House, Houses, running, wait_until
+from tests.webhooks.sending import receiving
+
+LISTEN = "from webhooks.tasks import listen; listen()"
+
+
+@pytest.fixture
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[House, Sandbox, str]]:
+    houses = Houses(os.environ["DATABASE_URL"], tmp_path_factory.mktemp("houses"))
+    try:
+        with sandbox_running(users=8, orders=24, seed=11) as sandbox:
+            house = houses.build(sandbox.url)
+            house.sync()
+            with receiving(house, workers=1) as url:
+                sandbox.control("webhooks", {"url": f"{url}/webhooks/"})
+                with running(house.start("-m", "tests.webhooks.drainer")):
+                    yield house, sandbox, url
+    finally:
+        houses.close()
+
+
+def health(url: str) -> Any:
+    with urlopen(f"{url}/health/inbox", timeout=20) as answer:  # noqa: S310 - our own address
+        return json.loads(answer.read())
+
+
+def heard_of(house: House, orders: list[str]) -> int:
+    return int(
+        house.value(
+            "SELECT count(DISTINCT subject_id) FROM webhooks_event WHERE subject_id = ANY(%s)",
+            [orders],
+        )
+    )
+
+
+def test_what_was_not_told_arrives_after_all(place: tuple[House, Sandbox, str]) -> None:
+    house, sandbox, url = place
+    told = sandbox.control("change", {"orders": 3, "seed": 1})["order_ids"]
+    wait_until(lambda: heard_of(house, told), 30, "the first events")
+    assert health(url) == {"status": "ok", "inbox": []}
+
+    sandbox.control("webhooks", {"url": None})  # As a service does that has given us up.
+    before = house.value("SELECT count(*) FROM webhooks_event")
+    lost = sandbox.control("change", {"orders": 5, "seed": 2})["order_ids"]
+    house.sync("orders")
+    assert house.value("SELECT count(*) FROM webhooks_event") == before
+    # An hour passes.
+    house.query(
+        "UPDATE webhooks_event SET received_at = received_at - interval '1 hour',"
+        " sent_at = sent_at - interval '1 hour'"
+    )
+    house.query(
+        "UPDATE backoffice_syncrun SET created_at = created_at - interval '5 minutes'"
+        " WHERE resource = 'orders' AND NOT \"full\""
+    )
+    assert health(url) == {"status": "attention", "inbox": ["silent"]}
+
+    sandbox.control("webhooks", {"url": f"{url}/webhooks/"})
+    assert house.value("SELECT count(*) FROM webhooks_event") == before
+    house.manage("shell", "-c", LISTEN)
+    assert house.value("SELECT error FROM backoffice_lookup WHERE kind = 'events-resent'") == ""
+    wait_until(lambda: heard_of(house, lost) >= 3, 40, "what was lost arrives")
+    wait_until(lambda: health(url)["status"] == "ok", 40, "all is well again")
