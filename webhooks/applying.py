@@ -19,6 +19,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import chain
 from uuid import UUID
 
 import psycopg
@@ -103,6 +104,7 @@ class Settled:
         default_factory=lambda: defaultdict(list)
     )
     failed: dict[int, Exception] = field(default_factory=dict)
+    unsound: dict[int, Misread] = field(default_factory=dict)
     unknown: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
 
@@ -177,7 +179,7 @@ def _routed(claims: Sequence[Claim], settled: Settled) -> Iterator[tuple[Route, 
                 raise Misread("", "the body is no longer kept")
             envelope = reading.read(body)
         except Misread as error:
-            settled.failed[claim.number] = error
+            settled.unsound[claim.number] = error
             continue
         if envelope.team_id and team and envelope.team_id != team:
             settled.ends[Event.State.QUARANTINED, "foreign team"].append(claim.number)
@@ -228,9 +230,10 @@ def _mark(claims: Sequence[Claim], settled: Settled) -> None:
         for (state, outcome), numbers in settled.ends.items():
             cursor.execute(_CLOSE, [state, outcome, numbers])
         attempts = {claim.number: claim.attempts for claim in claims}
-        for number, error in settled.failed.items():
+        for number, error in chain(settled.failed.items(), settled.unsound.items()):
             reason, path = reading.words(error)
-            wait = _wait(error, attempts[number])
+            # A body that is no event will never be one.
+            wait = None if number in settled.unsound else _wait(error, attempts[number])
             state = Event.State.DEAD if wait is None else Event.State.RETRY
             cursor.execute(
                 _FAIL,

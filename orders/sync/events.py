@@ -94,7 +94,11 @@ def hear_orders(events: Sequence[Heard]) -> Mapping[str, str]:
         raise ValueError("an order does not fit its columns")
     written = {fact.key[0] for fact in outcome.touched}
     for one in newest:
-        if one.order_id in written - doubtful:
+        if one.order_id not in written:
+            # Another worker stored a newer one since we looked.
+            older.append(one)
+            outcomes[one.message_id] = "stale"
+        elif one.order_id not in doubtful:
             del outcomes[one.message_id]  # plainly applied
     _complete_history(
         older,

@@ -142,7 +142,14 @@ def test_a_body_that_is_gone_cannot_be_applied() -> None:
     Event.objects.update(body=None)
     applying.drain()
     event = Event.objects.get()
-    assert event.state == "retry" and event.reason == "the body is no longer kept"
+    assert event.state == "dead" and event.reason == "the body is no longer kept"
+
+
+def test_a_body_that_is_no_event_is_dead_at_once() -> None:
+    put("", b"[]")
+    put("labtest.order.created", order(1, 1))
+    applying.drain()
+    assert list(Event.objects.order_by("id").values_list("state", flat=True)) == ["dead", "done"]
 
 
 def test_a_state_of_a_newer_version_is_left_alone() -> None:

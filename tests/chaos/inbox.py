@@ -1,0 +1,360 @@
+"""`./run chaos inbox`: the long proofs of the inbox (reliability P1 to P4, P28).
+
+Prints a table, writes `var/bench/chaos-inbox.json`, and exits non-zero when a proof fails.
+`CHAOS_EVENTS` (1,000,000) sets the size of P1, and with it how often workers are killed (100).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import redis
+
+from tests.bench.common import Goal, report
+from tests.sync.cluster import own_cluster
+from tests.sync.house import House, Houses, end, wait_until
+from tests.sync.test_living import started
+from tests.webhooks import oracle
+from tests.webhooks.catalogue import CATALOGUE, Catalogue
+from tests.webhooks.sending import Attempt, Sent, attempt, percentile, receiving, send
+from tests.webhooks.signed import Message
+
+EVENTS = int(os.environ.get("CHAOS_EVENTS", "1000000"))
+KILLS = max(10, EVENTS // 10_000)
+WORKERS = 2
+RATE = 300
+SERVICE = "http://127.0.0.1:9"
+"""Nobody answers there: events alone bring what the mirror has."""
+WAITING = "SELECT count(*) FROM webhooks_event WHERE state = 'pending'"
+OTHER_TYPES = [
+    name for name in CATALOGUE if name.startswith("daily.data.") and "workout_stream" not in name
+]
+
+
+def million(folder: Path, houses: Houses) -> list[Goal]:
+    """P1: shuffled, 5 % repeated, 0.1 % poison, workers killed with SIGKILL."""
+    house = houses.build(SERVICE)
+    house.query(oracle.ONCE)
+    chance = random.Random(1)
+    catalogue = Catalogue(1, orders=max(100, EVENTS // 10))
+    by_copy = EVENTS - EVENTS // 20
+    begun = time.monotonic()
+    repeats = _filled(house, catalogue, by_copy, chance)
+    filled = time.monotonic() - begun
+    print(f"  {by_copy:,} events copied in {filled:.0f} s", flush=True)
+    fresh = [_one(catalogue, chance) for _ in range(EVENTS - by_copy)]
+    attempts = [attempt(one) for one in [*fresh, *repeats]]
+    chance.shuffle(attempts)
+    poison = house.value("SELECT count(*) FROM webhooks_event WHERE key_id = 'poison'")
+    results: list[Sent] = []
+    killed = 0
+    begun = time.monotonic()
+    with receiving(house) as url:
+        sender = threading.Thread(target=lambda: results.extend(send(url, attempts, 4)))
+        workers = [house.start("-m", "tests.webhooks.drainer") for _ in range(WORKERS)]
+        try:
+            sender.start()
+            while sender.is_alive() or house.value(WAITING):
+                time.sleep(chance.uniform(0.8, 1.8))
+                if killed < KILLS:
+                    end(workers[killed % WORKERS])
+                    workers[killed % WORKERS] = house.start("-m", "tests.webhooks.drainer")
+                    killed += 1
+            took = time.monotonic() - begun
+        finally:
+            for worker in workers:
+                end(worker)
+            sender.join(60)
+    print(f"  drained in {took:.0f} s with {killed} kills; asking the oracle", flush=True)
+    taken = {one.message_id for one in results if one.status == 204}
+    stored = int(house.value("SELECT count(*) FROM webhooks_event"))
+    lost = EVENTS - stored + int(house.value(WAITING)) + len(house.query(oracle.NEVER))
+    wrong = oracle.wrong(house)
+    unseen = house.value(
+        "SELECT count(*) FROM webhooks_event WHERE key_id = 'poison'"
+        " AND NOT (state IN ('retry', 'dead') AND reason <> '')"
+    )
+    extent = f"{EVENTS:,} events, {took:.0f} s"
+    return [
+        Goal(f"P1 workers killed ({extent})", str(killed), str(KILLS), killed >= KILLS),
+        Goal("P1 deliveries refused", str(len(attempts) - len(taken)), "0",
+             len(taken) == len(attempts)),
+        Goal("P1 accepted and lost", str(lost), "0", lost == 0),
+        Goal("P1 applied twice", str(twice := len(house.query(oracle.TWICE))), "0", twice == 0),
+        Goal("P1 rows other than the oracle's", str(sum(wrong.values())), "0", not wrong),
+        Goal(f"P1 poison without a reason, of {poison}", str(unseen), "0",
+             unseen == 0 and poison > 0),
+    ]  # fmt: skip
+
+
+def _one(catalogue: Catalogue, chance: random.Random) -> Message:
+    if chance.random() < 0.9:
+        return catalogue.message("labtest.order.updated")
+    return catalogue.message(chance.choice(OTHER_TYPES))
+
+
+def _filled(house: House, catalogue: Catalogue, count: int, chance: random.Random) -> list[Message]:
+    """Events straight into the inbox by COPY; returns those to be delivered again."""
+    repeats: list[Message] = []
+    columns = "message_id, sent_at, key_id, body, body_digest, event_type"
+    with (
+        psycopg.connect(house.database_url) as connection,
+        connection.cursor().copy(f"COPY webhooks_event ({columns}) FROM STDIN") as copy,
+    ):
+        for _ in range(count):
+            bad = chance.random() < 0.001
+            message = catalogue.poison() if bad else _one(catalogue, chance)
+            if chance.random() < 0.05:
+                repeats.append(message)
+            digest = hashlib.sha256(message.body).digest()[:16]
+            key = "poison" if bad else "copied"
+            copy.write_row((message.id, "now", key, message.body, digest, ""))
+    house.query("ANALYZE webhooks_event")
+    return repeats
+
+
+def crashes(folder: Path, houses: Houses) -> list[Goal]:
+    """P2: PostgreSQL crashes three times under deliveries; nothing acknowledged is missing."""
+    catalogue = Catalogue(2, orders=500)
+    count = RATE * 40
+    attempts = [attempt(catalogue.message("labtest.order.updated")) for _ in range(count)]
+    with own_cluster() as cluster:
+        own = Houses(cluster.database_url, folder)
+        house = own.build(SERVICE, REDIS_URL=cluster.redis_url)
+        house.query(oracle.ONCE)
+        results: list[Sent] = []
+        with receiving(house) as url, _drainers(house, 1):
+            sender = threading.Thread(target=lambda: results.extend(send(url, attempts, 32, RATE)))
+            sender.start()
+            for _ in range(3):
+                time.sleep(9)
+                cluster.stop(signal.SIGQUIT)
+                time.sleep(1)
+                cluster.start()
+            sender.join(120)
+            acknowledged = {one.message_id for one in results if one.status == 204}
+            wait_until(lambda: not house.value(WAITING), 60, "the drain", every=0.3)
+            held = dict(house.query("SELECT message_id, state FROM webhooks_event"))
+            missing = acknowledged - held.keys()
+            idle = [one for one in acknowledged if held.get(one) != "done"]
+            again = [one for one in attempts if one.message_id not in acknowledged]
+            retried = send(url, again, 8)
+            wait_until(lambda: not house.value(WAITING), 60, "the rest", every=0.3)
+        left = [one for one in retried if one.status != 204]
+        wrong = oracle.wrong(house)
+        broken = Counter(one.status for one in results if one.status != 204)
+        print(f"  {len(acknowledged)} acknowledged, others {dict(broken)}", flush=True)
+    return [
+        Goal(f"P2 acknowledged and missing, of {len(acknowledged)}", str(len(missing)), "0",
+             not missing and len(acknowledged) > count / 2),
+        Goal("P2 acknowledged and not applied", str(len(idle)), "0", not idle),
+        Goal("P2 answers other than 204, 503 or none", str(odd := sum(
+            number for status, number in broken.items() if status not in (0, 503))), "0",
+            odd == 0 and sum(broken.values()) > 0),
+        Goal("P2 refused when sent again", str(len(left)), "0", not left),
+        Goal("P2 rows other than the oracle's", str(sum(wrong.values())), "0", not wrong),
+    ]  # fmt: skip
+
+
+def steady(folder: Path, houses: Houses) -> list[Goal]:
+    """P3, P28: 300 deliveries a second for 30 s, with workers and readers."""
+    house = houses.build(SERVICE)
+    catalogue = Catalogue(3, orders=2_000)
+    attempts = []
+    for number in range(RATE * 30):
+        kind = "labtest.result.critical" if number % 50 == 0 else "labtest.order.updated"
+        attempts.append(attempt(catalogue.message(kind)))
+    failed: list[int] = []
+    with receiving(house) as url, _drainers(house, WORKERS), _readers(house, url, failed):
+        send(url, [attempt(catalogue.message("labtest.order.created")) for _ in range(300)], 8)
+        results = send(url, attempts, 32, RATE)
+        wait_until(lambda: not house.value(WAITING), 60, "the drain", every=0.2)
+    seconds = [one.seconds for one in results]
+    middle, tail = percentile(seconds, 0.5), percentile(seconds, 0.99)
+    other = sum(one.status != 204 for one in results)
+    critical = house.value(
+        "SELECT percentile_cont(0.99) WITHIN GROUP (ORDER BY extract(epoch FROM"
+        " applied_at - received_at)) FROM webhooks_event"
+        " WHERE event_type = 'labtest.result.critical'"
+    )
+    return [
+        Goal("P3 answers other than 2xx", str(other), "0", other == 0),
+        Goal("P3 answer time, p50", f"{middle:.1f} ms", "15 ms", middle <= 15),
+        Goal("P3 answer time, p99", f"{tail:.0f} ms", "100 ms", tail <= 100),
+        Goal("P3 answer time, longest", f"{1000 * max(seconds):.0f} ms", "2000 ms",
+             max(seconds) <= 2),
+        Goal("P3 pages that failed meanwhile", str(len(failed)), "0", not failed),
+        Goal("P28 critical result on the worklist, p99", f"{float(critical):.1f} s", "10 s",
+             float(critical) <= 10),
+    ]  # fmt: skip
+
+
+def deaf(folder: Path, houses: Houses) -> list[Goal]:
+    """P4: Redis hangs 20 s, is killed, and flushed ten times, under beat and Celery workers."""
+    catalogue = Catalogue(4, orders=500)
+    failed: list[int] = []
+    with own_cluster() as cluster:
+        house = Houses(cluster.database_url, folder).build(SERVICE, REDIS_URL=cluster.redis_url)
+        processes = started(house, folder)
+        revived = 0
+        try:
+            with receiving(house) as url, _readers(house, url, failed):
+                done = "SELECT count(*) FROM webhooks_event WHERE state = 'done'"
+                send(url, [attempt(catalogue.message("labtest.order.created"))], 1)
+                wait_until(lambda: house.value(done), 60, "the first event", every=0.2)
+                attempts = [
+                    attempt(catalogue.message("labtest.order.updated")) for _ in range(100 * 60)
+                ]
+                results: list[Sent] = []
+                sender = threading.Thread(
+                    target=lambda: results.extend(send(url, attempts, 16, 100))
+                )
+                sender.start()
+                back, revived = _troubled(cluster.redis_url)
+                sender.join(120)
+                wait_until(lambda: not house.value(WAITING), 60, "the drain", every=0.2)
+        finally:
+            for process in processes:
+                end(process)
+            if revived:
+                os.kill(revived, signal.SIGKILL)
+        late = max(
+            house.value(
+                "SELECT coalesce(max(extract(epoch FROM applied_at - greatest(received_at,"
+                " to_timestamp(%s)))), 0) FROM webhooks_event"
+                " WHERE received_at < to_timestamp(%s)",
+                [moment, moment],
+            )
+            for moment in back
+        )
+        lost = len(attempts) + 1 - int(house.value(done))
+    tail = percentile([one.seconds for one in results], 0.99)
+    other = sum(one.status != 204 for one in results)
+    return [
+        Goal("P4 answers other than 2xx", str(other), "0", other == 0),
+        Goal("P4 answer time, p99", f"{tail:.0f} ms", "100 ms", tail <= 100),
+        Goal("P4 pages that failed meanwhile", str(len(failed)), "0", not failed),
+        Goal("P4 events not applied", str(lost), "0", lost == 0),
+        Goal("P4 delay once Redis is back", f"{float(late):.1f} s", "10 s", float(late) <= 10),
+    ]  # fmt: skip
+
+
+def _troubled(url: str) -> tuple[list[float], int]:
+    """What happens to Redis. The moments it was well again, in order, and its new process."""
+    back = []
+    client = redis.Redis.from_url(url)
+    pid = int(client.info("server")["process_id"])
+    program = os.readlink(f"/proc/{pid}/exe")
+    said: dict[str | None, str | None] = client.config_get()
+    names = ("port", "unixsocket", "unixsocketperm", "dir", "appendonly", "appendfsync", "save")
+    options = [word for name in names for word in (f"--{name}", said.get(name) or "")]
+    time.sleep(3)
+    os.kill(pid, signal.SIGSTOP)
+    time.sleep(20)
+    os.kill(pid, signal.SIGCONT)
+    back.append(time.time())
+    for _ in range(10):
+        time.sleep(0.5)
+        with contextlib.suppress(redis.RedisError):
+            client.flushall()
+    back.append(time.time())
+    os.kill(pid, signal.SIGKILL)
+    time.sleep(3)
+    subprocess.run([program, *options, "--daemonize", "yes"], check=True, stdout=subprocess.DEVNULL)
+    wait_until(lambda: _answers(url), 20, "Redis")
+    back.append(time.time())
+    return back, int(redis.Redis.from_url(url).info("server")["process_id"])
+
+
+def _answers(url: str) -> bool:
+    try:
+        return bool(redis.Redis.from_url(url, socket_timeout=1).ping())
+    except redis.RedisError:
+        return False
+
+
+@contextlib.contextmanager
+def _drainers(house: House, count: int) -> Iterator[None]:
+    workers = [house.start("-m", "tests.webhooks.drainer") for _ in range(count)]
+    try:
+        yield
+    finally:
+        for worker in workers:
+            end(worker)
+
+
+@contextlib.contextmanager
+def _readers(house: House, url: str, failed: list[int]) -> Iterator[None]:
+    """Five pages a second of the JSON API and the log-in page; the statuses that were errors."""
+    said = subprocess.run(
+        [sys.executable, "manage.py", "createtoken", "chaos"],
+        env=house.environment(), capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    token = said.split()[-1]
+    over = threading.Event()
+
+    def get(path: str) -> Attempt:
+        head = f"GET {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Token {token}\r\n\r\n"
+        return Attempt(path, head.encode())
+
+    def read() -> None:
+        while not over.is_set():
+            pages = ("/api/orders/?limit=50", "/api/events/?limit=50", "/accounts/login/")
+            for one in send(url, [get(page) for page in pages], 1):
+                if one.status != 200:
+                    failed.append(one.status)
+            over.wait(0.6)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        yield
+    finally:
+        over.set()
+        reader.join(30)
+
+
+PROOFS: tuple[Callable[[Path, Houses], list[Goal]], ...] = (million, crashes, steady, deaf)
+
+
+def main() -> int:
+    goals: list[Goal] = []
+    figures: dict[str, object] = {"events": EVENTS}
+    wanted = sys.argv[1:] or [proof.__name__ for proof in PROOFS]
+    with tempfile.TemporaryDirectory(prefix="chaos-") as name:
+        folder = Path(name)
+        houses = Houses(os.environ["DATABASE_URL"], folder)
+        try:
+            for proof in PROOFS:
+                if proof.__name__ not in wanted:
+                    continue
+                print(f"{proof.__name__}: {(proof.__doc__ or '').splitlines()[0]}", flush=True)
+                begun = time.monotonic()
+                try:
+                    goals += proof(folder, houses)
+                except Exception:
+                    # A proof that breaks off is a proof that failed; the others still run.
+                    traceback.print_exc()
+                    goals.append(Goal(proof.__name__, "broke off", "no error", False))
+                figures[f"{proof.__name__}_seconds"] = round(time.monotonic() - begun, 1)
+        finally:
+            houses.close()
+    return report("chaos-inbox", goals, figures)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,126 @@
+"""Two workers at the same orders, and a repeat of an event that is being applied."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from django.db import connections, transaction
+
+from backoffice.service.events import Heard
+from orders.models import Order, OrderEvent
+from orders.sync.events import hear_orders
+from tests.webhooks.records import order
+from tests.webhooks.rows import put
+from tests.webhooks.signed import Message, message
+from webhooks import applying
+from webhooks.models import Event
+from webhooks.receiving import receive
+
+pytestmark = pytest.mark.usefixtures("inbox")
+
+
+def heard(record: dict[str, Any]) -> Heard:
+    data = json.dumps(record).encode()
+    now = datetime.now(UTC)
+    return Heard(
+        1, f"m{record['updated_at']}", "labtest.order.updated", now, None, None, None, data
+    )
+
+
+def test_the_older_of_two_at_once_still_completes_the_history() -> None:
+    newer, older = order(1, 5), order(1, 3)
+    newer["events"] = newer["events"][-2:]
+    stored, over = threading.Event(), threading.Event()
+
+    def first() -> None:
+        try:
+            with transaction.atomic():
+                hear_orders([heard(newer)])
+                stored.set()
+                over.wait(0.5)
+        finally:
+            connections.close_all()
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    assert stored.wait(10)
+    with transaction.atomic():
+        outcomes = hear_orders([heard(older)])
+    over.set()
+    thread.join()
+    assert list(outcomes.values()) == ["stale"]
+    assert Order.objects.get().low_level_status == "partial_results"
+    assert OrderEvent.objects.count() == 5
+
+
+def test_two_drains_share_the_work_and_lose_nothing() -> None:
+    for number in range(1_500):
+        put("labtest.order.updated", order(number % 50, 1 + number % 6))
+
+    def work(_: int) -> int:
+        try:
+            return applying.drain()
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(2) as pool:
+        assert sum(pool.map(work, range(2))) == 1_500
+    assert set(Event.objects.values_list("state", flat=True)) == {"done"}
+    told = {number: max(1 + n % 6 for n in range(number, 1_500, 50)) for number in range(50)}
+    kept = {
+        int(str(pk)[-12:]): last % 100 + 1
+        for pk, last in Order.objects.values_list("pk", "last_event_id")
+    }
+    assert kept == told
+
+
+def delivered(sent: Message) -> int:
+    return receive(sent.headers(), io.BytesIO(sent.body).read).status
+
+
+def test_a_hundred_deliveries_of_one_message_at_once() -> None:
+    sent = message("labtest.order.created", order(1, 1))
+
+    def deliver(_: int) -> int:
+        try:
+            return delivered(sent)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(20) as pool:
+        assert set(pool.map(deliver, range(100))) == {204}
+    event = Event.objects.get()
+    assert 90 <= event.deliveries <= 100 and not event.body_conflict
+    assert applying.drain() == 1
+    assert OrderEvent.objects.count() == 1
+
+
+def test_a_repeat_does_not_wait_for_the_worker_that_applies_it() -> None:
+    sent = message("labtest.order.created", order(1, 1))
+    assert delivered(sent) == 204
+    held, over = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        try:
+            with transaction.atomic():
+                Event.objects.select_for_update().get()
+                held.set()
+                over.wait(10)
+        finally:
+            connections.close_all()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert held.wait(10)
+    begun = time.monotonic()
+    assert delivered(sent) == 204
+    assert time.monotonic() - begun < 1
+    over.set()
+    thread.join()
