@@ -126,6 +126,7 @@ def _context(request: HttpRequest, report: Report) -> dict[str, Any]:
         "doubtful": sum(bool(row.doubts) for row in rows),
         "facts": facts if has_data else [],
         "differs": review.differs(facts),
+        "agrees": any(fact.same for fact in facts),
         "seen": review.seen(report.job),
         "changed": review.changed_since_accepted(report),
         "candidates": sending.candidates(report),
@@ -305,7 +306,7 @@ def accept(request: HttpRequest, report_id: UUID) -> HttpResponse:
     """Accept what was read, by name and time."""
     report = _report(report_id)
     person = Demographics.objects.filter(pk=report.user_id).first()
-    if report.job is None:
+    if report.job is None or report.user_id is None:
         return _back(request, report, "")
     facts = review.compared(report.job, person)
     if review.differs(facts) and request.POST.get("same_person") != "yes":

@@ -177,6 +177,19 @@ def test_a_report_uploaded_elsewhere_has_no_document(client: Client, doctor: Use
     assert "Glucose" in shown
 
 
+def test_a_report_of_nobody_can_be_seen_but_not_accepted(client: Client, doctor: User) -> None:
+    for status in ("completed", "failed"):
+        report = kept(doctor, 1, file(pdf(1, padding=len(status))))
+        with_job(report, status)
+        Report.objects.filter(pk=report.pk).update(user=None)
+        shown = page(client, report)
+        assert "Accept for" not in shown
+        assert "Upload another file" not in shown
+        accept(client, report)
+    assert not Report.objects.filter(accepted_at__isnull=False).exists()
+    assert client.get("/reports/?show=all").status_code == 200
+
+
 def test_a_record_full_of_markup_is_only_text(client: Client, doctor: User) -> None:
     evil = "<script>alert(1)</script>"
     report = kept(doctor, 1, file(png(), "<b>x.png"))

@@ -176,6 +176,22 @@ def test_a_form_without_its_token_is_refused() -> None:
     assert Report.objects.count() == 0
 
 
+def test_a_file_that_is_too_large_does_not_hide_the_token() -> None:
+    """What comes after the limit is not read: the token must come before."""
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(staff("front desk"))
+    person(1)
+    page = client.get(address())
+    token = page.context["csrf_token"]
+    names = ("csrfmiddlewaretoken", "form_id", "review", "files")
+    shown = page.content.decode().partition("data-report-upload")[2]
+    places = [shown.index(f'name="{name}"') for name in names]
+    assert places == sorted(places)
+    large = SimpleUploadedFile("a.pdf", b"%PDF-" + bytes(2 * LIMIT), "application/pdf")
+    answer = client.post(address(), {"csrfmiddlewaretoken": str(token), **form(large)})
+    assert answer.status_code == 413
+
+
 def test_the_same_form_twice_is_one_report(client: Client, desk: User, folder: Path) -> None:
     sent = form(file())
     first = client.post(address(), sent)
