@@ -2,8 +2,8 @@
 
 The sender switches an endpoint off after days of failures, and then nothing tells that anything is
 missing. So the rhythm of receipt is learned from the latest events: when nothing came for much
-longer than usual although a sync finds changes, that is silence. It is shown, and the service is
-asked to send again what we may have missed; the sync itself goes on reading orders meanwhile.
+longer than usual although a sync finds orders that took a step, that is silence. It is shown, and
+the service is asked to send again what we may have missed; the sync itself goes on reading orders.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from itertools import pairwise
 from statistics import median
 from typing import Any, Final
 
-from django.db.models import Q, Sum
+from django.db.models import Subquery, Sum
 from django.utils import timezone
 
 from backoffice import sync
 from backoffice.models import Lookup, SyncRun
 from backoffice.service import Service
+from orders.models import Order
 from webhooks.models import Event, Refusal
 
 FLOOR: Final = timedelta(minutes=15)
@@ -32,7 +33,9 @@ TIMES_USUAL: Final = 2
 REMEMBERED: Final = 200
 """Latest events whose rhythm is usual."""
 SETTLED: Final = timedelta(minutes=2)
-"""A sync may well see a change before its event arrives, within seconds."""
+"""A sync may well see a step before its event arrives; and clocks differ a little."""
+UNTOLD: Final = ("partial_results",)
+"""Steps that the service announces only to teams that asked for it (webhooks, chapter 5)."""
 ASK_AGAIN: Final = timedelta(minutes=30)
 LONGEST_WINDOW: Final = timedelta(days=60)
 """The service sends no more than this again (orders.md 11)."""
@@ -52,8 +55,8 @@ class Hearing:
     """When the latest event was received."""
     usual: timedelta
     """The longest pause that is not remarkable."""
-    changed_at: datetime | None
-    """When a sync found a change that no event since `last` has told."""
+    step_at: datetime | None
+    """When an order took a step, as a sync found, that no event has told."""
     skew: timedelta
     """How far our clock is ahead of the signed times of recent deliveries."""
     now: datetime
@@ -64,10 +67,7 @@ class Hearing:
 
     @property
     def silent(self) -> bool:
-        if self.changed_at is None:
-            return False
-        quiet = self.pause is None or self.pause > self.usual
-        return quiet and self.now - self.changed_at > SETTLED
+        return self.step_at is not None and (self.pause is None or self.pause > self.usual)
 
     @property
     def clocks_differ(self) -> bool:
@@ -88,7 +88,7 @@ def read(now: datetime | None = None) -> Hearing:
     return Hearing(
         last=last,
         usual=_usual([received for received, _ in latest]),
-        changed_at=_changed_since(last),
+        step_at=_untold_step(last, now),
         skew=_skew(latest),
         now=now,
     )
@@ -107,16 +107,16 @@ def _usual(received: list[datetime]) -> timedelta:
     return min(max(FLOOR, TIMES_USUAL * max(pauses, default=timedelta())), CEILING)
 
 
-def _changed_since(last: datetime | None) -> datetime | None:
-    """When an incremental run first brought a change after `last`; the first run of all does not
-    count, as it brings what was there before anybody listened."""
-    runs = SyncRun.objects.filter(resource="orders", full=False).order_by("created_at")
-    if last is None:
-        runs = runs.exclude(pk__in=runs.values("pk")[:1])
-    else:
-        runs = runs.filter(created_at__gt=last)
-    changed = runs.filter(Q(created__gt=0) | Q(changed__gt=0))
-    return changed.values_list("created_at", flat=True).first()
+def _untold_step(last: datetime | None, now: datetime) -> datetime | None:
+    """The latest step of an order after the last event. Where none was ever received, steps count
+    since we began to look."""
+    began = SyncRun.objects.filter(resource="orders").order_by("created_at").values("created_at")
+    since: Any = Subquery(began[:1]) if last is None else last + SETTLED
+    orders = Order.objects.filter(
+        updated_at__gt=since, last_event_at__gt=since, last_event_at__lt=now - SETTLED
+    )
+    steps = orders.exclude(low_level_status__in=UNTOLD).order_by("-updated_at", "-pk")
+    return steps.values_list("last_event_at", flat=True).first()
 
 
 def _skew(latest: list[tuple[datetime, datetime]]) -> timedelta:

@@ -12,7 +12,7 @@ from django.utils import timezone
 from backoffice import sync
 from backoffice.models import Lookup, SyncRun
 from backoffice.service import Service
-from tests.api.rows import staff
+from tests.api.rows import order, staff
 from tests.webhooks.events import event
 from webhooks import silence
 from webhooks.models import Event, Refusal
@@ -30,47 +30,39 @@ def heard(now: datetime, *minutes_ago: float) -> None:
         event(n, received_at=now - timedelta(minutes=minutes))
 
 
-def ran(now: datetime, minutes_ago: float, changed: int = 0, **values: Any) -> SyncRun:
+def stepped(now: datetime, minutes_ago: float, n: int = 1, **values: Any) -> None:
+    """A sync found that order `n` took a step."""
     at = now - timedelta(minutes=minutes_ago)
-    return SyncRun.objects.create(
-        **{
-            "resource": "orders",
-            "full": False,
-            "state": "done",
-            "created_at": at,
-            "started_at": at,
-            "changed": changed,
-            **values,
-        }
-    )
+    order(n, **{"updated_at": at, "last_event_at": at, **values}).save()
 
 
-def test_silence_is_a_long_pause_while_a_sync_finds_changes(now: datetime) -> None:
+def test_silence_is_a_long_pause_while_orders_move(now: datetime) -> None:
     heard(now, 30, 25, 20)
     assert not silence.read(now).silent
-    ran(now, 10)
+    stepped(now, 25, n=1)
     assert not silence.read(now).silent
-    ran(now, 9, changed=3)
+    stepped(now, 9, n=2)
+    stepped(now, 11, n=3)
     found = silence.read(now)
     assert found.silent
-    assert found.changed_at == now - timedelta(minutes=9)
+    assert found.step_at == now - timedelta(minutes=9)
     assert found.pause == timedelta(minutes=20)
 
 
 @pytest.mark.parametrize(
-    ("pause", "changed_ago", "silent"),
-    [(14, 10, False), (16, 10, True), (16, 1, False), (16, 15.9, True), (16, 17, False)],
+    ("pause", "step_ago", "silent"),
+    [(14, 10, False), (16, 10, True), (16, 1, False), (16, 13.9, True), (16, 15, False)],
 )
-def test_where_it_begins(now: datetime, pause: float, changed_ago: float, silent: bool) -> None:
-    """After the floor, when a change came after the last event and had time to be told."""
+def test_where_it_begins(now: datetime, pause: float, step_ago: float, silent: bool) -> None:
+    """After the floor, when a step came after the last event and had time to be told."""
     heard(now, pause + 1, pause)
-    ran(now, changed_ago, changed=1)
+    stepped(now, step_ago)
     assert silence.read(now).silent is silent
 
 
 def test_the_rhythm_is_learned(now: datetime) -> None:
     heard(now, 180, 140, 100, 60)
-    ran(now, 30, changed=1)
+    stepped(now, 30)
     assert silence.read(now).usual == timedelta(minutes=80)
     assert not silence.read(now).silent
     assert silence.read(now + timedelta(minutes=21)).silent
@@ -78,23 +70,25 @@ def test_the_rhythm_is_learned(now: datetime) -> None:
 
 def test_a_quiet_weekend_teaches_nothing(now: datetime) -> None:
     heard(now, 10_000, 400, 390)
-    ran(now, 30, changed=1)
+    stepped(now, 30)
     assert silence.read(now).usual == silence.CEILING
     assert silence.read(now).silent
 
 
-def test_sweeps_and_other_lists_prove_nothing(now: datetime) -> None:
-    heard(now, 30, 20)
-    ran(now, 9, changed=3, full=True)
-    ran(now, 9, changed=3, resource="users")
+def test_changes_that_make_no_event_prove_nothing(now: datetime) -> None:
+    heard(now, 90, 80)
+    stepped(now, 9, n=1, last_event_at=now - timedelta(days=3))
+    stepped(now, 9, n=2, low_level_status="partial_results")
     assert not silence.read(now).silent
 
 
 def test_no_event_ever(now: datetime) -> None:
+    stepped(now, 50, n=1)
     assert not silence.read(now).silent
-    ran(now, 60, created=5000)
-    assert not silence.read(now).silent  # The first run brings what was there before.
-    ran(now, 50, changed=1)
+    began = now - timedelta(minutes=40)
+    SyncRun.objects.create(resource="orders", full=True, state="done", created_at=began)
+    assert not silence.read(now).silent  # What was there before we looked.
+    stepped(now, 30, n=2)
     assert silence.read(now).silent
 
 
@@ -130,7 +124,7 @@ def test_it_is_shown(client: Client, now: datetime) -> None:
     addresses = ("/system/", "/system/events/")
     for address in addresses:
         assert "gone silent" not in client.get(address).content.decode()
-    ran(now, 9, changed=3)
+    stepped(now, 9)
     event(9, received_at=now - timedelta(minutes=20), sent_at=now - timedelta(minutes=24))
     Event.objects.update(sent_at=now - timedelta(minutes=24))
     for address in addresses:
@@ -143,7 +137,7 @@ def test_the_health_answer_tells(client: Client, now: datetime) -> None:
     assert client.get("/health/inbox").json() == {"status": "ok", "inbox": []}
     heard(now, 30, 20)
     event(3, state="dead", received_at=now - timedelta(minutes=20))
-    ran(now, 9, changed=3)
+    stepped(now, 9)
     answer = client.get("/health/inbox")
     assert answer.status_code == 200
     assert answer.json() == {"status": "attention", "inbox": ["silent", "failed events"]}
@@ -155,7 +149,7 @@ def test_in_silence_the_service_is_asked_to_send_again(now: datetime) -> None:
     heard(now, 30, 20)
     assert silence.notice() is False
     assert not Lookup.objects.exists()
-    ran(now, 9, changed=3)
+    stepped(now, 9)
     assert silence.notice() is True
     asked = Lookup.objects.get()
     assert (asked.kind, asked.key) == (silence.RESEND, "orders")
@@ -163,7 +157,7 @@ def test_in_silence_the_service_is_asked_to_send_again(now: datetime) -> None:
 
 def test_it_asks_twice_an_hour_at_most(now: datetime) -> None:
     heard(now, 30, 20)
-    ran(now, 9, changed=3)
+    stepped(now, 9)
     silence.notice()
     Lookup.objects.update(due_at=None, looked_at=now - timedelta(minutes=29), generation=1)
     silence.notice()

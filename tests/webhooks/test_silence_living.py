@@ -65,8 +65,9 @@ def test_what_was_not_told_arrives_after_all(place: tuple[House, Sandbox, str]) 
         " sent_at = sent_at - interval '1 hour'"
     )
     house.query(
-        "UPDATE backoffice_syncrun SET created_at = created_at - interval '5 minutes'"
-        " WHERE resource = 'orders' AND NOT \"full\""
+        "UPDATE orders_order SET last_event_at = last_event_at"
+        " - CASE WHEN id = ANY(%s::uuid[]) THEN interval '5 minutes' ELSE interval '1 hour' END",
+        [lost],
     )
     assert health(url) == {"status": "attention", "inbox": ["silent"]}
 
