@@ -100,7 +100,8 @@ def _tried(event: Event) -> Preview:
         reason, path = reading.words(error)
         return Preview(vocabulary.term("event.outcome", "failed"), reason, path)
     transaction.savepoint_rollback(savepoint)
-    rows = [change for table, found in after.items() for change in _compared(table, found)]
+    rows = [change for table, found in after.items() for change in _compared(table, found, event)]
+    rows.sort(key=lambda row: row.key != event.subject_id)  # The record it is about comes first.
     return Preview(vocabulary.term("event.outcome", outcome), rows=rows, written=written)
 
 
@@ -174,7 +175,7 @@ def _values(model: type[models.Model], rows: QuerySet[Any]) -> dict[Any, dict[st
     return found
 
 
-def _compared(table: str, after: dict[Any, dict[str, Any]]) -> list[RowChange]:
+def _compared(table: str, after: dict[Any, dict[str, Any]], event: Event) -> list[RowChange]:
     model = _models()[table] if after else None
     if model is None:
         return []
@@ -186,7 +187,8 @@ def _compared(table: str, after: dict[Any, dict[str, Any]]) -> list[RowChange]:
         if known is None:
             changes = [change for change in changes if change.after]
         if changes:
-            name = ", ".join(map(str, key)) if isinstance(key, tuple) else str(key)
+            parts = [str(part) for part in (key if isinstance(key, tuple) else (key,))]
+            name = ", ".join(part for part in parts if part != event.subject_id) or parts[0]
             found.append(RowChange(str(model._meta.verbose_name), name, known is None, changes))
     return found
 
