@@ -22,7 +22,9 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 
 from backoffice.service.events import Heard
+from backoffice.service.wearables import Sample
 from patients.wearables import chunks, partitions, storing
+from patients.wearables.arrivals import Arrival, Origin
 from patients.wearables.hearing import hear_samples
 from patients.wearables.models import Chunk, Series, Source
 from patients.wearables.reading import COLUMNS, samples_of
@@ -191,6 +193,65 @@ def test_the_latest_received_of_each_sample_is_kept(events: list[Heard], chance:
             hear_samples(batch)
         assert kept() == expected(events)
         transaction.set_rollback(True)
+
+
+_HABITS: dict[str, list[Any]] = {
+    "timezone_offset": [-25200, 3600, None],
+    "unit": ["bpm", "1/min"],
+    "type": [None, "automatic"],
+    "value": [60, 61.5, 0.333, 1e12],
+    "length": [None, 60, 61],
+    "app_id": [None, "com.example.app"],
+    "micro": [0, 250_000],
+}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("habit", _HABITS)
+@pytest.mark.parametrize("usual", [0, 1])
+def test_a_change_of_habits_in_mid_day_is_kept(habit: str, usual: int) -> None:
+    """What most samples share is stored once: one that differs, in the middle of a stream that is
+    appended to sample by sample, must keep its own."""
+    for other in _HABITS[habit]:
+        events = []
+        for n in range(30):
+            now = {name: choices[0] for name, choices in _HABITS.items()}
+            now[habit] = _HABITS[habit][usual] if n % 10 else other
+            at = NOON + timedelta(minutes=n, microseconds=now.pop("micro"))
+            length, app = now.pop("length"), now.pop("app_id")
+            more = {}
+            if length:
+                more = {"start": at.isoformat(),
+                        "end": (at + timedelta(seconds=length)).isoformat()}  # fmt: skip
+            one = sample(at, now.pop("value"), **now, **more)
+            events.append(heard(n + 1, "heartrate", [one], app_id=app))
+        with transaction.atomic():
+            for event in events:
+                hear_samples([event])
+            assert kept() == expected(events)
+            transaction.set_rollback(True)
+
+
+@pytest.mark.django_db
+def test_a_correction_takes_what_was_rare_with_it() -> None:
+    odd = sample(NOON, 60, unit="1/min", type="automatic")
+    plain = sample(NOON + timedelta(minutes=1), 60)
+    events = [heard(1, "heartrate", [plain, odd]), heard(2, "heartrate", [sample(NOON, 61)])]
+    for event in events:
+        hear_samples([event])
+    assert kept() == expected(events)
+    assert Chunk.objects.get().extras is None
+
+
+@pytest.mark.django_db
+def test_a_range_that_is_read_again_brings_what_is_so_now() -> None:
+    """A read counts as received when its event was; of two reads the later one tells the truth."""
+    for value in (60, 61):
+        storing.store([
+            Arrival(uid("patient", 1), "heartrate", Origin("band", "watch"), 5,
+                    [Sample(timestamp=NOON, unit="bpm", value=value)])
+        ])  # fmt: skip
+    assert [item["value"] for item in kept().values()] == [61]
 
 
 @pytest.mark.django_db
