@@ -11,17 +11,11 @@ from django.core.exceptions import ValidationError
 from django.db.models import Q
 
 from backoffice import vocabulary
-from labs.reports.models import COMPLETED, FAILED, REFUSED, UNCERTAIN
+from labs.reports.models import FOR_US, UNDER_WAY
 
 TABS: Final[dict[str, tuple[str, Q]]] = {
-    "todo": (
-        "For us",
-        Q(state__in=(UNCERTAIN, REFUSED, FAILED)) | Q(state=COMPLETED, accepted_at=None),
-    ),
-    "under-way": (
-        "Under way",
-        ~Q(state__in=(UNCERTAIN, REFUSED, FAILED, COMPLETED, "given_up")),
-    ),
+    "todo": ("For us", FOR_US),
+    "under-way": ("Under way", UNDER_WAY),
     "accepted": ("Accepted", Q(accepted_at__isnull=False)),
     "all": ("All", Q()),
 }

@@ -23,6 +23,11 @@ PENDING_REVIEW: Final = "pending_review"
 COMPLETED: Final = "completed"
 FAILED: Final = "failed"
 
+FOR_US: Final = Q(state__in=(UNCERTAIN, REFUSED, FAILED)) | Q(state=COMPLETED, accepted_at=None)
+"""Reports that wait for a person here."""
+UNDER_WAY: Final = ~Q(state__in=(UNCERTAIN, REFUSED, FAILED, COMPLETED, GIVEN_UP))
+"""Reports that wait for a machine, or for people at the service."""
+
 
 class ReportJob(Mirrored):
     """A parsing job as the service has it (errors and limits, 7.2 and 7.3).
@@ -125,7 +130,11 @@ class Report(models.Model):
     class Meta:
         indexes = [
             models.Index(fields=["-uploaded_at", "id"], name="report_newest"),
-            models.Index(fields=["state", "-uploaded_at", "id"], name="report_by_state"),
+            # Readers: the first two tabs of the list, which stay short while reports pile up
+            models.Index(fields=["-uploaded_at", "id"], condition=FOR_US, name="report_for_us"),
+            models.Index(
+                fields=["-uploaded_at", "id"], condition=UNDER_WAY, name="report_under_way"
+            ),
             models.Index(fields=["user", "-uploaded_at"], name="report_of_patient"),
             # Reader: intake, what one person uploaded in a day
             models.Index(fields=["uploaded_by", "uploaded_at"], name="report_by_uploader"),

@@ -73,7 +73,7 @@ def body(answer: Any) -> bytes:
 
 def test_the_document_beside_what_was_read(client: Client, report: Report) -> None:
     shown = page(client, report)
-    assert f'<iframe src="/reports/{report.pk}/files/0/"' in shown
+    assert f'<iframe src="/reports/{report.pk}/files/0/#' in shown
     for words in ("Glucose", "5.40", "mmol/L", "3.9 – 5.6", "2345-7", "very likely", "Critical"):
         assert words in shown
     assert "Unit not known here · No code found" in shown, "amber, and no obstacle"

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
 import uuid
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from backoffice import sync
-from backoffice.embedded import free_port
+from backoffice.embedded import dies_with_parent, free_port
 from backoffice.models import Lookup, User
 from labs.models import Report, ReportJob
 from labs.reports import sending
@@ -304,3 +311,52 @@ def test_an_accepted_report_that_is_sent_again_is_not_accepted_any_more(by: User
     assert sending.send_again(report.pk, 1)
     report.refresh_from_db()
     assert (report.accepted_at, report.accepted_by) == (None, None)
+
+
+def test_a_killed_worker_never_makes_it_sent_twice(
+    reading: Sandbox, patient: Patient, by: User, folder: Path
+) -> None:
+    """A real process, killed while the service is taking its time."""
+    report = uploaded(patient, by)
+    before = jobs_at(reading)
+    slow = {"rate": 1.0, "kinds": ["slow"], "latency_ms": 3_000, "paths": "parser/job$"}
+    reading.control("faults", slow)
+    here = connection.settings_dict
+    database = urlsplit(os.environ["DATABASE_URL"])._replace(path=f"/{here['NAME']}")
+    worker = subprocess.Popen(
+        [sys.executable, "manage.py", "shell", "-v0", "-c", SEND],
+        env={
+            **os.environ,
+            "DATABASE_URL": urlunsplit(database),
+            "SERVICE_BASE_URL": reading.url,
+            "REPORT_FOLDER": str(folder),
+        },
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=dies_with_parent(signal.SIGKILL),
+    )
+    try:
+        wait_until(lambda: Report.objects.get().state == "sending")
+        time.sleep(1)
+    finally:
+        worker.kill()
+        worker.wait()
+    assert sending.send_due() == 0, "its lease still holds"
+    Report.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+    reading.control("faults", method="DELETE")
+    for _ in range(3):
+        assert sending.send_due() == 0
+    report.refresh_from_db()
+    assert (report.state, report.attempts) == ("uncertain", 1)
+    time.sleep(3)
+    assert jobs_at(reading) <= before + 1
+
+
+SEND = "from labs.reports import sending; sending.send_due()"
+
+
+def wait_until(true: Callable[[], bool], seconds: float = 30) -> None:
+    ends = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < ends, "it did not come to that"
+        time.sleep(0.05)
