@@ -46,6 +46,12 @@ class Row:
         return self.event.received_at - self.happened_at if self.happened_at else None
 
     @property
+    def attempts(self) -> int:
+        """How often it was tried: the row counts those that failed."""
+        went_through = self.event.applied_at and self.event.state != Event.State.DEAD
+        return self.event.attempts + (1 if went_through else 0)
+
+    @property
     def handled(self) -> timedelta | None:
         """From receipt to the end of its handling; None while it has failed."""
         done = self.event.applied_at

@@ -21,7 +21,7 @@ from django.views.decorators.http import require_safe
 from backoffice import audit, vocabulary
 from backoffice.access import may, requires
 from backoffice.models import Lookup, Mirrored, SyncRun
-from orders.models import Appointment, Order, OrderEvent, Result
+from orders.models import Appointment, CriticalResult, Order, OrderEvent, Result
 from webhooks import payloads
 from webhooks.models import Event
 from webhooks.pages import Row, rows_of
@@ -79,7 +79,9 @@ def order_why(request: HttpRequest, order_id: UUID) -> HttpResponse:
         "order": order,
         "by_name": may(request.user, "patients.view"),
         "sees_events": may(request.user, "events.view"),
-        "beliefs": _beliefs(order, history, sources),
+        "beliefs": _beliefs(
+            order, history, sources, sees_results=may(request.user, "results.view")
+        ),
         "steps": _steps(order, history, heard),
         "heard": heard,
         "more": len(heard) == HEARD,
@@ -140,7 +142,9 @@ class _Sources:
         return max((moment for moment in moments if moment and moment > at + LOOKED), default=None)
 
 
-def _beliefs(order: Order, history: Sequence[OrderEvent], sources: _Sources) -> list[Belief]:
+def _beliefs(
+    order: Order, history: Sequence[OrderEvent], sources: _Sources, *, sees_results: bool
+) -> list[Belief]:
     steps = [step.low_level_status for step in history]
     found = [
         Belief(
@@ -153,12 +157,24 @@ def _beliefs(order: Order, history: Sequence[OrderEvent], sources: _Sources) -> 
     if result is not None:
         term = vocabulary.term("result.status", result.status)
         found.append(Belief("Result", term, sources.of(result, "results")))
+    if sees_results and (critical := _critical(order, sources)) is not None:
+        found.append(critical)
     visits = Appointment.objects.filter(order_id=order.pk, superseded_at=None)
     for visit in visits.only("as_of", "status").order_by("start_at"):
         term = vocabulary.term("appointment.status", visit.status)
         source = sources.of(visit, "appointment-phlebotomy", "appointment-psc")
         found.append(Belief("Visit", term, source))
     return found
+
+
+def _critical(order: Order, sources: _Sources) -> Belief | None:
+    """The word that a result wants eyes at once; it comes by event alone."""
+    told = CriticalResult.objects.filter(pk=order.pk).first()
+    row = sources.heard.get(told.heard_at) if told is not None else None
+    if told is None or row is None:
+        return None
+    term = vocabulary.term("order.interpretation", told.interpretation)
+    return Belief("Warning of the lab", term, Source(EVENT, told.heard_at, row=row))
 
 
 def _steps(order: Order, history: Sequence[OrderEvent], heard: Sequence[Row]) -> list[Step]:

@@ -11,7 +11,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from backoffice.models import AuditEntry, Lookup, SyncRun
-from orders.models import Appointment, Order, OrderEvent, Result
+from orders.models import Appointment, CriticalResult, Order, OrderEvent, Result
 from tests.api.rows import NOW, envelope, order, staff, uid
 from tests.webhooks.events import event
 
@@ -147,6 +147,24 @@ def test_the_result_and_the_visit_have_their_own_sources(client: Client) -> None
     assert answer.context["beliefs"][1].source.confirmed_at == NOW + timedelta(days=1)
 
 
+@pytest.mark.parametrize(("role", "sees"), [("clinician", True), ("viewer", False)])
+def test_a_critical_result_leads_to_the_event_that_warned(
+    client: Client, role: str, sees: bool
+) -> None:
+    place()
+    row = event(1, "labtest.result.critical", data={"order_id": KEY})
+    CriticalResult.objects.create(
+        order_id=uid("order", 1),
+        interpretation="critical",
+        first_heard_at=row.received_at,
+        heard_at=row.received_at,
+        event_number=row.pk,
+        message_id=row.message_id,
+    )
+    answer = get(client, role)
+    assert (sources(answer).get("Warning of the lab") == "event") is sees
+
+
 def test_each_step_leads_to_the_first_event_that_told_it(client: Client) -> None:
     one, two = tell(1, 2), tell(2, 3)
     tell(3, 3)
@@ -194,5 +212,6 @@ def test_queries_are_fixed(client: Client) -> None:
         tell(n, 4)
         run(n)
     assert queries() == one
-    # Session, user, roles; order, steps, events, look-ups, runs, result, visits, failed; audit.
-    assert one == 11 + 3
+    # Session, user, roles; order, steps, events, look-ups, runs, result, critical result, visits,
+    # failed events; audit in its transaction.
+    assert one == 12 + 3

@@ -45,7 +45,7 @@ def event(n: int, event_type: str = "labtest.order.updated", **values: Any) -> E
             "team_id": TEAM,
             "state": "done",
             "outcome": "applied",
-            "attempts": 1,
+            "attempts": 0,
             "applied_at": received + timedelta(seconds=2),
             **values,
         }

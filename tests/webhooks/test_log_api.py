@@ -24,7 +24,7 @@ def test_an_event_with_its_body(client: Client) -> None:
     row = event(1)
     item = get(client, f"{row.pk}/", "service account")
     assert item["id"] == row.pk
-    assert (item["state"], item["outcome"], item["attempts"]) == ("done", "applied", 1)
+    assert (item["state"], item["outcome"], item["attempts"]) == ("done", "applied", 0)
     assert item["user_id"] == str(uid("patient", 1))
     assert item["record"]["data"]["sample_id"] == "Canary-sample"
     assert AuditEntry.objects.get().patient_ids == [uid("patient", 1)]
