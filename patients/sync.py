@@ -175,9 +175,7 @@ PROVIDERS = mirror.Table(
 
 def store_users(records: Sequence[Record[User]]) -> mirror.Outcome:
     """Users become patients; a new or changed one is a reason to read all that hangs on it."""
-    outcome = mirror.apply(
-        PATIENTS, [Fact.of(r, r.data.user_id) for r in records]
-    )
+    outcome = mirror.apply(PATIENTS, [Fact.of(r, r.data.user_id) for r in records])
     touched = [fact.key[0] for fact in outcome.touched]
     for kind in OF_EACH_USER:
         sync.mark(kind, touched)
@@ -185,9 +183,7 @@ def store_users(records: Sequence[Record[User]]) -> mirror.Outcome:
 
 
 def store_payors(records: Iterable[Record[PayorRecord]]) -> mirror.Outcome:
-    return mirror.apply(
-        PAYORS, [Fact.of(r, r.data.payor_code) for r in records]
-    )
+    return mirror.apply(PAYORS, [Fact.of(r, r.data.payor_code) for r in records])
 
 
 def _store_user_answers(answers: Mapping[str, Record[User]]) -> dict[str, timedelta | None]:
@@ -281,9 +277,7 @@ def _store_connections(
         for item in page.unreadable:
             key = f"{user_id}:{mirror.key_of(item.raw)}"
             mirror.keep_unread("connections", key, item.path, item.reason, item.raw)
-        facts += [
-            Fact.of(r, UUID(user_id), r.data.slug) for r in page.records
-        ]
+        facts += [Fact.of(r, UUID(user_id), r.data.slug) for r in page.records]
     mirror.apply(CONNECTIONS, facts)
     held = {fact.key for fact in facts}
     for held_key in _connections_of(answers):
@@ -342,9 +336,7 @@ USERS = sync.Listing(
 PROVIDER_LIST = sync.Listing(
     resource="providers",
     walk=lambda service, run: sync.once(service.wearables.providers),
-    store=lambda records: mirror.apply(
-        PROVIDERS, [Fact.of(r, r.data.slug) for r in records]
-    ),
+    store=lambda records: mirror.apply(PROVIDERS, [Fact.of(r, r.data.slug) for r in records]),
     every=lambda: timedelta(hours=settings.SYNC_CATALOGUE_HOURS),
     unseen=lambda run: sync.InWholeList(
         run,
