@@ -114,11 +114,17 @@ def _page_objects(text: bytes) -> int:
 
 
 def _streams(content: bytes) -> Iterator[bytes]:
+    """Object streams, inflated; altogether no more than any honest page tree takes."""
+    left = _INFLATED
     for match in re.finditer(rb"/ObjStm.{0,300}?stream\r?\n", content, re.DOTALL):
         try:
-            yield zlib.decompressobj().decompress(content[match.end() :], _INFLATED)
+            text = zlib.decompressobj().decompress(memoryview(content)[match.end() :], left)
         except zlib.error:
             raise Unreadable from None
+        left -= len(text)
+        if left <= 0:
+            raise Unreadable
+        yield text
 
 
 def _check_png(content: bytes) -> None:

@@ -77,10 +77,12 @@ def _team() -> QuerySet[Connection]:
 
 
 def _enroll(at: datetime, speed: float) -> None:
-    """Gives connections a feed, up to a number; a new one tells all from its beginning."""
-    if Feed.objects.count() >= MOST_FEEDS:
-        return
-    found = list(_team().filter(feed__isnull=True).order_by("-id")[:ENROLLED_AT_ONCE])
+    """Gives connections a feed, up to a number, and any that is made now: it tells all from its
+    beginning."""
+    newest = _team().select_related("feed").order_by("-id")
+    if Feed.objects.count() < MOST_FEEDS:
+        newest = newest.filter(feed__isnull=True)
+    found = [each for each in newest[:ENROLLED_AT_ONCE] if not hasattr(each, "feed")]
     pulls.take_up(found, at)
     for link in found:
         fresh = link.created_on > at - LONGEST
@@ -182,7 +184,8 @@ def tell_now(users: Iterable[str] | int, at: datetime) -> int:
     with transaction.atomic():
         for link in _connected(users).select_related("provider"):
             beginning = {"told_until": at, "next_at": at}
-            feed, is_new = Feed.objects.get_or_create(connection=link, defaults=beginning)
+            feeds = Feed.objects.select_for_update()
+            feed, is_new = feeds.get_or_create(connection=link, defaults=beginning)
             if not is_new:
                 told += _tell(feed, at, 1)
     return told

@@ -242,6 +242,8 @@ def test_a_file_can_ask_for_its_failure(
 
 
 BROKEN_PNG = png_bytes()[:-20] + b"\x00" * 20
+_SWELLS = b"1 0 obj << /Type /ObjStm >> stream\n" + zlib.compress(bytes(16 * MIB))
+SWELLING_PDF = b"%PDF-1.5\n" + _SWELLS * 20 + b"\nstartxref\n9\n%%EOF\n"
 REFUSED: dict[str, tuple[list[File], int, str]] = {
     "unsupported type": ([("a.txt", b"hello", "text/plain")], 400, "Unsupported"),
     "unknown bytes": ([("a.pdf", b"hello", "application/pdf")], 400, "Unsupported"),
@@ -255,6 +257,7 @@ REFUSED: dict[str, tuple[list[File], int, str]] = {
     "cut photo": ([("a.jpg", jpeg_bytes()[:-9], "image/jpeg")], 400, "decoded"),
     "cut PDF": ([("a.pdf", pdf_bytes()[:-30], "application/pdf")], 400, "broken"),
     "PDF without pages": ([("a.pdf", pdf_bytes(0), "application/pdf")], 400, "broken"),
+    "PDF that swells": ([("a.pdf", SWELLING_PDF, "application/pdf")], 400, "broken"),
     "31 pages": ([pdf(31)], 400, "30 pages"),
     "too large": (
         [("a.pdf", pdf_bytes() + b"\n" * (10 * MIB), "application/pdf")],
@@ -277,6 +280,13 @@ def test_it_refuses(world: Sandbox, http: httpx.Client, user: str, case: str) ->
     assert answer.status_code == status, answer.text[:300]
     assert words in answer.json()["detail"]
     assert world.query("SELECT count(*) FROM sandbox_reportjob") == before
+
+
+def test_page_objects_may_be_packed(http: httpx.Client, user: str) -> None:
+    packed = zlib.compress(b"<< /Type /Page >> << /Type /Pages >>")
+    body = b"%PDF-1.5\n1 0 obj << /Type /ObjStm /N 2 >> stream\n" + packed
+    body += b"\nendstream\nendobj\nstartxref\n9\n%%EOF\n"
+    assert post(http, user, ("a.pdf", body, "application/pdf")).status_code == 200
 
 
 def test_thirty_pages_are_taken(http: httpx.Client, user: str) -> None:

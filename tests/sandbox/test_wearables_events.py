@@ -197,6 +197,62 @@ def _end(sample: Record) -> datetime:
     return datetime.fromisoformat(sample.get("end") or sample["timestamp"])
 
 
+def test_a_broken_connection_stops_and_a_mended_one_catches_up(
+    sandbox_factory: SandboxFactory,
+) -> None:
+    world = sandbox_factory(users=60, orders=60, seed=7, speed=0)
+    _listen(world)
+    user = _user_of(world, "phone-four")
+    asked = {"user_ids": [user], "news": True}
+    world.control("wearables", asked)
+    begun = datetime.fromisoformat(world.control("status")["now"])
+    params = (begun.isoformat(), (begun + timedelta(days=3)).isoformat())
+
+    def later(hours: float) -> int:
+        world.control("clock", {"advance_seconds": hours * 3600})
+        return int(world.control("wearables", asked)["events"])
+
+    assert later(3) > 0
+    world.control("clock", {"advance_seconds": 1800})
+    assert user in world.control("connections", {"fail": 1000})["failed"]
+    assert later(1) > 0  # the half hour before it broke
+    with httpx.Client(base_url=world.url, headers=HEADERS, timeout=60) as http:
+        for resource in ("steps", "distance", "stand_hour"):
+            samples, _ = _kept(_heard(world))
+            theirs = {k: v for k, v in samples.items() if k[:2] == (resource, user)}
+            read = _read_samples(http, user, resource, *params)
+            assert read == {k: v for k, v in theirs.items() if k[4] >= begun}
+        assert later(20) == 0
+        assert user in world.control("mend", {"count": 1000})["user_ids"]
+        assert later(2) > 0
+        samples, _ = _kept(_heard(world))
+        read = _read_samples(http, user, "steps", *params)
+        told = {k: v for k, v in samples.items() if k[:2] == ("steps", user) and k[4] >= begun}
+        assert read == told
+        assert max(key[4] for key in read) > begun + timedelta(hours=20)
+    kinds = [event["event_type"] for event in _heard(world) if event["user_id"] == user]
+    first = kinds.index("provider.connection.error")
+    assert "provider.connection.created" in kinds[first:]
+
+
+def test_devices_are_renewed(sandbox_factory: SandboxFactory) -> None:
+    world = sandbox_factory(users=60, orders=60, seed=7, speed=0)
+    _listen(world)
+    user = _user_of(world, "band-one")
+    asked = {"user_ids": [user], "news": True}
+    world.control("wearables", asked)
+    before = httpx.get(f"{world.url}/v2/user/{user}/device", headers=HEADERS).json()
+    for _ in range(62):
+        world.control("clock", {"advance_seconds": 86_400})
+        world.control("wearables", asked)
+    after = httpx.get(f"{world.url}/v2/user/{user}/device", headers=HEADERS).json()
+    told = [e["data"] for e in _heard(world) if e["event_type"] == "provider.device.updated"]
+    assert [each["id"] for each in before] == [each["id"] for each in after]
+    changed = [each for each, old in zip(after, before, strict=True) if each != old]
+    assert len(changed) >= 1
+    assert all(each in told for each in changed)
+
+
 def test_workout_streams_are_announced_and_can_be_read(world: Sandbox, http: httpx.Client) -> None:
     before = _last(world)
     user = _user_of(world, "band-one")
