@@ -275,6 +275,8 @@ def _row_form(line: review.Line) -> RowForm:
 def _values(line: review.Line) -> dict[str, Any]:
     """A row's form as it stands."""
     shown = {name: "" if value is None else value for name, value in line.shown.items()}
+    for limit in ("min_reference_range", "max_reference_range"):
+        shown[limit] = f"{shown[limit]:.12g}" if shown[limit] != "" else ""
     return {**shown, "reading": line.reading, "latest": line.latest}
 
 
