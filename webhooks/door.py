@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -48,17 +49,23 @@ def answer(environ: Mapping[str, Any]) -> tuple[int, Headers, bytes]:
 
 def _headers(environ: Mapping[str, Any]) -> dict[str, str]:
     """What a delivery is told by, by lower-case name."""
-    found = {
-        f"{prefix}-{part}": environ.get(f"HTTP_{prefix.upper().replace('-', '_')}_{part.upper()}")
-        for prefix in settings.WEBHOOK_HEADER_PREFIXES
-        for part in ("id", "timestamp", "signature")
-    }
-    found["content-length"] = environ.get("CONTENT_LENGTH")
-    found["content-encoding"] = environ.get("HTTP_CONTENT_ENCODING")
+    prefixes = tuple(settings.WEBHOOK_HEADER_PREFIXES)
+    found = {name: environ.get(variable) for name, variable in _names(prefixes)}
     if not found["content-length"] and "HTTP_TRANSFER_ENCODING" not in environ:
         # No body at all: a server may wait for ever for one.
         found["content-length"] = "0"
     return {name: value for name, value in found.items() if value is not None}
+
+
+@lru_cache(maxsize=8)
+def _names(prefixes: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Headers by lower-case name, and as WSGI calls them."""
+    signed = [
+        f"{prefix}-{part}" for prefix in prefixes for part in ("id", "timestamp", "signature")
+    ]
+    names = [(name, "HTTP_" + name.upper().replace("-", "_")) for name in signed]
+    names += [("content-length", "CONTENT_LENGTH"), ("content-encoding", "HTTP_CONTENT_ENCODING")]
+    return tuple(names)
 
 
 def _said(status: int, words: str, *headers: tuple[str, str]) -> tuple[int, Headers, bytes]:

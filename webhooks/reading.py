@@ -45,6 +45,7 @@ class _Ids(msgspec.Struct, gc=False):
 _notice = msgspec.json.Decoder(_Notice).decode
 _ids = msgspec.json.Decoder(_Ids).decode
 _text = msgspec.json.Decoder(str).decode
+_id = msgspec.json.Decoder(UUID).decode
 
 
 def read(body: bytes) -> events.Envelope:
@@ -70,11 +71,13 @@ def subject(envelope: events.Envelope) -> tuple[str, UUID | None]:
         ids = _ids(data)
     user_id = envelope.user_id or _uuid(ids.user_id)
     for sent in (ids.order_id, ids.workout_id, ids.id, ids.job_id):
-        found = _said(sent)
+        if sent is _NONE:
+            continue
+        # In one spelling, so that a page finds it by what the mirror calls the record.
+        known = _uuid(sent)
+        found = str(known) if known else _said(sent)
         if found:
-            # In one spelling, so that a page finds it by what the mirror calls the record.
-            known = _uuid(sent)
-            return str(known) if known else found[:_SUBJECT_LETTERS], user_id
+            return found[:_SUBJECT_LETTERS], user_id
     return "", user_id
 
 
@@ -113,6 +116,6 @@ def _said(sent: msgspec.Raw) -> str:
 
 def _uuid(sent: msgspec.Raw) -> UUID | None:
     try:
-        return UUID(_said(sent))
+        return _id(sent)
     except ValueError:
         return None

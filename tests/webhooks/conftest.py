@@ -1,13 +1,17 @@
 """The inbox on real connections: deliveries are stored on one of their own, so nothing of a test
-can be rolled back. What was written is deleted instead."""
+can be rolled back. Such tests have a database to themselves, emptied after each."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 import pytest
 from django.db import connection, connections
 from pytest_django import DjangoDbBlocker
+
+from tests.sync.house import Houses
 
 EMPTY = """
 DO $$ DECLARE name text; BEGIN
@@ -19,14 +23,32 @@ END $$
 """
 
 
+@pytest.fixture(scope="session")
+def inbox_name(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A migrated database."""
+    houses = Houses(os.environ["DATABASE_URL"], tmp_path_factory.mktemp("inbox"))
+    try:
+        house = houses.build("http://127.0.0.1:9")
+        yield urlsplit(house.database_url).path.lstrip("/")
+    finally:
+        houses.close()
+
+
 @pytest.fixture
-def inbox(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+def inbox(inbox_name: str, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
     """An empty database that commits."""
+    before = {alias: connections[alias].settings_dict["NAME"] for alias in connections}
     with django_db_blocker.unblock():
+        _use(dict.fromkeys(before, inbox_name))
         try:
             yield
         finally:
             with connection.cursor() as cursor:
                 cursor.execute(EMPTY)
-            for door in connections.all():
-                door.close()
+            _use(before)
+
+
+def _use(names: dict[str, str]) -> None:
+    for alias, name in names.items():
+        connections[alias].close()
+        connections[alias].settings_dict["NAME"] = name

@@ -73,7 +73,7 @@ def test_both_header_prefixes() -> None:
         (401, {"webhook-signature": "v0,AAAA v2,AAAA"}),
         (401, {"webhook-signature": "v1," + "é" * 8}),
         (401, {"webhook-signature": " ".join(["v1,AAAA"] * 1000)}),
-        (401, {"webhook-timestamp": str(int(time.time()) + 1)}),
+        (401, {"webhook-timestamp": str(int(time.time()) - 100)}),
         (400, {"webhook-timestamp": "١٢"}),
         (400, {"webhook-timestamp": "-5"}),
         (400, {"webhook-timestamp": "1e9"}),
