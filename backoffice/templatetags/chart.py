@@ -162,16 +162,19 @@ def _paths(drawn: Chart, place: _Place) -> list[tuple[str, str]]:
             if point.high is not None and point.low is not None
         )
         return [("spans", "".join(spans))]
-    lines, bands = [], []
+    lines: list[str] = []
+    dots: list[str] = []
+    bands: list[str] = []
     for run in _runs(drawn.points):
         start = run[0][0] * STEP + STEP // 2
-        lines.append(_along(start, [place.y(point.value or 0.0) for _, point in run]))
+        middle = [place.y(point.value or 0.0) for _, point in run]
+        (lines if len(run) > 1 else dots).append(_along(start, middle))
         highs = [place.y(point.high) for _, point in run if point.high is not None]
         lows = [place.y(point.low) for _, point in run if point.low is not None]
         if len(run) > 1 and len(highs) == len(lows) == len(run) and highs != lows:
             back = "".join(f"{-STEP} {b - a} " for a, b in pairwise(lows[::-1]))
             bands.append(f"{_along(start, highs)}V{lows[-1]}l{back}z")
-    return [("band", "".join(bands)), ("line", "".join(lines))]
+    return [("band", "".join(bands)), ("line", "".join(lines)), ("dots", "".join(dots))]
 
 
 def _along(start: int, heights: list[int]) -> str:

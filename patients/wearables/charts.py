@@ -210,6 +210,8 @@ def _newest(
         shown += f"/{written(more['diastolic'])}"
     at = datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(microseconds=last_at)
     source = source_words(names, series.provider, series.source_type)
+    if shown and series.unit:
+        shown += f" {more.get('unit', series.unit) or ''}"
     return Newest(series, sampled(series.resource), source, at, shown or str(more.get("value", "")))
 
 
@@ -235,7 +237,7 @@ def newest_days(user_id: UUID) -> list[NewestDay]:
         if day is None or row is None:
             continue
         number = getattr(row, measure.column)
-        value = "" if number is None else written(number * measure.factor)
+        value = "" if number is None else measure.words(number)
         source = source_words(names, row.provider, row.source_type)
         found.append(NewestDay(measure, day, source, value))
     return found

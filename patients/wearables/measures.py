@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from backoffice import vocabulary
-from backoffice.templatetags.chart import BARS, LINE, SPAN
+from backoffice.templatetags.chart import BARS, LINE, SPAN, written
 
 TOTALLED: Final = frozenset(
     {
@@ -38,6 +38,14 @@ class Measure:
     def column_of_all(self) -> str:
         """A name for this measure among all daily ones, as SQL and keyword arguments allow."""
         return f"{self.resource}_{self.column}"
+
+    def words(self, number: float) -> str:
+        """A number of a summary as it is read out: `5,118 steps`, `6 h 12 min`."""
+        value = number * self.factor
+        if self.unit == "h":
+            hours, minutes = divmod(round(value * 60), 60)
+            return f"{hours} h {minutes:02} min"
+        return f"{written(value)} {self.unit}".rstrip()
 
 
 def _daily(

@@ -122,8 +122,8 @@ def drawing(kind: str, values: list[float | None], **more: Any) -> dict[str, Any
 
 def test_a_gap_is_a_gap() -> None:
     drawn = drawing(LINE, [60, 61, None, None, 63, None, 64])
-    line = dict(drawn["paths"])["line"]
-    assert line.count("M") == 3 and line.endswith("h0")  # Two runs, and a dot.
+    paths = dict(drawn["paths"])
+    assert (paths["line"].count("M"), paths["dots"].count("M")) == (1, 2)
     assert drawn["gaps"] == 2
     assert "p2 – p3<td colspan=4 class=gap>no data" in drawn["body"]
     assert "<tr><th scope=row>p4<td>63" in drawn["body"]
