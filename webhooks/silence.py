@@ -3,7 +3,8 @@
 The sender switches an endpoint off after days of failures, and then nothing tells that anything is
 missing. So the rhythm of receipt is learned from the latest events: when nothing came for much
 longer than usual although a sync finds orders that took a step, that is silence. It is shown, and
-the service is asked to send again what we may have missed; the sync itself goes on reading orders.
+the service is asked to send again what we may have missed. Of device data it sends nothing twice:
+that is read, from where the silence began. The sync itself goes on reading orders.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from backoffice import sync
 from backoffice.models import Lookup, SyncRun
 from backoffice.service import Service
 from orders.models import Order
+from patients.wearables.backfills import BACKFILL, Range
+from patients.wearables.models import HistoricalPull
 from webhooks.models import Event, Refusal
 
 FLOOR: Final = timedelta(minutes=15)
@@ -43,6 +46,10 @@ OVERLAP: Final = timedelta(minutes=5)
 SKEW: Final = timedelta(seconds=60)
 """Beyond 5 minutes deliveries are refused; this is far enough to say so before."""
 REFUSED_WITHIN: Final = timedelta(hours=24)
+
+MOST_READ: Final = 5_000
+"""Series of device data that are read after silence began, those fetched last first: each is a call
+of its own, and there may be half an hour for all of them."""
 
 RESEND: Final = "events-resent"
 
@@ -151,7 +158,29 @@ def _ask(service: Service, key: str) -> Any:
 
 
 def _asked(answers: Mapping[str, Any]) -> dict[str, timedelta | None]:
+    """Device data has no such call: give a reason to read what came since the last event."""
+    last = Event.objects.order_by("-pk").values_list("pk", "received_at").first()
+    if last is not None:
+        sync.mark(BACKFILL, _unheard(*last))
     return {}
+
+
+def _unheard(number: int, received_at: datetime) -> list[str]:
+    """Keys of the ranges to read. What is read counts as received with the last event, so that
+    nothing pushed later is overwritten. Within a day the keys stay the same: a second reason to
+    read finds the look-ups of the first."""
+    start = (received_at - OVERLAP).replace(minute=0, second=0, microsecond=0)
+    today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    pulled = HistoricalPull.objects.filter(
+        status="success", missing_since=None, ended_at__isnull=False, days_with_data__gt=0
+    ).order_by("-ended_at")
+    return [
+        Range(number, user, resource, provider, start, today + timedelta(days=1)).key()
+        for user, resource, provider in pulled.values_list("user_id", "resource", "provider")[
+            :MOST_READ
+        ]
+        if user is not None
+    ]
 
 
 RESEND_SUBJECT: Final = sync.Subject(kind=RESEND, fetch=_ask, store=_asked)

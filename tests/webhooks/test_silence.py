@@ -9,10 +9,11 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from backoffice import sync
 from backoffice.models import Lookup, SyncRun
 from backoffice.service import Service
-from tests.api.rows import order, staff
+from patients.wearables.backfills import BACKFILL, Range
+from tests.api.rows import order, staff, uid
+from tests.wearables.test_pulls_page import pull
 from tests.webhooks.events import event
 from webhooks import silence
 from webhooks.models import Event, Refusal
@@ -178,6 +179,21 @@ def test_the_service_understands(service: Service, now: datetime) -> None:
     silence.RESEND_SUBJECT.fetch(service, "orders")  # Not longer than the service allows.
 
 
-def test_the_look_up_ends_without_another_date() -> None:
-    assert isinstance(silence.RESEND_SUBJECT, sync.Subject)
+def test_device_data_is_read_since_the_last_event(now: datetime) -> None:
+    row = event(1, received_at=now - timedelta(hours=2))
+    pull(1, ended_at=now)
+    pull(2, status="failure")
+    pull(3, days_with_data=0)
     assert silence.RESEND_SUBJECT.store({"orders": None}) == {}
+    key = Range.of(Lookup.objects.get(kind=BACKFILL).key)
+    assert (key.number, key.user_id, key.resource) == (row.pk, uid("patient", 1), "sleep")
+    assert now - timedelta(hours=4) < key.start < now - timedelta(hours=2)
+    assert key.end > now
+    silence.RESEND_SUBJECT.store({"orders": None})
+    assert Lookup.objects.get(kind=BACKFILL).generation == 2
+
+
+def test_without_any_event_no_device_data_is_read(now: datetime) -> None:
+    pull(1, ended_at=now)
+    assert silence.RESEND_SUBJECT.store({"orders": None}) == {}
+    assert not Lookup.objects.exists()

@@ -17,6 +17,10 @@ from tests.sync.house import House, Houses, running, wait_until
 from tests.webhooks.sending import receiving
 
 LISTEN = "from webhooks.tasks import listen; listen()"
+READ = "from patients.wearables.tasks import look_up; look_up()"
+DEVICE_DATA = (
+    "SELECT (SELECT count(*) FROM wearables_chunk) + (SELECT count(*) FROM wearables_summary)"
+)
 
 
 @pytest.fixture
@@ -57,7 +61,9 @@ def test_what_was_not_told_arrives_after_all(place: tuple[House, Sandbox, str]) 
     sandbox.control("webhooks", {"url": None})  # As a service does that has given us up.
     before = house.value("SELECT count(*) FROM webhooks_event")
     lost = sandbox.control("change", {"orders": 5, "seed": 2})["order_ids"]
+    sandbox.control("wearables", {"users": 2, "days": 1})
     house.sync("orders")
+    assert house.value(DEVICE_DATA) == 0
     assert house.value("SELECT count(*) FROM webhooks_event") == before
     # An hour passes.
     house.query(
@@ -76,4 +82,6 @@ def test_what_was_not_told_arrives_after_all(place: tuple[House, Sandbox, str]) 
     house.manage("shell", "-c", LISTEN)
     assert house.value("SELECT error FROM backoffice_lookup WHERE kind = 'events-resent'") == ""
     wait_until(lambda: heard_of(house, lost) >= 3, 40, "what was lost arrives")
+    house.manage("shell", "-c", READ)
+    assert house.value(DEVICE_DATA) > 0
     wait_until(lambda: health(url)["status"] == "ok", 40, "all is well again")
