@@ -177,7 +177,7 @@ def _routed(claims: Sequence[Claim], settled: Settled) -> Iterator[tuple[Route, 
             body = bodies.get(claim.number)
             if body is None:
                 raise Misread("", "the body is no longer kept")
-            envelope = reading.read(body)
+            envelope = reading.reopen(body)
         except Misread as error:
             settled.unsound[claim.number] = error
             continue

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backoffice.settings")
@@ -35,10 +36,10 @@ from tests.webhooks.signed import Message, message  # noqa: E402
 from webhooks import applying  # noqa: E402
 from webhooks.models import Event  # noqa: E402
 
-ROUNDS = 5
+ROUNDS = 7
 CONNECTIONS = 32
-REQUESTS = int(os.environ.get("BENCH_REQUESTS", "4000"))
-EVENTS = int(os.environ.get("BENCH_EVENTS", "12000"))
+REQUESTS = int(os.environ.get("BENCH_REQUESTS", "3000"))
+EVENTS = int(os.environ.get("BENCH_EVENTS", "8000"))
 SAMPLE = 400
 NOTES = "n" * 900
 """Makes an order event 2.2 KB, as they are."""
@@ -60,19 +61,23 @@ def main() -> int:
 
 def _receiving(house: House) -> tuple[list[Goal], dict[str, object]]:
     print(f"receiving: {ROUNDS} turns of {REQUESTS:,} deliveries over {CONNECTIONS} connections")
-    turns: list[tuple[str, str, int, str]] = [
-        ("ours", "backoffice.wsgi:application", REQUESTS, ""),
-        ("bare", "tests.bench.inbox_peers:bare", REQUESTS, ""),
-        ("habits", "tests.bench.inbox_peers:habits", SAMPLE, "habits"),
-    ]
-    rates: dict[str, list[float]] = {name: [] for name, *_ in turns}
-    for turn in range(ROUNDS):
-        for name, application, count, peer in turns:
-            with receiving(house, application, BENCH_PEER=peer) as url:
-                _burst(url, 200)
-                rates[name].append(_burst(url, count)[0])
-            print(f"  turn {turn + 1} {name:7} {rates[name][-1]:8,.0f} a second", flush=True)
-    ours, bare, habits = (statistics.median(rates[name]) for name, *_ in turns)
+    servers = {
+        "ours": ("backoffice.wsgi:application", REQUESTS),
+        "bare": ("tests.bench.inbox_peers:bare", REQUESTS),
+        "habits": ("tests.bench.inbox_peers:habits", SAMPLE),
+    }
+    rates: dict[str, list[float]] = {name: [] for name in servers}
+    with ExitStack() as stack:
+        urls = {}
+        for name, (application, _) in servers.items():
+            urls[name] = stack.enter_context(receiving(house, application, BENCH_PEER=name))
+            _burst(urls[name], 200)
+        for turn in range(ROUNDS):
+            for name, (_, count) in servers.items():
+                rates[name].append(_burst(urls[name], count)[0])
+            said = ", ".join(f"{name} {found[-1]:,.0f}" for name, found in rates.items())
+            print(f"  turn {turn + 1}: {said} a second", flush=True)
+    beside = {name: _share(rates["ours"], rates[name]) for name in servers}
     _execute(EMPTY)
     with receiving(house) as url:
         workers = [house.start("-m", "tests.webhooks.drainer") for _ in range(2)]
@@ -83,10 +88,10 @@ def _receiving(house: House) -> tuple[list[Goal], dict[str, object]]:
             for worker in workers:
                 end(worker)
     goals = [
-        Goal("5 receive, beside a bare insert", f"{ours / bare:.2f}", ">= 0.85",
-             ours >= 0.85 * bare),
-        Goal("5 receive, beside DRF and ORM", f"{ours / habits:.1f} times", ">= 10 times",
-             ours >= 10 * habits),
+        Goal("5 receive, beside a bare insert", f"{beside['bare']:.2f}", ">= 0.85",
+             beside["bare"] >= 0.85),
+        Goal("5 receive, beside DRF and ORM", f"{beside['habits']:.1f} times", ">= 10 times",
+             beside["habits"] >= 10),
         Goal("5 receive while draining, p99", f"{tail:.0f} ms", "< 250 ms", tail < 250),
     ]  # fmt: skip
     figures: dict[str, object] = {
@@ -134,8 +139,7 @@ def _applying(house: House) -> tuple[list[Goal], dict[str, object]]:
     tasks = _by_tasks(house)
     print(f"  one task per event {tasks:,.0f} a second", flush=True)
     _execute(EMPTY)
-    ours, limit = statistics.median(drain), statistics.median(statement)
-    share = statistics.median(mine / best for mine, best in zip(drain, statement, strict=True))
+    ours, share = statistics.median(drain), _share(drain, statement)
     goals = [
         Goal("6 apply, beside one statement a batch", f"{share:.2f}", ">= 0.5", share >= 0.5),
         Goal("6 apply, beside a task per event", f"{ours / tasks:.0f} times", ">= 50 times",
@@ -144,10 +148,14 @@ def _applying(house: House) -> tuple[list[Goal], dict[str, object]]:
     figures: dict[str, object] = {
         "drain_per_second": [round(rate) for rate in drain],
         "statement_per_second": [round(rate) for rate in statement],
-        "statement_median": round(limit),
         "task_per_event_per_second": round(tasks),
     }
     return goals, figures
+
+
+def _share(ours: list[float], others: list[float]) -> float:
+    """Of neighbouring turns, so that what else the machine does weighs on both."""
+    return statistics.median(mine / other for mine, other in zip(ours, others, strict=True))
 
 
 def _timed(apply: Callable[[], object], count: int, seed: int) -> float:
