@@ -54,7 +54,7 @@ def changed(
     for day, each in held(link, place, resource, max(link.created, after - FURTHEST), upto, upto):
         if each.arrives > after:
             new.append((day, each))
-        elif each.fixed is not None and after < each.fixed <= upto:
+        elif each.fixed is not None and after < each.fixed <= link.seen(upto):
             corrected.append((day, each))
     return new, corrected
 
