@@ -29,7 +29,7 @@ from django.db import connection, transaction  # noqa: E402
 
 from tests.bench.common import Goal, report  # noqa: E402
 from tests.sync.house import House, end, wait_until  # noqa: E402
-from tests.webhooks.records import order  # noqa: E402
+from tests.webhooks.records import OUR_TEAM, order  # noqa: E402
 from tests.webhooks.rows import event  # noqa: E402
 from tests.webhooks.sending import attempt, percentile, receiving, send  # noqa: E402
 from tests.webhooks.signed import Message, message  # noqa: E402
@@ -52,6 +52,7 @@ EMPTY = (
 def main() -> int:
     call_command("migrate", verbosity=0)
     _execute(peers.BARE)
+    _execute(OUR_TEAM)
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         house = House(os.environ["DATABASE_URL"], "http://127.0.0.1:9", Path(name) / "log")
         goals, figures = _receiving(house)

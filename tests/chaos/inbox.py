@@ -30,6 +30,7 @@ from tests.sync.house import House, Houses, end, wait_until
 from tests.sync.test_living import started
 from tests.webhooks import oracle
 from tests.webhooks.catalogue import CATALOGUE, Catalogue
+from tests.webhooks.records import OUR_TEAM
 from tests.webhooks.sending import Attempt, Sent, attempt, percentile, receiving, send
 from tests.webhooks.signed import Message
 
@@ -48,6 +49,7 @@ OTHER_TYPES = [
 def million(folder: Path, houses: Houses) -> list[Goal]:
     """P1: shuffled, 5 % repeated, 0.1 % poison, workers killed with SIGKILL."""
     house = houses.build(SERVICE)
+    house.query(OUR_TEAM)
     house.query(oracle.ONCE)
     chance = random.Random(1)
     catalogue = Catalogue(1, orders=max(100, EVENTS // 10))
@@ -135,6 +137,7 @@ def crashes(folder: Path, houses: Houses) -> list[Goal]:
     with own_cluster() as cluster:
         own = Houses(cluster.database_url, folder)
         house = own.build(SERVICE, REDIS_URL=cluster.redis_url)
+        house.query(OUR_TEAM)
         house.query(oracle.ONCE)
         results: list[Sent] = []
         with receiving(house) as url, _drainers(house, 1):
@@ -173,6 +176,7 @@ def crashes(folder: Path, houses: Houses) -> list[Goal]:
 def steady(folder: Path, houses: Houses) -> list[Goal]:
     """P3, P28: 300 deliveries a second for 30 s, with workers and readers."""
     house = houses.build(SERVICE)
+    house.query(OUR_TEAM)
     catalogue = Catalogue(3, orders=2_000)
     attempts = []
     for number in range(RATE * 30):
@@ -209,6 +213,7 @@ def deaf(folder: Path, houses: Houses) -> list[Goal]:
     failed: list[int] = []
     with own_cluster() as cluster:
         house = Houses(cluster.database_url, folder).build(SERVICE, REDIS_URL=cluster.redis_url)
+        house.query(OUR_TEAM)
         processes = started(house, folder)
         revived = 0
         try:

@@ -17,6 +17,13 @@ STEPS = (
     "completed.walk_in_test.completed",
 )
 
+OUR_TEAM = f"""
+INSERT INTO patients_patient (id, team_id, client_user_id, created_on, record, content_hash, as_of)
+VALUES ('0a5e0000-0000-4000-8000-00000000ffff', '{TEAM}', 'made-up-somebody', now(), '{{}}', 'x',
+ now()) ON CONFLICT DO NOTHING
+"""
+"""A patient read from the service: from then on it is known which team is ours."""
+
 
 def order_id(number: int) -> str:
     return f"5ad1f000-0000-4000-8000-{number:012d}"

@@ -15,6 +15,7 @@ import pytest
 from tests.sync.house import House, Houses, end, wait_until
 from tests.webhooks import oracle
 from tests.webhooks.catalogue import CATALOGUE, Catalogue
+from tests.webhooks.records import OUR_TEAM
 from tests.webhooks.sending import Attempt, Sent, attempt, receiving, send
 from tests.webhooks.signed import Message, signature
 
@@ -32,6 +33,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     try:
         made = houses.build("http://127.0.0.1:9")
         made.query(oracle.ONCE)
+        made.query(OUR_TEAM)
         yield made
     finally:
         houses.close()
