@@ -19,6 +19,11 @@ ITEMS: Final = 2
 """Items of a list that a masked body shows: the others look alike."""
 OPEN: Final = ("event_type", "team_id")
 """Members of the envelope that the log shows anyhow."""
+UNREADABLE: Final = (msgspec.DecodeError, ValueError, RecursionError)
+"""What readers of JSON raise; letters that are no UTF-8 are a ValueError of their own."""
+EARLIEST: Final = datetime(2, 1, 1, tzinfo=UTC)
+LATEST: Final = datetime(9998, 12, 31, tzinfo=UTC)
+"""Beyond these a moment cannot be shown in every zone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +57,7 @@ def happened_at(body: bytes | memoryview | None) -> datetime | None:
         return None
     try:
         said = msgspec.json.decode(msgspec.json.decode(body, type=_Envelope).data, type=_Said)
-    except (msgspec.DecodeError, RecursionError):
+    except UNREADABLE:
         return None
     for text in (said.updated_at, _last_step(said.events), said.created_at, said.time_start):
         moment = _moment(text)
@@ -96,7 +101,7 @@ def shown(event: Event, *, values: bool) -> tuple[str, bool]:
         text = json.dumps(seen, indent=2, ensure_ascii=False)
     except (ValueError, RecursionError):
         text = raw.decode("utf-8", "replace") if values else f"{len(raw)} bytes that are no JSON"
-    return text[:LONGEST], len(text) > LONGEST
+    return _sendable(text[:LONGEST]), len(text) > LONGEST
 
 
 def _structure(body: Any) -> Any:
@@ -121,9 +126,11 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]
     """What two records say differently, member by member."""
     names = {**before, **after}
     return [
-        Change(name, brief(before.get(name)), brief(after.get(name)))
+        Change(
+            _sendable(name), _sendable(brief(before.get(name))), _sendable(brief(after.get(name)))
+        )
         for name in names
-        if before.get(name) != after.get(name)
+        if _differ(before.get(name), after.get(name))
     ]
 
 
@@ -150,7 +157,7 @@ def _nested(values: Iterable[Any]) -> Iterable[bool]:
 def _last_step(raw: msgspec.Raw) -> Any:
     try:
         steps = msgspec.json.decode(raw, type=list[_Step])
-    except (msgspec.DecodeError, RecursionError):
+    except UNREADABLE:
         return None
     moments = [step.created_at for step in steps if isinstance(step.created_at, str)]
     return max(moments, default=None)
@@ -159,6 +166,21 @@ def _last_step(raw: msgspec.Raw) -> Any:
 def _moment(text: Any) -> datetime | None:
     try:
         moment = datetime.fromisoformat(text)
-    except (TypeError, ValueError):
+        if moment.tzinfo is None:
+            return None
+        moment = moment.astimezone(UTC)
+    except (TypeError, ValueError, OverflowError):
         return None
-    return moment if moment.tzinfo else None
+    return moment if EARLIEST < moment < LATEST else None
+
+
+def _sendable(text: str) -> str:
+    """Halves of surrogate pairs, which JSON can spell and UTF-8 cannot, as question marks."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _differ(one: Any, other: Any) -> bool:
+    try:
+        return bool(one != other)
+    except RecursionError:
+        return True

@@ -103,6 +103,56 @@ def test_no_body_breaks_the_page(client: Client, role: str, body: bytes) -> None
     get(client, failed(2, body=body, data={"id": "x"}))
 
 
+POISON: dict[str, bytes] = {
+    "no UTF-8": b'{"data":{"updated_at":"\xff"}}',
+    "no UTF-8 in a step": b'{"data":{"events":[{"created_at":"\xff"}]}}',
+    "no UTF-8 in a name": b'{"data":{"\xff":1}}',
+    "before time in UTC": b'{"data":{"updated_at":"0001-01-01T00:00:00+14:00"}}',
+    "before time for some": b'{"data":{"updated_at":"0001-01-01T00:00:00Z"}}',
+    "after time in UTC": b'{"data":{"updated_at":"9999-12-31T23:59:59-14:00"}}',
+    "after time for some": b'{"data":{"updated_at":"9999-12-31T23:59:59Z"}}',
+    "half a pair": b'{"data":{"id":"x","notes":"\\ud800"}}',
+    "half a pair in a name": b'{"data":{"id":"x","\\ud800":"x"}}',
+    "half a pair as a moment": b'{"data":{"updated_at":"\\ud800"}}',
+    "NaN": b'{"data":{"id":NaN,"notes":Infinity,"tags":[1e400]}}',
+    "NUL": b'{"data":{"id":"\\u0000","\\u0000":1}}',
+    "a large number": b'{"data":{"id":1' + b"0" * 30 + b"}}",
+    "a number of 5,000 digits": b'{"data":{"id":' + b"9" * 5000 + b"}}",
+    "100,000 brackets": b'{"data":{"id":' + b"[" * 100_000 + b"]" * 100_000 + b"}}",
+    "900 brackets": b'{"data":{"id":' + b"[" * 900 + b"]" * 900 + b"}}",
+    "a long status": json.dumps({"data": {"status": "s" * 65}}).encode(),
+    "names twice": b'{"data":{"id":1,"id":2},"data":{"id":3}}',
+    "UTF-16": '{"data":{"updated_at":"2026-11-20T10:00:00Z"}}'.encode("utf-16"),
+    "without a zone": b'{"data":{"updated_at":"2022-01-01T00:00:00"}}',
+    "31 June": b'{"data":{"updated_at":"2024-06-31T00:00:00Z"}}',
+    "a line's end": b'{"data":{"id":"x\\n","notes":"a\\t\\u00a0"}}',
+}
+"""What has broken readers of such bodies before."""
+
+
+@pytest.mark.parametrize("poison", POISON)
+@pytest.mark.parametrize("role", ["lab admin", "lab coordinator"])
+@pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Pacific/Midway"])
+def test_no_poison_breaks_any_page(
+    client: Client, settings: Any, poison: str, role: str, zone: str
+) -> None:
+    settings.TIME_ZONE = zone
+    client.force_login(staff(role))
+    body = POISON[poison]
+    event(1, data={"id": "x"}, body=b'{"data":{"id":[],"notes":"y"}}')
+    row = failed(2, body=body, data={"id": "x"})
+    event(3, data={"id": "x"}, body=body)
+    pages = ["/system/events/", "/system/events/?show=failed", f"/system/events/{row.pk}/"]
+    pages += [f"/system/events/{Event.objects.get(message_id='msg_3').pk}/"]
+    if role == "lab admin":
+        pages += [f"/system/events/{row.pk}/replay/", "/system/events/replay/"]
+    for page in pages:
+        assert client.get(page).status_code == 200, page
+    order(1).save()
+    Event.objects.update(subject_id=str(uid("order", 1)))
+    assert client.get(f"/orders/{uid('order', 1)}/why/").status_code == 200
+
+
 def test_a_forgotten_body(client: Client) -> None:
     client.force_login(staff("lab admin"))
     page = get(client, event(1, body=None))
