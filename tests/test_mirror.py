@@ -399,6 +399,36 @@ def test_poison_does_not_undo_what_the_caller_wrote() -> None:
     assert LabAccount.objects.count() == 1 and UnreadRecord.objects.count() == 1
 
 
+BEYOND = ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "0001-01-01T12:00:00Z")
+
+
+@pytest.mark.parametrize("moment", BEYOND)
+@pytest.mark.parametrize("where", ["updated_at", "created_at", "events", "last_event"])
+@pytest.mark.parametrize("held", [False, True])
+def test_moment_that_could_not_be_read_back(where: str, moment: str, held: bool) -> None:
+    """Such a record is unread; its neighbours, and what was known of it, can be read."""
+    if held:
+        apply(ORDERS, order(2, updated=-5))
+    step = event(1, created_at=moment)
+    changed: dict[str, Any] = {"events": [step, event(2)], "last_event": step}
+    beyond = order(2, **{where: changed.get(where, moment)})
+    outcome = apply(ORDERS, order(1), beyond, order(3))
+    assert outcome.unread == (0 if held and where == "updated_at" and moment[0] == "0" else 1)
+    assert {row.pk.int for row in Order.objects.all()} == ({1, 2, 3} if held else {1, 3})
+    assert {step.created_at.year for step in OrderEvent.objects.all()} == {2026}
+    kept = UnreadRecord.objects.filter(key=str(UUID(int=2)), reason="OverflowError")
+    assert kept.count() == outcome.unread
+    for row in kept:
+        assert moment in row.record
+
+
+def test_early_and_late_moments_that_can_be_read_back() -> None:
+    moments = ["0001-01-02T14:00:00+14:00", "9999-12-30T09:00:00-14:00"]
+    apply(ORDERS, *(order(n, created_at=moment) for n, moment in enumerate(moments)))
+    kept = Order.objects.order_by("pk").values_list("created_at", flat=True)
+    assert list(kept) == [datetime.fromisoformat(moment) for moment in moments]
+
+
 # Together with other workers
 
 

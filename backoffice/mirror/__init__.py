@@ -12,6 +12,7 @@ and it is kept whole in `UnreadRecord`.
 
 from backoffice.mirror.applying import apply, flag_missing
 from backoffice.mirror.facts import Children, Fact, Key, Outcome, Table, Values, key_text
+from backoffice.mirror.moments import readable
 from backoffice.mirror.unread import keep_unread, key_of, now_read
 
 __all__ = [
@@ -27,4 +28,5 @@ __all__ = [
     "key_of",
     "key_text",
     "now_read",
+    "readable",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import msgspec
@@ -53,6 +54,10 @@ class Children:
     def name(self) -> str:
         return self.model._meta.db_table
 
+    @cached_property
+    def moments(self) -> tuple[str, ...]:
+        return _moments(self.model)
+
 
 @dataclass(frozen=True)
 class Table:
@@ -73,6 +78,17 @@ class Table:
     @property
     def name(self) -> str:
         return self.model._meta.db_table
+
+    @cached_property
+    def moments(self) -> tuple[str, ...]:
+        """Columns of moments that the service gave, not we."""
+        ours = {field.column for field in Mirrored._meta.fields}
+        return tuple(column for column in _moments(self.model) if column not in ours)
+
+
+def _moments(model: type[models.Model]) -> tuple[str, ...]:
+    fields = model._meta.fields
+    return tuple(str(field.column) for field in fields if isinstance(field, models.DateTimeField))
 
 
 @dataclass

@@ -14,6 +14,7 @@ from django.db import IntegrityError, connection, transaction
 from django.db.backends.utils import CursorWrapper
 
 from backoffice.mirror.facts import Children, Fact, Key, Table, Values, key_text
+from backoffice.mirror.moments import keep_readable
 from backoffice.mirror.strange import Strange
 from backoffice.models import Drift
 
@@ -56,9 +57,10 @@ def rows_of(
         row["record"] = fact.raw.decode()
         row["content_hash"] = digest
         row["as_of"] = fact.as_of
+        keep_readable((row,), table.moments)
         strange.look_at(row)
         for children, gathered in zip(table.children, below, strict=False):
-            gathered += children.rows(fact)
+            gathered += _child_rows(children, fact)
         along(fact)
         yield row
 
@@ -128,7 +130,7 @@ def upsert(cursor: CursorWrapper, table: Table, rows: Iterator[Values]) -> set[K
 def bring_children(
     cursor: CursorWrapper, children: Children, changed: list[Fact], fresh: list[Values]
 ) -> None:
-    later = _child_rows(children, changed)
+    later = [row for fact in changed for row in _child_rows(children, fact)]
     if children.vocabularies:
         strange = Strange(children.vocabularies)
         for row in chain(fresh, later):
@@ -145,8 +147,10 @@ def bring_children(
         _add_children(cursor, children, later)
 
 
-def _child_rows(children: Children, facts: list[Fact]) -> list[Values]:
-    return [row for fact in facts for row in children.rows(fact)]
+def _child_rows(children: Children, fact: Fact) -> list[Values]:
+    rows = list(children.rows(fact))
+    keep_readable(rows, children.moments)
+    return rows
 
 
 def _add_children(cursor: CursorWrapper, children: Children, rows: list[Values]) -> None:

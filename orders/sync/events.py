@@ -19,7 +19,7 @@ from uuid import UUID
 import msgspec
 from django.db import connection
 
-from backoffice import sync
+from backoffice import mirror, sync
 from backoffice.service import Record
 from backoffice.service import events as service_events
 from backoffice.service import orders as service_orders
@@ -142,8 +142,8 @@ def hear_critical_results(events: Sequence[Heard]) -> Mapping[str, str]:
             told.sample_id,
             told.status,
             told.interpretation,
-            told.created_at,
-            told.updated_at,
+            mirror.readable(told.created_at),
+            mirror.readable(told.updated_at),
             min(first[told.order_id], event.received_at),
             event.received_at,
             event.number,
@@ -258,7 +258,7 @@ def _complete_history(told: Sequence[_Told], written: set[tuple[UUID, int]]) -> 
             [
                 _array([order_id for (order_id, _), _ in rows]),
                 [event_id for (_, event_id), _ in rows],
-                [step.created_at for _, step in rows],
+                [mirror.readable(step.created_at) for _, step in rows],
                 [step.status for _, step in rows],
                 [service_orders.low_level(step.status) for _, step in rows],
                 [step.status_detail for _, step in rows],

@@ -90,6 +90,31 @@ def test_a_version_slightly_ahead_is_a_clock_and_no_reason_to_doubt() -> None:
     assert drained(updated(1, 2, updated_at=soon)) == ["applied"]
 
 
+@pytest.mark.parametrize("moment", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+def test_moments_that_could_not_be_read_back_are_no_news(moment: str) -> None:
+    """The event is dead, and what was known of the order can still be read."""
+    drained(updated(1, 2), put("labtest.result.critical", critical(2, 5)))
+    step = {**order(1, 1)["events"][0], "created_at": moment}
+    bad = [
+        updated(1, 4, created_at=moment),
+        updated(1, 4, events=[step, *order(1, 4)["events"][1:]]),
+        updated(1, 4, last_event={**step, "id": 900}),
+        put("labtest.result.critical", critical(2, 9, created_at=moment)),
+        put("labtest.result.critical", critical(3, 9, updated_at=moment)),
+        # Older than what is known: only its history counts.
+        updated(1, 1, events=[{**step, "id": 901}]),
+    ]
+    good = updated(5, 1)
+    applying.drain()
+    assert Event.objects.get(pk=good.pk).outcome == "applied"
+    for event in bad:
+        event.refresh_from_db()
+        assert (event.state, event.outcome) == ("retry", "failed"), event.reason
+    assert [row.updated_at.year for row in Order.objects.all()] == [2026, 2026]
+    assert {step.created_at.year for step in OrderEvent.objects.all()} == {2026}
+    assert [str(row.pk) for row in CriticalResult.objects.all()] == [order_id(2)]
+
+
 def test_unknown_words_are_kept_as_given() -> None:
     event = {"id": 7, "created_at": at(0), "status": "orbiting.by_drone.in_orbit"}
     drained(updated(1, 1, events=[event], last_event=event, status="orbiting", origin="cloned"))
