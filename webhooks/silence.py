@@ -16,6 +16,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Any, Final
 
+import msgspec
 from django.db.models import Subquery, Sum
 from django.utils import timezone
 
@@ -40,6 +41,7 @@ SETTLED: Final = timedelta(minutes=2)
 UNTOLD: Final = ("partial_results",)
 """Steps that the service announces only to teams that asked for it (webhooks, chapter 5)."""
 ASK_AGAIN: Final = timedelta(minutes=30)
+"""Between two requests to send again what one silence swallowed."""
 LONGEST_WINDOW: Final = timedelta(days=60)
 """The service sends no more than this again (orders.md 11)."""
 OVERLAP: Final = timedelta(minutes=5)
@@ -135,34 +137,56 @@ def _skew(latest: list[tuple[datetime, datetime]]) -> timedelta:
 # The sweep
 
 
+class Gap(msgspec.Struct, frozen=True, array_like=True):
+    """Where a silence began, as the key of its look-up: the last event before it and its receipt.
+    Whatever arrives later, all since then is asked for. Number 0: no event was ever received."""
+
+    number: int
+    began: datetime | None
+
+    def key(self) -> str:
+        return msgspec.json.encode(self).decode()
+
+    @classmethod
+    def of(cls, key: str) -> Gap:
+        return msgspec.json.decode(key, type=cls)
+
+
 def notice() -> bool:
-    """In silence, ask the service to send again, at most twice an hour. True in silence."""
+    """In silence, see to it that what it swallowed is asked for. True in silence."""
     hearing = read()
     if not hearing.silent:
         return False
-    asked = Lookup.objects.filter(kind=RESEND, key="orders").values_list("looked_at", "due_at")
-    found = asked.first()
-    if found is None or (
-        found[1] is None and (found[0] is None or hearing.now - found[0] > ASK_AGAIN)
-    ):
-        sync.mark(RESEND, ["orders"])
+    last = Event.objects.order_by("-pk").values_list("pk", "received_at").first()
+    key = Gap(*(last or (0, None))).key()
+    if not Lookup.objects.filter(kind=RESEND, key=key).exists():
+        sync.mark(RESEND, [key])
     return True
 
 
-def _ask(service: Service, key: str) -> Any:
-    """Have everything sent again since the last event before the silence."""
-    last = Event.objects.order_by("-pk").values_list("received_at", flat=True).first()
+def _ask(service: Service, key: str) -> tuple[datetime, Any]:
+    """Have everything sent again since the silence began."""
+    began = Gap.of(key).began
     now = datetime.now(UTC)
-    start = max((last or now - LONGEST_WINDOW) - OVERLAP, now - LONGEST_WINDOW + OVERLAP)
-    return service.orders.resend_events(start_at=start, end_at=now)
+    longest = now - LONGEST_WINDOW + OVERLAP
+    start = longest if began is None else min(max(began - OVERLAP, longest), now)
+    return now, service.orders.resend_events(start_at=start, end_at=now)
 
 
-def _asked(answers: Mapping[str, Any]) -> dict[str, timedelta | None]:
-    """Device data has no such call: give a reason to read what came since the last event."""
-    last = Event.objects.order_by("-pk").values_list("pk", "received_at").first()
-    if last is not None:
-        sync.mark(BACKFILL, _unheard(*last))
-    return {}
+def _asked(answers: Mapping[str, tuple[datetime, Any]]) -> dict[str, timedelta | None]:
+    """Device data has no such call: give a reason to read what came since the silence began.
+
+    An endpoint that is still switched off hears nothing of what is sent again: so it is asked for
+    until an answer that was asked for after the silence had ended.
+    """
+    again: dict[str, timedelta | None] = {}
+    for key, (asked_at, _) in answers.items():
+        gap = Gap.of(key)
+        if gap.began is not None:
+            sync.mark(BACKFILL, _unheard(gap.number, gap.began))
+        ended = Event.objects.filter(pk__gt=gap.number, received_at__lt=asked_at)
+        again[key] = None if ended.exists() else ASK_AGAIN
+    return again
 
 
 def _unheard(number: int, received_at: datetime) -> list[str]:
@@ -183,5 +207,7 @@ def _unheard(number: int, received_at: datetime) -> list[str]:
     ]
 
 
-RESEND_SUBJECT: Final = sync.Subject(kind=RESEND, fetch=_ask, store=_asked)
+RESEND_SUBJECT: Final = sync.Subject(
+    kind=RESEND, fetch=_ask, store=_asked, absent_again=lambda key: ASK_AGAIN
+)
 """Asking is a look-up: it has a lease, waits longer each time it fails, and shows its error."""
