@@ -20,9 +20,10 @@ __all__ = ["Sandbox", "SandboxFactory"]
 SandboxFactory = Callable[..., Sandbox]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def sandbox_factory() -> Iterator[SandboxFactory]:
-    """`sandbox_factory(users=, orders=, seed=, speed=)`: a new sandbox with its own database."""
+    """`sandbox_factory(users=, orders=, seed=, speed=)`: a new sandbox with its own database. It
+    ends with the module: each is three processes and a score of connections."""
     with contextlib.ExitStack() as stack:
 
         def start(**options: Any) -> Sandbox:
@@ -32,9 +33,10 @@ def sandbox_factory() -> Iterator[SandboxFactory]:
 
 
 @pytest.fixture(scope="session")
-def sandbox(sandbox_factory: SandboxFactory) -> Sandbox:
+def sandbox() -> Iterator[Sandbox]:
     """A small sandbox nothing moves in by itself, shared by the whole session: only read it."""
-    return sandbox_factory()
+    with running() as sandbox:
+        yield sandbox
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ from backoffice.embedded.processes import (
 DATABASE: Final = "backoffice"
 
 POSTGRES_SETTINGS: Final = {
-    "max_connections": "120",
+    "max_connections": "200",
     "shared_buffers": "256MB",
     "work_mem": "16MB",
     "maintenance_work_mem": "256MB",

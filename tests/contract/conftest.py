@@ -9,15 +9,20 @@ import psycopg
 import pytest
 
 from backoffice.service import Service
-from tests.conftest import Sandbox, SandboxFactory
+from tests.sandboxes import Sandbox, running
 
 OTHER_TEAM = "7ea00000-0000-4000-8000-000000000002"
 
 
-@pytest.fixture(scope="session")
-def asked_sandbox(sandbox_factory: SandboxFactory) -> Sandbox:
+@pytest.fixture(scope="package")
+def asked_sandbox() -> Iterator[Sandbox]:
     """With an account of another team only, and an order with a notice, which chance may spare."""
-    sandbox = sandbox_factory(users=120, orders=900, seed=13, speed=0)
+    with running(users=120, orders=900, seed=13) as sandbox:
+        _make_rare_things(sandbox)
+        yield sandbox
+
+
+def _make_rare_things(sandbox: Sandbox) -> None:
     with psycopg.connect(sandbox.database_url) as connection:
         connection.execute(
             "INSERT INTO sandbox_labaccount (id, lab_id, org_id, status, delegated_flow,"
@@ -33,10 +38,9 @@ def asked_sandbox(sandbox_factory: SandboxFactory) -> Sandbox:
             " WHERE team_id <> %s AND method = 'walk_in_test')",
             [OTHER_TEAM],
         )
-    return sandbox
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def client(asked_sandbox: Sandbox) -> Iterator[Service]:
     with asked_sandbox.service() as service:
         yield service

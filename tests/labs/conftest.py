@@ -9,7 +9,7 @@ import pytest
 from pytest_django import Settings
 
 from backoffice import remote
-from tests.conftest import Sandbox, SandboxFactory
+from tests.sandboxes import Sandbox, running
 
 
 @pytest.fixture
@@ -31,10 +31,11 @@ def point(settings: Settings) -> Iterator[Callable[[str], None]]:
     remote.service.cache_clear()
 
 
-@pytest.fixture(scope="session")
-def parser(sandbox_factory: SandboxFactory) -> Sandbox:
+@pytest.fixture(scope="package")
+def parser() -> Iterator[Sandbox]:
     """A sandbox whose report jobs move when told to."""
-    return sandbox_factory(users=5, orders=5)
+    with running(users=5, orders=5) as sandbox:
+        yield sandbox
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import httpx
 import psycopg
 import pytest
 
-from tests.conftest import SandboxFactory
+from tests.sandboxes import running
 
 TEAM_KEY = {"x-service-api-key": "sk_us_local_sandbox"}
 MANAGEMENT_KEY = {"X-Management-Key": "mg_local_sandbox"}
@@ -44,12 +44,12 @@ class Sandbox:
         return [row[0] for row in self.rows(sql, *values)]
 
 
-@pytest.fixture(scope="session")
-def sandbox(sandbox_factory: SandboxFactory) -> Iterator[Sandbox]:
+@pytest.fixture(scope="package")
+def sandbox() -> Iterator[Sandbox]:
     """A world of 260 users and 1,500 orders in which nothing moves by itself."""
-    running = sandbox_factory(users=260, orders=1500, seed=11, speed=0)
     with (
-        httpx.Client(base_url=running.url, headers=TEAM_KEY, timeout=30) as http,
-        psycopg.connect(running.database_url, autocommit=True) as database,
+        running(users=260, orders=1500, seed=11) as world,
+        httpx.Client(base_url=world.url, headers=TEAM_KEY, timeout=30) as http,
+        psycopg.connect(world.database_url, autocommit=True) as database,
     ):
-        yield Sandbox(running.url, http, database)
+        yield Sandbox(world.url, http, database)

@@ -11,7 +11,7 @@ import pytest
 from pytest_django import Settings
 
 from backoffice import remote
-from tests.conftest import Sandbox, SandboxFactory
+from tests.sandboxes import Sandbox, running
 from tests.sync.house import House, Houses
 from tests.sync.standin import Answer, serving
 
@@ -27,7 +27,7 @@ class World:
     house: House
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def houses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Houses]:
     made = Houses(os.environ["DATABASE_URL"], tmp_path_factory.mktemp("houses"))
     try:
@@ -36,12 +36,13 @@ def houses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Houses]:
         made.close()
 
 
-@pytest.fixture(scope="session")
-def big_sandbox(sandbox_factory: SandboxFactory) -> Sandbox:
-    return sandbox_factory(users=USERS, orders=ORDERS, seed=5, speed=0)
+@pytest.fixture(scope="package")
+def big_sandbox() -> Iterator[Sandbox]:
+    with running(users=USERS, orders=ORDERS, seed=5) as sandbox:
+        yield sandbox
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def world(big_sandbox: Sandbox, houses: Houses) -> World:
     """The mirror after its first sync."""
     house = houses.build(big_sandbox.url)
