@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Any, Final, NamedTuple, TypeAlias
 from uuid import UUID
 
+import msgspec
 from django.conf import settings
 
 from backoffice.service.wearables import Sample, Source
@@ -28,8 +29,12 @@ RARE: Final[dict[str, tuple[str, ...]]] = {
 """What samples of a resource may say beside the value."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_DAYS: Final = range(47_482)
-"""1970 to 2099: a time outside is a mistake, and would ask for a partition of its own."""
+_FIRST_DAY: Final = (datetime(2000, 1, 1, tzinfo=UTC) - _EPOCH).days
+_AHEAD: Final = 2
+"""Days from now: floating local times and wrong clocks. A time outside of these bounds is a
+mistake, and would ask for a partition of its own."""
+TIMELESS: Final = "a sample has no time"
+OUTSIDE: Final = "a sample lies before 2000 or more than two days ahead"
 _SECOND: Final = timedelta(seconds=1)
 _LONGEST: Final = 2**31
 
@@ -111,7 +116,7 @@ class Arrival:
     ) -> Iterator[tuple[int, chunks.Samples]]:
         moments = [sample.start_sent or sample.timestamp for sample in data]
         if None in moments:
-            raise ValueError("a sample has no time")
+            raise ValueError(TIMELESS)
         since = _since_epoch(moments)  # type: ignore[arg-type]
         days = [moment.days for moment in since]
         whole = chunks.Samples(
@@ -123,8 +128,8 @@ class Arrival:
             [source] * len(data),
         )
         first, last = min(days), max(days)
-        if first not in _DAYS or last not in _DAYS:
-            raise ValueError("a sample lies before 1970 or after 2099")
+        if first < _FIRST_DAY or last > _last_day():
+            raise ValueError(OUTSIDE)
         more = self._more(data, whole, usual)
         if first == last:
             whole.extras = _latest(whole.at, more, 0)
@@ -171,6 +176,33 @@ class Arrival:
                 if (value := getattr(sample, name)) is not None:
                     say(i, name, value)
         return more
+
+
+def unfit(sample: Sample) -> str:
+    """Why this sample cannot be kept; empty where it can."""
+    if (at := sample.at) is None:
+        return TIMELESS
+    if not _FIRST_DAY <= (at - _EPOCH).days <= _last_day():
+        return OUTSIDE
+    if _has_null(msgspec.structs.asdict(sample)):
+        return "a text of a sample has a null character"
+    try:
+        float(sample.number or 0)
+    except OverflowError:
+        return "a number of a sample is too large"
+    return ""
+
+
+def _last_day() -> int:
+    return (datetime.now(UTC) - _EPOCH).days + _AHEAD
+
+
+def _has_null(said: Any) -> bool:
+    if isinstance(said, str):
+        return "\x00" in said
+    if isinstance(said, dict):
+        return any(map(_has_null, (*said, *said.values())))
+    return isinstance(said, list) and any(map(_has_null, said))
 
 
 def _latest(at: list[int], more: Mapping[int, chunks.Extra], begin: int) -> dict[int, chunks.Extra]:

@@ -7,20 +7,22 @@ range of samples is read page by page, each page stored before the next is asked
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
 import msgspec
+from django.db import DatabaseError, DataError, transaction
 
 from backoffice import mirror, sync
 from backoffice.mirror import Fact
 from backoffice.models import Lookup
 from backoffice.service import Page, Record, Service
-from backoffice.service.wearables import SUMMARIES, Samples, Summary, WorkoutStream
+from backoffice.service.payload import Payload, Reader
+from backoffice.service.wearables import SUMMARIES, Sample, Samples, Summary, WorkoutStream
 from patients.wearables import storing, summaries
-from patients.wearables.arrivals import Arrival, Origin
+from patients.wearables.arrivals import Arrival, Origin, unfit
 
 BACKFILL: Final = "backfill"
 STREAM: Final = "workout-stream"
@@ -62,6 +64,22 @@ class Read:
     page: Page[Any]
 
 
+@dataclass(frozen=True)
+class Group:
+    """Samples of one source in the answer for a range."""
+
+    range: Range
+    record: Record[Samples]
+
+
+class _Raw(Payload):
+    data: list[msgspec.Raw] = msgspec.field(default_factory=list)
+
+
+_RAW: Final = Reader(_Raw)
+_SAMPLE: Final = Reader(Sample)
+
+
 def _fetch_range(service: Service, key: str) -> Read:
     wanted = Range.of(key)
     dates = (wanted.start, wanted.end, wanted.provider)
@@ -77,22 +95,57 @@ def _fetch_range(service: Service, key: str) -> Read:
 
 def _store_ranges(answers: Mapping[str, Read]) -> dict[str, timedelta | None]:
     facts: list[Fact] = []
-    arrivals: list[Arrival] = []
+    groups: list[Group] = []
     for key, read in answers.items():
         wanted = read.range
         for item in read.page.unreadable:
-            name = f"{wanted.resource}:{mirror.key_of(item.raw)}"
-            mirror.keep_unread("wearables", name, item.path, item.reason, item.raw)
+            _keep_unread(wanted, item.path, item.reason, item.raw)
         if wanted.resource == STREAMS:
             mark_streams((record.data.id, wanted.user_id) for record in read.page.records)
         elif wanted.resource in SUMMARIES:
             facts += [_fact(wanted, record) for record in read.page.records]
         else:
-            arrivals += [_arrival(wanted, record.data) for record in read.page.records]
+            groups += [Group(wanted, record) for record in read.page.records]
             _go_on(key, wanted, read.page.next_cursor)
     summaries.store_summaries(facts)
-    storing.store(arrivals)
+    _store_samples(groups)
     return {}
+
+
+def _store_samples(groups: list[Group]) -> None:
+    """Keep what can be kept of these groups. What cannot is kept unread, and stops nothing."""
+    try:
+        with transaction.atomic():
+            storing.store([_arrival(group) for group in groups])
+    except (ValueError, DataError) as error:
+        if len(groups) > 1:
+            for group in groups:
+                _store_samples([group])
+            return
+        (group,) = groups
+        samples = group.record.data
+        fit = [sample for sample in samples.data if not unfit(sample)]
+        if len(fit) == len(samples.data):
+            # Words of the database could tell what was measured.
+            reason = "does not fit its table" if isinstance(error, DatabaseError) else str(error)
+            _keep_unread(group.range, "$", reason, group.record.raw)
+            return
+        _keep_unfit(group)
+        rest = msgspec.structs.replace(samples, data=fit)
+        _store_samples([Group(group.range, replace(group.record, data=rest))])
+
+
+def _keep_unfit(group: Group) -> None:
+    """The samples of the group that cannot be kept, each as it was sent."""
+    for raw in map(bytes, _RAW.value(group.record.raw).data):
+        sample = _SAMPLE.read(raw, group.record.asked_at)
+        if isinstance(sample, Record) and (reason := unfit(sample.data)):
+            _keep_unread(group.range, "$", reason, raw)
+
+
+def _keep_unread(wanted: Range, path: str, reason: str, raw: bytes) -> None:
+    key = f"{wanted.resource}:{wanted.user_id}:{mirror.key_of(raw)}"
+    mirror.keep_unread("wearables", key, path, reason, raw)
 
 
 def _go_on(key: str, wanted: Range, cursor: str | None) -> None:
@@ -111,11 +164,12 @@ def _fact(wanted: Range, record: Record[Summary]) -> Fact:
     )
 
 
-def _arrival(wanted: Range, group: Samples) -> Arrival:
-    origin = Origin.of(group.source)
+def _arrival(group: Group) -> Arrival:
+    wanted, samples = group.range, group.record.data
+    origin = Origin.of(samples.source)
     if not origin.provider:
         origin = origin._replace(provider=wanted.provider)
-    return Arrival(wanted.user_id, wanted.resource, origin, wanted.number, group.data)
+    return Arrival(wanted.user_id, wanted.resource, origin, wanted.number, samples.data)
 
 
 # Workout streams

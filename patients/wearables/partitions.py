@@ -15,6 +15,8 @@ from django.db.backends.utils import CursorWrapper
 PARENT: Final = "wearables_chunk"
 _NAME: Final = re.compile(rf"{PARENT}_(\d{{4}})_(\d{{2}})")
 _LOCK: Final = 0x57EA
+MOST: Final = 36
+"""Months made at once: a partition is for ever, and one event must not ask for hundreds."""
 _TIDY: Final = "autovacuum_vacuum_scale_factor = 0.05, toast.autovacuum_vacuum_scale_factor = 0.05"
 """Rows of the current days are rewritten all the time: give their old versions back soon."""
 
@@ -30,13 +32,24 @@ def table_of(month: date) -> str:
 def ensure(cursor: CursorWrapper, months: Iterable[date]) -> None:
     """Make the partitions of these months where there are none.
 
-    Attached, not made as a partition: that would wait for, and stop, every reader and writer.
+    ValueError where these are too many. Attached, not made as a partition: that would wait for,
+    and stop, every reader and writer.
     """
     wanted = {table_of(month): month for month in sorted(months)}
-    for table in _absent(cursor, list(wanted)):
+    new = _absent(cursor, list(wanted))
+    if not new:
+        return
+    if len(new) > MOST:
+        raise ValueError(f"samples of {len(new)} months that have none yet come at once")
+    # One lock for all months: with one each, a drain that has attached a month and wants another
+    # waits for one that holds that and waits to attach it.
+    cursor.execute("SELECT pg_advisory_xact_lock(%s, 0)", [_LOCK])
+    # Another drain may have made some while we waited: this asks the catalogue itself, since
+    # `to_regclass` may still answer from a cache of before.
+    made = existing(cursor)
+    for table in new:
         month = wanted[table]
-        cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [_LOCK, month.toordinal()])
-        if not _absent(cursor, [table]):  # Another drain made it while we waited.
+        if month in made:
             continue
         cursor.execute(f'CREATE TABLE "{table}" (LIKE "{PARENT}" INCLUDING ALL) WITH ({_TIDY})')
         cursor.execute(

@@ -117,6 +117,7 @@ def store(arrivals: Sequence[Arrival]) -> None:
 
     Arrivals may come in any order and any number of times: numbers decide.
     """
+    arrivals = [arrival for arrival in arrivals if arrival.data]
     if not arrivals:
         return
     with connection.cursor() as cursor:

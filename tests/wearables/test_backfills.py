@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+import msgspec
 import pytest
+from django.db import transaction
 from pytest_django import Settings
 
 from backoffice import remote, sync
 from backoffice.models import Lookup, UnreadRecord
-from backoffice.service import Service
+from backoffice.service import Record, Service
 from backoffice.service.wearables import SUMMARIES
-from patients.wearables.backfills import SUBJECTS
+from backoffice.service.wearables.timeseries import GROUPED, grouped_page
+from patients.wearables import arrivals
+from patients.wearables.backfills import SUBJECTS, Range, Read
 from patients.wearables.hearing import hear_backfills, hear_samples, hear_workout_streams
 from patients.wearables.models import Summary, WorkoutStream
+from tests.api.rows import uid
 from tests.conftest import Sandbox
-from tests.wearables.test_samples import kept
+from tests.wearables.test_samples import NOON, kept, sample
 from tests.wearables.test_summaries import event
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -150,3 +155,68 @@ def test_a_backfill_of_nobody_ends(
     sync.drain(SUBJECTS)
     assert Lookup.objects.get(kind="backfill").due_at is None
     assert kept() == {}
+
+
+# What cannot be kept
+
+
+def page_of(groups: list[dict[str, Any]], cursor: str | None = None) -> Read:
+    body = {"groups": {"band": groups}, "next_cursor": cursor}
+    answer = GROUPED.read(msgspec.json.encode(body), datetime.now(UTC))
+    assert isinstance(answer, Record)
+    wanted = Range(7, uid("patient", 1), "heartrate", "band", NOON, NOON)
+    return Read(wanted, grouped_page(answer))
+
+
+def keep(*pages: Read) -> None:
+    """As the look-ups do with answers."""
+    with transaction.atomic():
+        SUBJECTS[0].store({page.range.key(): page for page in pages})
+
+
+WATCH = {"provider": "band", "type": "watch"}
+GOOD = [sample(NOON + timedelta(minutes=n), 60 + n) for n in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        ({"value": 1}, arrivals.TIMELESS),
+        (sample(datetime(1969, 7, 1, tzinfo=UTC), 1), arrivals.OUTSIDE),
+        (sample(datetime(2100, 1, 1, tzinfo=UTC), 1), arrivals.OUTSIDE),
+        (sample(NOON, 1, unit="b\x00"), "null character"),
+        (sample(NOON, 1, type="b\x00"), "null character"),
+        (sample(NOON, "felt\x00fine"), "null character"),
+        (sample(NOON, {"a": ["\x00"]}), "null character"),
+        (sample(NOON, 10**400), "too large"),
+    ],
+)
+def test_one_bad_sample_stops_no_backfill(bad: dict[str, Any], reason: str) -> None:
+    keep(page_of([{"source": WATCH, "data": [GOOD[0], bad, *GOOD[1:]]}], "more"))
+    assert [item["value"] for item in kept().values()] == [60, 61, 62]
+    (unread,) = UnreadRecord.objects.all()
+    assert reason in unread.reason
+    assert msgspec.json.decode(unread.record) == bad  # Whole, and nothing of the others.
+    (following,) = Lookup.objects.filter(kind="backfill")
+    assert Range.of(following.key).cursor == "more"
+
+
+def test_a_group_of_an_impossible_source_is_kept_unread_and_the_others_are_stored() -> None:
+    bad = {"source": {**WATCH, "app_id": "a\x00"}, "data": GOOD}
+    keep(page_of([bad, {"source": WATCH, "data": GOOD}]))
+    assert len(kept()) == 3
+    assert msgspec.json.decode(UnreadRecord.objects.get().record) == bad
+
+
+def test_a_group_that_asks_for_too_many_months_is_kept_unread() -> None:
+    far = [sample(datetime(2001 + n // 12, n % 12 + 1, 9, tzinfo=UTC), n) for n in range(40)]
+    keep(page_of([{"source": WATCH, "data": far}, {"source": WATCH, "data": GOOD}]))
+    assert len(kept()) == 3
+    assert "40 months" in UnreadRecord.objects.get().reason
+
+
+def test_what_is_read_for_another_patient_keeps_its_own_place() -> None:
+    first = page_of([{"source": WATCH, "data": [{"value": 1}]}])
+    wanted = msgspec.structs.replace(first.range, user_id=uid("patient", 2))
+    keep(first, Read(wanted, first.page))
+    assert UnreadRecord.objects.count() == 2

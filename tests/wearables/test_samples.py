@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from random import Random
@@ -23,7 +24,7 @@ from pytest_django import Settings
 
 from backoffice.service.events import Heard
 from backoffice.service.wearables import Sample
-from patients.wearables import chunks, partitions, storing
+from patients.wearables import arrivals, chunks, partitions, storing
 from patients.wearables.arrivals import Arrival, Origin
 from patients.wearables.hearing import hear_samples
 from patients.wearables.models import Chunk, Series, Source
@@ -295,24 +296,94 @@ def test_a_repeat_writes_nothing() -> None:
     assert {item["value"] for item in kept().values()} == {2}
 
 
+def _at(moment: str) -> Item:
+    return {"data": [{"timestamp": moment, "value": 1}]}
+
+
 @pytest.mark.django_db
 @pytest.mark.parametrize(
-    "data",
+    ("data", "reason"),
     [
-        {"data": [{"value": 1, "unit": "bpm"}]},
-        {"data": [{"timestamp": "0001-01-01T00:00:00+00:00", "value": 1}]},
-        {"data": [{"timestamp": "9999-12-31T00:00:00+00:00", "value": 1}]},
-        {"data": [{"timestamp": "yesterday", "value": 1}]},
-        {"data": {}},
+        ({"data": [{"value": 1, "unit": "bpm"}]}, arrivals.TIMELESS),
+        (_at("0001-01-01T00:00:00+00:00"), arrivals.OUTSIDE),
+        (_at("1999-12-31T23:59:59+00:00"), arrivals.OUTSIDE),
+        (_at((datetime.now(UTC) + timedelta(days=4)).isoformat()), arrivals.OUTSIDE),
+        (_at("9999-12-31T00:00:00+00:00"), arrivals.OUTSIDE),
+        (_at("yesterday"), "RFC3339"),
+        ({"data": {}}, "Expected `array`, got `object`"),
     ],
 )
-def test_what_cannot_be_kept_is_refused_whole(data: Any) -> None:
+def test_what_cannot_be_kept_is_refused_whole(data: Any, reason: str) -> None:
     event = heard(1, "heartrate", [])
     body = {"source": {"provider": "band"}, **data}
     bad = dataclasses.replace(event, data=msgspec.json.encode(body))
-    with pytest.raises(ValueError, match=" "):
+    with pytest.raises(ValueError, match=reason):
         hear_samples([bad])
     assert not Chunk.objects.exists()
+
+
+@pytest.mark.django_db
+def test_an_event_without_samples_is_no_error() -> None:
+    hear_samples([heard(1, "heartrate", [])])
+    assert kept() == {}
+
+
+@pytest.mark.django_db
+def test_the_bounds_of_time_themselves_are_kept() -> None:
+    first, last = datetime(2000, 1, 1, tzinfo=UTC), datetime.now(UTC) + timedelta(days=1)
+    hear_samples([heard(1, "heartrate", [sample(first, 1), sample(last, 2)])])
+    assert len(kept()) == 2
+
+
+@pytest.mark.django_db
+def test_one_event_cannot_make_partitions_without_end() -> None:
+    def months(count: int, first: int) -> list[Item]:
+        return [sample(datetime(first + n // 12, n % 12 + 1, 9, tzinfo=UTC), n)
+                for n in range(count)]  # fmt: skip
+
+    with connection.cursor() as cursor:
+        before = partitions.existing(cursor)
+        with pytest.raises(ValueError, match="samples of 37 months"):
+            hear_samples([heard(1, "weight", months(37, 2001))])
+        assert partitions.existing(cursor) == before
+        hear_samples([heard(1, "weight", months(36, 2001))])
+        hear_samples([heard(2, "weight", months(40, 2001))])  # Of these only four are new.
+        assert len(partitions.existing(cursor) - before) == 40
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_drains_that_make_months_do_not_wait_for_each_other() -> None:
+    """One has attached a month and wants another, which the other one is about to attach."""
+    one, other = datetime(2002, 1, 1).date(), datetime(2002, 2, 1).date()
+    failed: list[BaseException] = []
+
+    def make() -> None:
+        try:
+            with transaction.atomic(), connection.cursor() as cursor:
+                partitions.ensure(cursor, [other])
+        except BaseException as error:
+            failed.append(error)
+        finally:
+            connections["default"].close()
+
+    thread = threading.Thread(target=make)
+    with transaction.atomic(), connection.cursor() as cursor:
+        partitions.ensure(cursor, [one])
+        thread.start()
+        for _ in range(500):
+            cursor.execute("SELECT 1 FROM pg_locks WHERE NOT granted")
+            if cursor.fetchone():
+                break
+            time.sleep(0.01)
+        else:
+            pytest.fail("the other drain did not come to wait")
+        partitions.ensure(cursor, [other])
+    thread.join()
+    assert not failed
+    with connection.cursor() as cursor:
+        assert {one, other} <= partitions.existing(cursor)
+        for month in (one, other):
+            cursor.execute(f'DROP TABLE "{partitions.table_of(month)}"')
 
 
 @pytest.mark.django_db
