@@ -374,6 +374,7 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         Term("kept", "Kept", CLOSED, note="Stored for reading; no table of ours holds it."),
         Term("unknown type", "Type not known", UNKNOWN, note="No code reads this type yet."),
         Term("foreign team", "Of another team", NEEDS_ACTION, note="Stored, never applied."),
+        Term("team not known yet", "Held back", PREPARING, note="Until a patient is read."),
         Term("failed", "Failed", NEEDS_ACTION, note="Could not be applied."),
     ),
     "wearable.resource": _terms(

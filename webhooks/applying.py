@@ -26,6 +26,8 @@ import psycopg
 from celery.exceptions import SoftTimeLimitExceeded
 from django.db import (
     DatabaseError,
+    DataError,
+    IntegrityError,
     InterfaceError,
     OperationalError,
     connection,
@@ -36,7 +38,7 @@ from backoffice.service.events import Heard, Misread
 from patients.models import Patient
 from webhooks import reading
 from webhooks.models import Event
-from webhooks.routes import ROUTES, Route
+from webhooks.routes import HELD_BACK, ROUTES, UNKNOWN, Aside, Route, route_of
 
 logger = logging.getLogger(__name__)
 
@@ -58,8 +60,12 @@ _PASSING_CLASSES = ("08", "40", "53", "57", "58")
 _PASSING = ("25006", "55006", "55P03")
 """Read-only, in use, locked."""
 
+HOLD_BACK = timedelta(seconds=30)
+"""Between two looks whether the team is known by now."""
+
 _CLAIM = """
-SELECT id, message_id, received_at, attempts, coalesce(octet_length(body), 0)
+SELECT id, message_id, received_at, attempts, coalesce(octet_length(body), 0),
+ due_at = received_at
 FROM webhooks_event
 WHERE state IN ('pending', 'retry') AND due_at <= statement_timestamp()
 ORDER BY due_at, id LIMIT %s
@@ -69,6 +75,11 @@ _BODIES = "SELECT id, body FROM webhooks_event WHERE id = ANY(%s)"
 _CLOSE = """
 UPDATE webhooks_event SET state = %s, outcome = %s, applied_at = clock_timestamp(),
  reason = '', path = ''
+WHERE id = ANY(%s)
+"""
+_HOLD = """
+UPDATE webhooks_event SET outcome = %s,
+ due_at = clock_timestamp() + make_interval(secs => %s)
 WHERE id = ANY(%s)
 """
 _FAIL = """
@@ -94,6 +105,8 @@ class Claim:
     received_at: datetime
     attempts: int
     size: int
+    fresh: bool
+    """Never touched since it was received: no retry, no replay."""
 
 
 @dataclass
@@ -103,6 +116,7 @@ class Settled:
     ends: dict[tuple[Event.State, str], list[int]] = field(
         default_factory=lambda: defaultdict(list)
     )
+    aside: dict[Aside, list[int]] = field(default_factory=lambda: defaultdict(list))
     failed: dict[int, Exception] = field(default_factory=dict)
     unsound: dict[int, Misread] = field(default_factory=dict)
     unknown: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -177,15 +191,16 @@ def _routed(claims: Sequence[Claim], settled: Settled) -> Iterator[tuple[Route, 
             body = bodies.get(claim.number)
             if body is None:
                 raise Misread("", "the body is no longer kept")
-            envelope = reading.reopen(body)
+            # What is replayed may have been found unsound when it was received.
+            envelope = reading.reopen(body) if claim.fresh else reading.read(body)
         except Misread as error:
             settled.unsound[claim.number] = error
             continue
-        if envelope.team_id and team and envelope.team_id != team:
-            settled.ends[Event.State.QUARANTINED, "foreign team"].append(claim.number)
-        elif envelope.event_type not in ROUTES:
-            settled.ends[Event.State.SKIPPED, "unknown type"].append(claim.number)
-            settled.unknown[envelope.event_type].append(claim.message_id)
+        route = route_of(envelope, team)
+        if isinstance(route, Aside):
+            settled.aside[route].append(claim.number)
+            if route is UNKNOWN:
+                settled.unknown[envelope.event_type].append(claim.message_id)
         else:
             found[envelope.event_type].append(
                 reading.heard(claim.number, claim.message_id, claim.received_at, envelope)
@@ -229,6 +244,11 @@ def _mark(claims: Sequence[Claim], settled: Settled) -> None:
     with connection.cursor() as cursor:
         for (state, outcome), numbers in settled.ends.items():
             cursor.execute(_CLOSE, [state, outcome, numbers])
+        for aside, numbers in settled.aside.items():
+            if aside is HELD_BACK:
+                cursor.execute(_HOLD, [aside.outcome, HOLD_BACK.total_seconds(), numbers])
+            else:
+                cursor.execute(_CLOSE, [aside.state, aside.outcome, numbers])
         attempts = {claim.number: claim.attempts for claim in claims}
         for number, error in chain(settled.failed.items(), settled.unsound.items()):
             reason, path = reading.words(error)
@@ -263,7 +283,9 @@ def _unfit(error: Exception) -> bool:
     state = _sqlstate(error)
     if state is not None:
         return state[:2] in ("22", "23", "54")  # data, constraints, limits of a row
-    return isinstance(error, (ValueError, KeyError, RecursionError, OverflowError))
+    # The driver refuses some values by itself: text with a NUL character, dates it cannot write.
+    refused = (DataError, IntegrityError, psycopg.DataError, psycopg.IntegrityError)
+    return isinstance(error, (ValueError, KeyError, RecursionError, OverflowError, *refused))
 
 
 def _of_the_moment(error: Exception) -> bool:

@@ -26,6 +26,8 @@ _OF_A_READER = re.compile(
 EXHAUSTED = "message.attempt.exhausted"
 """The notice that a message was given up: the one event without the envelope (webhooks, 1)."""
 
+_WRAPPED = b'{"event_type":"' + EXHAUSTED.encode() + b'","data":%b}'
+
 
 class _Notice(msgspec.Struct, gc=False):
     type: str
@@ -42,9 +44,14 @@ class _Ids(msgspec.Struct, gc=False):
     user_id: msgspec.Raw = _NONE
 
 
+class _Team(msgspec.Struct, gc=False):
+    team_id: msgspec.Raw = _NONE
+
+
 _ENVELOPE = Reader(events.Envelope)
 _notice = msgspec.json.Decoder(_Notice).decode
 _ids = msgspec.json.Decoder(_Ids).decode
+_team = msgspec.json.Decoder(_Team).decode
 _text = msgspec.json.Decoder(str).decode
 _id = msgspec.json.Decoder(UUID).decode
 
@@ -60,11 +67,14 @@ def read(body: bytes) -> events.Envelope:
             notice = None
         if notice is None or notice.type != EXHAUSTED:
             raise
+        # Looked through whole, as every other body is: wrapped, it has the shape that is read.
+        events.read(_WRAPPED % body)
         return events.Envelope(event_type=EXHAUSTED, data=notice.data)
 
 
 def reopen(body: bytes) -> events.Envelope:
-    """The same for a body that was found sound when it was received: not looked through again."""
+    """The same for an event that comes straight from being received, where its body was found
+    sound: not looked through again."""
     found = _ENVELOPE.read(body, NEVER)
     return read(body) if isinstance(found, Unreadable) else found.data
 
@@ -86,6 +96,13 @@ def subject(envelope: events.Envelope) -> tuple[str, UUID | None]:
         if found:
             return found[:_SUBJECT_LETTERS], user_id
     return "", user_id
+
+
+def teams(envelope: events.Envelope) -> set[UUID]:
+    """The teams an event says it is of: around its data, and inside."""
+    data = bytes(envelope.data)
+    inside = _uuid(_team(data).team_id) if data[:1] == b"{" else None
+    return {team for team in (envelope.team_id, inside) if team}
 
 
 def heard(number: int, message_id: str, received_at: datetime, envelope: events.Envelope) -> Heard:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
+from uuid import UUID
 
-from backoffice.service.events import Heard
+from backoffice.service.events import Envelope, Heard
 from labs.reports.hearing import hear_report_jobs
 from orders.sync.events import hear_appointments, hear_critical_results, hear_orders
 from patients.hearing import hear_connections, hear_devices
@@ -20,6 +21,8 @@ from patients.wearables.hearing import (
     hear_summaries,
     hear_workout_streams,
 )
+from webhooks import reading
+from webhooks.models import Event
 from webhooks.reading import EXHAUSTED
 
 Handler = Callable[[Sequence[Heard]], Mapping[str, str] | None]
@@ -34,6 +37,19 @@ class Route:
     handler: Handler | None
     outcome: str = "applied"
 
+
+@dataclass(frozen=True)
+class Aside:
+    """What is done with an event that no handler gets."""
+
+    state: Event.State
+    outcome: str
+
+
+FOREIGN: Final = Aside(Event.State.QUARANTINED, "foreign team")
+UNKNOWN: Final = Aside(Event.State.SKIPPED, "unknown type")
+HELD_BACK: Final = Aside(Event.State.PENDING, "team not known yet")
+"""Whose it is cannot be told before the first patient is read: it waits, and is no attempt."""
 
 CRITICAL_RESULTS: Final = Route("critical results", hear_critical_results)
 ORDERS: Final = Route("orders", hear_orders)
@@ -105,3 +121,17 @@ ROUTES: Final[Mapping[str, Route]] = {
     "daily.data.hypnogram.updated": IGNORED,
     "historical.data.hypnogram.created": IGNORED,
 }
+
+
+def route_of(envelope: Envelope, our_team: UUID | None) -> Route | Aside:
+    """Who gets an event, or why nobody does. Its team stands around it, inside it, in both or
+    nowhere; `our_team` is None until a patient is known."""
+    teams = reading.teams(envelope)
+    if our_team is not None and teams - {our_team}:
+        return FOREIGN
+    route = ROUTES.get(envelope.event_type)
+    if route is None:
+        return UNKNOWN
+    if route.handler and teams and our_team is None:
+        return HELD_BACK
+    return route

@@ -12,6 +12,7 @@ from django.db import connection, connections
 from pytest_django import DjangoDbBlocker
 
 from tests.sync.house import Houses
+from tests.webhooks.rows import know_our_team
 
 EMPTY = """
 DO $$ DECLARE name text; BEGIN
@@ -36,10 +37,11 @@ def inbox_name(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def inbox(inbox_name: str, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    """An empty database that commits."""
+    """A database that commits, empty but for somebody of our team."""
     before = {alias: connections[alias].settings_dict["NAME"] for alias in connections}
     with django_db_blocker.unblock():
         _use(dict.fromkeys(before, inbox_name))
+        know_our_team()
         try:
             yield
         finally:

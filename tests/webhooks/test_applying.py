@@ -7,13 +7,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.db.models.functions import Now
 
 from backoffice.models import UnknownValue
 from orders.models import Order
 from patients.models import Patient
-from tests.webhooks.records import TEAM, USER, order, order_id
-from tests.webhooks.rows import put
+from tests.webhooks.records import TEAM, order, order_id
+from tests.webhooks.rows import know_our_team, put
 from webhooks import applying
 from webhooks.models import Event
 
@@ -106,13 +107,19 @@ def test_an_unknown_type_is_skipped_and_counted() -> None:
     assert (seen.value, seen.sightings) == ("labtest.teleport.completed", 3)
 
 
-def test_an_event_of_another_team_is_quarantined() -> None:
-    Patient.objects.create(
-        id=USER, team_id=TEAM, client_user_id="c", created_on=Now(), record="{}",
-        content_hash=b"x", as_of=Now(),
-    )  # fmt: skip
-    other = "7ea00000-0000-4000-8000-0000000000ff"
-    body = {"event_type": "labtest.order.created", "team_id": other, "data": order(2, 1)}
+FOREIGN = "7ea00000-0000-4000-8000-0000000000ff"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"team_id": FOREIGN, "data": order(2, 1)},
+        {"data": order(2, 1, team_id=FOREIGN)},
+        {"team_id": TEAM, "data": order(2, 1, team_id=FOREIGN)},
+    ],
+)
+def test_an_event_of_another_team_is_quarantined(said: dict[str, Any]) -> None:
+    body = {"event_type": "labtest.order.created", **said}
     put("labtest.order.created", json.dumps(body).encode())
     put("labtest.order.created", order(1, 1))
     applying.drain()
@@ -120,6 +127,48 @@ def test_an_event_of_another_team_is_quarantined() -> None:
         ("quarantined", "foreign team"),
         ("done", "applied"),
     ]
+
+
+def test_until_our_team_is_known_an_event_is_held_back() -> None:
+    foreign = {"event_type": "labtest.order.created", "data": order(2, 1, team_id=FOREIGN)}
+    put("labtest.order.created", json.dumps(foreign).encode())
+    put("labtest.order.created", order(1, 1))
+    put("teleport.done", {"id": "x"})
+    nobodys = {"event_type": "labtest.match_review.created", "data": {"id": "x"}}
+    put("labtest.match_review.created", json.dumps(nobodys).encode())
+    Patient.objects.all().delete()
+    assert applying.drain() == 4
+    found = Event.objects.order_by("id").values_list("state", "outcome", "attempts")
+    assert list(found) == [
+        ("pending", "team not known yet", 0),
+        ("pending", "team not known yet", 0),
+        ("skipped", "unknown type", 0),
+        ("done", "kept", 0),
+    ]
+    assert applying.drain() == 0, "not before half a minute has passed"
+    assert not Order.objects.exists()
+    know_our_team()
+    Event.objects.update(due_at=Now())
+    applying.drain()
+    assert list(found.values_list("state", flat=True)[:2]) == ["quarantined", "done"]
+    assert [str(found.pk) for found in Order.objects.all()] == [order_id(1)]
+
+
+def test_what_the_driver_itself_refuses_is_about_the_event() -> None:
+    """No SQLSTATE: the database found nothing wrong. Such an event is not tried for hours."""
+    put("labtest.order.created", order(1, 1))
+    applying.drain()
+    Event.objects.all().delete()
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE orders_order SET updated_at = '0044-03-15T12:00:00Z BC'")
+    bad = put("labtest.order.updated", order(1, 2))
+    applying.drain()
+    bad.refresh_from_db()
+    assert (bad.state, bad.reason) == ("retry", "DataError")
+    assert timedelta(seconds=40) < bad.due_at - datetime.now(UTC) < timedelta(seconds=80)
+    Event.objects.update(due_at=Now())
+    applying.drain()
+    assert Event.objects.get().state == "dead"
 
 
 @pytest.mark.parametrize(

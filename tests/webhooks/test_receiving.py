@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import io
+import json
 import time
 
 import pytest
 from django.test import Client
 from pytest_django import Settings
 
+from orders.models import Order
+from tests.webhooks.records import order
 from tests.webhooks.signed import Message, headers, message
+from webhooks import applying, replaying
 from webhooks.models import Event, Refusal
 from webhooks.receiving import Answer, Refusals, receive
 
@@ -168,6 +172,44 @@ def test_the_notice_of_an_exhausted_message_has_a_shape_of_its_own() -> None:
     assert deliver(Message(body)).status == 204
     event = Event.objects.get()
     assert (event.state, event.event_type) == ("pending", "message.attempt.exhausted")
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        json.dumps(order(1, 2))[:-1] + ',"sample_id":"other"}',
+        json.dumps(order(1, 2, notes="a\x00b")),
+        json.dumps(order(1, 2))[:-1] + ',"zz":' + "[" * 70 + "]" * 70 + "}",
+        json.dumps(order(1, 2))[:-1] + ',"zz":1' + "0" * 30 + "}",
+    ],
+)
+def test_what_was_refused_when_received_is_refused_when_replayed(record: str) -> None:
+    body = b'{"event_type":"labtest.order.updated","data":' + record.encode() + b"}"
+    assert deliver(Message(body)).status == 204
+    event = Event.objects.get()
+    reason = event.reason
+    assert event.state == "dead" and reason
+    assert replaying.preview(event).reason == reason
+    assert replaying.replay(Event.objects.all()) == 1
+    assert applying.drain() == 1
+    event.refresh_from_db()
+    assert (event.state, event.reason) == ("dead", reason)
+    assert not Order.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"type":"message.attempt.exhausted","data":{"id":"a\\u0000b"}}',
+        b'{"type":"message.attempt.exhausted","data":{"a":1,"a":2}}',
+        b'{"type":"message.attempt.exhausted","x":"\xff","data":{}}',
+        b'{"type":"message.attempt.exhausted","data":[' + b"[" * 2_000 + b"]" * 2_001 + b"}",
+    ],
+)
+def test_such_a_notice_is_looked_through_as_any_body(body: bytes) -> None:
+    assert deliver(Message(body)).status == 204
+    event = Event.objects.get()
+    assert (event.state, event.outcome) == ("dead", "failed") and event.reason
 
 
 def test_refusals_are_counted_by_reason() -> None:

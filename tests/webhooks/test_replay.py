@@ -17,6 +17,8 @@ from orders.models import Order, OrderEvent
 from tests.api.rows import NOW, demographics, staff
 from tests.webhooks.catalogue import CATALOGUE, Catalogue
 from tests.webhooks.events import event, failed
+from tests.webhooks.records import TEAM
+from tests.webhooks.rows import know_our_team
 from webhooks import applying, reading, replaying
 from webhooks.models import Event
 
@@ -29,7 +31,8 @@ def told(service: Service) -> dict[str, Any]:
     page = service.orders.list(page=1, size=5)
     record = next(record for record in page.records if len(record.data.events) > 1)
     data: dict[str, Any] = json.loads(record.raw)
-    return data
+    know_our_team()
+    return {**data, "team_id": TEAM}
 
 
 def newer(data: dict[str, Any], **values: Any) -> dict[str, Any]:
