@@ -26,7 +26,7 @@ BEHIND: Final = timedelta(minutes=1)
 @require_safe
 def inbox(request: HttpRequest) -> JsonResponse:
     """200 `{"status": "ok", "inbox": []}`, or `attention` with what asks for it: silent, clock,
-    failed events, behind. 503 without PostgreSQL."""
+    failed events, behind, bad signatures, body conflicts. 503 without PostgreSQL."""
     try:
         found = _found()
     except DatabaseError:
@@ -43,5 +43,7 @@ def _found() -> list[str]:
         "clock": hearing.clocks_differ,
         "failed events": Event.objects.filter(state=Event.State.DEAD).exists(),
         "behind": due.filter(due_at__lt=now - BEHIND).exists(),
+        "bad signatures": silence.flooded(),
+        "body conflicts": silence.conflicts(now),
     }
     return [word for word, is_so in said.items() if is_so]

@@ -95,6 +95,12 @@ class Event(models.Model):
             models.Index(
                 fields=["id"], condition=Q(body_conflict=True), name="event_body_conflict"
             ),
+            # Reader: pruning.forget_bodies
+            models.Index(
+                fields=["id"],
+                condition=Q(state__in=["done", "skipped", "quarantined"], body__isnull=False),
+                name="event_with_body",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -109,6 +115,14 @@ class Refusal(models.Model):
     reason = models.CharField(max_length=60)
     times = models.BigIntegerField(default=0)
     last_at = models.DateTimeField(db_default=Now())
+    seconds_off = models.FloatField(
+        null=True, help_text="Of the latest stale one: its time minus ours"
+    )
+    minute = models.DateTimeField(db_default=Now(), help_text="Of the latest one")
+    in_minute = models.BigIntegerField(default=0, db_default=0)
+    flood_at = models.DateTimeField(
+        null=True, help_text="When a minute last saw more of them than mishaps bring"
+    )
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["hour", "reason"], name="refusal_of_hour")]

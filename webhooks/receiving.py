@@ -50,10 +50,21 @@ INSERT INTO webhooks_event AS held (message_id, sent_at, key_id, body, body_dige
 VALUES (%s, %s, %s, %s, %s, %s, %s, %s, 'dead', 'failed', now()) {_REPEAT}
 """
 HELD = "SELECT 1 FROM webhooks_event WHERE message_id = %s"
-COUNT = """
-INSERT INTO webhooks_refusal AS held (hour, reason, times)
-VALUES (date_trunc('hour', now(), 'UTC'), %s, %s)
-ON CONFLICT (hour, reason) DO UPDATE SET times = held.times + excluded.times, last_at = now()
+FLOOD = 20
+"""Refusals of one reason in a minute, beyond which they are no mishap."""
+COUNT = f"""
+INSERT INTO webhooks_refusal AS held (hour, reason, times, seconds_off, minute, in_minute, flood_at)
+SELECT date_trunc('hour', now(), 'UTC'), given.reason, given.times, given.seconds_off,
+ date_trunc('minute', now()), given.times, CASE WHEN given.times > {FLOOD} THEN now() END
+FROM (VALUES (%s::text, %s::bigint, %s::float)) AS given (reason, times, seconds_off)
+ON CONFLICT (hour, reason) DO UPDATE SET times = held.times + excluded.times, last_at = now(),
+ seconds_off = coalesce(excluded.seconds_off, held.seconds_off),
+ minute = excluded.minute,
+ in_minute = excluded.in_minute
+  + CASE WHEN held.minute = excluded.minute THEN held.in_minute ELSE 0 END,
+ flood_at = CASE WHEN excluded.in_minute
+  + CASE WHEN held.minute = excluded.minute THEN held.in_minute ELSE 0 END > {FLOOD}
+  THEN now() ELSE held.flood_at END
 """
 
 
@@ -64,6 +75,8 @@ class Answer:
     status: int
     reason: str = ""
     retry_after: int | None = None
+    seconds_off: float | None = None
+    """Of a stale delivery: its time minus ours."""
 
 
 STORED = Answer(204)
@@ -77,7 +90,7 @@ def receive(headers: Mapping[str, str], read: Callable[[int], bytes]) -> Answer:
     """
     answer = _received(headers, read)
     if answer.status >= 400:
-        _refusals.note(answer.reason)
+        _refusals.note(answer.reason, answer.seconds_off)
     return answer
 
 
@@ -96,6 +109,8 @@ def _received(headers: Mapping[str, str], read: Callable[[int], bytes]) -> Answe
         )
     except signing.Misshapen as error:
         return Answer(401 if error.part == "signature" else 400, str(error))
+    except signing.Stale as error:
+        return Answer(401, error.reason, seconds_off=error.seconds_off)
     except signing.Unverified as error:
         return Answer(401, error.reason)
     try:
@@ -177,11 +192,14 @@ class Refusals:
         self._every = every
         self._lock = threading.Lock()
         self._counts: Counter[str] = Counter()
+        self._seconds_off: dict[str, float] = {}
         self._next = 0.0
 
-    def note(self, reason: str) -> None:
+    def note(self, reason: str, seconds_off: float | None = None) -> None:
         with self._lock:
             self._counts[reason] += 1
+            if seconds_off is not None:
+                self._seconds_off[reason] = seconds_off
             if time.monotonic() < self._next:
                 return
             self._next = time.monotonic() + self._every
@@ -189,7 +207,7 @@ class Refusals:
         for said, times in sorted(counts.items()):
             logger.warning("deliveries refused: %s, %d", said, times)
             try:
-                _execute(COUNT, (said, times))
+                _execute(COUNT, (said, times, self._seconds_off.get(said)))
             except (psycopg.Error, DjangoDatabaseError):
                 return  # Counting must not fail what it counts.
 

@@ -18,11 +18,12 @@ from typing import Any, Final
 
 import msgspec
 from django.db.models import Subquery, Sum
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from backoffice import sync
 from backoffice.models import Lookup, SyncRun
-from backoffice.service import Service
+from backoffice.service import Service, signing
 from orders.models import Order
 from patients.wearables.backfills import BACKFILL, Range
 from patients.wearables.models import HistoricalPull
@@ -48,6 +49,12 @@ OVERLAP: Final = timedelta(minutes=5)
 SKEW: Final = timedelta(seconds=60)
 """Beyond 5 minutes deliveries are refused; this is far enough to say so before."""
 REFUSED_WITHIN: Final = timedelta(hours=24)
+STALE: Final = signing.Stale.reason
+STALE_WITHIN: Final = timedelta(hours=1)
+"""So long a refusal for its time says that clocks differ: nothing that is refused is stored."""
+UNPROVEN: Final = (signing.Forged.reason, signing.Unsigned.reason, "misshapen signature")
+FLOODED_WITHIN: Final = timedelta(minutes=15)
+CONFLICT_WITHIN: Final = timedelta(hours=24)
 
 MOST_READ: Final = 5_000
 """Series of device data that are read after silence began, those fetched last first: each is a call
@@ -69,6 +76,8 @@ class Hearing:
     skew: timedelta
     """How far our clock is ahead of the signed times of recent deliveries."""
     now: datetime
+    refused_stale: bool = False
+    """Whether genuine deliveries were refused of late for their time: `skew` is then theirs."""
 
     @property
     def pause(self) -> timedelta | None:
@@ -80,7 +89,7 @@ class Hearing:
 
     @property
     def clocks_differ(self) -> bool:
-        return abs(self.skew) > SKEW
+        return self.refused_stale or abs(self.skew) > SKEW
 
     @property
     def we_are_ahead(self) -> bool:
@@ -88,19 +97,44 @@ class Hearing:
 
 
 def read(now: datetime | None = None) -> Hearing:
-    """How well we hear the service: two queries."""
+    """How well we hear the service: three queries."""
     now = now or timezone.now()
     latest = list(
         Event.objects.order_by("-pk").values_list("received_at", "sent_at")[: REMEMBERED + 1]
     )
     last = latest[0][0] if latest else None
+    stale = _stale()
     return Hearing(
         last=last,
         usual=_usual([received for received, _ in latest]),
         step_at=_untold_step(last, now),
-        skew=_skew(latest),
+        skew=_skew(latest) if stale is None else -stale,
         now=now,
+        refused_stale=stale is not None,
     )
+
+
+def _stale() -> timedelta | None:
+    """How far the time of the latest delivery refused for it was ahead of ours; None: none was of
+    late. By the clock of the database, since ours may be the wrong one."""
+    late = Refusal.objects.filter(reason=STALE, last_at__gte=Now() - STALE_WITHIN)
+    found = (
+        late.exclude(seconds_off=None).order_by("-last_at").values_list("seconds_off", flat=True)
+    )
+    seconds = found.first()
+    return None if seconds is None else timedelta(seconds=seconds)
+
+
+def flooded() -> bool:
+    """Whether deliveries that nobody signed for us have been flooding in of late."""
+    floods = Refusal.objects.filter(reason__in=UNPROVEN, flood_at__gte=Now() - FLOODED_WITHIN)
+    return floods.exists()
+
+
+def conflicts(now: datetime | None = None) -> bool:
+    """Whether a message came again of late under its id with another body."""
+    since = (now or timezone.now()) - CONFLICT_WITHIN
+    return Event.objects.filter(body_conflict=True, last_received_at__gte=since).exists()
 
 
 def refused(now: datetime | None = None) -> list[dict[str, Any]]:

@@ -104,6 +104,21 @@ def test_clocks_that_differ(now: datetime, seconds: float, differ: bool) -> None
     assert silence.read(now).clocks_differ is differ
 
 
+def test_a_message_that_came_again_with_another_body(client: Client, now: datetime) -> None:
+    event(1, body_conflict=True, received_at=now)
+    assert client.get("/health/inbox").json()["inbox"] == ["body conflicts"]
+    Event.objects.update(last_received_at=now - timedelta(hours=25))
+    assert client.get("/health/inbox").json()["inbox"] == []
+    Event.objects.update(last_received_at=now)
+    refusal = Refusal.objects.create(
+        hour=now, reason="unsigned", times=30, flood_at=now, last_at=now
+    )
+    client.force_login(staff("lab admin"))
+    page = client.get("/system/").content.decode()
+    for words in ("came again with another body", "Flooding in", f"{refusal.times} unsigned"):
+        assert words in page, words
+
+
 def test_refused_deliveries_of_a_day(now: datetime) -> None:
     hour = now.replace(minute=0, second=0, microsecond=0)
     for hours_ago, reason, times in [

@@ -40,6 +40,18 @@ def refused_deliveries() -> list[dict[str, Any]]:
 
 
 @register.simple_tag
+def flooded() -> bool:
+    """Whether unsigned deliveries have been flooding in of late."""
+    return silence.flooded()
+
+
+@register.simple_tag
+def body_conflicts() -> bool:
+    """Whether a message came again of late with another body."""
+    return silence.conflicts()
+
+
+@register.simple_tag
 def oldest_waiting() -> Any:
     """When the event was received that has been waiting longest."""
     return log.oldest_waiting()

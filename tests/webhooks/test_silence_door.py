@@ -1,0 +1,65 @@
+"""What refusals at the door tell of our clock and of strangers, on connections that commit."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from io import BytesIO
+
+import pytest
+from django.template.loader import render_to_string
+from django.test import Client
+from django.utils import timezone
+
+from tests.webhooks.signed import message
+from webhooks import receiving, silence
+from webhooks.models import Refusal
+from webhooks.receiving import Refusals
+
+
+def refuse(reason: str, times: int, seconds_off: float | None = None) -> None:
+    refusals = Refusals(every=0)
+    for _ in range(times):
+        refusals.note(reason, seconds_off)
+
+
+@pytest.mark.parametrize(("seconds_off", "words"), [(-600, "ahead of"), (480, "behind")])
+def test_a_clock_so_wrong_that_nothing_is_stored(
+    inbox: None, client: Client, monkeypatch: pytest.MonkeyPatch, seconds_off: int, words: str
+) -> None:
+    """Through the door: genuine deliveries, signed by another clock than ours."""
+    monkeypatch.setattr(receiving, "_refusals", Refusals(every=0))
+    now = timezone.now()
+    told = message("labtest.match_review.created", {"id": "x"})
+    heads = told.headers(at=now.timestamp() + seconds_off)
+    for _ in range(3):
+        assert receiving.receive(heads, BytesIO(told.body).read).status == 401
+    found = silence.read(now)
+    assert found.clocks_differ
+    assert round(found.skew.total_seconds(), -1) == -seconds_off
+    assert client.get("/health/inbox").json() == {"status": "attention", "inbox": ["clock"]}
+    words_of = render_to_string("webhooks/_silence.html", {"heard": found})
+    assert f"min {words}" in " ".join(words_of.split())
+    assert "refused for it within the hour" in words_of
+    Refusal.objects.update(last_at=now - timedelta(minutes=61))
+    assert not silence.read(now).clocks_differ
+
+
+@pytest.mark.parametrize("reason", ["bad signature", "unsigned", "misshapen signature"])
+def test_a_flood_of_bad_signatures(inbox: None, client: Client, reason: str) -> None:
+    refuse(reason, receiving.FLOOD)
+    assert client.get("/health/inbox").json()["inbox"] == []
+    Refusal.objects.update(minute=timezone.now() - timedelta(minutes=2))
+    refuse(reason, 1)  # Of another minute.
+    assert client.get("/health/inbox").json()["inbox"] == []
+    Refusal.objects.update(in_minute=receiving.FLOOD)
+    refuse(reason, 1)
+    assert client.get("/health/inbox").json()["inbox"] == ["bad signatures"]
+    Refusal.objects.update(flood_at=timezone.now() - timedelta(minutes=16))
+    assert client.get("/health/inbox").json()["inbox"] == []
+
+
+def test_many_that_are_too_large_are_no_flood_of_bad_signatures(
+    inbox: None, client: Client
+) -> None:
+    refuse("too large", receiving.FLOOD + 5)
+    assert client.get("/health/inbox").json()["inbox"] == []
