@@ -399,6 +399,41 @@ def test_poison_does_not_undo_what_the_caller_wrote() -> None:
     assert LabAccount.objects.count() == 1 and UnreadRecord.objects.count() == 1
 
 
+def test_version_of_the_future_decides_nothing() -> None:
+    """What was asked for later wins, whichever of the two has it, until it lies in the past."""
+    ahead = (datetime.now(UTC) - T0).total_seconds() / 60
+    year = ahead + 365 * 24 * 60
+    assert counts(apply(ORDERS, order(updated=5, as_of=5))) == (1, 0, 0, 0, 0)
+    assert counts(apply(ORDERS, order(updated=year, as_of=4))) == (0, 0, 0, 1, 0)
+    assert counts(apply(ORDERS, order(updated=year, as_of=10))) == (0, 1, 0, 0, 0)
+    assert counts(apply(ORDERS, order(updated=7, as_of=9))) == (0, 0, 0, 1, 0)
+    assert counts(apply(ORDERS, order(updated=year + 1, as_of=11))) == (0, 1, 0, 0, 0)
+    assert counts(apply(ORDERS, order(updated=year, as_of=13), order(updated=6, as_of=12))) == (
+        (0, 1, 0, 0, 0)
+    )
+    assert counts(apply(ORDERS, order(updated=7, as_of=20))) == (0, 1, 0, 0, 0)
+    # A clock that is a little ahead is no such thing.
+    assert counts(apply(ORDERS, order(updated=ahead + 5, as_of=21))) == (0, 1, 0, 0, 0)
+    assert counts(apply(ORDERS, order(updated=8, as_of=22))) == (0, 0, 0, 1, 0)
+
+
+def test_upsert_takes_a_version_of_the_future_for_none() -> None:
+    """Where another worker stored one between our look and our write."""
+    year = (datetime.now(UTC) - T0).total_seconds() / 60 + 365 * 24 * 60
+    for as_of, winner in ((1, "theirs"), (3, "ours")):
+        Order.objects.all().delete()
+        with transaction.atomic():
+            mirror.apply(ORDERS, [order(updated=year, as_of=2, sample_id="theirs")])
+            with_thread = worker(
+                lambda at=as_of: apply(ORDERS, order(updated=1, as_of=at, sample_id="ours"))
+            )
+            raised = with_thread.__enter__()
+            until_waiting()
+        with_thread.__exit__(None, None, None)
+        assert raised == []
+        assert Order.objects.get().sample_id == winner
+
+
 BEYOND = ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "0001-01-01T12:00:00Z")
 
 
@@ -411,7 +446,7 @@ def test_moment_that_could_not_be_read_back(where: str, moment: str, held: bool)
         apply(ORDERS, order(2, updated=-5))
     step = event(1, created_at=moment)
     changed: dict[str, Any] = {"events": [step, event(2)], "last_event": step}
-    beyond = order(2, **{where: changed.get(where, moment)})
+    beyond = order(2, as_of=1, **{where: changed.get(where, moment)})
     outcome = apply(ORDERS, order(1), beyond, order(3))
     assert outcome.unread == (0 if held and where == "updated_at" and moment[0] == "0" else 1)
     assert {row.pk.int for row in Order.objects.all()} == ({1, 2, 3} if held else {1, 3})

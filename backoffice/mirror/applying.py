@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 import psycopg
@@ -43,10 +44,11 @@ def apply(
     for later costs no time.
     """
     newest: dict[Key, Fact] = {}
+    latest = table.latest()
     for fact in facts:
         key = _in_order(fact.key)
         other = newest.get(key)
-        if other is None or (*other.version, other.as_of) <= (*fact.version, fact.as_of):
+        if other is None or not _newer(other.order, fact.order, latest):
             newest[key] = fact
     return _isolating(table, [newest[key] for key in sorted(newest)], along)
 
@@ -103,6 +105,7 @@ def _apply(table: Table, facts: list[Fact], along: Callable[[Fact], None]) -> Ou
     outcome = Outcome()
     new: list[tuple[Fact, bytes]] = []
     stale: list[tuple[Fact, bytes]] = []
+    latest = table.latest()
     with connection.cursor() as cursor:
         known = rows.known(cursor, table, facts)
         for fact in facts:
@@ -114,7 +117,7 @@ def _apply(table: Table, facts: list[Fact], along: Callable[[Fact], None]) -> Ou
                 outcome.unchanged += 1
             elif stored.missing and fact.as_of <= stored.missing:
                 outcome.older += 1  # Asked before the service was found to have it no more.
-            elif (*fact.version, fact.as_of) > stored.order:
+            elif _newer(fact.order, stored.order, latest):
                 stale.append((fact, digest))
             else:
                 outcome.older += 1
@@ -129,7 +132,7 @@ def _apply(table: Table, facts: list[Fact], along: Callable[[Fact], None]) -> Ou
                 gathered.clear()
             stale += new
         if stale:
-            won = rows.upsert(cursor, table, rows.rows_of(table, stale, along, strange))
+            won = rows.upsert(cursor, table, rows.rows_of(table, stale, along, strange), latest)
             outcome.changed = [fact for fact, _ in stale if fact.key in won]
             outcome.older += len(stale) - len(outcome.changed)
         for children, fresh in zip(table.children, below, strict=True):
@@ -138,6 +141,13 @@ def _apply(table: Table, facts: list[Fact], along: Callable[[Fact], None]) -> Ou
     if outcome.touched:
         now_read(table.name, (key_text(fact.key) for fact in outcome.touched))
     return outcome
+
+
+def _newer(one: tuple[Any, ...], other: tuple[Any, ...], latest: datetime | None) -> bool:
+    """Whether one is newer than the other, by their versions, then by when they were asked for."""
+    if latest is not None and max(one[0], other[0]) > latest:
+        return bool(one[-1] > other[-1])
+    return one > other
 
 
 def _content_hash(fact: Fact, revision: int) -> bytes:

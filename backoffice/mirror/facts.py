@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -33,6 +33,10 @@ class Fact(msgspec.Struct, frozen=True, gc=False):
     data: Any
     version: tuple[Any, ...] = ()
     digest: bytes = b""
+
+    @property
+    def order(self) -> tuple[Any, ...]:
+        return (*self.version, self.as_of)
 
     @classmethod
     def of(cls, record: Record[Any], *key: Any, version: tuple[Any, ...] = ()) -> Fact:
@@ -65,12 +69,16 @@ class Table:
 
     `promote` gives the columns that are read, beside the key. Raising `revision` makes every
     stored hash differ, so that the next full sync promotes again.
+
+    `ahead`: how far a version that begins with a moment may lie in the future. One beyond it would
+    hide every change until then, so it decides nothing: the record that was asked for later wins.
     """
 
     model: type[Mirrored]
     key: tuple[str, ...]
     promote: Callable[[Fact], Values]
     version: tuple[str, ...] = ()
+    ahead: timedelta | None = None
     children: tuple[Children, ...] = ()
     vocabularies: Mapping[str, str] = field(default_factory=dict)
     revision: int = 1
@@ -84,6 +92,10 @@ class Table:
         """Columns of moments that the service gave, not we."""
         ours = {field.column for field in Mirrored._meta.fields}
         return tuple(column for column in _moments(self.model) if column not in ours)
+
+    def latest(self) -> datetime | None:
+        """Versions that lie after this moment decide nothing."""
+        return None if self.ahead is None else datetime.now(UTC) + self.ahead
 
 
 def _moments(model: type[models.Model]) -> tuple[str, ...]:

@@ -108,21 +108,31 @@ def _stage(
     return stage, _copy(cursor, stage, rows)
 
 
-def upsert(cursor: CursorWrapper, table: Table, rows: Iterator[Values]) -> set[Key]:
+def upsert(
+    cursor: CursorWrapper, table: Table, rows: Iterator[Values], latest: datetime | None
+) -> set[Key]:
     """Write staged rows where they are newer; returns the keys that were."""
     stage, columns = _stage(cursor, table.name, rows)
     updates = ", ".join(
         f'"{column}" = EXCLUDED."{column}"' for column in columns if column not in table.key
     )
     order = (*table.version, "as_of")
+    newer = f"({listed(order, 'excluded')}) > ({listed(order, table.name)})"
+    if latest is not None:
+        moments = f'excluded."{order[0]}", "{table.name}"."{order[0]}"'
+        newer = (
+            f"CASE WHEN greatest({moments}) > %s"
+            f' THEN excluded.as_of > "{table.name}".as_of ELSE {newer} END'
+        )
     cursor.execute(
         f'INSERT INTO "{table.name}" ({listed(columns)})'
         f' SELECT {listed(columns)} FROM "{stage}" ORDER BY {listed(table.key)}'
         f" ON CONFLICT ({listed(table.key)}) DO UPDATE SET {updates}, missing_since = NULL"
-        f" WHERE ({listed(order, 'excluded')}) > ({listed(order, table.name)})"
+        f" WHERE {newer}"
         f' AND ("{table.name}".missing_since IS NULL'
         f' OR excluded.as_of > "{table.name}".missing_since)'
-        f" RETURNING {listed(table.key, table.name)}"
+        f" RETURNING {listed(table.key, table.name)}",
+        [] if latest is None else [latest],
     )
     return set(cursor.fetchall())
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -26,11 +26,8 @@ from backoffice.service import orders as service_orders
 from backoffice.service.events import Heard, Misread
 from backoffice.service.payload import Reader, Unreadable
 from orders.models import Order
-from orders.sync.orders import DRAW_KINDS, store_orders
+from orders.sync.orders import AHEAD, DRAW_KINDS, store_orders
 from patients.hearing import typed, unknown_patients
-
-AHEAD = timedelta(minutes=10)
-"""How far a version may lie in the future. One beyond it would hide every change until then."""
 
 DRAW_KIND_OF_TYPE = {
     "phlebotomy": "appointment-phlebotomy",
@@ -69,6 +66,8 @@ def hear_orders(events: Sequence[Heard]) -> Mapping[str, str]:
             told.setdefault(found.order_id, []).append(found)
     newest: list[_Told] = []
     older: list[_Told] = []
+    asked: set[UUID] = set()
+    latest = datetime.now(UTC) + AHEAD
     for order_id, stored in _stored(told).items():
         best = max(told[order_id], key=lambda one: one.version)
         rivals = [one for one in told[order_id] if one.version == best.version]
@@ -78,6 +77,10 @@ def hear_orders(events: Sequence[Heard]) -> Mapping[str, str]:
         contradicted = any(one.record.digest != best.record.digest for one in rivals)
         if stored is None or best.version > stored.version:
             newest.append(best)
+        elif stored.version[0] > latest:
+            # No version at all: what came later wins, until the service is asked which is right.
+            newest.append(best)
+            asked.add(order_id)
         elif best.version < stored.version:
             older.append(best)
             outcomes.update((one.message_id, "stale") for one in rivals)
@@ -104,7 +107,7 @@ def hear_orders(events: Sequence[Heard]) -> Mapping[str, str]:
         older,
         {(fact.key[0], step.id) for fact in outcome.touched for step in fact.data.events},
     )
-    sync.mark("orders", doubtful | _unknown_relatives(outcome.touched))
+    sync.mark("orders", doubtful | asked | _unknown_relatives(outcome.touched))
     return outcomes
 
 
@@ -172,7 +175,12 @@ _DRAW = Reader(_Draw)
 _SPARSE = Reader(_Sparse)
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
-_NOTE_CRITICAL = """
+_VERSION = (
+    "CASE WHEN {0}.updated_at <= now() + interval"
+    f" '{AHEAD.total_seconds():.0f} seconds' THEN {{0}}.updated_at ELSE '-infinity' END"
+)
+"""A moment of the future is no version (see AHEAD)."""
+_NOTE_CRITICAL = f"""
 INSERT INTO orders_criticalresult AS held
  (order_id, user_id, sample_id, status, interpretation, created_at, updated_at,
   first_heard_at, heard_at, event_number, message_id)
@@ -183,13 +191,16 @@ ON CONFLICT (order_id) DO UPDATE SET
  updated_at = excluded.updated_at, heard_at = excluded.heard_at,
  event_number = excluded.event_number, message_id = excluded.message_id,
  first_heard_at = least(held.first_heard_at, excluded.first_heard_at)
-WHERE (coalesce(excluded.updated_at, '-infinity'), excluded.event_number)
- > (coalesce(held.updated_at, '-infinity'), held.event_number)
+WHERE ({_VERSION.format("excluded")}, excluded.event_number)
+ > ({_VERSION.format("held")}, held.event_number)
 """
 
 
 def _latest(event: Heard, told: service_events.CriticalResult) -> tuple[datetime, int]:
-    return told.updated_at or datetime.min.replace(tzinfo=UTC), event.number
+    version = told.updated_at
+    if version is None or version > datetime.now(UTC) + AHEAD:
+        version = datetime.min.replace(tzinfo=UTC)
+    return version, event.number
 
 
 def _read(event: Heard) -> _Told | UUID:

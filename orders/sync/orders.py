@@ -21,6 +21,9 @@ from patients.names import fold
 
 ORDERS_A_PAGE = 100
 
+AHEAD = timedelta(minutes=10)
+"""How far clocks may differ: a version that lies further in the future is none."""
+
 HAS_RESULT = {"partial_results", "completed", "corrected", "redraw_available"}
 KNOWN_STEPS = vocabulary.VOCABULARIES["order.low_level_status"].keys()
 DRAW_KINDS = {
@@ -98,6 +101,7 @@ ORDERS = mirror.Table(
     key=("id",),
     promote=_order,
     version=("updated_at", "last_event_id"),
+    ahead=AHEAD,
     children=(
         mirror.Children(
             model=OrderEvent,

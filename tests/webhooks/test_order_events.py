@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from backoffice.models import Lookup
+from backoffice.service import Record
+from backoffice.service import orders as service_orders
 from orders.models import Appointment, CriticalResult, Order, OrderEvent
+from orders.sync import store_orders
 from tests.webhooks.records import TEAM, USER, at, order, order_id
 from tests.webhooks.rows import put
 from webhooks import applying
@@ -83,6 +87,34 @@ def test_less_than_an_order_and_a_version_of_the_future_ask_the_service(
     assert drained(put("labtest.order.updated", {"id": order_id(2)})) == ["looked up"]
     assert marked("orders") == {order_id(1), order_id(2)}
     assert not Order.objects.exists()
+
+
+def test_an_answer_of_the_future_freezes_nothing() -> None:
+    """What is heard later wins over it; the service is asked again, as no version decided."""
+    year = (datetime.now(UTC) + timedelta(days=365)).isoformat()
+    told = service_orders.ORDER.read(
+        json.dumps(order(1, 2, updated_at=year)).encode(), datetime.now(UTC)
+    )
+    assert isinstance(told, Record)
+    store_orders([told])
+    before = datetime.now(UTC) - timedelta(minutes=1)
+    early = put("labtest.order.updated", order(1, 6), received_at=before)
+    assert drained(early) == ["stale"]
+    assert drained(updated(1, 5)) == ["applied"]
+    kept = Order.objects.get()
+    assert (kept.low_level_status, kept.updated_at.year) == ("partial_results", 2026)
+    assert marked("orders") == {order_id(1)}
+    assert drained(updated(1, 3)) == ["stale"]
+
+
+def test_a_critical_result_of_the_future_hides_no_later_one() -> None:
+    year = (datetime.now(UTC) + timedelta(days=365)).isoformat()
+    drained(put("labtest.result.critical", critical(1, 5, updated_at=year)))
+    later = [critical(1, 90, status="corrected"), critical(1, 5, updated_at=year)]
+    drained(*(put("labtest.result.critical", one) for one in later))
+    assert CriticalResult.objects.get().status == "corrected"
+    drained(put("labtest.result.critical", critical(1, 5, updated_at=year)))
+    assert CriticalResult.objects.get().status == "corrected"
 
 
 def test_a_version_slightly_ahead_is_a_clock_and_no_reason_to_doubt() -> None:
