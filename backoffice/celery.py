@@ -62,6 +62,7 @@ def _every(seconds: float, task: str, queue: str) -> dict[str, object]:
 app.conf.beat_schedule = {
     "inbox: apply what was received": _every(1, "webhooks.tasks.drain", "staff"),
     "inbox: is the service silent": _every(30, "webhooks.tasks.listen", "bulk"),
+    "inbox: forget old bodies": _every(3_600, "webhooks.tasks.forget", "bulk"),
     "orders: what changed": _every(5, "orders.tasks.sync_changes", "staff"),
     "orders: appointments, results, single orders": _every(2, "orders.tasks.look_up", "staff"),
     "orders: all of them": _every(5, "orders.tasks.sweep", "bulk"),

@@ -169,6 +169,8 @@ for _secret in WEBHOOK_SECRETS or [""]:
             "WEBHOOK_SECRETS must be secrets starting with whsec_, then 16 bytes or more in base64."
         )
 WEBHOOK_HEADER_PREFIXES = words("WEBHOOK_HEADER_PREFIXES", "webhook,svix")
+# What an event said, once it is done with; that it came is kept for good. 0 keeps all for ever.
+EVENT_BODY_DAYS = number("EVENT_BODY_DAYS", 90, 0, 36_500)
 WEBHOOK_MAX_BYTES = number("WEBHOOK_MAX_BYTES", 5 * 1024 * 1024, 1, 64 * 1024 * 1024)
 REPORT_MAX_BYTES = number("REPORT_MAX_BYTES", 10 * 1024 * 1024, 1, 1024 * 1024 * 1024)
 REPORT_FOLDER = Path(text("REPORT_FOLDER", str(BASE_DIR / "var" / "reports")))

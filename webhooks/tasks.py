@@ -3,10 +3,12 @@
 from celery import shared_task
 
 from backoffice import sync
-from webhooks import applying, silence
+from webhooks import applying, pruning, silence
 
 SLICE = 5.0
 """Seconds: look-ups and changes wait on the same queue."""
+TIDYING = 30.0
+"""Seconds of the hour that are spent on forgetting: the rest waits for the next one."""
 
 
 @shared_task
@@ -18,3 +20,8 @@ def drain() -> None:
 def listen() -> None:
     silence.notice()
     sync.drain([silence.RESEND_SUBJECT], seconds=SLICE)
+
+
+@shared_task
+def forget() -> None:
+    pruning.forget_bodies(seconds=TIDYING)

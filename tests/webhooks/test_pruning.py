@@ -1,0 +1,87 @@
+"""Old bodies are forgotten; what makes a repeat a repeat stays."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+
+from backoffice.celery import app
+from tests.api.rows import staff
+from tests.webhooks.events import event
+from webhooks import pruning, tasks
+from webhooks.models import Event
+
+pytestmark = pytest.mark.django_db
+
+STATES = ("done", "skipped", "quarantined", "dead", "retry", "pending")
+
+
+@pytest.fixture
+def now() -> datetime:
+    return timezone.now()
+
+
+def kept() -> set[str]:
+    return set(Event.objects.exclude(body=None).values_list("message_id", flat=True))
+
+
+def test_old_bodies_of_what_is_done_with_are_forgotten(now: datetime, client: Client) -> None:
+    for n, state in enumerate(STATES, 1):
+        event(n, state=state, received_at=now - timedelta(days=91))
+    event(7, received_at=now - timedelta(days=89))
+    before = list(
+        Event.objects.values_list("message_id", "body_digest", "subject_id").order_by("pk")
+    )
+    tasks.forget()
+    assert kept() == {"msg_4", "msg_5", "msg_6", "msg_7"}
+    after = Event.objects.values_list("message_id", "body_digest", "subject_id").order_by("pk")
+    assert list(after) == before
+    client.force_login(staff("lab admin"))
+    first = Event.objects.order_by("pk")[0]
+    assert b"The body has been forgotten" in client.get(f"/system/events/{first.pk}/").content
+    assert pruning.forget_bodies() == 0
+
+
+def test_an_event_done_late_is_forgotten_late(now: datetime) -> None:
+    late = event(1, state="dead", received_at=now - timedelta(days=100))
+    event(2, received_at=now - timedelta(days=99))
+    assert pruning.forget_bodies() == 1
+    Event.objects.filter(pk=late.pk).update(state="done")
+    assert pruning.forget_bodies() == 1
+
+
+def test_in_steps(now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pruning, "STEP", 2)
+    for n in range(1, 6):
+        event(n, received_at=now - timedelta(days=91, minutes=-n))
+    assert pruning.forget_bodies(seconds=0) == 2
+    assert kept() == {"msg_3", "msg_4", "msg_5"}
+    assert pruning.forget_bodies() == 3
+
+
+@pytest.mark.parametrize(("days", "forgotten"), [(0, 0), (30, 1), (40, 0)])
+def test_how_long_is_set(now: datetime, settings: Any, days: int, forgotten: int) -> None:
+    settings.EVENT_BODY_DAYS = days
+    event(1, received_at=now - timedelta(days=35))
+    event(2, received_at=now)
+    assert pruning.forget_bodies() == forgotten
+
+
+def test_the_index_answers_it(now: datetime) -> None:
+    """Not the walk through all that was forgotten before."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute("EXPLAIN " + pruning._FORGET, [10**6, pruning.STEP])
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+    assert "event_with_body" in plan, plan
+
+
+def test_the_clock_rings_for_it() -> None:
+    lines = app.conf.beat_schedule.values()
+    (line,) = [line for line in lines if line["task"] == "webhooks.tasks.forget"]
+    assert line["schedule"] == timedelta(hours=1)
