@@ -6,7 +6,6 @@ from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any, Final
-from zoneinfo import ZoneInfo
 
 from django import template
 from django.conf import settings
@@ -20,6 +19,7 @@ from django.utils.safestring import SafeString
 
 from backoffice import access, vocabulary
 from backoffice.templatetags.shapes import glyph_svg, icon_svg
+from backoffice.templatetags.spoken import ago, spoken, years, zone_name, zone_of
 
 register = template.Library()
 
@@ -123,36 +123,6 @@ def icon(name: str, large: bool = False) -> SafeString:
 # Times
 
 
-def _zone_name(moment: datetime) -> str:
-    """MST, CET … or UTC−03 where the zone has no letters of its own."""
-    name = moment.strftime("%Z")
-    return f"UTC{name.replace('-', '−')}" if name[:1] in "+-" else name
-
-
-def spoken(moment: datetime, now: datetime) -> str:
-    """`Tue 11 Nov, 08:00 MST`; the year only when it is another one."""
-    year = "" if moment.year == now.year else f" {moment.year}"
-    return f"{moment:%a} {moment.day} {moment:%b}{year}, {moment:%H:%M} {_zone_name(moment)}"
-
-
-def ago(moment: datetime, now: datetime) -> str:
-    """`3 d ago`, `in 2 h`: one unit, for beside an absolute time."""
-    seconds = (now - moment).total_seconds()
-    size = abs(seconds)
-    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
-        if size >= length:
-            text = f"{int(size // length)} {unit}"
-            return f"{text} ago" if seconds >= 0 else f"in {text}"
-    return "just now"
-
-
-def _zone(name: str | None) -> ZoneInfo | None:
-    try:
-        return ZoneInfo(name) if name else None
-    except (LookupError, ValueError, OSError):
-        return None
-
-
 @register.simple_tag
 def when(
     moment: datetime | None, zone: str | None = None, relative: bool = False
@@ -161,7 +131,7 @@ def when(
     if moment is None:
         return DASH
     now = timezone.now()
-    local = moment.astimezone(_zone(zone) or timezone.get_current_timezone())
+    local = moment.astimezone(zone_of(zone) or timezone.get_current_timezone())
     text = spoken(local, now.astimezone(local.tzinfo))
     shown = format_html('<time datetime="{}">{}</time>', moment.astimezone(UTC).isoformat(), text)
     if not relative:
@@ -221,7 +191,7 @@ def short_day(moment: datetime | None) -> SafeString | str:
 @register.simple_tag
 def your_time(moment: datetime | None, zone: str | None) -> SafeString | str:
     """The staff clock beside a time shown elsewhere; nothing when both clocks agree."""
-    place = _zone(zone)
+    place = zone_of(zone)
     if moment is None or place is None:
         return ""
     here = timezone.localtime(moment)
@@ -249,11 +219,6 @@ def since(moment: datetime | None) -> str:
     return DASH if moment is None else ago(moment, timezone.now())
 
 
-def years(born: date, today: date) -> int:
-    """Completed years; somebody born on 29 February grows older on 1 March."""
-    return today.year - born.year - ((today.month, today.day) < (born.month, born.day))
-
-
 @register.filter
 def age(born: date | None) -> str:
     """`42 y`; months for the first two years."""
@@ -274,11 +239,11 @@ def is_minor(born: date | None) -> bool:
 @register.simple_tag
 def clock_in(zone: str) -> str:
     """The time of day somewhere else, with its zone: before one calls."""
-    place = _zone(zone)
+    place = zone_of(zone)
     if place is None:
         return zone
     local = timezone.now().astimezone(place)
-    return f"{local:%a %H:%M} {_zone_name(local)}"
+    return f"{local:%a %H:%M} {zone_name(local)}"
 
 
 # Values

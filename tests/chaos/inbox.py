@@ -13,18 +13,17 @@ import random
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import redis
 
-from tests.bench.common import Goal, report
+from tests.bench.common import Goal
+from tests.chaos.common import run
 from tests.sync.cluster import own_cluster
 from tests.sync.house import House, Houses, end, wait_until
 from tests.sync.test_living import started
@@ -333,33 +332,5 @@ def _readers(house: House, url: str, failed: list[int]) -> Iterator[None]:
         reader.join(30)
 
 
-PROOFS: tuple[Callable[[Path, Houses], list[Goal]], ...] = (million, crashes, steady, deaf)
-
-
-def main() -> int:
-    goals: list[Goal] = []
-    figures: dict[str, object] = {"events": EVENTS}
-    wanted = sys.argv[1:] or [proof.__name__ for proof in PROOFS]
-    with tempfile.TemporaryDirectory(prefix="chaos-") as name:
-        folder = Path(name)
-        houses = Houses(os.environ["DATABASE_URL"], folder)
-        try:
-            for proof in PROOFS:
-                if proof.__name__ not in wanted:
-                    continue
-                print(f"{proof.__name__}: {(proof.__doc__ or '').splitlines()[0]}", flush=True)
-                begun = time.monotonic()
-                try:
-                    goals += proof(folder, houses)
-                except Exception:
-                    # A proof that breaks off is a proof that failed; the others still run.
-                    traceback.print_exc()
-                    goals.append(Goal(proof.__name__, "broke off", "no error", False))
-                figures[f"{proof.__name__}_seconds"] = round(time.monotonic() - begun, 1)
-        finally:
-            houses.close()
-    return report("chaos-inbox", goals, figures)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run("chaos-inbox", (million, crashes, steady, deaf), {"events": EVENTS}))

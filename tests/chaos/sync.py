@@ -10,13 +10,11 @@ import os
 import random
 import signal
 import sys
-import tempfile
 import time
-import traceback
-from collections.abc import Callable
 from pathlib import Path
 
-from tests.bench.common import Goal, report
+from tests.bench.common import Goal
+from tests.chaos.common import run
 from tests.sandboxes import Sandbox, running
 from tests.sync import compare
 from tests.sync.cluster import own_cluster
@@ -165,33 +163,5 @@ def _all_differences(sandbox: Sandbox, house: House) -> int:
     return len(found)
 
 
-PROOFS: tuple[Callable[[Path, Houses], list[Goal]], ...] = (paging_drift, outage, kills, failing)
-
-
-def main() -> int:
-    goals: list[Goal] = []
-    figures: dict[str, object] = {}
-    wanted = sys.argv[1:] or [proof.__name__ for proof in PROOFS]
-    with tempfile.TemporaryDirectory(prefix="chaos-") as name:
-        folder = Path(name)
-        houses = Houses(os.environ["DATABASE_URL"], folder)
-        try:
-            for proof in PROOFS:
-                if proof.__name__ not in wanted:
-                    continue
-                print(f"{proof.__name__}: {(proof.__doc__ or '').splitlines()[0]}", flush=True)
-                begun = time.monotonic()
-                try:
-                    goals += proof(folder, houses)
-                except Exception:
-                    # A proof that breaks off is a proof that failed; the others still run.
-                    traceback.print_exc()
-                    goals.append(Goal(proof.__name__, "broke off", "no error", False))
-                figures[f"{proof.__name__}_seconds"] = round(time.monotonic() - begun, 1)
-        finally:
-            houses.close()
-    return report("chaos-sync", goals, figures)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run("chaos-sync", (paging_drift, outage, kills, failing), {}))

@@ -1,0 +1,42 @@
+"""How times and ages are said, whatever shows them."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from zoneinfo import ZoneInfo
+
+
+def zone_name(moment: datetime) -> str:
+    """MST, CET … or UTC−03 where the zone has no letters of its own."""
+    name = moment.strftime("%Z")
+    return f"UTC{name.replace('-', '−')}" if name[:1] in "+-" else name
+
+
+def spoken(moment: datetime, now: datetime) -> str:
+    """`Tue 11 Nov, 08:00 MST`; the year only when it is another one."""
+    year = "" if moment.year == now.year else f" {moment.year}"
+    return f"{moment:%a} {moment.day} {moment:%b}{year}, {moment:%H:%M} {zone_name(moment)}"
+
+
+def ago(moment: datetime, now: datetime) -> str:
+    """`3 d ago`, `in 2 h`: one unit, for beside an absolute time."""
+    seconds = (now - moment).total_seconds()
+    size = abs(seconds)
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if size >= length:
+            text = f"{int(size // length)} {unit}"
+            return f"{text} ago" if seconds >= 0 else f"in {text}"
+    return "just now"
+
+
+def zone_of(name: str | None) -> ZoneInfo | None:
+    """The zone of an IANA name; None when there is none of that name."""
+    try:
+        return ZoneInfo(name) if name else None
+    except (LookupError, ValueError, OSError):
+        return None
+
+
+def years(born: date, today: date) -> int:
+    """Completed years; somebody born on 29 February grows older on 1 March."""
+    return today.year - born.year - ((today.month, today.day) < (born.month, born.day))
