@@ -8,6 +8,7 @@ clear it.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 import uuid
@@ -19,7 +20,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db import DatabaseError, InterfaceError, OperationalError, connection, transaction
 
 from backoffice import mirror
 from backoffice.models import Lookup
@@ -30,6 +31,8 @@ logger = logging.getLogger(__name__)
 
 CLAIMED = 100
 THREADS = 4
+TURNS = 5
+"""How often answers are stored anew at once when the database asked for it."""
 SLOWEST = timedelta(hours=1)
 
 
@@ -83,6 +86,7 @@ def drain(subjects: Sequence[Subject], *, seconds: float | None = None) -> int:
     ends = None if seconds is None else time.monotonic() + seconds
     answered = 0
     closed: set[str] = set()
+    trouble: OperationalError | InterfaceError | None = None
     with ThreadPoolExecutor(THREADS, thread_name_prefix="lookups") as threads:
         while ends is None or time.monotonic() < ends:
             token = uuid.uuid4()
@@ -93,8 +97,18 @@ def drain(subjects: Sequence[Subject], *, seconds: float | None = None) -> int:
             asked = list(threads.map(lambda c: _ask(by_kind[c.kind], c, closed), claims))
             for kind, subject in by_kind.items():
                 mine = [pair for pair in zip(claims, asked, strict=True) if pair[0].kind == kind]
-                if mine:
+                if not mine:
+                    continue
+                try:
                     answered += _settle(subject, mine, token, asked_at)
+                except (OperationalError, InterfaceError) as error:
+                    trouble = error  # What was answered of the other kinds is stored all the same.
+            if trouble is not None:
+                with contextlib.suppress(DatabaseError, InterfaceError):
+                    Lookup.objects.filter(lease_token=token).update(
+                        lease_token=None, lease_until=None
+                    )
+                raise trouble
     return answered
 
 
@@ -147,7 +161,8 @@ def _settle(
         elif result is not None:
             answers[claim.key] = result
             done.append(claim)
-    try:
+
+    def settle() -> None:
         with transaction.atomic():
             again = dict(subject.store(answers)) if answers else {}
             if missing:
@@ -155,6 +170,9 @@ def _settle(
                 again.update({key: subject.absent_again(key) for key in missing})
             _close(done, again, token)
             mirror.now_read(subject.kind, [claim.key for claim in done])
+
+    try:
+        _unless_rolled_back(settle)
     except (OperationalError, InterfaceError):
         raise
     except Exception as error:
@@ -162,10 +180,27 @@ def _settle(
             return sum(_settle(subject, [one], token, asked_at) for one in asked)
         logger.exception("an answer could not be stored", extra={"kind": subject.kind})
         failed, done = [(claim, error) for claim in done], []
-    with transaction.atomic():
-        _put_back(failed, token)
-        _release([claim.key for claim, result in asked if result is None], subject.kind, token)
+
+    def give_back() -> None:
+        with transaction.atomic():
+            _put_back(failed, token)
+            _release([claim.key for claim, result in asked if result is None], subject.kind, token)
+
+    _unless_rolled_back(give_back)
     return len(done)
+
+
+def _unless_rolled_back(work: Callable[[], None]) -> None:
+    """Do it again where a deadlock or a conflict with another transaction undid it: who applies
+    events may hold a look-up and want its record, while we hold the record."""
+    for turn in range(1, TURNS + 1):
+        try:
+            return work()
+        except OperationalError as error:
+            state = getattr(error.__cause__, "sqlstate", None) or ""
+            if turn == TURNS or state[:2] != "40":
+                raise
+            logger.info("answers are stored anew: %s", type(error.__cause__).__name__)
 
 
 def _close(claims: list[Claim], again: Mapping[str, timedelta | None], token: uuid.UUID) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -9,16 +11,22 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection, transaction
 
 from backoffice import sync
 from backoffice.models import Lookup, UnreadRecord
 from backoffice.service import Record
+from backoffice.service.orders import ORDER
+from backoffice.service.orders import Order as OrderRecord
 from backoffice.service.users import UserInfo
+from orders.models import Order
+from orders.sync.orders import ORDER_SUBJECT, store_orders
 from patients.models import Connection, Demographics
 from patients.sync import SUBJECTS
 from tests.sync.conftest import Point
 from tests.sync.standin import Asked, Reply
+from tests.test_mirror import until_waiting, worker
+from tests.webhooks.records import order, order_id
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -242,3 +250,67 @@ def test_waits_grow_to_an_hour(point: Point) -> None:
         waited.append(round(waits(row("demographics", 1))))
     assert waited[:4] == pytest.approx([5, 10, 20, 40], abs=1)
     assert waited == sorted(waited) and waited[-1] == pytest.approx(3600, abs=2)
+
+
+def told(steps: int) -> Record[OrderRecord]:
+    record = ORDER.read(json.dumps(order(1, steps)).encode(), datetime.now(UTC))
+    assert isinstance(record, Record)
+    return record
+
+
+def test_deadlock_with_a_worker_that_applies_events(point: Point) -> None:
+    """It holds the look-up and wants the order, we hold the order and want the look-up: our
+    answers are stored anew, without asking again."""
+    asked: list[Asked] = []
+    turns: list[int] = []
+    stored, marked = threading.Event(), threading.Event()
+
+    def answer(request: Asked) -> Reply:
+        asked.append(request)
+        return Reply(order(1, 3))
+
+    def store(answers: Mapping[str, Record[OrderRecord]]) -> Mapping[str, timedelta | None]:
+        turns.append(len(asked))
+        again = ORDER_SUBJECT.store(answers)
+        if not stored.is_set():
+            stored.set()
+            assert marked.wait(10)
+            until_waiting()
+        return again
+
+    def apply_events() -> None:
+        assert stored.wait(10)
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET LOCAL deadlock_timeout = '1min'")  # So that the other one loses.
+            sync.mark("orders", [order_id(1)])
+            marked.set()
+            store_orders([told(4)])
+
+    point(answer)
+    store_orders([told(2)])
+    sync.mark("orders", [order_id(1)])
+    with worker(apply_events) as raised:
+        # The second is for the mark of the other worker.
+        assert sync.drain([replace(ORDER_SUBJECT, store=store)]) == 2
+    assert raised == []
+    assert turns == [1, 1, 2]
+    assert Order.objects.get().low_level_status == "appointment_scheduled"
+    assert Lookup.objects.get(kind="orders").lease_token is None
+
+
+def test_trouble_of_the_database_with_one_kind(point: Point) -> None:
+    """The answers of the other kinds are stored, and nothing stays claimed."""
+
+    def store(answers: Mapping[str, Any]) -> Mapping[str, timedelta | None]:
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL statement_timeout = 1; SELECT pg_sleep(1)")
+        raise AssertionError
+
+    point(lambda asked: (info if "/info" in asked.path else connected)(user_of(asked)))
+    marked("demographics", range(1, 4))
+    marked("connections", range(1, 4))
+    with pytest.raises(OperationalError):
+        sync.drain([replace(DEMOGRAPHICS, store=store), CONNECTIONS])
+    assert Connection.objects.count() == 3
+    assert not Lookup.objects.exclude(lease_token=None).exists()
+    assert sync.drain([DEMOGRAPHICS, CONNECTIONS]) == 3
