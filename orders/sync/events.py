@@ -68,7 +68,8 @@ def hear_orders(events: Sequence[Heard]) -> Mapping[str, str]:
     older: list[_Told] = []
     asked: set[UUID] = set()
     latest = datetime.now(UTC) + AHEAD
-    for order_id, stored in _stored(told).items():
+    known = _stored(told, "FOR NO KEY UPDATE")
+    for order_id, stored in known.items():
         best = max(told[order_id], key=lambda one: one.version)
         rivals = [one for one in told[order_id] if one.version == best.version]
         for one in told[order_id]:
@@ -87,7 +88,7 @@ def hear_orders(events: Sequence[Heard]) -> Mapping[str, str]:
             continue
         elif stored.missing:
             newest.append(best)
-        elif stored.content != best.record.digest[: len(stored.content)]:
+        elif not stored.says(best):
             contradicted = True
         if contradicted:
             doubtful.add(order_id)
@@ -95,12 +96,21 @@ def hear_orders(events: Sequence[Heard]) -> Mapping[str, str]:
     outcome = store_orders([one.record for one in newest])
     if outcome.unread:
         raise ValueError("an order does not fit its columns")
+    created = {fact.key[0] for fact in outcome.created}
     written = {fact.key[0] for fact in outcome.touched}
+    # Another worker stored these since we looked; the others were locked by our look.
+    raced = _stored(key for key, stored in known.items() if stored is None and key not in created)
     for one in newest:
+        other = raced.get(one.order_id)
         if one.order_id not in written:
-            # Another worker stored a newer one since we looked.
             older.append(one)
             outcomes[one.message_id] = "stale"
+            if other is None or other.version != one.version or other.says(one):
+                continue
+        if other is not None:
+            # Of one version, or nobody can tell any more what we wrote over.
+            doubtful.add(one.order_id)
+            outcomes[one.message_id] = "looked up"
         elif one.order_id not in doubtful:
             del outcomes[one.message_id]  # plainly applied
     _complete_history(
@@ -232,15 +242,20 @@ class _Stored:
     content: bytes
     missing: bool
 
+    def says(self, one: _Told) -> bool:
+        return self.content == one.record.digest[: len(self.content)]
 
-def _stored(told: Iterable[UUID]) -> dict[UUID, _Stored | None]:
+
+def _stored(told: Iterable[UUID], locking: str = "") -> dict[UUID, _Stored | None]:
     """What the mirror has of these orders, by id in key order; None where it has nothing."""
     keys = sorted(told, key=lambda key: key.int)
     stored: dict[UUID, _Stored | None] = dict.fromkeys(keys)
+    if not keys:
+        return stored
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT id, updated_at, last_event_id, content_hash, missing_since IS NOT NULL"
-            " FROM orders_order WHERE id = ANY(%s::uuid[])",
+            f" FROM orders_order WHERE id = ANY(%s::uuid[]) ORDER BY id {locking}",
             [_array(keys)],
         )
         for key, updated_at, event_id, content, missing in cursor.fetchall():

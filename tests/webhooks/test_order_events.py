@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import threading
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.db import connections, transaction
 
 from backoffice.models import Lookup
 from backoffice.service import Record
 from backoffice.service import orders as service_orders
+from backoffice.service.events import Heard
 from orders.models import Appointment, CriticalResult, Order, OrderEvent
 from orders.sync import store_orders
+from orders.sync.events import hear_orders
 from tests.webhooks.records import TEAM, USER, at, order, order_id
 from tests.webhooks.rows import put
 from webhooks import applying
@@ -35,6 +40,12 @@ def updated(number: int, steps: int, **changed: Any) -> Event:
 
 def marked(kind: str) -> set[str]:
     return set(Lookup.objects.filter(kind=kind).values_list("key", flat=True))
+
+
+def heard(record: dict[str, Any]) -> Heard:
+    data = json.dumps(record).encode()
+    name = f"m{record['notes']}{record['updated_at']}"
+    return Heard(1, name, "labtest.order.updated", datetime.now(UTC), None, None, None, data)
 
 
 def test_older_events_are_stale_whether_together_or_apart() -> None:
@@ -236,3 +247,52 @@ def test_connections_and_devices_ask_for_the_users_sources() -> None:
     device = put("provider.device.created", {"id": order_id(1), "user_id": order_id(77)})
     assert drained(created, broken, device) == ["looked up"] * 3
     assert marked("connections") == {USER, order_id(77)} == marked("users")
+
+
+def rivals(first_told: Heard, second_told: Heard) -> dict[str, str]:
+    """Two workers with an event each: the second begins while the first has not committed."""
+    stored, over = threading.Event(), threading.Event()
+
+    def first() -> None:
+        try:
+            with transaction.atomic():
+                hear_orders([first_told])
+                stored.set()
+                over.wait(0.5)
+        finally:
+            connections.close_all()
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    assert stored.wait(10)
+    with transaction.atomic():
+        outcomes = hear_orders([second_told])
+    over.set()
+    thread.join()
+    return dict(outcomes)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("later", [-1, 1])
+def test_two_contents_of_one_version_at_once_ask_the_service(known: bool, later: int) -> None:
+    """Whichever of them stays, whether the order was known or not."""
+    if known:
+        hear_orders([heard(order(1, 2))])
+    one, other = heard(order(1, 3, notes="a")), heard(order(1, 3, notes="b"))
+    other = replace(other, received_at=one.received_at + timedelta(seconds=later))
+    assert list(rivals(one, other).values()) == ["looked up"]
+    assert marked("orders") == {order_id(1)}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("known", [False, True])
+def test_the_same_or_a_newer_version_at_once_asks_nobody(known: bool) -> None:
+    if known:
+        hear_orders([heard(order(1, 2))])
+    one = heard(order(1, 3))
+    earlier = replace(one, received_at=one.received_at - timedelta(seconds=1))
+    assert set(rivals(one, earlier).values()) <= {"stale", "unchanged"}
+    rivals(one, heard(order(1, 4)))
+    assert Order.objects.get().low_level_status == "appointment_scheduled"
+    assert not marked("orders")
