@@ -250,6 +250,8 @@ SYNC_LEASE_SECONDS = number("SYNC_LEASE_SECONDS", 25, 1, 3_600)
 SYNC_OVERLAP_SECONDS = number("SYNC_OVERLAP_SECONDS", 900, 0, 86_400)
 # Whole months of samples before the current one; 0 keeps them for ever.
 SAMPLES_KEEP_MONTHS = number("SAMPLES_KEEP_MONTHS", 0, 0, 1_200)
+# Providers that send local time marked as UTC (wearables.md 4): it is shown as sent.
+FLOATING_TIME_PROVIDERS = frozenset(words("FLOATING_TIME_PROVIDERS"))
 # Resources whose `type` is part of a sample's key (differences.md 52): without it a reading would
 # replace one of another kind taken at the same moment.
 SAMPLES_KEYED_BY_TYPE = frozenset(

@@ -20,6 +20,10 @@ HEIGHT: Final = 300
 STEP: Final = 10
 """Units of the drawing: its height, and from one point to the next."""
 BAR: Final = 8
+LARGEST: Final = 1e300
+"""Numbers beyond are drawn at the edge: their sums and differences would overflow."""
+_NOISE: Final = 1e-9
+"""Values that differ by less, relative to their size, differ by rounding."""
 
 LINE: Final = "line"
 BARS: Final = "bars"
@@ -50,7 +54,8 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """What to draw. `kind` is LINE, BARS or SPAN; `each` says in words what one point is."""
+    """What to draw. `kind` is LINE, BARS or SPAN. In words: `each` is what one point is, `times`
+    whose clock is meant, `note` what is left out."""
 
     id: str
     title: str
@@ -60,7 +65,8 @@ class Chart:
     ticks: Sequence[Tick]
     each: str
     source: str = ""
-    zone: str = ""
+    times: str = ""
+    note: str = ""
 
 
 @register.inclusion_tag("components/chart.html")
@@ -105,7 +111,8 @@ class _Place:
     top: float
 
     def y(self, value: float) -> int:
-        return round(HEIGHT * (self.top - value) / (self.top - self.bottom))
+        inside = min(max(value, self.bottom), self.top)
+        return round(HEIGHT * (self.top - inside) / (self.top - self.bottom))
 
     def share(self, value: float) -> str:
         return f"{100 * (self.top - value) / (self.top - self.bottom):.2f}%"
@@ -113,12 +120,14 @@ class _Place:
 
 def scale(values: Sequence[float], *, from_zero: bool) -> tuple[float, float, float]:
     """Bottom, top and step of an axis with three to six round levels around these values."""
-    low, high = min(values), max(values)
+    low, high = (min(max(end, -LARGEST), LARGEST) for end in (min(values), max(values)))
     if from_zero:
         low, high = min(low, 0.0), max(high, 0.0)
-    if low == high:
-        low, high = (low - 1, high + 1) if low or not from_zero else (0.0, 1.0)
-    rough = (high - low) / 4
+    size = max(abs(low), abs(high))
+    if high - low < _NOISE * size or low == high:
+        room = max(1.0, size / 1000)
+        low, high = (low - room, high + room) if low or not from_zero else (0.0, 1.0)
+    rough = max((high - low) / 4, 1 / LARGEST)
     power = 10.0 ** floor(log10(rough))
     step = next(power * size for size in (1, 2, 2.5, 5, 10) if power * size >= rough)
     return floor(low / step) * step, ceil(high / step) * step, step
@@ -127,6 +136,8 @@ def scale(values: Sequence[float], *, from_zero: bool) -> tuple[float, float, fl
 def written(value: float) -> str:
     """`1,240`, `5.4`, `0.003`: three digits or all whole ones, no trailing zeros."""
     size = abs(value)
+    if size >= 1e15:
+        return f"{value:.2e}".replace("-", "−")
     if size >= 100 or value == round(value):
         return f"{round(value):,}".replace("-", "−")
     digits = max(1, 2 - floor(log10(size))) if size else 0
@@ -196,20 +207,24 @@ def _body(drawn: Chart) -> SafeString:
             rows.append(format_html(_GAP, label, width))
             continue
         for point in points:
-            cells = (*(written(value) for value in _shown(drawn.kind, point)), f"{point.count:,}")
+            shown = (_NOT_GIVEN if v is None else written(v) for v in _shown(drawn.kind, point))
+            cells = (*shown, f"{point.count:,}")
             numbers = format_html_join("", "<td>{}", ((cell,) for cell in cells))
             rows.append(format_html("<tr><th scope=row>{}{}", point.label, numbers))
     return SafeString("\n".join(rows))
 
 
+_NOT_GIVEN: Final = "not given"
 _GAP: Final = "<tr><th scope=row>{}<td colspan={} class=gap>no data"
 
 
-def _shown(kind: str, point: Point) -> list[float]:
+def _shown(kind: str, point: Point) -> list[float | None]:
+    if kind == SPAN:
+        return [point.high, point.low]
     value = point.value or 0.0
     high = value if point.high is None else point.high
     low = value if point.low is None else point.low
-    return {LINE: [value, low, high], BARS: [value], SPAN: [high, low]}[kind]
+    return [value] if kind == BARS else [value, low, high]
 
 
 def _facts(drawn: Chart, there: list[Point]) -> list[tuple[str, str]]:
@@ -231,5 +246,7 @@ def _facts(drawn: Chart, there: list[Point]) -> list[tuple[str, str]]:
 
 
 def _from_to(values: list[float]) -> str:
+    if not values:
+        return _NOT_GIVEN
     low, high = written(min(values)), written(max(values))
     return low if low == high else f"{low}–{high}"

@@ -87,7 +87,8 @@ class Arrival:
     def usual(self) -> Iterator[tuple[SeriesKey, Usual]]:
         """The series that are met, with the habits of their first sample."""
         for kind, data in self._by_kind():
-            yield self._key(kind), Usual(0, data[0].unit, data[0].type)
+            unit = data[0].unit or next((sample.unit for sample in data if sample.unit), None)
+            yield self._key(kind), Usual(0, unit, data[0].type)
 
     def samples(
         self, series: Mapping[SeriesKey, Usual], source: int

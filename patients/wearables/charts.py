@@ -6,51 +6,72 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
+from django.conf import settings
 from django.db import connection
-from django.db.models import Avg, Count, F, Max, Min, Q, Sum
+from django.db.models import Count, FloatField, Max, Min, Q, Sum
 
-from backoffice.templatetags.chart import BARS, SPAN, Chart, Point, written
+from backoffice.templatetags.chart import BARS, LARGEST, SPAN, Chart, Point, written
 from patients.models import Provider
 from patients.wearables.measures import DAILY, Measure, sampled
 from patients.wearables.models import Series, Summary
 from patients.wearables.spans import Span, day_label
 
-POINTS: Final = """
-SELECT bucket, count(value), min(value), max(value), avg(value), sum(value)
+LOCAL_AS_SENT: Final = "local time as sent"
+
+_CHUNKS: Final = """(
+  SELECT *, CASE WHEN extras IS NOT NULL THEN (
+    SELECT jsonb_object_agg(at, true) FROM jsonb_each(extras) AS extra(at, said)
+    WHERE said ? 'unit' AND said ->> 'unit' IS DISTINCT FROM %(unit)s::text
+  ) END AS strange
+  FROM wearables_chunk
+  WHERE series_id = %(series)s AND day BETWEEN %(first)s AND %(last)s
+  OFFSET 0
+) AS c, unnest(
+  c.seconds || c.tail_seconds, c.scaled || c.tail_scaled, c.wide || c.tail_wide, c.micros
+) AS sample(second, scaled, wide, micro)"""
+"""Samples of a series; `strange` holds the times of those in another unit than the series has. Told
+once for each chunk (OFFSET), not once for each sample."""
+
+_BUCKET: Final = """width_bucket(
+  ((c.day - DATE '1970-01-01') * 86400 + sample.second)::float8, %(edges)s::float8[]
+)"""
+_AT: Final = "(sample.second::bigint * 1000000 + coalesce(sample.micro, 0))::text"
+_STRANGE: Final = f"c.strange IS NOT NULL AND c.strange ? {_AT}"
+
+POINTS: Final = f"""
+SELECT bucket, count(value), min(value), max(value), sum(value), count(*) - count(value)
 FROM (
-  SELECT
-    width_bucket(
-      ((c.day - DATE '1970-01-01') * 86400 + sample.second)::float8, %(edges)s::float8[]
-    ) AS bucket,
-    CASE c.divisor WHEN 0 THEN sample.wide ELSE sample.scaled::float8 / c.divisor END AS value
-  FROM wearables_chunk AS c, unnest(
-    c.seconds || c.tail_seconds, c.scaled || c.tail_scaled, c.wide || c.tail_wide
-  ) AS sample(second, scaled, wide)
-  WHERE c.series_id = %(series)s AND c.day BETWEEN %(first)s AND %(last)s
+  SELECT {_BUCKET} AS bucket, CASE
+    WHEN {_STRANGE} THEN NULL
+    WHEN c.divisor <> 0 THEN sample.scaled::float8 / c.divisor
+    WHEN abs(sample.wide) < {LARGEST!r} THEN sample.wide
+  END AS value
+  FROM {_CHUNKS}
 ) AS taken
-WHERE bucket BETWEEN 1 AND %(count)s AND value IS NOT NULL
+WHERE bucket BETWEEN 1 AND %(count)s
 GROUP BY bucket
 """
 """Samples of a series between edges (seconds since 1970, ascending), by the number of the stretch
-they lie in, from 1."""
+they lie in, from 1; last how many are left out. No avg(): that overflows with squares."""
 
-PAIRS: Final = """
-SELECT
-  width_bucket(
-    ((c.day - DATE '1970-01-01') * 86400 + sample.second)::float8, %(edges)s::float8[]
-  ) AS bucket,
-  count(*),
-  min((c.extras -> (sample.second::bigint * 1000000)::text ->> 'diastolic')::float8),
-  max(CASE c.divisor WHEN 0 THEN sample.wide ELSE sample.scaled::float8 / c.divisor END),
-  avg((c.extras -> (sample.second::bigint * 1000000)::text ->> 'diastolic')::float8),
-  avg(CASE c.divisor WHEN 0 THEN sample.wide ELSE sample.scaled::float8 / c.divisor END)
-FROM wearables_chunk AS c, unnest(
-  c.seconds || c.tail_seconds, c.scaled || c.tail_scaled, c.wide || c.tail_wide
-) AS sample(second, scaled, wide)
-WHERE c.series_id = %(series)s AND c.day BETWEEN %(first)s AND %(last)s
+PAIRS: Final = f"""
+SELECT bucket, count(coalesce(low, high)), min(low), max(high), NULL,
+  count(*) - count(coalesce(low, high))
+FROM (
+  SELECT {_BUCKET} AS bucket,
+    CASE WHEN {_STRANGE} THEN NULL ELSE (c.extras -> {_AT} ->> 'diastolic')::float8 END AS low,
+    CASE
+      WHEN {_STRANGE} THEN NULL
+      WHEN c.divisor <> 0 THEN sample.scaled::float8 / c.divisor
+      ELSE sample.wide
+    END AS high
+  FROM {_CHUNKS}
+) AS taken
+WHERE bucket BETWEEN 1 AND %(count)s
 GROUP BY bucket
 """
 """The same of blood pressures: the second value of a pair is among what is rare."""
@@ -74,6 +95,10 @@ WHERE series.user_id = %s
 """The last sample of each series of a patient."""
 
 
+_UNCONVERTED: Final = ZoneInfo("UTC")
+_Numbers: TypeAlias = tuple[float | None, float | None, float | None, int]
+
+
 @dataclass(frozen=True, slots=True)
 class Newest:
     """A series and its last sample, `value` in words."""
@@ -83,6 +108,10 @@ class Newest:
     source: str
     at: datetime
     value: str
+
+    @property
+    def floating(self) -> bool:
+        return floats(self.series.provider)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,60 +126,89 @@ class NewestDay:
 
 def sample_charts(measure: Measure, series: Sequence[Series], span: Span) -> list[Chart]:
     """One chart for each series of a measure."""
-    edges = span.edges(measure.kind)
     names = provider_names(one.provider for one in series)
-    return [
-        Chart(
-            id=f"c{one.pk}",
-            title=measure.label + (f", {_kind(one.kind)}" if one.kind else ""),
-            unit=one.unit or "",
-            kind=measure.kind,
-            points=_points(measure, one.pk, span, edges),
-            ticks=span.ticks(),
-            each=span.each(measure.kind),
-            source=source_words(names, one.provider, one.source_type),
-            zone=span.zone.key,
-        )
-        for one in series
-    ]
+    return [_sample_chart(measure, one, span, names) for one in series]
+
+
+def _sample_chart(measure: Measure, series: Series, span: Span, names: Mapping[str, str]) -> Chart:
+    times = f"times in {span.zone.key}"
+    if floats(series.provider):
+        span, times = Span(span.name, span.last, _UNCONVERTED), LOCAL_AS_SENT
+    points, left_out = _points(measure, series, span)
+    return Chart(
+        id=f"c{series.pk}",
+        title=measure.label + (f", {_kind(series.kind)}" if series.kind else ""),
+        unit=series.unit or "",
+        kind=measure.kind,
+        points=points,
+        ticks=span.ticks(),
+        each=span.each(measure.kind),
+        source=source_words(names, series.provider, series.source_type),
+        times=times,
+        note=_left_out(left_out),
+    )
+
+
+def floats(provider: str) -> bool:
+    """Whether the provider sends local time marked as UTC."""
+    return provider in settings.FLOATING_TIME_PROVIDERS
 
 
 def _kind(kind: str) -> str:
     return kind.rpartition("/")[2].replace("_", " ")
 
 
-def _points(measure: Measure, series: int, span: Span, edges: list[datetime]) -> list[Point]:
+def _left_out(count: int) -> str:
+    if not count:
+        return ""
+    samples = "1 sample is" if count == 1 else f"{count:,} samples are"
+    return f"{samples} left out: in another unit, without unit, or without a number to draw."
+
+
+def _points(measure: Measure, series: Series, span: Span) -> tuple[list[Point], int]:
+    """The points, and how many samples are left out."""
+    edges = span.edges(measure.kind)
     found = {}
+    left_out = 0
     with connection.cursor() as cursor:
         cursor.execute(PAIRS if measure.kind == SPAN else POINTS, asked(series, edges))
-        for bucket, count, *numbers in cursor.fetchall():
-            found[bucket] = _point(measure.kind, count, numbers)
+        for bucket, count, low, high, total, others in cursor.fetchall():
+            left_out += others
+            if count:
+                found[bucket] = _numbers(measure.kind, count, low, high, total)
     labels = [span.label(edge, measure.kind) for edge in edges[:-1]]
-    nothing: tuple[Any, ...] = (None, None, None, 0)
-    return [Point(label, *found.get(n, nothing)) for n, label in enumerate(labels, 1)]
+    nothing: _Numbers = (None, None, None, 0)
+    points = [Point(label, *found.get(n, nothing)) for n, label in enumerate(labels, 1)]
+    return points, left_out
 
 
-def asked(series: int, edges: Sequence[datetime]) -> dict[str, Any]:
+def asked(series: Series, edges: Sequence[datetime]) -> dict[str, Any]:
     """Parameters of `POINTS` and `PAIRS`."""
     return {
         "edges": [edge.timestamp() for edge in edges],
-        "series": series,
+        "series": series.pk,
+        "unit": series.unit,
         "first": edges[0].astimezone(UTC).date(),
         "last": edges[-1].astimezone(UTC).date(),
         "count": len(edges) - 1,
     }
 
 
-def _point(kind: str, count: int, numbers: list[float]) -> tuple[Any, ...]:
-    low, high, mean, total = numbers
+def _numbers(kind: str, count: int, low: Any, high: Any, total: Any) -> _Numbers:
+    """Of a point: its value, lowest, highest and count."""
     if kind == BARS:
         return total, None, None, count
-    return mean, low, high, count
+    if kind == SPAN:
+        return (high if low is None else low), low, high, count
+    # Rounding may put a mean outside of what it is the mean of.
+    return min(max(total / count, low), high), low, high, count
 
 
 def daily_charts(measure: Measure, user_id: UUID, span: Span) -> list[Chart]:
     """One chart for each source of a number of the summaries."""
-    total = (Sum if measure.kind == BARS else Avg)(F(measure.column))
+    column, drawable = measure.column, None
+    if isinstance(Summary._meta.get_field(column), FloatField):
+        drawable = Q(**{f"{column}__gt": -LARGEST, f"{column}__lt": LARGEST})
     rows = (
         Summary.objects.filter(
             _has(measure),
@@ -160,16 +218,24 @@ def daily_charts(measure: Measure, user_id: UUID, span: Span) -> list[Chart]:
         )
         .order_by()
         .values_list("provider", "source_type", "calendar_date")
-        .annotate(Count("pk"), Min(measure.column), Max(measure.column), total)
+        .annotate(
+            all=Count("pk"),
+            drawn=Count("pk", filter=drawable),
+            low=Min(column, filter=drawable),
+            high=Max(column, filter=drawable),
+            total=Sum(column, filter=drawable),
+        )
     )
     by_source: dict[tuple[str, str], dict[date, Point]] = {}
-    for provider, source_type, day, count, *numbers in rows:
-        low, high, value = (float(number) * measure.factor for number in numbers)
-        if measure.kind == BARS:
-            point = Point(day_label(day), value, count=count)
-        else:
-            point = Point(day_label(day), value, low, high, count)
-        by_source.setdefault((provider, source_type), {})[day] = point
+    left_out: dict[tuple[str, str], int] = {}
+    for provider, source_type, day, count, drawn, *sums in rows:
+        source = provider, source_type
+        points = by_source.setdefault(source, {})
+        left_out[source] = left_out.get(source, 0) + count - drawn
+        if drawn:
+            low, high, total = (float(number) * measure.factor for number in sums)
+            numbers = _numbers(measure.kind, drawn, low, high, total)
+            points[day] = Point(day_label(day), *numbers)
     names = provider_names(provider for provider, _ in by_source)
     return [
         Chart(
@@ -181,6 +247,7 @@ def daily_charts(measure: Measure, user_id: UUID, span: Span) -> list[Chart]:
             ticks=span.ticks(),
             each="day",
             source=source_words(names, *source),
+            note=_left_out(left_out[source]),
         )
         for n, (source, found) in enumerate(sorted(by_source.items()))
     ]
@@ -207,11 +274,12 @@ def _newest(
     more = json.loads(extra) if isinstance(extra, str) else extra or {}
     shown = "" if value is None else written(value)
     if "diastolic" in more:
-        shown += f"/{written(more['diastolic'])}"
+        shown = f"{shown or '–'}/{written(more['diastolic'])}"
     at = datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(microseconds=last_at)
     source = source_words(names, series.provider, series.source_type)
-    if shown and series.unit:
-        shown += f" {more.get('unit', series.unit) or ''}"
+    unit = more.get("unit", series.unit)
+    if shown and unit:
+        shown += f" {unit}"
     return Newest(series, sampled(series.resource), source, at, shown or str(more.get("value", "")))
 
 
@@ -223,23 +291,21 @@ def newest_days(user_id: UUID) -> list[NewestDay]:
         for measure in DAILY.values()
     }
     days = rows.aggregate(**last)
-    newest = {
-        (row.resource, row.calendar_date): row
-        for row in rows.filter(calendar_date__in={day for day in days.values() if day}).defer(
-            "record", "content_hash"
-        )
-    }
-    names = provider_names(row.provider for row in newest.values())
+    latest = (
+        rows.filter(calendar_date__in={day for day in days.values() if day})
+        .order_by("-number")
+        .defer("record", "content_hash")
+    )
+    names = provider_names(row.provider for row in latest)
     found = []
     for measure in DAILY.values():
         day = days[measure.column_of_all]
-        row = newest.get((measure.resource, day))
-        if day is None or row is None:
-            continue
-        number = getattr(row, measure.column)
-        value = "" if number is None else measure.words(number)
-        source = source_words(names, row.provider, row.source_type)
-        found.append(NewestDay(measure, day, source, value))
+        for row in latest if day else ():
+            number = getattr(row, measure.column)
+            if (row.resource, row.calendar_date) == (measure.resource, day) and number is not None:
+                source = source_words(names, row.provider, row.source_type)
+                found.append(NewestDay(measure, day, source, measure.words(number)))
+                break
     return found
 
 

@@ -169,6 +169,7 @@ class Series(models.Model):
     where the resource has several. With the timestamp that is a sample's key.
 
     `unit` and `usual_type` are what most samples say; those that say otherwise carry it themselves.
+    A series gets its unit from the first sample that has one; samples before are taken to mean it.
     `divisor` is the finest one met so far: see `chunks.py`.
     """
 

@@ -121,7 +121,11 @@ def store(arrivals: Sequence[Arrival]) -> None:
     if not arrivals:
         return
     with connection.cursor() as cursor:
-        series = _series(cursor, {key: usual for a in arrivals for key, usual in a.usual()})
+        wanted: dict[SeriesKey, Usual] = {}
+        for key, usual in (pair for arrival in arrivals for pair in arrival.usual()):
+            if key not in wanted or wanted[key].unit is None:
+                wanted[key] = usual
+        series = _series(cursor, wanted)
         origins = _origins(cursor, {a.origin for a in arrivals})
         together: dict[ChunkKey, chunks.Samples] = {}
         for arrival in arrivals:
@@ -223,7 +227,24 @@ def _series(cursor: CursorWrapper, wanted: Mapping[SeriesKey, Usual]) -> dict[Se
             ],
         )
         found.update(_known_series(cursor, new))
+    if bare := [key for key in keys if found[key].unit is None and wanted[key].unit]:
+        _note_units(cursor, sorted((found[key].id, wanted[key].unit) for key in bare))
+        found.update(_known_series(cursor, bare))
     return found
+
+
+def _note_units(cursor: CursorWrapper, units: list[tuple[int, str | None]]) -> None:
+    """Series that had no unit yet get that of the first sample that has one."""
+    ids = [id for id, _ in units]
+    cursor.execute(
+        "SELECT 1 FROM wearables_series WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE", [ids]
+    )
+    cursor.execute(
+        "UPDATE wearables_series AS held SET unit = came.unit"
+        " FROM unnest(%s::integer[], %s::text[]) AS came(id, unit)"
+        " WHERE held.id = came.id AND held.unit IS NULL",
+        [ids, [unit for _, unit in units]],
+    )
 
 
 def _known_series(cursor: CursorWrapper, keys: list[SeriesKey]) -> dict[SeriesKey, Usual]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date
+from datetime import UTC, date, timedelta
 from typing import Any, Final
 from urllib.parse import urlencode
 from uuid import UUID
@@ -26,6 +26,8 @@ from patients.wearables.spans import DAY, FIRST, LAST, LENGTHS, MONTH, WEEK, Spa
 
 SHOWN: Final = 4
 """Sources of one measure that are charted, those with the newest data first."""
+_EARLIEST: Final = date(FIRST.year + 1, 1, 1)
+_AHEAD: Final = timedelta(days=2)
 _BETWEEN: Final = "Choose a day from 1971 to 2098."
 
 
@@ -132,11 +134,16 @@ def _choices(
 def _newest_day(
     measure: Measure, newest: list[Newest], days: list[NewestDay], zone: ZoneInfo
 ) -> date:
+    today = _today(zone)
+    found = [
+        one.at.astimezone(UTC if one.floating else zone).date()
+        for one in newest
+        if one.measure.name == measure.name
+    ]
     if measure.column:
         found = [one.day for one in days if one.measure is measure]
-        return found[0] if found else _today(zone)
-    moments = [one.at for one in newest if one.measure.name == measure.name]
-    return moments[0].astimezone(zone).date() if moments else _today(zone)
+    # A summary may be of any day at all.
+    return min(max(found[0], _EARLIEST), today + _AHEAD) if found else today
 
 
 def _today(zone: ZoneInfo) -> date:

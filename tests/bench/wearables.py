@@ -213,7 +213,7 @@ def _chart() -> tuple[list[Goal], dict[str, Any]]:
     with connection.cursor() as cursor:
         cursor.execute("VACUUM (ANALYZE) wearables_chunk")
     span = Span(YEAR, YEAR_END, ZoneInfo("UTC"))
-    query = asked(Series.objects.get().pk, span.edges("line"))
+    query = asked(Series.objects.get(), span.edges("line"))
     address = f"/patients/{uid('patient', 1)}/devices/"
     wanted = {"measure": "heartrate", "range": YEAR, "last": YEAR_END.isoformat()}
     ratios, pages, sent = [], [], 0
