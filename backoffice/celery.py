@@ -1,7 +1,8 @@
 """Celery: how tasks run, and on one screen everything that runs by the clock.
 
-Messages only ring a bell (rule 1 of the house): a lost one costs a tick, never work. Two queues:
-`staff` for what a person waits for, `bulk` for everything else.
+Messages only ring a bell (rule 1 of the house): a lost one costs a tick, never work. Three queues,
+each with workers of its own: `inbox` for what the service tells us, `staff` for short reads a
+person waits for, `bulk` for everything else, long uploads included.
 """
 
 import os
@@ -15,7 +16,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backoffice.settings")
 app = Celery("backoffice")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.conf.update(
-    task_queues=[Queue("staff"), Queue("bulk")],
+    task_queues=[Queue("inbox"), Queue("staff"), Queue("bulk")],
     task_default_queue="bulk",
     task_create_missing_queues=False,
     task_serializer="json",
@@ -60,7 +61,7 @@ def _every(seconds: float, task: str, queue: str) -> dict[str, object]:
 # Bells only: whether anything is due stands in the rows (`Event`, `SyncRun`, `Lookup`), by the
 # settings SYNC_ORDERS_SECONDS, SYNC_USERS_MINUTES and so on.
 app.conf.beat_schedule = {
-    "inbox: apply what was received": _every(1, "webhooks.tasks.drain", "staff"),
+    "inbox: apply what was received": _every(1, "webhooks.tasks.drain", "inbox"),
     "inbox: is the service silent": _every(30, "webhooks.tasks.listen", "bulk"),
     "inbox: forget old bodies": _every(3_600, "webhooks.tasks.forget", "bulk"),
     "orders: what changed": _every(5, "orders.tasks.sync_changes", "staff"),
@@ -69,7 +70,7 @@ app.conf.beat_schedule = {
     "patients: users, providers": _every(10, "patients.tasks.sync_lists", "bulk"),
     "patients: demographics, insurance, sources": _every(3, "patients.tasks.look_up", "bulk"),
     "labs: the catalogue": _every(30, "labs.tasks.sync_lists", "bulk"),
-    "reports: send": _every(2, "labs.tasks.send_reports", "staff"),
+    "reports: send": _every(2, "labs.tasks.send_reports", "bulk"),
     "reports: how far they are": _every(3, "labs.tasks.follow_reports", "staff"),
     "reports: forget lost files": _every(3_600, "labs.tasks.tidy_reports", "bulk"),
     "labs: markers of lab tests": _every(10, "labs.tasks.look_up", "bulk"),

@@ -34,6 +34,9 @@ MANAGE: Final = (PYTHON, str(ROOT / "manage.py"))
 DEMO: Final = ("--users", "200", "--orders", "2000", "--seed", "7", "--speed", "1440")
 """The demo's world: a day of the service passes in a minute."""
 
+WORKERS: Final = {"inbox": "1", "staff": "1", "bulk": "2"}
+"""Processes for each queue of `backoffice/celery.py`."""
+
 SERVICE_VARIABLES: Final = (
     "SERVICE_BASE_URL",
     "SERVICE_API_KEY",
@@ -196,7 +199,8 @@ def _start_all(
         "web",
         *(PYTHON, "-m", "granian", "--interface", "wsgi", "backoffice.wsgi:application"),
         *("--host", "127.0.0.1", "--port", str(port), "--no-ws", "--no-access-log"),
-        *("--workers", "2", "--blocking-threads", "4", "--log-level", "warning"),
+        # Twice as many threads as may wait for the body of a delivery: `receiving.READERS`.
+        *("--workers", "2", "--blocking-threads", "8", "--log-level", "warning"),
         *("--workers-kill-timeout", "5s"),
         ready=lambda: answers(f"{address}/health/ready"),
     )
@@ -218,7 +222,7 @@ def _start_workers(supervisor: Supervisor) -> None:
         *("--schedule", str(ROOT / "var" / "beat-schedule")),
         orphaned=orphaned,
     )
-    for queue, processes in (("staff", "1"), ("bulk", "2")):
+    for queue, processes in WORKERS.items():
         supervisor.start(
             f"worker-{queue}",
             *(*celery, "worker", "--queues", queue, "--hostname", f"{queue}@%h"),

@@ -36,6 +36,8 @@ def answer(environ: Mapping[str, Any]) -> tuple[int, Headers, bytes]:
     """
     if environ["REQUEST_METHOD"] != "POST":
         return _said(405, "deliveries are posted", ("Allow", "POST"))
+    if settings.HTTPS_ONLY and not _is_https(environ):
+        return _said(403, "HTTPS only")
     try:
         found = receiving.receive(_headers(environ), environ["wsgi.input"].read)
     except Exception as error:
@@ -45,6 +47,16 @@ def answer(environ: Mapping[str, Any]) -> tuple[int, Headers, bytes]:
     if found.retry_after is not None:
         return _said(found.status, found.reason, ("Retry-After", str(found.retry_after)))
     return _said(found.status, found.reason)
+
+
+def _is_https(environ: Mapping[str, Any]) -> bool:
+    """As Django tells it: the proxy's word counts where the settings trust one."""
+    if settings.SECURE_PROXY_SSL_HEADER is not None:
+        variable, secure = settings.SECURE_PROXY_SSL_HEADER
+        if variable in environ:
+            said: str = environ[variable]
+            return said.partition(",")[0].strip() == secure
+    return bool(environ["wsgi.url_scheme"] == "https")
 
 
 def _headers(environ: Mapping[str, Any]) -> dict[str, str]:

@@ -14,11 +14,14 @@ class Event(models.Model):
     repeat a repeat, months later too. `id` grows with receipt. `body` is what was signed, byte for
     byte; it may be forgotten one day, its digest stays.
 
+        received ──▶ pending, or dead at once: a body that is no sound event
+
         pending ──▶ done: applied, or an outcome that says why nothing was to be applied
            │ ├────▶ skipped: a type no code reads yet; may be replayed after an upgrade
-           │ └────▶ quarantined: of another team
+           │ ├────▶ quarantined: of another team
+           │ └────▶ dead: a replayed body that is no sound event
            ▼
-         retry ───▶ done, or after the last attempt dead: waits, visible, to be replayed
+         retry ───▶ any of these, or after the last attempt dead: waits, visible, to be replayed
 
     `reason` and `path` are words about types, never a value of the body.
     """
@@ -59,7 +62,8 @@ class Event(models.Model):
         max_length=30,
         default="",
         db_default="",
-        help_text="applied, stale, looked up, ignored, kept, unknown type, foreign team, failed",
+        help_text="applied, stale, unchanged, looked up, ignored, kept, unknown type, "
+        "foreign team, team not known yet, failed",
     )
     attempts = models.PositiveSmallIntegerField(default=0, db_default=0)
     due_at = models.DateTimeField(db_default=Now())

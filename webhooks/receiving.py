@@ -33,6 +33,13 @@ DATABASE = "hooks"
 RETRY_AFTER = 30
 """Seconds until the sender should try again when we cannot store."""
 
+READERS = 4
+"""Bodies that one process reads at once: half of the threads the launcher gives it. A body that
+comes slowly holds its thread, and nobody has been verified yet."""
+BUSY_RETRY_AFTER = 5
+PATIENCE = 0.2
+"""Seconds to wait for one of those places: bodies that have arrived are read in far less."""
+
 _REPEAT = """
 ON CONFLICT (message_id) DO UPDATE SET
  deliveries = held.deliveries + 1,
@@ -49,7 +56,7 @@ INSERT INTO webhooks_event AS held (message_id, sent_at, key_id, body, body_dige
  reason, path, state, outcome, applied_at)
 VALUES (%s, %s, %s, %s, %s, %s, %s, %s, 'dead', 'failed', now()) {_REPEAT}
 """
-HELD = "SELECT 1 FROM webhooks_event WHERE message_id = %s"
+HELD = "SELECT 1 FROM webhooks_event WHERE message_id = %s AND body_digest = %s"
 FLOOD = 20
 """Refusals of one reason in a minute, beyond which they are no mishap."""
 COUNT = f"""
@@ -100,10 +107,17 @@ def _received(headers: Mapping[str, str], read: Callable[[int], bytes]) -> Answe
         return Answer(503, "not configured", RETRY_AFTER)
     if headers.get("content-encoding", "identity").lower() != "identity":
         return Answer(415, "encoded body")
-    body = _body(headers.get("content-length"), read, settings.WEBHOOK_MAX_BYTES)
-    if isinstance(body, Answer):
-        return body
     try:
+        # Before the body: what cannot be genuine is not waited for.
+        signing.claimed(headers, settings.WEBHOOK_HEADER_PREFIXES)
+        if not _places.acquire(timeout=PATIENCE):
+            return Answer(503, "busy", BUSY_RETRY_AFTER)
+        try:
+            body = _body(headers.get("content-length"), read, settings.WEBHOOK_MAX_BYTES)
+        finally:
+            _places.release()
+        if isinstance(body, Answer):
+            return body
         signed = signing.verify(
             body, headers, secrets, settings.WEBHOOK_HEADER_PREFIXES, datetime.now(UTC)
         )
@@ -159,7 +173,8 @@ def _store(signed: signing.Signed, body: bytes) -> Answer:
         _execute(statement, row)
     except psycopg.errors.LockNotAvailable:
         # A worker is applying the event this repeats: it is stored, and the count can wait.
-        if not _execute(HELD, (signed.message_id,)):
+        # With another body it is to be flagged: the sender comes again.
+        if not _execute(HELD, (signed.message_id, _digest(body))):
             raise
     return STORED
 
@@ -184,9 +199,12 @@ def _execute(statement: str, values: tuple[object, ...]) -> int:
     raise AssertionError("unreachable")
 
 
+_places = threading.BoundedSemaphore(READERS)
+
+
 class Refusals:
     """Counts what is turned away: one line and one row per reason every few seconds, whatever
-    floods in."""
+    floods in. The first is written at once, the rest when those seconds are over."""
 
     def __init__(self, every: float) -> None:
         self._every = every
@@ -194,22 +212,46 @@ class Refusals:
         self._counts: Counter[str] = Counter()
         self._seconds_off: dict[str, float] = {}
         self._next = 0.0
+        self._timer: threading.Timer | None = None
 
     def note(self, reason: str, seconds_off: float | None = None) -> None:
         with self._lock:
             self._counts[reason] += 1
             if seconds_off is not None:
                 self._seconds_off[reason] = seconds_off
-            if time.monotonic() < self._next:
+            wait = self._next - time.monotonic()
+            if wait > 0:
+                if self._timer is None:
+                    self._timer = threading.Timer(wait, self._later)
+                    self._timer.daemon = True
+                    self._timer.start()
                 return
+        self.write()
+
+    def write(self) -> None:
+        """Write now what has been counted."""
+        with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
             self._next = time.monotonic() + self._every
             counts, self._counts = self._counts, Counter()
+            seconds_off = dict(self._seconds_off)
         for said, times in sorted(counts.items()):
-            logger.warning("deliveries refused: %s, %d", said, times)
             try:
-                _execute(COUNT, (said, times, self._seconds_off.get(said)))
+                _execute(COUNT, (said, times, seconds_off.get(said)))
             except (psycopg.Error, DjangoDatabaseError):
-                return  # Counting must not fail what it counts.
+                # Counting must not fail what it counts: with the next ones.
+                with self._lock:
+                    self._counts[said] += times
+            else:
+                logger.warning("deliveries refused: %s, %d", said, times)
+
+    def _later(self) -> None:
+        try:
+            self.write()
+        finally:
+            connections.close_all()
 
 
 _refusals = Refusals(every=5.0)

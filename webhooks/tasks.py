@@ -6,7 +6,7 @@ from backoffice import sync
 from webhooks import applying, pruning, silence
 
 SLICE = 5.0
-"""Seconds: look-ups and changes wait on the same queue."""
+"""Seconds: far less than a task may take, and the next ring comes within one."""
 TIDYING = 30.0
 """Seconds of the hour that are spent on forgetting: the rest waits for the next one."""
 

@@ -125,13 +125,7 @@ def verify(
     ``headers`` are found by lower-case name, or in any case if the mapping allows it.
     ``prefixes`` are the spellings of the three headers that are accepted, best first.
     """
-    message_id, timestamp, signatures = _headers(headers, prefixes)
-    if not _ID.fullmatch(message_id):
-        raise Misshapen("id")
-    if not _TIMESTAMP.fullmatch(timestamp):
-        raise Misshapen("timestamp")
-    if not _SIGNATURES.fullmatch(signatures):
-        raise Misshapen("signature")
+    message_id, timestamp, signatures = claimed(headers, prefixes)
     key = _signer(f"{message_id}.{timestamp}.".encode() + raw_body, signatures, secrets)
     if key is None:
         raise Forged
@@ -140,6 +134,19 @@ def verify(
     if abs(seconds_off) > TOLERANCE.total_seconds():
         raise Stale(seconds_off)
     return Signed(message_id, datetime.fromtimestamp(int(timestamp), UTC), key)
+
+
+def claimed(headers: Mapping[str, str], prefixes: Sequence[str]) -> tuple[str, str, str]:
+    """What a delivery says of itself: id, timestamp, signatures; Unsigned or Misshapen. Needs no
+    body: nothing of it is believed yet."""
+    message_id, timestamp, signatures = _headers(headers, prefixes)
+    if not _ID.fullmatch(message_id):
+        raise Misshapen("id")
+    if not _TIMESTAMP.fullmatch(timestamp):
+        raise Misshapen("timestamp")
+    if not _SIGNATURES.fullmatch(signatures):
+        raise Misshapen("signature")
+    return message_id, timestamp, signatures
 
 
 def _headers(headers: Mapping[str, str], prefixes: Sequence[str]) -> tuple[str, str, str]:

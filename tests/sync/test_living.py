@@ -14,6 +14,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from backoffice.launcher import WORKERS
 from tests.conftest import Sandbox, SandboxFactory
 from tests.sync import compare
 from tests.sync.cluster import Cluster, own_cluster
@@ -47,7 +48,7 @@ def started(house: House, folder: Path) -> list[subprocess.Popen[bytes]]:
             *(*celery, "worker", "--queues", queue, "--hostname", f"{queue}@%h", *quiet),
             *("--concurrency", processes, "--without-gossip", "--without-mingle"),
         )
-        for queue, processes in (("staff", "1"), ("bulk", "2"))
+        for queue, processes in WORKERS.items()
     ]
 
 

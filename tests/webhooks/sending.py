@@ -138,7 +138,7 @@ def receiving(
     process = house.start(
         *("-m", "granian", "--interface", "wsgi", application, "--host", "127.0.0.1"),
         *("--port", str(port), "--no-ws", "--no-access-log", "--workers", str(workers)),
-        *("--blocking-threads", "4", "--log-level", "warning", "--workers-kill-timeout", "5s"),
+        *("--blocking-threads", "8", "--log-level", "warning", "--workers-kill-timeout", "5s"),
         **settings,
     )
     url = f"http://127.0.0.1:{port}"

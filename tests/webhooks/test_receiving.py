@@ -7,13 +7,15 @@ import json
 import time
 
 import pytest
+from django.db import connections, transaction
 from django.test import Client
 from pytest_django import Settings
 
 from orders.models import Order
+from tests.sync.house import wait_until
 from tests.webhooks.records import order
 from tests.webhooks.signed import Message, headers, message
-from webhooks import applying, replaying
+from webhooks import applying, door, replaying
 from webhooks.models import Event, Refusal
 from webhooks.receiving import Answer, Refusals, receive
 
@@ -220,11 +222,95 @@ def test_refusals_are_counted_by_reason() -> None:
     assert counted == {"bad signature": 2, "too large": 1}
 
 
-def test_a_flood_of_refusals_writes_one_row() -> None:
-    refusals = Refusals(every=60)
+def test_a_flood_of_refusals_is_written_seldom_and_whole() -> None:
+    refusals = Refusals(every=1)
     for _ in range(500):
         refusals.note("bad signature")
-    assert Refusal.objects.get().times == 1
+    assert Refusal.objects.get().times == 1, "the first at once"
+    wait_until(lambda: Refusal.objects.get().times == 500, 5, "the others", every=0.1)
+    refusals.note("bad signature")
+    refusals.note("too large")
+    wait_until(lambda: Refusal.objects.count() == 2, 5, "the next ones", every=0.1)
+    assert Refusal.objects.get(reason="bad signature").times == 501
+
+
+def test_what_cannot_be_counted_now_is_counted_later() -> None:
+    refusals = Refusals(every=0)
+    with connections["hooks"].cursor() as cursor:
+        cursor.execute("ALTER TABLE webhooks_refusal RENAME TO webhooks_refusal_away")
+        try:
+            refusals.note("bad signature")
+        finally:
+            cursor.execute("ALTER TABLE webhooks_refusal_away RENAME TO webhooks_refusal")
+    refusals.note("bad signature")
+    assert Refusal.objects.get().times == 2
+
+
+def test_of_a_head_that_cannot_be_genuine_no_body_is_read() -> None:
+    good = NOTICE.headers()
+    for name, value in (
+        *((name, None) for name in good if name.startswith("webhook-")),
+        ("webhook-id", "a.b"),
+        ("webhook-timestamp", "now"),
+        ("webhook-signature", "\x00"),
+    ):
+        head = {**good, name: value}
+        sent = {name: value for name, value in head.items() if value is not None}
+        body = io.BytesIO(NOTICE.body)
+        assert receive(sent, body.read).status in (400, 401)
+        assert body.tell() == 0
+
+
+def test_another_body_while_a_worker_holds_the_first_is_not_acknowledged() -> None:
+    """It could not be flagged now; the sender brings it again."""
+    deliver(NOTICE)
+    other = Message(NOTICE.body + b" ", NOTICE.id)
+    with transaction.atomic():
+        Event.objects.select_for_update().get()
+        assert deliver(NOTICE).status == 204
+        refused = deliver(other)
+    assert (refused.status, bool(refused.retry_after)) == (503, True)
+    assert not Event.objects.get().body_conflict
+    assert deliver(other).status == 204
+    assert Event.objects.get().body_conflict
+
+
+@pytest.mark.parametrize(
+    ("https_only", "behind_proxy", "scheme", "forwarded", "status"),
+    [
+        (False, False, "http", None, 204),
+        (True, False, "http", None, 403),
+        (True, False, "https", None, 204),
+        (True, False, "http", "https", 403),
+        (True, True, "http", "https", 204),
+        (True, True, "https", "http", 403),
+        (True, True, "http", "https, http", 204),
+    ],
+)
+def test_plain_http_is_refused_where_the_settings_want_https(
+    settings: Settings,
+    https_only: bool,
+    behind_proxy: bool,
+    scheme: str,
+    forwarded: str | None,
+    status: int,
+) -> None:
+    settings.HTTPS_ONLY = https_only
+    settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if behind_proxy else None
+    environ = {
+        "REQUEST_METHOD": "POST",
+        "wsgi.url_scheme": scheme,
+        "wsgi.input": io.BytesIO(NOTICE.body),
+        "CONTENT_LENGTH": str(len(NOTICE.body)),
+        **{
+            "HTTP_" + name.upper().replace("-", "_"): value
+            for name, value in NOTICE.headers().items()
+        },
+    }
+    if forwarded:
+        environ["HTTP_X_FORWARDED_PROTO"] = forwarded
+    assert door.answer(environ)[0] == status
+    assert Event.objects.exists() == (status == 204)
 
 
 @pytest.mark.parametrize("path", ["/webhooks", "/webhooks/"])

@@ -32,7 +32,7 @@ class Migration(migrations.Migration):
                 ('user_id', models.UUIDField(null=True)),
                 ('team_id', models.UUIDField(null=True)),
                 ('state', models.CharField(choices=[('pending', 'Waiting'), ('retry', 'Failed, to be tried again'), ('done', 'Done'), ('skipped', 'Skipped'), ('quarantined', 'Of another team'), ('dead', 'Failed')], db_default='pending', default='pending', max_length=12)),
-                ('outcome', models.CharField(db_default='', default='', help_text='applied, stale, looked up, ignored, kept, unknown type, foreign team, failed', max_length=30)),
+                ('outcome', models.CharField(db_default='', default='', help_text='applied, stale, unchanged, looked up, ignored, kept, unknown type, foreign team, team not known yet, failed', max_length=30)),
                 ('attempts', models.PositiveSmallIntegerField(db_default=0, default=0)),
                 ('due_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('applied_at', models.DateTimeField(help_text='When it was done with', null=True)),

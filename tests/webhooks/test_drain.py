@@ -1,0 +1,18 @@
+"""Who drains the inbox: workers of its own, so that a backlog holds up nothing else."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from backoffice.celery import app
+from backoffice.launcher import WORKERS
+
+
+def test_the_drain_has_a_queue_of_its_own_and_staff_wait_for_no_upload() -> None:
+    queues: dict[str, set[str]] = defaultdict(set)
+    for bell in app.conf.beat_schedule.values():
+        queues[bell["options"]["queue"]].add(bell["task"])
+    assert queues.keys() == WORKERS.keys() == {queue.name for queue in app.conf.task_queues}
+    assert queues["inbox"] == {"webhooks.tasks.drain"}
+    assert "orders.tasks.look_up" in queues["staff"]
+    assert "labs.tasks.send_reports" not in queues["staff"]
