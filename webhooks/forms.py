@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from django import forms
@@ -68,9 +69,6 @@ class EventFilters(forms.Form):
         if since and until and since > until:
             raise ValidationError("The first day is after the last one.")
 
-    def narrowed(self) -> bool:
-        return any(self.cleaned_data.values())
-
     def apply(self, rows: QuerySet[Event], types: list[str]) -> QuerySet[Event]:
         """Rows that fit; `types` are those that were ever received."""
         given = self.cleaned_data
@@ -100,23 +98,40 @@ class EventFilters(forms.Form):
 
 
 class ReplayFilters(forms.Form):
-    """Which failed events are to be applied again."""
+    """Which events that came to nothing are to be applied again."""
 
-    since = MomentField(label="Failed events received from")
+    STATES: Final[Mapping[str, str]] = {
+        Event.State.DEAD: "failed",
+        Event.State.SKIPPED: "skipped",
+        Event.State.QUARANTINED: "quarantined",
+    }
+
+    state = forms.ChoiceField(
+        required=False,
+        label="Events that were",
+        choices=[(state, words) for state, words in STATES.items()],
+    )
+    since = MomentField(label="Received from")
     type = TypeField()
     reason = forms.CharField(required=False, max_length=200, label="Reason")
     through = forms.IntegerField(
         required=False, min_value=1, max_value=2**63 - 1, widget=forms.HiddenInput
     )
+    shown_at = MomentField(widget=forms.HiddenInput)
+
+    def state_chosen(self) -> str:
+        return str(self.cleaned_data.get("state") or Event.State.DEAD)
 
     def apply(self, rows: QuerySet[Event], types: list[str]) -> QuerySet[Event]:
-        """Failed events that fit, up to the one that was the latest when they were shown."""
+        """Events that fit, as they were when they were shown: none that came or failed since."""
         given = self.cleaned_data
-        rows = rows.filter(state=Event.State.DEAD)
+        rows = rows.filter(state=self.state_chosen())
         if given.get("type"):
             rows = rows.filter(event_type__in=log.chosen(types, given["type"]))
         if given.get("reason"):
             rows = rows.filter(reason=given["reason"])
         if given.get("through"):
             rows = rows.filter(pk__lte=given["through"])
+        if given.get("shown_at"):
+            rows = rows.filter(applied_at__lte=given["shown_at"])
         return log.received_between(rows, given.get("since"), None)

@@ -39,7 +39,7 @@ def forget_bodies(seconds: float | None = None) -> int:
     while True:
         with connection.cursor() as cursor:
             cursor.execute(_FORGET, [latest, STEP])
-            count = cursor.rowcount
+            count: int = cursor.rowcount
         forgotten += count
         if not count or (ends is not None and time.monotonic() >= ends):
             return forgotten

@@ -7,7 +7,8 @@ transaction that is rolled back, and compares the rows it wrote with what stands
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
@@ -22,12 +23,14 @@ from backoffice.models import Mirrored
 from webhooks import applying, payloads, reading
 from webhooks.models import Event
 from webhooks.payloads import Change
-from webhooks.routes import ROUTES
+from webhooks.routes import FOREIGN, HELD_BACK, UNKNOWN, Aside, route_of
 
 ROWS: Final = 20
 """Rows of one table whose differences a preview lists; all are counted."""
 SECONDS: Final = 5
 """A preview must not hold what it locks for longer."""
+STEP: Final = 5_000
+"""Events replayed in one transaction."""
 UNTOLD: Final = frozenset({"record", "content_hash", "as_of"})
 """Columns that differ with every version and tell a reader nothing."""
 
@@ -63,6 +66,11 @@ class Preview:
     @property
     def failed(self) -> bool:
         return bool(self.reason)
+
+    @property
+    def set_aside(self) -> bool:
+        """Whether no handler would get it."""
+        return self.outcome.value in {way.outcome for way in (FOREIGN, UNKNOWN, HELD_BACK)}
 
 
 def preview(event: Event) -> Preview:
@@ -108,12 +116,9 @@ def _tried(event: Event) -> Preview:
 def _handle(event: Event) -> str:
     """Apply the event as a drain would, inside the caller's transaction. Returns its outcome."""
     envelope = reading.read(bytes(event.body or b""))
-    team = applying.our_team()
-    if envelope.team_id and team and envelope.team_id != team:
-        return "foreign team"
-    route = ROUTES.get(envelope.event_type)
-    if route is None:
-        return "unknown type"
+    route = route_of(envelope, applying.our_team())
+    if isinstance(route, Aside):
+        return route.outcome
     heard = reading.heard(event.pk, event.message_id, event.received_at, envelope)
     return applying.hear(route, [heard])[event.message_id]
 
@@ -213,6 +218,24 @@ def replay(events: QuerySet[Event]) -> int:
         due_at=Now(),
         applied_at=None,
     )
+
+
+def replay_in_steps(
+    events: QuerySet[Event], before: Callable[[int], None], seconds: float
+) -> tuple[int, bool]:
+    """Replay many, some thousands in a transaction, for about `seconds`. `before` is told how many
+    the next step takes. Returns how many were replayed, and whether any are left."""
+    ends = time.monotonic() + seconds
+    done = last = 0
+    while numbers := list(
+        events.filter(pk__gt=last).order_by("pk").values_list("pk", flat=True)[:STEP]
+    ):
+        if last and time.monotonic() >= ends:
+            return done, True
+        before(len(numbers))
+        done += replay(events.filter(pk__in=numbers))
+        last = numbers[-1]
+    return done, False
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,7 +157,19 @@ def test_counts_stop_at_a_cap(monkeypatch: pytest.MonkeyPatch, many: None) -> No
 def test_what_waits_longest_is_told(client: Client, admin: User) -> None:
     event(1, state="pending", received_at=timezone.now() - timedelta(hours=3))
     event(2, state="pending", received_at=timezone.now())
-    assert b"Waiting longest: 3 h ago" in client.get(ADDRESS).content
+    assert b"Waiting longest: received 3 h ago" in client.get(ADDRESS).content
+
+
+def test_a_retry_has_waited_since_it_was_received(client: Client, admin: User) -> None:
+    """Not since its next attempt fell due: that is later than much that came after it."""
+    now = timezone.now()
+    later = now + timedelta(hours=2)
+    event(1, state="retry", received_at=now - timedelta(hours=12), due_at=later)
+    event(2, state="retry", received_at=now - timedelta(hours=3), due_at=now)
+    event(3, state="pending", received_at=now - timedelta(minutes=1))
+    assert log.oldest_waiting() == now - timedelta(hours=12)
+    assert b"Waiting longest: received 12 h ago" in client.get(ADDRESS).content
+    assert b"Received 12 h ago" in client.get("/system/").content
 
 
 def test_paging_meets_every_event_once_and_finds_its_way_back(client: Client, admin: User) -> None:
@@ -208,8 +220,9 @@ def test_the_number_of_queries_does_not_grow(client: Client, admin: User) -> Non
         demographics(n).save()
         event(n, user=n)
     assert queries() == one
-    # Session, user, roles; states, types, page, names, total, oldest, rhythm, runs, failed; audit.
-    assert one == 15
+    # Session, user, roles; states, types, page, names, total, oldest, rhythm, runs, refused,
+    # failed; audit.
+    assert one == 16
     assert queries(type="labtest", since="2026-11-20", until="2026-11-21") == one + 2
 
 

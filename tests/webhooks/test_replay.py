@@ -10,16 +10,17 @@ import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from backoffice.models import AuditEntry, Lookup
 from backoffice.service import Service
 from orders.models import Order, OrderEvent
-from tests.api.rows import NOW, demographics, staff
+from tests.api.rows import NOW, demographics, staff, uid
 from tests.webhooks.catalogue import CATALOGUE, Catalogue
 from tests.webhooks.events import event, failed
 from tests.webhooks.records import TEAM
 from tests.webhooks.rows import know_our_team
-from webhooks import applying, reading, replaying
+from webhooks import applying, reading, replay_pages, replaying
 from webhooks.models import Event
 
 pytestmark = pytest.mark.django_db
@@ -145,6 +146,7 @@ def test_a_forgotten_body_cannot_be_replayed(client: Client) -> None:
 
 @pytest.fixture
 def many() -> None:
+    know_our_team()
     for n in range(1, 8):
         failed(n, user=n, data={"id": "no id"})
     failed(8, event_type="provider.device.created", reason="Object missing required field `id`")
@@ -155,7 +157,7 @@ def many() -> None:
 def chosen(client: Client, **query: str) -> int:
     answer = client.get("/system/events/replay/", query)
     assert answer.status_code == 200
-    count: int = answer.context["count"]
+    count: int = answer.context["count"].value
     return count
 
 
@@ -177,7 +179,11 @@ def test_all_chosen_are_replayed_and_no_other(client: Client, many: None) -> Non
     later = failed(11)
     answer = client.post(
         "/system/events/replay/",
-        {"type": "labtest.order", "through": str(context["through"])},
+        {
+            "type": "labtest.order",
+            "through": str(context["through"]),
+            "shown_at": context["shown_at"],
+        },
         follow=True,
     )
     assert "7 events are applied again" in answer.content.decode()
@@ -189,6 +195,114 @@ def test_all_chosen_are_replayed_and_no_other(client: Client, many: None) -> Non
     assert entry.reason == (
         f"replay of failed events up to number {context['through']}, type labtest.order"
     )
+
+
+def shown(client: Client, **query: str) -> dict[str, str]:
+    """What the form of the page posts."""
+    context = client.get("/system/events/replay/", query).context
+    return {**query, "through": str(context["through"]), "shown_at": context["shown_at"]}
+
+
+def pending() -> set[str]:
+    return set(Event.objects.filter(state="pending").values_list("message_id", flat=True))
+
+
+def test_what_fails_after_the_page_was_shown_is_not_replayed(client: Client) -> None:
+    client.force_login(staff("lab admin"))
+    retried = event(1, state="retry", outcome="", applied_at=None)
+    failed(2)
+    form = shown(client)
+    # Died after it was shown, though it was received before the others.
+    Event.objects.filter(pk=retried.pk).update(state="dead", applied_at=timezone.now())
+    failed(3)
+    client.post("/system/events/replay/", form)
+    assert pending() == {"msg_2"}
+
+
+def test_many_are_replayed_in_steps_and_turns(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replaying, "STEP", 3)
+    monkeypatch.setattr(replay_pages, "SECONDS", 0)
+    client.force_login(staff("lab admin"))
+    for n in range(1, 9):
+        failed(n)
+    form = shown(client, type="labtest.order")
+    answer = client.post("/system/events/replay/", form)
+    page = client.get(answer["Location"])
+    words = page.content.decode()
+    assert "3 events are applied again within seconds. More are left" in words
+    assert pending() == {"msg_1", "msg_2", "msg_3"}
+    assert page.context["count"].value == 5
+    # One of the first turn fails again: it is none of the next turn's.
+    Event.objects.filter(message_id="msg_1").update(state="dead", applied_at=timezone.now())
+    again = {name: str(page.context[name]) for name in ("through", "shown_at")}
+    assert again["shown_at"] == form["shown_at"]
+    monkeypatch.setattr(replay_pages, "SECONDS", 10)
+    answer = client.post("/system/events/replay/", {**again, "type": "labtest.order"}, follow=True)
+    assert "5 events are applied again" in answer.content.decode()
+    assert Event.objects.get(message_id="msg_1").state == "dead"
+    counts = AuditEntry.objects.filter(action="change").order_by("pk")
+    assert list(counts.values_list("row_count", flat=True)) == [3, 3, 2]
+
+
+def test_more_than_a_thousand_are_not_counted_one_by_one(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.force_login(staff("lab admin"))
+    first = failed(1, body=b"{")
+    columns = [field.attname for field in Event._meta.concrete_fields if field.name != "id"]
+    rows = [{name: getattr(first, name) for name in columns} for _ in range(1_200)]
+    Event.objects.bulk_create(
+        Event(**{**row, "message_id": f"more_{n}"}) for n, row in enumerate(rows)
+    )
+    page = client.get("/system/events/replay/").content.decode()
+    assert "Replay 1,000+ events" in page
+    assert "the first 1,000, by type and reason" in page
+    answer = client.post("/system/events/replay/", shown(client), follow=True)
+    assert "1,201 events are applied again" in answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("state", "outcome", "words"),
+    [("skipped", "unknown type", "skipped"), ("quarantined", "foreign team", "quarantined")],
+)
+def test_what_was_set_aside_can_be_replayed_too(
+    client: Client, state: str, outcome: str, words: str
+) -> None:
+    client.force_login(staff("lab admin"))
+    rows = [event(n, "teleport.done", state=state, outcome=outcome) for n in (1, 2)]
+    failed(3)
+    form = shown(client, state=state)
+    page = client.get("/system/events/replay/", {"state": state}).content.decode()
+    assert f"Replay {words} events" in page
+    assert "would be set aside again" in page
+    answer = client.post("/system/events/replay/", form, follow=True)
+    assert "2 events are applied again" in answer.content.decode()
+    assert pending() == {row.message_id for row in rows}
+    entry = AuditEntry.objects.get(action="change")
+    assert entry.reason.startswith(f"replay of {words} events up to number")
+    listing = client.get("/system/events/", {"show": "skipped"}).content.decode()
+    assert "/system/events/replay/?state=skipped" in listing
+
+
+def test_other_states_cannot_be_replayed_in_bulk(client: Client) -> None:
+    client.force_login(staff("lab admin"))
+    event(1)
+    assert client.get("/system/events/replay/", {"state": "done"}).status_code == 400
+    client.post("/system/events/replay/", {"state": "done", "through": "999999999"})
+    assert not pending()
+
+
+def test_values_in_the_preview_of_many_are_put_on_record(
+    client: Client, told: dict[str, Any]
+) -> None:
+    client.force_login(staff("lab admin"))
+    row = failed(1, data=newer(told, sample_id="NEW-SAMPLE"))
+    assert "NEW-SAMPLE" in client.get("/system/events/replay/").content.decode()
+    entry = AuditEntry.objects.get(object_type="event payload")
+    assert (entry.action, entry.object_ids) == ("view", [str(row.pk)])
+    assert entry.patient_ids == [uid("patient", 1)]
 
 
 @pytest.mark.parametrize("data", [{}, {"through": "0"}, {"through": "x"}, {"since": "soon"}])
@@ -233,6 +347,7 @@ def test_queries_of_the_page_do_not_grow_with_what_failed(client: Client) -> Non
 
 def test_every_type_of_the_catalogue_can_be_previewed() -> None:
     """Device data, too, whose tables are written by other ways than the mirror's."""
+    know_our_team()
     catalogue = Catalogue(5)
     for n, event_type in enumerate(CATALOGUE, 1):
         body = catalogue.message(event_type).body
