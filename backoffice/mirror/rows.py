@@ -154,7 +154,7 @@ def bring_children(
         fresh, later = fresh + later, []
     _copy(cursor, children.name, iter(fresh))
     if later:
-        _add_children(cursor, children, later)
+        _add(cursor, children, later)
 
 
 def _child_rows(children: Children, fact: Fact) -> list[Values]:
@@ -163,7 +163,14 @@ def _child_rows(children: Children, fact: Fact) -> list[Values]:
     return rows
 
 
-def _add_children(cursor: CursorWrapper, children: Children, rows: list[Values]) -> None:
+def add_children(children: Children, rows: list[Values]) -> None:
+    """Add rows that are not there; one that is there with other values is drift, and stays."""
+    keep_readable(rows, children.moments)
+    with connection.cursor() as cursor:
+        _add(cursor, children, rows)
+
+
+def _add(cursor: CursorWrapper, children: Children, rows: list[Values]) -> None:
     stage, columns = _stage(cursor, children.name, iter(rows))
     values = [column for column in columns if column not in children.key]
     cursor.execute(

@@ -20,13 +20,14 @@ import msgspec
 from django.db import connection
 
 from backoffice import mirror, sync
+from backoffice.mirror import Fact
 from backoffice.service import Record
 from backoffice.service import events as service_events
 from backoffice.service import orders as service_orders
 from backoffice.service.events import Heard, Misread
 from backoffice.service.payload import Reader, Unreadable
 from orders.models import Order
-from orders.sync.orders import AHEAD, DRAW_KINDS, store_orders
+from orders.sync.orders import AHEAD, DRAW_KINDS, STEPS, store_orders
 from patients.hearing import typed, unknown_patients
 
 DRAW_KIND_OF_TYPE = {
@@ -113,10 +114,7 @@ def hear_orders(events: Sequence[Heard]) -> Mapping[str, str]:
             outcomes[one.message_id] = "looked up"
         elif one.order_id not in doubtful:
             del outcomes[one.message_id]  # plainly applied
-    _complete_history(
-        older,
-        {(fact.key[0], step.id) for fact in outcome.touched for step in fact.data.events},
-    )
+    _complete_history(older, outcome.touched)
     sync.mark("orders", doubtful | asked | _unknown_relatives(outcome.touched))
     return outcomes
 
@@ -264,32 +262,21 @@ def _stored(told: Iterable[UUID], locking: str = "") -> dict[UUID, _Stored | Non
     return stored
 
 
-def _complete_history(told: Sequence[_Told], written: set[tuple[UUID, int]]) -> None:
-    """Steps that only an older event tells. Steps are added, never changed."""
-    steps = {
-        (one.order_id, step.id): step
-        for one in told
-        for step in reversed(one.record.data.events)
-        if (one.order_id, step.id) not in written
+def _complete_history(told: Sequence[_Told], written: Iterable[Fact]) -> None:
+    """Steps that only an older event tells. Steps are added, never changed; one that is told
+    otherwise than we hold it is drift."""
+    orders = {one.order_id for one in told}
+    steps = _steps(Fact.of(one.record, one.order_id) for one in told)
+    same = _steps(fact for fact in written if fact.key[0] in orders)
+    rows = [step for key, step in sorted(steps.items()) if same.get(key) != step]
+    if rows:
+        mirror.add_children(STEPS, rows)
+
+
+def _steps(facts: Iterable[Fact]) -> dict[tuple[str, int], mirror.Values]:
+    return {
+        (step["order_id"], step["event_id"]): step for fact in facts for step in STEPS.rows(fact)
     }
-    if not steps:
-        return
-    rows = sorted(steps.items(), key=lambda item: (item[0][0].int, item[0][1]))
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "INSERT INTO orders_orderevent"
-            " (order_id, event_id, created_at, status, low_level_status, status_detail)"
-            " SELECT * FROM unnest(%s::uuid[], %s::bigint[], %s::timestamptz[], %s::text[],"
-            " %s::text[], %s::text[]) ON CONFLICT DO NOTHING",
-            [
-                _array([order_id for (order_id, _), _ in rows]),
-                [event_id for (_, event_id), _ in rows],
-                [mirror.readable(step.created_at) for _, step in rows],
-                [step.status for _, step in rows],
-                [service_orders.low_level(step.status) for _, step in rows],
-                [step.status_detail for _, step in rows],
-            ],
-        )
 
 
 def _unknown_relatives(touched: Iterable[Any]) -> set[UUID]:

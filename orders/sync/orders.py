@@ -96,21 +96,21 @@ def _events(fact: Fact) -> Iterator[mirror.Values]:
         }
 
 
+STEPS = mirror.Children(
+    model=OrderEvent,
+    parent="order_id",
+    key=("order_id", "event_id"),
+    rows=_events,
+    replace=False,
+)
+
 ORDERS = mirror.Table(
     model=Order,
     key=("id",),
     promote=_order,
     version=("updated_at", "last_event_id"),
     ahead=AHEAD,
-    children=(
-        mirror.Children(
-            model=OrderEvent,
-            parent="order_id",
-            key=("order_id", "event_id"),
-            rows=_events,
-            replace=False,
-        ),
-    ),
+    children=(STEPS,),
     vocabularies={
         "status": "order.status",
         "low_level_status": "order.low_level_status",

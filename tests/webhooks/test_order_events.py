@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.db import connections, transaction
 
-from backoffice.models import Lookup
+from backoffice.models import Drift, Lookup
 from backoffice.service import Record
 from backoffice.service import orders as service_orders
 from backoffice.service.events import Heard
@@ -62,6 +62,21 @@ def test_an_older_event_still_completes_the_history() -> None:
     drained(updated(1, 4, events=whole["events"][3:]))
     assert OrderEvent.objects.count() == 1
     assert drained(updated(1, 3)) == ["stale"]
+    assert OrderEvent.objects.count() == 4
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_an_older_event_that_contradicts_the_history_is_drift(together: bool) -> None:
+    steps = order(1, 3)["events"]
+    steps[0]["status"] = "received.walk_in_test.rewritten"
+    if together:
+        assert drained(updated(1, 3, events=steps), updated(1, 4)) == ["stale", "applied"]
+    else:
+        assert drained(updated(1, 4)) == ["applied"]
+        assert drained(updated(1, 3, events=steps)) == ["stale"]
+    drift = Drift.objects.get()
+    assert (drift.kind, drift.key) == ("history_conflict", f"{order_id(1)}:100")
+    assert OrderEvent.objects.get(event_id=100).low_level_status == "ordered"
     assert OrderEvent.objects.count() == 4
 
 
