@@ -62,7 +62,8 @@ class Migration(migrations.Migration):
                 ('refusal', models.TextField(blank=True, default='', help_text="The service's words, or ours")),
                 ('earlier_job_ids', django.contrib.postgres.fields.ArrayField(base_field=models.UUIDField(), default=list, size=None)),
                 ('accepted_at', models.DateTimeField(null=True)),
-                ('accepted_hash', models.BinaryField(help_text='The job as accepted', max_length=16, null=True)),
+                ('accepted_hash', models.BinaryField(help_text='What was accepted', max_length=16, null=True)),
+                ('changed_since_accepted', models.BooleanField(default=False, help_text='Read anew or corrected: the acceptance no longer holds')),
                 ('accepted_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('uploaded_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('user', models.ForeignKey(db_constraint=False, db_index=False, null=True, on_delete=django.db.models.deletion.DO_NOTHING, related_name='reports', to='patients.patient')),
@@ -139,7 +140,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='report',
-            index=models.Index(condition=models.Q(('state__in', ('uncertain', 'refused', 'failed')), models.Q(('accepted_at', None), ('state', 'completed')), _connector='OR'), fields=['-uploaded_at', 'id'], name='report_for_us'),
+            index=models.Index(condition=models.Q(('state__in', ('uncertain', 'refused', 'failed')), models.Q(('accepted_at', None), ('state', 'completed')), models.Q(('changed_since_accepted', True), ('state', 'completed')), _connector='OR'), fields=['-uploaded_at', 'id'], name='report_for_us'),
         ),
         migrations.AddIndex(
             model_name='report',

@@ -13,8 +13,9 @@ from labs.reports.models import Report, ReportJob, ReportResult
 class Reports(Resource):
     """A parsing job with what was read (errors and limits, 7.2 and 7.3), and our upload of it.
 
-    `upload` is ours: `state`, when and whether it was accepted; null for a job that no report
-    here belongs to.
+    `upload` is ours: `state`, when and whether it was accepted, and whether it has been read anew
+    or corrected since, so that the acceptance no longer holds; null for a job that no report here
+    belongs to.
     """
 
     model = ReportJob
@@ -62,7 +63,7 @@ class Reports(Resource):
             "upload",
             Report,
             "job_id",
-            ("id", "state", "uploaded_at", "sent_at", "accepted_at"),
+            ("id", "state", "uploaded_at", "sent_at", "accepted_at", "changed_since_accepted"),
             many=False,
         ),
     )

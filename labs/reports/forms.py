@@ -16,7 +16,7 @@ from labs.reports.models import FOR_US, UNDER_WAY
 TABS: Final[dict[str, tuple[str, Q]]] = {
     "todo": ("For us", FOR_US),
     "under-way": ("Under way", UNDER_WAY),
-    "accepted": ("Accepted", Q(accepted_at__isnull=False)),
+    "accepted": ("Accepted", Q(accepted_at__isnull=False, changed_since_accepted=False)),
     "all": ("All", Q()),
 }
 
@@ -35,11 +35,16 @@ class UploadForm(forms.Form):
     again = forms.BooleanField(required=False)
 
 
-class RowForm(forms.Form):
-    """One row as it should read."""
+class TickForm(forms.Form):
+    """Which reading of a row, and after whose word, a person speaks about."""
 
     reading = forms.RegexField(r"^[0-9a-f]{32}$", widget=forms.HiddenInput)
     latest = forms.IntegerField(min_value=0, widget=forms.HiddenInput)
+
+
+class RowForm(TickForm):
+    """One row as it should read."""
+
     test_name = forms.CharField(label="Name", max_length=200)
     value = forms.CharField(label="Value", max_length=2000)
     units = forms.CharField(label="Unit", max_length=60, required=False)

@@ -23,7 +23,11 @@ PENDING_REVIEW: Final = "pending_review"
 COMPLETED: Final = "completed"
 FAILED: Final = "failed"
 
-FOR_US: Final = Q(state__in=(UNCERTAIN, REFUSED, FAILED)) | Q(state=COMPLETED, accepted_at=None)
+FOR_US: Final = (
+    Q(state__in=(UNCERTAIN, REFUSED, FAILED))
+    | Q(state=COMPLETED, accepted_at=None)
+    | Q(state=COMPLETED, changed_since_accepted=True)
+)
 """Reports that wait for a person here."""
 UNDER_WAY: Final = ~Q(state__in=(UNCERTAIN, REFUSED, FAILED, COMPLETED, GIVEN_UP))
 """Reports that wait for a machine, or for people at the service."""
@@ -125,7 +129,10 @@ class Report(models.Model):
     earlier_job_ids = ArrayField(models.UUIDField(), default=list)
     accepted_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
     accepted_at = models.DateTimeField(null=True)
-    accepted_hash = models.BinaryField(max_length=16, null=True, help_text="The job as accepted")
+    accepted_hash = models.BinaryField(max_length=16, null=True, help_text="What was accepted")
+    changed_since_accepted = models.BooleanField(
+        default=False, help_text="Read anew or corrected: the acceptance no longer holds"
+    )
 
     class Meta:
         indexes = [

@@ -1,4 +1,4 @@
-"""What people make of a read report: rows checked and corrected, names compared, acceptance."""
+"""What people make of a read report: rows checked and corrected, names compared."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Any, Final
-from uuid import UUID
 
 from django.db import transaction
-from django.db.models.functions import Now
+from django.utils import timezone
 
 from backoffice.models import User
+from labs.reports.acceptance import Overtaken, digest, last_words
 from labs.reports.models import Report, ReportJob, ReportResult, RowCheck
 from patients.models import Demographics
 
@@ -91,7 +92,11 @@ class Line:
     @property
     def changed(self) -> list[tuple[str, Any]]:
         """Corrected columns with what the service had read."""
-        return [(WORDS[name], self.read(name)) for name in CORRECTABLE if name in self.corrections]
+        was = {name: self.read(name) for name in CORRECTABLE if name in self.corrections}
+        return [
+            (WORDS[name], limit(value) if isinstance(value, float) else value)
+            for name, value in was.items()
+        ]
 
     @property
     def number(self) -> float | None:
@@ -114,10 +119,10 @@ class Line:
     def range(self) -> str:
         low, high = self.shown["min_reference_range"], self.shown["max_reference_range"]
         if low is not None and high is not None:
-            return f"{low:g} – {high:g}"
+            return f"{limit(low)} – {limit(high)}"
         if high is not None:
-            return f"up to {high:g}"
-        return f"from {low:g}" if low is not None else ""
+            return f"up to {limit(high)}"
+        return f"from {limit(low)}" if low is not None else ""
 
     @property
     def matches(self) -> list[Match]:
@@ -167,6 +172,14 @@ def confidence(score: Any) -> str:
     return next((words for least, words in CONFIDENCE if score >= least), "doubtful")
 
 
+def limit(number: float) -> str:
+    """A reference limit with all the digits that were sent, and without an exponent where people
+    would not write one."""
+    if number and not 1e-9 < abs(number) < 1e16:
+        return repr(number)
+    return format(Decimal(repr(number)), "f").removesuffix(".0")
+
+
 def _folded_unit(units: str) -> str:
     return units.lower().replace("μ", "µ").replace(" ", "")
 
@@ -204,8 +217,13 @@ def _line(row: ReportResult, check: RowCheck | None) -> Line:
     return Line(row, check, outdated)
 
 
-class Overtaken(Exception):
-    """Somebody, or the service, changed it since the page was shown."""
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A row after a person's word, and `seen` of the whole report just before and after it."""
+
+    line: Line
+    before: str
+    after: str
 
 
 def say(
@@ -217,20 +235,18 @@ def say(
     latest: int,
     checked: bool,
     values: Mapping[str, Any] | None = None,
-) -> Line:
+) -> Said:
     """Tick a row, or take the tick away, with corrected `values` (None: leave them as they are).
 
-    Raises Overtaken when the row is no longer what the person saw, and then changes nothing.
+    Raises Overtaken when the row is no longer what the person saw, and then changes nothing. An
+    acceptance does not cover what is said after it.
     """
     with transaction.atomic(durable=True):
         locked = Report.objects.select_for_update().get(pk=report.pk)
+        # Before the row: a reading that comes in between makes the page's digest an old one.
+        job = ReportJob.objects.only("content_hash").filter(report=locked.pk).first()
         known = line(locked, position)
-        if (
-            known is None
-            or locked.job_id is None
-            or known.reading != reading
-            or known.latest != latest
-        ):
+        if known is None or job is None or known.reading != reading or known.latest != latest:
             raise Overtaken
         corrections = dict(known.corrections)
         if values is not None:
@@ -239,6 +255,7 @@ def say(
                 for name in CORRECTABLE
                 if name in values and _differs(values[name], known.read(name))
             }
+        words = last_words(locked)
         check = RowCheck.objects.create(
             report=report,
             job_id=known.parsed.job_id,
@@ -248,43 +265,18 @@ def say(
             corrections=corrections,
             by=by,
         )
+        if locked.accepted_at is not None:
+            Report.objects.filter(pk=report.pk).update(changed_since_accepted=True)
     check.by = by
-    return Line(known.parsed, check, outdated=False)
+    return Said(
+        Line(known.parsed, check, outdated=False),
+        digest(job, words).hex(),
+        digest(job, {**words, position: check.pk}).hex(),
+    )
 
 
 def _differs(said: Any, read: Any) -> bool:
     return (said or None) != (read or None) if isinstance(said, str) else said != read
-
-
-# Acceptance
-
-
-def seen(job: ReportJob | None) -> str:
-    """What a person who accepts has before them; a later reading is another one."""
-    return bytes(job.content_hash).hex() if job else ""
-
-
-def changed_since_accepted(report: Report) -> bool:
-    if report.accepted_at is None or report.accepted_hash is None or report.job is None:
-        return False
-    return bytes(report.accepted_hash) != bytes(report.job.content_hash)
-
-
-def accept(report_id: UUID, by: User, *, seen_hash: str) -> bool:
-    """Accept what was read as it now stands; False when it is already, Overtaken when it is not
-    what the person saw."""
-    with transaction.atomic(durable=True):
-        report = Report.objects.select_for_update().get(pk=report_id)
-        job = ReportJob.objects.filter(report=report).defer("record").first()
-        if job is None or job.status != "completed" or seen(job) != seen_hash:
-            raise Overtaken
-        report.job = job
-        if report.accepted_at is not None and not changed_since_accepted(report):
-            return False
-        Report.objects.filter(pk=report_id).update(
-            accepted_by=by, accepted_at=Now(), accepted_hash=job.content_hash
-        )
-    return True
 
 
 # Whose report is it?
@@ -350,13 +342,19 @@ _FORMATS: Final = (
 
 
 def dates(printed: str) -> set[date]:
-    """Every date that the text can mean: reports have no one format."""
+    """Every date that the text can mean: reports have no one format.
+
+    Nobody is born in the future: of a year in two digits the last century is meant then.
+    """
     text = " ".join(printed.replace(",", " ").split())[:40]
     text = re.sub(r"[T ]\d{1,2}:\d{2}.*$", "", text)
     found: set[date] = set()
     for form in _FORMATS:
         try:
-            found.add(datetime.strptime(text, form).date())  # noqa: DTZ007 - a calendar date
+            read = datetime.strptime(text, form).date()  # noqa: DTZ007 - a calendar date
         except ValueError:
             continue
+        if "%y" in form and read > timezone.now().date():
+            read = read.replace(year=read.year - 100)
+        found.add(read)
     return found

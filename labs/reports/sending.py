@@ -195,7 +195,8 @@ def send_again(report_id: UUID, attempt: int) -> bool:
         cursor.execute(
             "UPDATE labs_report SET state = %s, due_at = now(), refusal = '', lease_token = NULL,"
             " lease_until = NULL, job_id = NULL, accepted_by_id = NULL, accepted_at = NULL,"
-            " accepted_hash = NULL, earlier_job_ids = CASE WHEN job_id IS NULL"
+            " accepted_hash = NULL, changed_since_accepted = false,"
+            " earlier_job_ids = CASE WHEN job_id IS NULL"
             "  THEN earlier_job_ids ELSE earlier_job_ids || job_id END"
             " WHERE id = %s AND attempts = %s AND state = ANY(%s)"
             " AND EXISTS (SELECT FROM labs_reportfile WHERE report_id = labs_report.id)",

@@ -18,6 +18,7 @@ from backoffice import mirror, sync
 from backoffice.mirror import Fact
 from backoffice.service import Record
 from backoffice.service import reports as service_reports
+from labs.reports.acceptance import note_changes
 from labs.reports.models import (
     COMPLETED,
     FAILED,
@@ -152,6 +153,7 @@ def bring(said: Iterable[tuple[Record[service_reports.ReportJob], UUID | None]])
     ]
     outcome = mirror.apply(JOBS, facts)
     _carry_states(ids)
+    note_changes(ids)
     return outcome
 
 
@@ -175,9 +177,9 @@ def file_strays() -> int:
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO labs_report (id, user_id, form_id, uploaded_at, needs_human_review, state,"
-            " due_at, attempts, refusal, job_id, earlier_job_ids)"
+            " due_at, attempts, refusal, job_id, earlier_job_ids, changed_since_accepted)"
             " SELECT gen_random_uuid(), job.user_id, gen_random_uuid(), job.as_of,"
-            "  job.needs_human_review, job.state, now(), 0, '', job.id, '{}'"
+            "  job.needs_human_review, job.state, now(), 0, '', job.id, '{}', false"
             " FROM labs_reportjob AS job WHERE job.as_of > now() - make_interval(secs => %s)"
             " AND NOT EXISTS (SELECT FROM labs_report AS known WHERE known.job_id = job.id)"
             " AND NOT EXISTS (SELECT FROM labs_report AS other WHERE other.user_id = job.user_id"

@@ -18,8 +18,8 @@ from backoffice import audit
 from backoffice.access import may, requires
 from backoffice.models import User
 from backoffice.paging import Sort, capped_count, page_of
-from labs.reports import review, sending, storage
-from labs.reports.forms import TABS, RowForm
+from labs.reports import acceptance, review, sending, storage
+from labs.reports.forms import TABS, RowForm, TickForm
 from labs.reports.models import Report, ReportFile
 from patients.models import Demographics, Patient
 
@@ -108,6 +108,7 @@ def detail(request: HttpRequest, report_id: UUID) -> HttpResponse:
 def _context(request: HttpRequest, report: Report) -> dict[str, Any]:
     by_name = may(request.user, "patients.view")
     sees_results = may(request.user, "results.view")
+    seen = acceptance.seen(report)  # before the rows: see there
     person = Demographics.objects.filter(pk=report.user_id).defer("record").first()
     rows = review.lines(report) if sees_results else []
     facts = review.compared(report.job, person) if report.job and by_name else []
@@ -127,8 +128,8 @@ def _context(request: HttpRequest, report: Report) -> dict[str, Any]:
         "facts": facts if has_data else [],
         "differs": review.differs(facts),
         "agrees": any(fact.same for fact in facts),
-        "seen": review.seen(report.job),
-        "changed": review.changed_since_accepted(report),
+        "seen": seen,
+        "changed": report.changed_since_accepted,
         "candidates": sending.candidates(report),
         "waiting": report.state in WAITING,
         "raw": report.job.pretty() if report.job and may(request.user, "records.view") else None,
@@ -245,9 +246,12 @@ def row(request: HttpRequest, report_id: UUID, position: int) -> HttpResponse:
             audit.viewed(request, "report", [report.pk], [report.user_id])
         return _row(request, report, line, _row_form(line) if "edit" in request.GET else None)
     correcting = "correct" in request.POST
-    form = RowForm(request.POST if correcting else {**_values(line), **request.POST.dict()})
+    # A tick says nothing about the values: they may be ones that nobody could type.
+    form = RowForm(request.POST) if correcting else TickForm(request.POST)
     if not form.is_valid():
-        return _row(request, report, line, form, status=422)
+        if isinstance(form, RowForm):
+            return _row(request, report, line, form, status=422)
+        raise BadRequest("Which reading of the row this is about was not said.")
     _recorded(request, report)
     assert isinstance(request.user, User)
     try:
@@ -260,12 +264,19 @@ def row(request: HttpRequest, report_id: UUID, position: int) -> HttpResponse:
             checked=correcting or request.POST.get("checked") == "yes",
             values=form.cleaned_data if correcting else None,
         )
-    except review.Overtaken:
+    except acceptance.Overtaken:
         words = "This row was changed meanwhile: look at it again. What you typed was not kept."
         return _row(request, report, line, None, status=409, overtaken=words)
     if request.headers.get("HX-Request") != "true":
         return redirect(f"{_address(report)}#row-{position}")
-    return _row(request, report, said, None)
+    # What others changed meanwhile is not on this page, and must not be accepted from it.
+    page_seen = request.POST.get("seen", "")
+    context = {
+        **_context(request, _report(report_id)),
+        "row": said.line,
+        "seen": said.after if page_seen == said.before else page_seen,
+    }
+    return render(request, "labs/reports/_row_said.html", context)
 
 
 def _row_form(line: review.Line) -> RowForm:
@@ -276,7 +287,8 @@ def _values(line: review.Line) -> dict[str, Any]:
     """A row's form as it stands."""
     shown = {name: "" if value is None else value for name, value in line.shown.items()}
     for limit in ("min_reference_range", "max_reference_range"):
-        shown[limit] = f"{shown[limit]:.12g}" if shown[limit] != "" else ""
+        said = line.shown[limit]
+        shown[limit] = "" if said is None else review.limit(said)
     return {**shown, "reading": line.reading, "latest": line.latest}
 
 
@@ -321,8 +333,8 @@ def accept(request: HttpRequest, report_id: UUID) -> HttpResponse:
     _recorded(request, report)
     assert isinstance(request.user, User)
     try:
-        review.accept(report.pk, request.user, seen_hash=request.POST.get("seen", ""))
-    except review.Overtaken:
+        acceptance.accept(report.pk, request.user, seen_hash=request.POST.get("seen", ""))
+    except acceptance.Overtaken:
         return _back(request, report, "")
     messages.success(request, "Accepted.")
     return redirect(_address(report))

@@ -110,8 +110,16 @@ def test_from_the_patients_page_to_acceptance(
             page.click("input[name=same_person]")
         page.link("Accept for Ada1 Testperson")
         page.find("#accept-card .st")
+        page.click("#row-0 .tick")
+        page.sees("Changed since accepted")
+        assert "Changed since accepted" in page.text("#accepted-mark")
+        if page.all("input[name=same_person]"):
+            page.click("input[name=same_person]")
+        page.link("Accept for Ada1 Testperson")
+        page.find("#accepted-mark [data-st=result-in]")
     report.refresh_from_db()
     assert report.accepted_by is not None
+    assert not report.changed_since_accepted
 
 
 def test_what_the_server_refuses_leaves_the_files_chosen(

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import uuid
+from datetime import date, timedelta
 from typing import Any
 
 import pytest
 from django.contrib.messages import get_messages
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from backoffice.models import AuditEntry, User
 from labs.models import Report, ReportJob, RowCheck
-from labs.reports import review, sync
+from labs.reports import acceptance, review, sync
 from labs.reports.intake import shown_name
 from labs.reports.review import compared, confidence, dates, differs
 from patients.models import Demographics
@@ -257,6 +259,60 @@ def test_a_correction_that_makes_no_sense_keeps_what_was_typed(
     assert RowCheck.objects.count() == 0
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"value": ""},
+        {"test_name": ""},
+        {"value": "x" * 2500},
+        {"units": "u" * 80},
+        {"min_reference_range": 9.0, "max_reference_range": 3.0},
+        {"loinc_matches": [{"loinc_code": "LP-1", "loinc_name": "x", "confidence_score": 1}]},
+    ],
+)
+def test_a_row_read_oddly_can_be_ticked_as_printed(
+    client: Client, doctor: User, odd: dict[str, Any]
+) -> None:
+    report = kept(doctor)
+    with_job(report, results=[{**GLUCOSE, **odd}])
+    line = review.line(report, 0)
+    assert line is not None
+    tick = {"reading": line.reading, "latest": "0", "checked": "yes"}
+    assert (
+        'aria-pressed="true"' in client.post(row_address(report), tick, headers=HX).content.decode()
+    )
+    assert RowCheck.objects.get().checked
+    for broken in ({"reading": "x"}, {"latest": "-1"}, {"latest": ""}):
+        assert client.post(row_address(report), {**tick, **broken}, headers=HX).status_code == 400
+    assert RowCheck.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [
+        (150, "150"),
+        (3.9, "3.9"),
+        (1234567.8, "1234567.8"),
+        (10000000, "10000000"),
+        (0.00004321987, "0.00004321987"),
+        (-0.5, "-0.5"),
+        (0, "0"),
+        (1e300, "1e+300"),
+    ],
+)
+def test_a_limit_is_shown_as_it_was_sent(
+    client: Client, doctor: User, number: float, shown: str
+) -> None:
+    report = kept(doctor)
+    limits = {"min_reference_range": None, "max_reference_range": number}
+    with_job(report, results=[{**GLUCOSE, **limits}])
+    assert f">up to {shown}</span>" in page(client, report)
+    edited = client.get(row_address(report) + "?edit", headers=HX).content.decode()
+    assert f'value="{shown}"' in edited
+    client.post(row_address(report), row_form(report, max_reference_range=shown, value="7"))
+    assert RowCheck.objects.get().corrections == {"value": "7"}
+
+
 def test_a_colleague_was_faster(client: Client, report: Report) -> None:
     first = row_form(report)
     client.post(row_address(report), {**first, "value": "1"}, headers=HX)
@@ -291,8 +347,7 @@ def test_the_form_of_a_row_with_and_without_a_script(client: Client, report: Rep
 
 
 def accept(client: Client, report: Report, **more: str) -> Any:
-    job = ReportJob.objects.get(report=report)
-    sent = {"seen": review.seen(job), **more}
+    sent = {"seen": acceptance.seen(Report.objects.get(pk=report.pk)), **more}
     return client.post(reverse("reports:accept", args=[report.pk]), sent)
 
 
@@ -318,7 +373,7 @@ def test_a_later_reading_asks_for_acceptance_again(client: Client, report: Repor
     raw = record(report.job_id or uuid.uuid4(), is_reviewed=True, results=[FRAGILITY])
     sync.bring([(told(raw), None)])
     shown = page(client, report)
-    assert "What was read has changed since" in shown
+    assert "Changed since accepted" in shown
     assert "Accept for" in shown
     before = Report.objects.get().accepted_at
     accept(client, report)
@@ -326,6 +381,72 @@ def test_a_later_reading_asks_for_acceptance_again(client: Client, report: Repor
     assert before is not None
     assert after is not None
     assert after > before
+    assert "Changed since accepted" not in page(client, report)
+
+
+def waiting(client: Client) -> list[uuid.UUID]:
+    return [row["report"].pk for row in client.get("/reports/").context["rows"]]
+
+
+def test_what_is_read_anew_after_acceptance_is_to_be_done_again(
+    client: Client, report: Report
+) -> None:
+    accept(client, report)
+    assert waiting(client) == []
+    again = record(report.job_id or uuid.uuid4(), is_reviewed=True, results=[FRAGILITY])
+    sync.bring([(told(again), None)])
+    assert waiting(client) == [report.pk]
+    accepted = client.get("/reports/", {"show": "accepted"})
+    assert accepted.context["rows"] == []
+    assert "changed since" in client.get("/reports/").content.decode()
+    accept(client, report)
+    assert waiting(client) == []
+    sync.bring([(told(again), None)])
+    assert waiting(client) == [], "the same again is no change"
+
+
+@pytest.mark.parametrize("change", ["correction", "tick"])
+def test_a_word_after_acceptance_is_not_accepted_with_it(
+    client: Client, report: Report, change: str
+) -> None:
+    client.post(row_address(report), row_form(report, value="5.5"), headers=HX)
+    old = acceptance.seen(report)
+    accept(client, report)
+    assert "Changed since accepted" not in page(client, report)
+    sent = row_form(report, value="54.0")
+    if change == "tick":
+        sent = {"reading": sent["reading"], "latest": sent["latest"], "checked": "no"}
+    answer = client.post(row_address(report), {**sent, "seen": old}, headers=HX).content.decode()
+    assert "Changed since accepted" in answer, "at once, beside the row"
+    assert "Changed since accepted" in page(client, report)
+    assert waiting(client) == [report.pk]
+    accept(client, report, seen=old)
+    assert waiting(client) == [report.pk], "what was seen before the word does not cover it"
+    accept(client, report)
+    assert waiting(client) == []
+
+
+def test_a_page_covers_its_own_words_and_not_a_colleagues(client: Client, report: Report) -> None:
+    opened = client.get(reverse("reports:detail", args=[report.pk])).context["seen"]
+    mine = client.post(row_address(report), {**row_form(report), "seen": opened}, headers=HX)
+    assert mine.context["seen"] == acceptance.seen(report)
+    client.post(row_address(report, 1), row_form(report, 1, value="13"), headers=HX)
+    stale = {**row_form(report, value="6"), "seen": mine.context["seen"]}
+    late = client.post(row_address(report), stale, headers=HX)
+    assert late.context["seen"] == mine.context["seen"]
+    accept(client, report, seen=late.context["seen"])
+    assert Report.objects.get().accepted_at is None
+
+
+def test_nothing_is_accepted_while_the_services_review_is_out(client: Client, doctor: User) -> None:
+    report = kept(doctor)
+    with_job(report, needs_human_review=True)
+    assert report.state == "pending_review"
+    shown = page(client, report)
+    assert "once the service’s own check is done" in shown
+    assert "Accept for" not in shown
+    assert "Nothing was changed" in said(accept(client, report))
+    assert Report.objects.get().accepted_at is None
 
 
 def test_somebody_elses_report_needs_a_word(client: Client, doctor: User) -> None:
@@ -346,6 +467,15 @@ def test_what_was_not_read_cannot_be_accepted(client: Client, doctor: User, stat
     with_job(report, status)
     accept(client, report)
     assert Report.objects.get().accepted_at is None
+
+
+def test_a_year_in_two_digits_is_never_in_the_future() -> None:
+    coming = timezone.now().date() + timedelta(days=400)
+    assert {found.year for found in dates(f"{coming:%m/%d/%y}")} == {coming.year - 100}
+    past = timezone.now().date() - timedelta(days=400)
+    assert past in dates(f"{past:%m/%d/%y}")
+    assert date(1945, 1, 2) in dates("01/02/45")
+    assert date(2245, 1, 2) in dates("01/02/2245"), "four digits are meant as they stand"
 
 
 @pytest.mark.parametrize(
@@ -567,7 +697,7 @@ def test_queries_do_not_grow(
     # Session, user, roles; the page's own; the audit entry and its transaction.
     for address, queries in (
         ("/reports/?show=all", 3 + 4 + 3),
-        (f"/reports/{report.pk}/", 3 + 5 + 3),
+        (f"/reports/{report.pk}/", 3 + 6 + 3),
         (f"/reports/of/{uid('patient', 1)}/", 3 + 2 + 3),
     ):
         with django_assert_num_queries(queries):

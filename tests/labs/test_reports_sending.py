@@ -307,10 +307,11 @@ def test_an_accepted_report_that_is_sent_again_is_not_accepted_any_more(by: User
     person(1)
     report = kept(by)
     with_job(report, "failed", failure_reason="processing_error")
-    Report.objects.update(accepted_at=timezone.now(), accepted_by=by)
+    Report.objects.update(accepted_at=timezone.now(), accepted_by=by, changed_since_accepted=True)
     assert sending.send_again(report.pk, 1)
     report.refresh_from_db()
     assert (report.accepted_at, report.accepted_by) == (None, None)
+    assert not report.changed_since_accepted
 
 
 def test_a_killed_worker_never_makes_it_sent_twice(
