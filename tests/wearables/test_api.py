@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
+from urllib.parse import quote
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from backoffice.models import AuditEntry
 from patients.wearables.hearing import hear_samples, hear_summaries
+from patients.wearables.samples_api import Samples
 from tests.api.rows import staff, token_for, uid
 from tests.wearables.test_samples import NOON, expected, heard, sample
 from tests.wearables.test_summaries import activity
@@ -80,6 +84,41 @@ def test_a_sample_is_what_was_sent(client: Client, headers: dict[str, str]) -> N
     for item in (pressure, steps, note):
         one = client.get(f"/api/samples/{item['id']}/", headers=headers)
         assert one.json() == item
+
+
+def test_any_sign_may_be_in_a_provider(client: Client, headers: dict[str, str]) -> None:
+    """Ids are joined by ":": a walk must not end at one, nor an item be lost for it."""
+    data = [sample(NOON + timedelta(minutes=n), n) for n in range(9)]
+    names = ["a:b", "a", "2026-03-29T12:00:00Z", "ü/?#"]
+    hear_samples([heard(n, "heartrate", data, provider=name, type="x:y")
+                  for n, name in enumerate(names, 1)])  # fmt: skip
+    found = walk(client, headers, "samples", limit="2")
+    assert len(found) == len({item["id"] for item in found}) == 36
+    for item in found[::5]:
+        one = client.get(f"/api/samples/{quote(item['id'])}/", headers=headers)
+        assert one.json() == item
+
+
+def test_a_page_reads_only_the_series_it_meets(client: Client, headers: dict[str, str]) -> None:
+    hear_samples([heard(n, "heartrate", [sample(NOON, n)], who=n, provider=f"p{n % 2}")
+                  for n in range(1, 60)])  # fmt: skip
+    for query in ({}, {"provider": "p1"}):
+        with CaptureQueriesContext(connection) as asked:
+            client.get("/api/samples/", {"limit": "5", **query}, headers=headers)
+        (read,) = [one["sql"] for one in asked if 'FROM "wearables_series" WHERE' in one["sql"]
+                   and "SELECT \"wearables_series\".\"id\", " in one["sql"]]  # fmt: skip
+        assert read.count(",") < 40  # Columns, and the ids of twenty chunks at most.
+
+
+@pytest.mark.parametrize("place", ["x", "1", "1:", "1:2026", ":2026-03-29T12:00:00Z",
+                                   "99999999999:2026-03-29T12:00:00Z", "-1:2026-03-29T12:00:00Z",
+                                   "1:0001-01-01T00:00:00+14:00"])  # fmt: skip
+def test_a_cursor_that_was_made_up_is_refused(
+    client: Client, headers: dict[str, str], place: str
+) -> None:
+    cursor = Samples()._cursor(place)
+    answer = client.get("/api/samples/", {"cursor": cursor}, headers=headers)
+    assert answer.status_code == 400 and "cursor" in answer.json()["message"]
 
 
 def test_filters_and_wrong_addresses(client: Client, headers: dict[str, str]) -> None:
