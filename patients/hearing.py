@@ -12,7 +12,6 @@ from uuid import UUID
 import msgspec
 
 from backoffice import sync
-from backoffice.service import events as service_events
 from backoffice.service.events import Heard, Misread
 from backoffice.service.payload import Reader, Unreadable
 from patients.models import Patient
@@ -20,30 +19,24 @@ from patients.models import Patient
 T = TypeVar("T")
 
 
-class _Device(msgspec.Struct):
+class _Whose(msgspec.Struct):
+    """All that is needed of these events: the rest of them is read from the connections."""
+
     user_id: UUID | None = None
 
 
-_DEVICE = Reader(_Device)
+_WHOSE = Reader(_Whose)
 
 
 def hear_connections(events: Sequence[Heard]) -> Mapping[str, str]:
     """A source was connected or stopped working: what the user has now is asked for."""
-    users = []
-    for event in events:
-        told: service_events.ConnectionCreated | service_events.ConnectionFailed
-        if event.event_type == "provider.connection.error":
-            told = typed(service_events.CONNECTION_FAILED, event)
-        else:
-            told = typed(service_events.CONNECTION_CREATED, event)
-        users.append(_user(event, told.user_id))
-    _look_up(users)
+    _look_up([_user(event) for event in events])
     return {event.message_id: "looked up" for event in events}
 
 
 def hear_devices(events: Sequence[Heard]) -> Mapping[str, str]:
     """A device came or changed. Devices have no list of their own: the connections tell."""
-    _look_up([_user(event, typed(_DEVICE, event).user_id) for event in events])
+    _look_up([_user(event) for event in events])
     return {event.message_id: "looked up" for event in events}
 
 
@@ -61,8 +54,8 @@ def unknown_patients(users: Iterable[UUID]) -> set[UUID]:
     return wanted - set(Patient.objects.filter(pk__in=wanted).values_list("pk", flat=True))
 
 
-def _user(event: Heard, told: UUID | None) -> UUID:
-    user_id = told or event.user_id
+def _user(event: Heard) -> UUID:
+    user_id = typed(_WHOSE, event).user_id or event.user_id
     if user_id is None:
         raise Misread("$.user_id", "missing")
     return user_id

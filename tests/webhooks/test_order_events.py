@@ -255,6 +255,22 @@ def test_two_critical_results_of_an_order_in_one_batch() -> None:
     assert CriticalResult.objects.get().message_id == events[0].message_id
 
 
+@pytest.mark.parametrize(
+    ("event_type", "data"),
+    [
+        ("provider.connection.created", {"provider": 7, "resource_availability": ["steps"]}),
+        ("provider.connection.error", {"provider": {"slug": "a"}, "error_type": ["unknown"]}),
+        ("provider.connection.error", {}),
+        ("provider.device.created", {"id": {}, "provider": []}),
+    ],
+)
+def test_what_nobody_reads_of_an_event_about_a_source_may_be_anything(
+    event_type: str, data: dict[str, Any]
+) -> None:
+    assert drained(put(event_type, data)) == ["looked up"]
+    assert marked("connections") == {USER}
+
+
 def test_connections_and_devices_ask_for_the_users_sources() -> None:
     provider = {"name": "A", "slug": "a", "logo": ""}
     created = put("provider.connection.created", {"user_id": USER, "provider": provider})
