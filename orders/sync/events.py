@@ -161,11 +161,13 @@ def hear_critical_results(events: Sequence[Heard]) -> Mapping[str, str]:
             event.message_id,
         )
     with connection.cursor() as cursor:
-        cursor.executemany(_NOTE_CRITICAL, [newest[key] for key in sorted(newest)])
+        columns = zip(*(newest[key] for key in sorted(newest)), strict=True)
+        cursor.execute(_NOTE_CRITICAL, [list(column) for column in columns])
+        noted = {message_id for (message_id,) in cursor.fetchall()}
     sync.mark("results", newest)
     sync.mark("orders", newest)
     sync.mark("users", unknown_patients(users))
-    return {}
+    return {event.message_id: "stale" for event in events if event.message_id not in noted}
 
 
 class _Draw(msgspec.Struct, gc=False):
@@ -192,7 +194,9 @@ _NOTE_CRITICAL = f"""
 INSERT INTO orders_criticalresult AS held
  (order_id, user_id, sample_id, status, interpretation, created_at, updated_at,
   first_heard_at, heard_at, event_number, message_id)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+SELECT * FROM unnest(%s::uuid[], %s::uuid[], %s::text[], %s::text[], %s::text[],
+ %s::timestamptz[], %s::timestamptz[], %s::timestamptz[], %s::timestamptz[], %s::bigint[],
+ %s::text[])
 ON CONFLICT (order_id) DO UPDATE SET
  user_id = excluded.user_id, sample_id = excluded.sample_id, status = excluded.status,
  interpretation = excluded.interpretation, created_at = excluded.created_at,
@@ -201,6 +205,7 @@ ON CONFLICT (order_id) DO UPDATE SET
  first_heard_at = least(held.first_heard_at, excluded.first_heard_at)
 WHERE ({_VERSION.format("excluded")}, excluded.event_number)
  > ({_VERSION.format("held")}, held.event_number)
+RETURNING message_id
 """
 
 

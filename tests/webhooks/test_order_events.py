@@ -239,8 +239,7 @@ def critical(number: int, minutes: int, **changed: Any) -> dict[str, Any]:
 def test_a_critical_result_is_there_at_once_and_the_newest_word_stays() -> None:
     late = put("labtest.result.critical", critical(1, 60, status="final"))
     assert drained(late) == ["applied"]
-    early = put("labtest.result.critical", critical(1, 5))
-    drained(early)
+    assert drained(put("labtest.result.critical", critical(1, 5))) == ["stale"]
     row = CriticalResult.objects.get()
     assert (row.status, row.message_id) == ("final", late.message_id)
     assert marked("results") == {order_id(1)} == marked("orders")
@@ -251,7 +250,7 @@ def test_a_critical_result_is_there_at_once_and_the_newest_word_stays() -> None:
 
 def test_two_critical_results_of_an_order_in_one_batch() -> None:
     events = [put("labtest.result.critical", critical(1, minutes)) for minutes in (30, 10)]
-    drained(*events)
+    assert drained(*events) == ["applied", "stale"]
     assert CriticalResult.objects.get().message_id == events[0].message_id
 
 
@@ -269,6 +268,14 @@ def test_what_nobody_reads_of_an_event_about_a_source_may_be_anything(
 ) -> None:
     assert drained(put(event_type, data)) == ["looked up"]
     assert marked("connections") == {USER}
+
+
+def test_a_critical_result_of_nobody_and_without_a_version() -> None:
+    bare = {"order_id": order_id(1)}
+    event = {"event_type": "labtest.result.critical", "data": bare}
+    assert drained(put("labtest.result.critical", json.dumps(event).encode())) == ["applied"]
+    kept = CriticalResult.objects.get()
+    assert (kept.user_id, kept.updated_at, kept.sample_id) == (None, None, None)
 
 
 def test_connections_and_devices_ask_for_the_users_sources() -> None:
