@@ -1,105 +1,36 @@
-"""Every open enumeration of the interface: its words, its colour family, its glyph.
+"""The data: every enumeration of the interface, value by value."""
 
-All enumerations of the service are open (specification, "Conventions"): a value that is not
-listed here renders, sorts, filters and is counted like any other, with the raw value as its label
-and the family ``unknown``. Nothing in the back office matches exhaustively.
-
-`VOCABULARIES` is the data. `term` reads it and never fails. `is_known` tells a sync what to count.
-`order_bucket` and `order_term` know the one rule that is not a function of the status word alone.
-"""
-
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from datetime import timedelta
 from typing import Final
 
-PREPARING: Final = "preparing"
-WITH_PATIENT: Final = "with-patient"
-ON_THE_WAY: Final = "on-the-way"
-AT_LAB: Final = "at-lab"
-RESULT_IN: Final = "result-in"
-NEEDS_ACTION: Final = "needs-action"
-CLOSED: Final = "closed"
-UNKNOWN: Final = "unknown"
-CRITICAL: Final = "critical"
-ABNORMAL: Final = "abnormal"
-PLAIN: Final = "plain"
+from backoffice.vocabulary.families import (
+    ABNORMAL,
+    AT_LAB,
+    CLOSED,
+    COURIER,
+    CRITICAL,
+    LAB,
+    NEEDS_ACTION,
+    ON_THE_WAY,
+    PATIENT,
+    PREPARING,
+    RESULT_IN,
+    SERVICE,
+    UNKNOWN,
+    US,
+    WITH_PATIENT,
+    Term,
+    step,
+    terms,
+)
 
-BUCKETS: Final[dict[str, str]] = {
-    NEEDS_ACTION: "Needs action",
-    PREPARING: "Preparing",
-    WITH_PATIENT: "With patient",
-    ON_THE_WAY: "On the way",
-    AT_LAB: "At the lab",
-    RESULT_IN: "Result in",
-    CLOSED: "Closed",
-    UNKNOWN: "Not understood",
-}
-"""Working buckets of an order, in the order a screen lists them."""
-
-GLYPHS: Final[dict[str, str]] = {
-    PREPARING: "ring",
-    WITH_PATIENT: "half-ring",
-    ON_THE_WAY: "chevron",
-    AT_LAB: "square",
-    RESULT_IN: "tick",
-    NEEDS_ACTION: "warning",
-    CLOSED: "dash",
-    UNKNOWN: "question",
-    CRITICAL: "octagon",
-    ABNORMAL: "arrows",
-    PLAIN: "",
-}
-"""Shape of each family; a term may carry a more telling one of its own."""
-
-
-@dataclass(frozen=True, slots=True)
-class Term:
-    """One value of an enumeration as staff see it.
-
-    `turn` says who acts next, `note` explains in a sentence, and `quiet_after` is how long an
-    order may rest in this state before it has "gone quiet" (None: never by itself).
-    """
-
-    value: str
-    label: str
-    family: str = PLAIN
-    glyph: str = ""
-    turn: str = ""
-    note: str = ""
-    quiet_after: timedelta | None = None
-    known: bool = True
-
-
-def _terms(*rows: tuple[str, str] | tuple[str, str, str] | Term) -> dict[str, Term]:
-    terms: dict[str, Term] = {}
-    for row in rows:
-        item = row if isinstance(row, Term) else Term(*row)
-        terms[item.value] = replace(item, glyph=item.glyph or GLYPHS[item.family])
-    return terms
-
-
-def _step(
-    value: str, label: str, family: str, turn: str = "", hours: float | None = None, note: str = ""
-) -> Term:
-    quiet_after = None if hours is None else timedelta(hours=hours)
-    return Term(value, label, family, turn=turn, quiet_after=quiet_after, note=note)
-
-
-SERVICE: Final = "the service"
-PATIENT: Final = "the patient"
-COURIER: Final = "the courier"
-LAB: Final = "the lab"
-US: Final = "us"
-
-_METHODS = _terms(
+_METHODS = terms(
     ("testkit", "Test kit"),
     ("walk_in_test", "Walk-in"),
     ("at_home_phlebotomy", "At-home draw"),
     ("on_site_collection", "On-site collection"),
 )
 
-_INTERPRETATIONS = _terms(
+_INTERPRETATIONS = terms(
     ("normal", "Normal"),
     Term("abnormal", "Abnormal", ABNORMAL),
     Term("critical", "Critical", CRITICAL),
@@ -107,36 +38,36 @@ _INTERPRETATIONS = _terms(
 )
 
 VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
-    "order.low_level_status": _terms(
-        _step("ordered", "Order received", PREPARING, SERVICE, 8),
-        _step("awaiting_registration", "Kit not registered yet", PREPARING, PATIENT, 72),
-        _step("requisition_created", "Paperwork ready", PREPARING, SERVICE, 48),
-        _step("requisition_bypassed", "Imported – no paperwork here", PREPARING, SERVICE, 48),
-        _step("transit_customer", "Kit on its way to patient", ON_THE_WAY, COURIER, 144),
-        _step("out_for_delivery", "Kit arriving today", ON_THE_WAY, COURIER, 24),
-        _step("with_customer", "Kit with patient", WITH_PATIENT, PATIENT, 168),
-        _step("registered", "Kit registered – sample to come", WITH_PATIENT, PATIENT, 120),
-        _step("appointment_pending", "Visit requested, no time yet", ON_THE_WAY, SERVICE, 24),
-        _step("appointment_scheduled", "Visit booked", ON_THE_WAY, PATIENT),
-        _step("draw_completed", "Sample taken", ON_THE_WAY, COURIER, 48),
-        _step("transit_lab", "Sample on its way to lab", ON_THE_WAY, COURIER, 144),
-        _step("delivered_to_lab", "Lab has the sample", AT_LAB, LAB, 168),
-        _step("partial_results", "Part of the result is in", AT_LAB, LAB, 168),
-        _step("completed", "Result in", RESULT_IN, US),
-        _step("corrected", "Result corrected – review again", RESULT_IN, US),
-        _step("problem_in_transit_customer", "Delivery problem (to patient)", NEEDS_ACTION, US, 0),
-        _step("problem_in_transit_lab", "Delivery problem (to lab)", NEEDS_ACTION, US, 0),
-        _step("failure_to_deliver_to_customer", "Kit could not be delivered", NEEDS_ACTION, US, 0),
-        _step("failure_to_deliver_to_lab", "Sample could not be delivered", NEEDS_ACTION, US, 0),
-        _step("lost", "Lost", NEEDS_ACTION, US, 0),
-        _step("sample_error", "Sample unusable", NEEDS_ACTION, US, 0),
-        _step("lab_processing_blocked", "Lab needs information", NEEDS_ACTION, US, 0),
-        _step("redraw_available", "New draw needed", NEEDS_ACTION, US, 72),
-        _step("appointment_cancelled", "Visit cancelled – rebook?", NEEDS_ACTION, US, 24),
-        _step("cancelled", "Cancelled", CLOSED),
-        _step("do_not_process", "Stopped – not processed", CLOSED),
+    "order.low_level_status": terms(
+        step("ordered", "Order received", PREPARING, SERVICE, 8),
+        step("awaiting_registration", "Kit not registered yet", PREPARING, PATIENT, 72),
+        step("requisition_created", "Paperwork ready", PREPARING, SERVICE, 48),
+        step("requisition_bypassed", "Imported – no paperwork here", PREPARING, SERVICE, 48),
+        step("transit_customer", "Kit on its way to patient", ON_THE_WAY, COURIER, 144),
+        step("out_for_delivery", "Kit arriving today", ON_THE_WAY, COURIER, 24),
+        step("with_customer", "Kit with patient", WITH_PATIENT, PATIENT, 168),
+        step("registered", "Kit registered – sample to come", WITH_PATIENT, PATIENT, 120),
+        step("appointment_pending", "Visit requested, no time yet", ON_THE_WAY, SERVICE, 24),
+        step("appointment_scheduled", "Visit booked", ON_THE_WAY, PATIENT),
+        step("draw_completed", "Sample taken", ON_THE_WAY, COURIER, 48),
+        step("transit_lab", "Sample on its way to lab", ON_THE_WAY, COURIER, 144),
+        step("delivered_to_lab", "Lab has the sample", AT_LAB, LAB, 168),
+        step("partial_results", "Part of the result is in", AT_LAB, LAB, 168),
+        step("completed", "Result in", RESULT_IN, US),
+        step("corrected", "Result corrected – review again", RESULT_IN, US),
+        step("problem_in_transit_customer", "Delivery problem (to patient)", NEEDS_ACTION, US, 0),
+        step("problem_in_transit_lab", "Delivery problem (to lab)", NEEDS_ACTION, US, 0),
+        step("failure_to_deliver_to_customer", "Kit could not be delivered", NEEDS_ACTION, US, 0),
+        step("failure_to_deliver_to_lab", "Sample could not be delivered", NEEDS_ACTION, US, 0),
+        step("lost", "Lost", NEEDS_ACTION, US, 0),
+        step("sample_error", "Sample unusable", NEEDS_ACTION, US, 0),
+        step("lab_processing_blocked", "Lab needs information", NEEDS_ACTION, US, 0),
+        step("redraw_available", "New draw needed", NEEDS_ACTION, US, 72),
+        step("appointment_cancelled", "Visit cancelled – rebook?", NEEDS_ACTION, US, 24),
+        step("cancelled", "Cancelled", CLOSED),
+        step("do_not_process", "Stopped – not processed", CLOSED),
     ),
-    "order.status": _terms(
+    "order.status": terms(
         ("received", "Received", PREPARING),
         ("collecting_sample", "Collecting sample", ON_THE_WAY),
         ("sample_with_lab", "Sample with lab", AT_LAB),
@@ -144,7 +75,7 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         ("cancelled", "Cancelled", CLOSED),
         ("failed", "Failed", NEEDS_ACTION),
     ),
-    "order.status_detail": _terms(
+    "order.status_detail": terms(
         ("fulfillment_error", "Kit could not be sent out", NEEDS_ACTION),
         ("date_of_collection_unspecified", "Collection date is missing", NEEDS_ACTION),
         ("demographic_information_unspecified", "Patient details are missing", NEEDS_ACTION),
@@ -156,25 +87,25 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         ("sample_improper_collection", "Sample not collected as required", NEEDS_ACTION),
     ),
     "order.method": _METHODS,
-    "order.origin": _terms(
+    "order.origin": terms(
         ("initial", "First order"),
         ("redraw", "Redraw"),
         ("recreation", "Recreated"),
     ),
     "order.interpretation": _INTERPRETATIONS,
-    "order.billing_type": _terms(
+    "order.billing_type": terms(
         ("client_bill", "Billed to the clinic"),
         ("commercial_insurance", "Billed to insurance"),
         ("patient_bill", "Billed to the patient"),
         ("patient_bill_passthrough", "Billed to the patient, passed through"),
     ),
-    "order.activation_type": _terms(("current", "Current"), ("scheduled", "Scheduled for later")),
-    "transaction.status": _terms(
+    "order.activation_type": terms(("current", "Current"), ("scheduled", "Scheduled for later")),
+    "transaction.status": terms(
         ("active", "Active", ON_THE_WAY),
         ("completed", "Completed", RESULT_IN),
         ("cancelled", "Cancelled", CLOSED),
     ),
-    "appointment.status": _terms(
+    "appointment.status": terms(
         Term("pending", "Requested", PREPARING, "dotted-ring", note="No time agreed yet."),
         Term(
             "reserved",
@@ -188,7 +119,7 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         Term("completed", "Done", RESULT_IN, note="The visit took place; not the result."),
         ("cancelled", "Cancelled", CLOSED),
     ),
-    "appointment.event_status": _terms(
+    "appointment.event_status": terms(
         Term("pending", "Requested", PREPARING, "dotted-ring", note="No time agreed yet."),
         Term("reserved", "Held until paperwork is ready", WITH_PATIENT, "half-ring-clock"),
         ("scheduled", "Booked", ON_THE_WAY),
@@ -196,18 +127,18 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         ("completed", "Done", RESULT_IN),
         ("cancelled", "Cancelled", CLOSED),
     ),
-    "appointment.type": _terms(
+    "appointment.type": terms(
         ("phlebotomy", "At home"),
         ("patient_service_center", "Service centre"),
     ),
     "lab.collection_method": _METHODS,
-    "lab_account.status": _terms(
+    "lab_account.status": terms(
         ("active", "Active", RESULT_IN),
         ("pending", "Being set up – import only", PREPARING),
         ("ready_to_launch", "Ready to launch", PREPARING),
         ("suspended", "Suspended", NEEDS_ACTION),
     ),
-    "lab_account.delegated_flow": _terms(
+    "lab_account.delegated_flow": terms(
         Term(
             "order_delegated",
             "We order, the service follows up",
@@ -221,12 +152,12 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         ("fully_delegated", "We order and follow up"),
         ("not_delegated", "The service orders and follows up"),
     ),
-    "lab_test.status": _terms(
+    "lab_test.status": terms(
         ("active", "Active", RESULT_IN),
         ("pending_approval", "Waiting for approval", PREPARING),
         ("inactive", "Archived", CLOSED),
     ),
-    "lab_test.sample_type": _terms(
+    "lab_test.sample_type": terms(
         ("dried_blood_spot", "Dried blood spot"),
         ("arm_collector", "Arm collector"),
         ("serum", "Serum"),
@@ -234,25 +165,25 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         ("urine", "Urine"),
         ("stool", "Stool"),
     ),
-    "marker.type": _terms(("biomarker", "Marker"), ("panel", "Panel")),
-    "marker.question_type": _terms(
+    "marker.type": terms(("biomarker", "Marker"), ("panel", "Panel")),
+    "marker.question_type": terms(
         ("choice", "One of a list"),
         ("multi_choice", "Several of a list"),
         ("text", "Text"),
         ("numeric", "Number"),
     ),
-    "result.type": _terms(
+    "result.type": terms(
         ("numeric", "Number"),
         ("range", "Range"),
         ("comment", "Comment"),
         ("coded_value", "Coded value"),
     ),
-    "result.status": _terms(
+    "result.status": terms(
         ("partial", "Partial", AT_LAB),
         ("final", "Final", RESULT_IN),
     ),
     "result.interpretation": _INTERPRETATIONS,
-    "missing.failure_type": _terms(
+    "missing.failure_type": terms(
         ("quantity_not_sufficient_failure", "Not enough sample", NEEDS_ACTION),
         ("insufficient_volume", "Not enough sample", NEEDS_ACTION),
         ("collection_process_failure", "Collection went wrong", NEEDS_ACTION),
@@ -269,7 +200,7 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         ("non_failure", "No value, and nothing went wrong", CLOSED),
         ("unknown_failure", "Cause not given", UNKNOWN),
     ),
-    "report.state": _terms(
+    "report.state": terms(
         Term("stored", "Waiting to be sent", PREPARING, note="It is kept here and goes out next."),
         Term("sending", "Being sent", ON_THE_WAY),
         Term(
@@ -291,14 +222,14 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         Term("completed", "Read", RESULT_IN),
         Term("failed", "Could not be read", NEEDS_ACTION),
     ),
-    "report.failure_reason": _terms(
+    "report.failure_reason": terms(
         ("invalid_input", "This does not look like a lab report"),
         ("low_quality", "The picture is too poor to read"),
         ("not_english", "The report is not in English"),
         ("too_many_pages", "The report has too many pages"),
         ("processing_error", "The service failed while reading it"),
     ),
-    "report.type": _terms(
+    "report.type": terms(
         ("numeric", "Number"),
         ("range", "Range"),
         ("comment", "Comment"),
@@ -307,7 +238,7 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         ("percentage", "Percentage"),
         ("ratio", "Ratio"),
     ),
-    "report.sample_type": _terms(
+    "report.sample_type": terms(
         ("urine", "Urine"),
         ("serum_plasma_blood", "Serum, plasma or blood"),
         ("capillary_blood", "Capillary blood"),
@@ -316,12 +247,12 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         ("other", "Other"),
         ("unknown", "Not told"),
     ),
-    "report.loinc_match": _terms(
+    "report.loinc_match": terms(
         ("auto_match", "Matched", RESULT_IN),
         Term("needs_review", "Match to be checked", ABNORMAL, "question"),
         Term("no_match", "No code found", ABNORMAL, "question"),
     ),
-    "historical_pull.status": _terms(
+    "historical_pull.status": terms(
         ("success", "Done", RESULT_IN),
         ("in_progress", "In progress", ON_THE_WAY),
         ("scheduled", "Scheduled", PREPARING),
@@ -329,7 +260,7 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         ("failure", "Failed", NEEDS_ACTION),
         ("not_pulled", "Not pulled", CLOSED),
     ),
-    "historical_pull.error_details": _terms(
+    "historical_pull.error_details": terms(
         ("provider_rate_limit_exceeded", "The provider limits how fast we may ask"),
         ("provider_unavailable", "The provider does not answer"),
         ("transport_failure", "The connection broke"),
@@ -338,12 +269,12 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         ("unexpected_error", "Unexpected error"),
         ("retry_quota_exhausted", "Given up after several attempts"),
     ),
-    "connection.status": _terms(
+    "connection.status": terms(
         ("connected", "Connected", RESULT_IN),
         ("paused", "Paused", CLOSED),
         ("error", "Not working", NEEDS_ACTION),
     ),
-    "connection.error_type": _terms(
+    "connection.error_type": terms(
         ("token_refresh_failed", "Permission lapsed – connect again"),
         ("webhook_registration_failed", "The provider refused to send updates"),
         ("user_not_found", "The provider does not know this person"),
@@ -353,11 +284,11 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         ("provider_password_expired", "Password at the provider expired"),
         ("unknown", "Cause not given"),
     ),
-    "connection.resource_status": _terms(
+    "connection.resource_status": terms(
         ("available", "Available", RESULT_IN),
         ("unavailable", "Not available", CLOSED),
     ),
-    "event.state": _terms(
+    "event.state": terms(
         Term("pending", "Waiting", PREPARING, note="Received, not applied yet."),
         Term("retry", "Retrying", ABNORMAL, "repeat", note="Failed, and tried again by itself."),
         Term("done", "Done", RESULT_IN),
@@ -365,7 +296,7 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         Term("quarantined", "Of another team", NEEDS_ACTION, note="Stored, never applied."),
         Term("dead", "Failed", NEEDS_ACTION, note="Waits for a person to have it applied again."),
     ),
-    "event.outcome": _terms(
+    "event.outcome": terms(
         Term("applied", "Applied", RESULT_IN, note="The mirror was brought up to what it says."),
         Term("stale", "Older than ours", CLOSED, note="We knew something newer: nothing changed."),
         Term("unchanged", "Nothing new", CLOSED, note="It says what we knew already."),
@@ -377,7 +308,7 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         Term("team not known yet", "Held back", PREPARING, note="Until a patient is read."),
         Term("failed", "Failed", NEEDS_ACTION, note="Could not be applied."),
     ),
-    "wearable.resource": _terms(
+    "wearable.resource": terms(
         ("activity", "Activity"),
         ("body", "Body"),
         ("electrocardiogram", "Electrocardiogram"),
@@ -438,31 +369,31 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         ("workout_duration", "Duration of workouts"),
         ("workout_swimming_stroke", "Swimming strokes"),
     ),
-    "sleep.type": _terms(
+    "sleep.type": terms(
         ("long_sleep", "Long sleep"),
         ("short_sleep", "Short sleep"),
         ("acknowledged_nap", "Nap"),
         ("unknown", "Still being recorded"),
     ),
-    "sleep.state": _terms(("tentative", "May still change"), ("confirmed", "Confirmed")),
-    "electrocardiogram.classification": _terms(
+    "sleep.state": terms(("tentative", "May still change"), ("confirmed", "Confirmed")),
+    "electrocardiogram.classification": terms(
         ("sinus_rhythm", "Sinus rhythm"),
         ("atrial_fibrillation", "Atrial fibrillation", ABNORMAL),
         ("inconclusive", "Inconclusive", UNKNOWN),
     ),
-    "insurance.relationship": _terms(
+    "insurance.relationship": terms(
         ("Self", "Self"),
         ("Spouse", "Spouse"),
         ("Other", "Other"),
     ),
-    "payor.source": _terms(("platform", "Service"), ("team", "Ours")),
-    "person.gender": _terms(
+    "payor.source": terms(("platform", "Service"), ("team", "Ours")),
+    "person.gender": terms(
         ("female", "Female"),
         ("male", "Male"),
         ("other", "Other"),
         ("unknown", "Unknown"),
     ),
-    "person.race": _terms(
+    "person.race": terms(
         ("african_american_or_black", "African American or Black"),
         ("asian", "Asian"),
         ("indigenous_native_american_alaska_native", "Indigenous, Native American, Alaska Native"),
@@ -470,20 +401,20 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         ("white_caucasian", "White or Caucasian"),
         ("other", "Other"),
     ),
-    "person.ethnicity": _terms(
+    "person.ethnicity": terms(
         ("hispanic", "Hispanic"),
         ("non_hispanic", "Non-Hispanic"),
         ("ashkenazi_jewish", "Ashkenazi Jewish"),
         ("other", "Other"),
     ),
-    "person.sexual_orientation": _terms(
+    "person.sexual_orientation": terms(
         ("lesbian_gay_or_homosexual", "Lesbian, gay or homosexual"),
         ("heterosexual_or_straight", "Heterosexual or straight"),
         ("bisexual", "Bisexual"),
         ("dont_know", "Does not know"),
         ("other", "Other"),
     ),
-    "person.gender_identity": _terms(
+    "person.gender_identity": terms(
         ("male", "Male"),
         ("female", "Female"),
         ("female_to_male_ftm_transgender_male_trans_man", "Transgender man"),
@@ -525,95 +456,3 @@ ALIASES: Final[dict[str, dict[str, str]]] = {
     "person.gender": {"Female": "female", "Male": "male", "Other": "other", "Unknown": "unknown"},
 }
 """Second spellings of one value (differences.md rows 25, 41, 58)."""
-
-_REQUISITION: Final = frozenset({"requisition_created", "requisition_bypassed"})
-_READY: Final[dict[str, str]] = {
-    "testkit": "Paperwork ready",
-    "walk_in_test": "Ready to walk in",
-    "at_home_phlebotomy": "Ready to book",
-    "on_site_collection": "Ready to collect",
-}
-_READY_TURN: Final[dict[str, str]] = {
-    "walk_in_test": PATIENT,
-    "at_home_phlebotomy": PATIENT,
-    "on_site_collection": US,
-}
-_READY_QUIET: Final[dict[str, timedelta]] = {"walk_in_test": timedelta(days=7)}
-_BUCKET_TURN: Final[dict[str, str]] = {WITH_PATIENT: PATIENT, ON_THE_WAY: COURIER}
-
-
-def canonical(vocabulary: str, value: str) -> str:
-    """The usual spelling of a value; the value itself when it has only one or is unknown."""
-    return ALIASES.get(vocabulary, {}).get(value, value)
-
-
-def term(vocabulary: str, value: str | None) -> Term:
-    """The words for a value; the default branch shows the raw value as unknown.
-
-    A missing value (None or empty) is not an unknown one: it is an empty plain term.
-    """
-    if not value:
-        return Term("", "", PLAIN)
-    found = VOCABULARIES[vocabulary].get(canonical(vocabulary, value))
-    return found or Term(value, value, UNKNOWN, GLYPHS[UNKNOWN], known=False)
-
-
-def is_known(vocabulary: str, value: str | None) -> bool:
-    """False for a value that the unknown-values page should count."""
-    return not value or canonical(vocabulary, value) in VOCABULARIES[vocabulary]
-
-
-def low_level(dotted: str) -> str:
-    """Third part of ``<high_level>.<method>.<low_level>``, in its usual spelling.
-
-    A string that is not dotted is taken as the low-level status itself (orders.md 4).
-    """
-    return canonical("order.low_level_status", dotted.split(".", 2)[-1])
-
-
-def bucket_of(dotted: str) -> str:
-    """High-level status, the first part of a dotted status; empty when there is none."""
-    head, dot, _ = dotted.partition(".")
-    return head if dot else ""
-
-
-def order_bucket(low_level_status: str, method: str, history: Iterable[str]) -> str:
-    """Working bucket (a key of `BUCKETS`) of an order.
-
-    `history` holds the statuses of its events, dotted or not, in any order. Paperwork means
-    something else per method: a kit not sent yet, a patient who may walk in, a draw to book.
-    """
-    status = canonical("order.low_level_status", low_level_status)
-    if status not in _REQUISITION:
-        return term("order.low_level_status", status or "unknown").family
-    if method in ("walk_in_test", "at_home_phlebotomy"):
-        return WITH_PATIENT
-    if method == "testkit":
-        been = {low_level(entry) for entry in history}
-        if been & {"with_customer", "registered"}:
-            return WITH_PATIENT
-        if "transit_customer" in been:
-            return ON_THE_WAY
-    return PREPARING
-
-
-def order_term(low_level_status: str, method: str, history: Iterable[str]) -> Term:
-    """Words, family and turn of an order's status, with the bucket rule applied."""
-    known = term("order.low_level_status", low_level_status or "unknown")
-    if known.value not in _REQUISITION:
-        return known
-    bucket = order_bucket(low_level_status, method, history)
-    imported = known.value == "requisition_bypassed"
-    return replace(
-        known,
-        label=known.label if imported else _READY.get(method, known.label),
-        family=bucket,
-        glyph=GLYPHS[bucket],
-        turn=_READY_TURN.get(method) or _BUCKET_TURN.get(bucket, known.turn),
-        quiet_after=_READY_QUIET.get(method, known.quiet_after),
-    )
-
-
-def choices(vocabulary: str) -> list[tuple[str, str]]:
-    """(value, label) pairs for a filter; forms must still accept any other value."""
-    return [(item.value, item.label) for item in VOCABULARIES[vocabulary].values()]

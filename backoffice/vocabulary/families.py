@@ -1,0 +1,86 @@
+"""Colour families with their glyphs, and what a term is."""
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Final
+
+PREPARING: Final = "preparing"
+WITH_PATIENT: Final = "with-patient"
+ON_THE_WAY: Final = "on-the-way"
+AT_LAB: Final = "at-lab"
+RESULT_IN: Final = "result-in"
+NEEDS_ACTION: Final = "needs-action"
+CLOSED: Final = "closed"
+UNKNOWN: Final = "unknown"
+CRITICAL: Final = "critical"
+ABNORMAL: Final = "abnormal"
+PLAIN: Final = "plain"
+
+BUCKETS: Final[dict[str, str]] = {
+    NEEDS_ACTION: "Needs action",
+    PREPARING: "Preparing",
+    WITH_PATIENT: "With patient",
+    ON_THE_WAY: "On the way",
+    AT_LAB: "At the lab",
+    RESULT_IN: "Result in",
+    CLOSED: "Closed",
+    UNKNOWN: "Not understood",
+}
+"""Working buckets of an order, in the order a screen lists them."""
+
+GLYPHS: Final[dict[str, str]] = {
+    PREPARING: "ring",
+    WITH_PATIENT: "half-ring",
+    ON_THE_WAY: "chevron",
+    AT_LAB: "square",
+    RESULT_IN: "tick",
+    NEEDS_ACTION: "warning",
+    CLOSED: "dash",
+    UNKNOWN: "question",
+    CRITICAL: "octagon",
+    ABNORMAL: "arrows",
+    PLAIN: "",
+}
+"""Shape of each family; a term may carry a more telling one of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One value of an enumeration as staff see it.
+
+    `turn` says who acts next, `note` explains in a sentence, and `quiet_after` is how long an
+    order may rest in this state before it has "gone quiet" (None: never by itself).
+    """
+
+    value: str
+    label: str
+    family: str = PLAIN
+    glyph: str = ""
+    turn: str = ""
+    note: str = ""
+    quiet_after: timedelta | None = None
+    known: bool = True
+
+
+def terms(*rows: tuple[str, str] | tuple[str, str, str] | Term) -> dict[str, Term]:
+    """An enumeration by value; a row is a value and its label, maybe its family, or a term."""
+    found: dict[str, Term] = {}
+    for row in rows:
+        item = row if isinstance(row, Term) else Term(*row)
+        found[item.value] = replace(item, glyph=item.glyph or GLYPHS[item.family])
+    return found
+
+
+def step(
+    value: str, label: str, family: str, turn: str = "", hours: float | None = None, note: str = ""
+) -> Term:
+    """A state of an order: who acts next, and after how many hours it has gone quiet."""
+    quiet_after = None if hours is None else timedelta(hours=hours)
+    return Term(value, label, family, turn=turn, quiet_after=quiet_after, note=note)
+
+
+SERVICE: Final = "the service"
+PATIENT: Final = "the patient"
+COURIER: Final = "the courier"
+LAB: Final = "the lab"
+US: Final = "us"
