@@ -5,18 +5,15 @@ Interface: webhooks, chapters 4.3 and 4.4; users, chapter 7.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 import msgspec
 
 from backoffice import sync
-from backoffice.service.events import Heard, Misread
-from backoffice.service.payload import Reader, Unreadable
-from patients.models import Patient
-
-T = TypeVar("T")
+from backoffice.service.events import Heard, Misread, typed
+from backoffice.service.payload import Reader
+from patients.sync import unknown_patients
 
 
 class _Whose(msgspec.Struct):
@@ -38,20 +35,6 @@ def hear_devices(events: Sequence[Heard]) -> Mapping[str, str]:
     """A device came or changed. Devices have no list of their own: the connections tell."""
     _look_up([_user(event) for event in events])
     return {event.message_id: "looked up" for event in events}
-
-
-def typed(reader: Reader[T], event: Heard) -> T:
-    """What an event brings, in its type; raises Misread where it does not fit."""
-    found = reader.read(event.data, event.received_at)
-    if isinstance(found, Unreadable):
-        raise Misread(found.path.replace("$", "$.data", 1), found.reason)
-    return found.data
-
-
-def unknown_patients(users: Iterable[UUID]) -> set[UUID]:
-    """Those of `users` the mirror has not."""
-    wanted = set(users)
-    return wanted - set(Patient.objects.filter(pk__in=wanted).values_list("pk", flat=True))
 
 
 def _user(event: Heard) -> UUID:

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
+from django.db import connection
 from django.db.models import Q
 
 from backoffice import mirror, sync
@@ -180,6 +181,17 @@ def store_users(records: Sequence[Record[User]]) -> mirror.Outcome:
     for kind in OF_EACH_USER:
         sync.mark(kind, touched)
     return outcome
+
+
+def unknown_patients(users: Iterable[UUID]) -> list[UUID]:
+    """Those of `users` the mirror has not."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT wanted.id FROM unnest(%s::uuid[]) AS wanted(id)"
+            " LEFT JOIN patients_patient AS known ON known.id = wanted.id WHERE known.id IS NULL",
+            [mirror.uuid_array(set(users))],
+        )
+        return [user_id for (user_id,) in cursor.fetchall()]
 
 
 def store_payors(records: Iterable[Record[PayorRecord]]) -> mirror.Outcome:

@@ -13,7 +13,7 @@ and it is kept whole in `UnreadRecord`.
 from backoffice.mirror.applying import apply, flag_missing
 from backoffice.mirror.facts import Children, Fact, Key, Outcome, Table, Values, key_text
 from backoffice.mirror.moments import readable
-from backoffice.mirror.rows import add_children
+from backoffice.mirror.rows import add_children, uuid_array
 from backoffice.mirror.unread import keep_unread, key_of, now_read
 
 __all__ = [
@@ -31,4 +31,5 @@ __all__ = [
     "key_text",
     "now_read",
     "readable",
+    "uuid_array",
 ]

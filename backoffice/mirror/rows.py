@@ -203,10 +203,12 @@ def columns_of(keys: Sequence[Key]) -> list[Any]:
 
 
 def _array(values: tuple[Any, ...]) -> list[Any] | str:
-    """An array parameter; UUIDs as the text of an array, which costs a tenth of adapting each."""
-    if isinstance(values[0], UUID):
-        return "{" + ",".join(value.hex for value in values) + "}"
-    return list(values)
+    return uuid_array(values) if isinstance(values[0], UUID) else list(values)
+
+
+def uuid_array(keys: Iterable[UUID]) -> str:
+    """An array parameter as text, which costs a tenth of adapting each key."""
+    return "{" + ",".join([key.hex for key in keys]) + "}"
 
 
 def same_key(table: Table, left: str, right: str) -> str:

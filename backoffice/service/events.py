@@ -15,7 +15,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -25,6 +25,8 @@ from backoffice.service.payload import NEVER, Instant, Payload, Reader, Unreadab
 from backoffice.service.users import Provider, ResourceAvailability
 from backoffice.service.wearables.source import Source
 from backoffice.service.wearables.summaries import Sport, sport
+
+T = TypeVar("T")
 
 DEEPEST = 64
 """Levels of nesting that are read; the interface's own records have less than ten."""
@@ -180,6 +182,19 @@ def read(raw_body: bytes) -> Envelope:
     if problem is not None:
         raise Misread(*problem, event_type if _SHOWN_TYPE.fullmatch(event_type) else "")
     return found.data
+
+
+def typed(reader: Reader[T], event: Heard) -> T:
+    """What an event brings, in its type; raises Misread where it does not fit."""
+    found = reader.read(event.data, event.received_at)
+    if isinstance(found, Unreadable):
+        raise misfit(found)
+    return found.data
+
+
+def misfit(data: Unreadable) -> Misread:
+    """What an event brings does not fit its type."""
+    return Misread(data.path.replace("$", "$.data", 1), data.reason)
 
 
 def _unsound(body: bytes) -> tuple[str, str] | None:

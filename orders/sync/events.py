@@ -24,11 +24,11 @@ from backoffice.mirror import Fact
 from backoffice.service import Record
 from backoffice.service import events as service_events
 from backoffice.service import orders as service_orders
-from backoffice.service.events import Heard, Misread
+from backoffice.service.events import Heard, misfit, typed
 from backoffice.service.payload import Reader, Unreadable
 from orders.models import Order
 from orders.sync.orders import AHEAD, DRAW_KINDS, STEPS, store_orders
-from patients.hearing import typed, unknown_patients
+from patients.sync import unknown_patients
 
 DRAW_KIND_OF_TYPE = {
     "phlebotomy": "appointment-phlebotomy",
@@ -222,7 +222,7 @@ def _read(event: Heard) -> _Told | UUID:
     if isinstance(found, Unreadable):
         if _has_less(event.data):
             return typed(_SPARSE, event).id
-        raise Misread(found.path.replace("$", "$.data", 1), found.reason)
+        raise misfit(found)
     order = found.data
     lab_test = order.lab_test
     if not order.events or not (lab_test.id or lab_test.name):
@@ -259,7 +259,7 @@ def _stored(told: Iterable[UUID], locking: str = "") -> dict[UUID, _Stored | Non
         cursor.execute(
             "SELECT id, updated_at, last_event_id, content_hash, missing_since IS NOT NULL"
             f" FROM orders_order WHERE id = ANY(%s::uuid[]) ORDER BY id {locking}",
-            [_array(keys)],
+            [mirror.uuid_array(keys)],
         )
         for key, updated_at, event_id, content, missing in cursor.fetchall():
             # The last byte of the hash tells how the columns were made, not what was sent.
@@ -301,8 +301,3 @@ def _unknown_orders(wanted: set[UUID]) -> set[UUID]:
     if not wanted:
         return wanted
     return wanted - set(Order.objects.filter(pk__in=wanted).values_list("pk", flat=True))
-
-
-def _array(keys: Iterable[UUID]) -> str:
-    """An array parameter as text, which costs a tenth of adapting each key."""
-    return "{" + ",".join(key.hex for key in keys) + "}"

@@ -9,7 +9,6 @@ from uuid import UUID
 
 import msgspec
 from django.conf import settings
-from django.db import connection
 
 from backoffice import mirror, sync, vocabulary
 from backoffice.mirror import Fact
@@ -18,6 +17,7 @@ from backoffice.service import Record, Service
 from backoffice.service import orders as service_orders
 from orders.models import Order, OrderEvent, Transaction
 from patients.names import fold
+from patients.sync import unknown_patients
 
 ORDERS_A_PAGE = 100
 
@@ -194,17 +194,7 @@ def _mark(touched: list[_Hanging]) -> None:
     sync.mark("results", [each.order_id for each in touched if each.has_result])
     for kind in DRAW_KINDS.values():
         sync.mark(kind, [each.order_id for each in touched if each.draw == kind])
-    sync.mark("users", _unknown_patients({each.user_id for each in touched}))
-
-
-def _unknown_patients(users: set[UUID]) -> list[UUID]:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT wanted.id FROM unnest(%s::uuid[]) AS wanted(id)"
-            " LEFT JOIN patients_patient AS known ON known.id = wanted.id WHERE known.id IS NULL",
-            ["{" + ",".join(user.hex for user in users) + "}"],
-        )
-        return [row[0] for row in cursor.fetchall()]
+    sync.mark("users", unknown_patients(each.user_id for each in touched))
 
 
 def _walk(service: Service, run: SyncRun) -> Iterator[sync.Batch[service_orders.Order]]:
