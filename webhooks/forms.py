@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Any, Final
 
 from django import forms
@@ -69,11 +70,18 @@ class EventFilters(forms.Form):
         if since and until and since > until:
             raise ValidationError("The first day is after the last one.")
 
-    def apply(self, rows: QuerySet[Event], types: list[str]) -> QuerySet[Event]:
-        """Rows that fit; `types` are those that were ever received."""
+    def types(self, known: Iterable[str]) -> list[str] | None:
+        """Those of the `known` types that fit; None when any does."""
+        prefix = self.cleaned_data.get("type")
+        return log.chosen(list(known), prefix) if prefix else None
+
+    def names_one(self) -> bool:
+        """Whether it names a person, a record or a message: few events are about one."""
+        return any(self.cleaned_data.get(name) for name in (*self.IDS, "conflict"))
+
+    def apply(self, rows: QuerySet[Event]) -> QuerySet[Event]:
+        """Rows that fit, of whatever type."""
         given = self.cleaned_data
-        if given.get("type"):
-            rows = rows.filter(event_type__in=log.chosen(types, given["type"]))
         plain: dict[str, Any] = {
             "user_id": given.get("user_id"),
             "subject_id": given.get("subject_id"),
@@ -82,7 +90,12 @@ class EventFilters(forms.Form):
         rows = rows.filter(**{name: value for name, value in plain.items() if value})
         if given.get("conflict"):
             rows = rows.filter(Q(body_conflict=True))
-        return log.received_between(rows, given.get("since"), given.get("until"))
+        return log.received_between(rows, given.get("since"), given.get("until"), self.within)
+
+    @cached_property
+    def within(self) -> tuple[int, int]:
+        """Numbers between which all lie that fit the dates."""
+        return log.numbers_between(self.cleaned_data.get("since"), self.cleaned_data.get("until"))
 
     def chips(self) -> list[dict[str, str]]:
         """Filters in force, in words."""

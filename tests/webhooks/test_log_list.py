@@ -185,6 +185,62 @@ def test_paging_meets_every_event_once_and_finds_its_way_back(client: Client, ad
     assert [row.pk for row in back.rows] == [row.pk for row in second.rows]
 
 
+def test_pages_of_many_types_meet_every_event_once(client: Client, admin: User) -> None:
+    kinds = [f"historical.data.{name}.created" for name in ("hrv", "sleep", "steps")]
+    for n in range(1, 161):
+        event(n, "daily.data.hrv.created" if n % 5 == 0 else kinds[n % 7 % 3])
+    expected = [n for n in range(160, 0, -1) if n % 5]
+    for query in ({}, {"show": "done"}, {"since": "2026-11-20"}):
+        first = client.get(ADDRESS, {"type": "historical.data", **query}).context
+        assert str(first["total"]) == "128"
+        met: list[int] = []
+        page, pages = first["page"], [first["page"]]
+        while page.next:
+            given = {"type": "historical.data", "after": page.next, **query}
+            page = client.get(ADDRESS, given).context["page"]
+            pages.append(page)
+        met = [int(row.message_id.removeprefix("msg_")) for page in pages for row in page.rows]
+        assert met == expected
+        given = {"type": "historical.data", "before": pages[2].previous, **query}
+        back = client.get(ADDRESS, given).context["page"]
+        assert [row.pk for row in back.rows] == [row.pk for row in pages[1].rows]
+
+
+def test_a_page_of_many_types_does_not_walk_the_inbox(client: Client, admin: User) -> None:
+    """Three old types among many newer events: their rows are read, not those between."""
+    first = event(1, "historical.data.hrv.created")
+    event(2, "historical.data.sleep.created")
+    columns = {
+        field.attname: getattr(first, field.attname)
+        for field in Event._meta.concrete_fields
+        if field.name != "id"
+    }
+    Event.objects.bulk_create(
+        Event(**{**columns, "message_id": f"new_{n}", "event_type": "daily.data.hrv.created"})
+        for n in range(5_000)
+    )
+    rows = Event.objects.order_by("-pk")
+    types = ["historical.data.hrv.created", "historical.data.sleep.created"]
+    everything = (0, log.LAST)
+    few, values = log._first_of_each(types, everything, rows, 51, descending=True)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE webhooks_event")
+        cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) SELECT id FROM {few}", values)
+        plan = cursor.fetchone()[0]
+    assert "event_of_type" in str(plan), plan
+    assert most_rows(plan[0]["Plan"]) <= 4, plan
+    assert [row.pk for row in log.merged(types, everything, rows, None, 51, True)] == [
+        first.pk + 1,
+        first.pk,
+    ]
+
+
+def most_rows(plan: dict[str, Any]) -> float:
+    """The most rows that any step of a plan met, thrown away ones included."""
+    met = (plan["Actual Rows"] + plan.get("Rows Removed by Filter", 0)) * plan["Actual Loops"]
+    return max([float(met), *(most_rows(step) for step in plan.get("Plans", []))])
+
+
 def test_a_moment_is_found_in_the_numbers(admin: User) -> None:
     """Gaps in the numbers included: sequences leave them."""
     rows = [event(n) for n in range(1, 60)]
@@ -223,7 +279,7 @@ def test_the_number_of_queries_does_not_grow(client: Client, admin: User) -> Non
     # Session, user, roles; states, types, page, names, total, oldest, rhythm, runs, refused,
     # failed; audit.
     assert one == 16
-    assert queries(type="labtest", since="2026-11-20", until="2026-11-21") == one + 2
+    assert queries(type="labtest", since="2026-11-20", until="2026-11-21") == one + 3
 
 
 @pytest.mark.parametrize("role", ["viewer", "front desk", "clinician", "auditor"])
