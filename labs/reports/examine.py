@@ -7,6 +7,9 @@ Nothing here trusts the file: memory and processor time are limited before it is
 whoever started this ends it after a while. Only the standard library is used. What is read is the
 structure, never more than is needed to tell that the file is what it says, is complete, carries
 nothing that acts, and ends where it ends.
+
+Accepted: this process is not cut off from the network. The standard library can do that only from
+Python 3.12 on; it opens no connection, and gets an empty environment without any secret.
 """
 
 from __future__ import annotations
@@ -78,6 +81,8 @@ _NAME = re.compile(rb"/([^\x00\t\n\x0c\r ()<>\[\]{}/%]*)")
 _ESCAPED = re.compile(rb"#([0-9A-Fa-f]{2})")
 _BRACKET = re.compile(rb"<<|>>|[\[\]]")
 _COUNT = re.compile(rb"/Count" + _WHITE + rb"+(\d{1,9})")
+_LIST = re.compile(rb"[\x00\t\n\x0c\r ]*(?:%|\Z|[+-]?\d+[\x00\t\n\x0c\r ]+(?:%|[+-]?\d))")
+"""How the content of an object stream must begin, whatever its dictionary says."""
 _TYPE = re.compile(rb"/Type" + _WHITE + rb"*/(\w+)")
 
 ACTIVE = {
@@ -127,9 +132,11 @@ def _pdf(content: bytes) -> int:
             if unpacked > UNPACKED:
                 raise Problem("bomb")
             if inside is not None:
-                if _STREAM.search(inside):
-                    raise Problem("hidden")
-                _inspect_listed(inside, about, pages, counts)
+                _refuse_active(_plain(inside))
+                if b"/ObjStm" in about or (listed and _LIST.match(inside)):
+                    if _STREAM.search(inside):
+                        raise Problem("hidden")
+                    _inspect_listed(inside, about, pages, counts)
     if not pages:
         raise Problem("no_pages")
     if max(len(pages), *counts) > PAGES:
@@ -158,10 +165,11 @@ def _parts(content: bytes) -> Iterator[tuple[bytes, bytes | None]]:
 
 
 def _lists_objects(about: bytes) -> bool:
-    """Whether a stream holds objects: by its type, or by what only such a stream says."""
-    starts = list(_OBJECT.finditer(about))
-    own = {name[1] for name in _NAME.finditer(about, starts[-1].end() if starts else 0)}
-    return b"/ObjStm" in about or {b"First", b"N"} <= own
+    """Whether a stream may hold objects: by its type, or by what only such a stream says.
+
+    Anywhere since the stream before: where its own dictionary begins, a file can lie about.
+    """
+    return b"/ObjStm" in about or {b"First", b"N"} <= {name[1] for name in _NAME.finditer(about)}
 
 
 def _plain(text: bytes) -> bytes:
@@ -223,7 +231,7 @@ def _note(number: int, body: bytes, pages: set[int], counts: list[int]) -> None:
 
 
 def _unpacked(stream: bytes, about: bytes, listed: bool) -> tuple[bytes | None, int]:
-    """Size of a packed stream, and its content when it lists objects."""
+    """Size of a packed stream, and its content when it lists objects or looks as if it did."""
     filters = re.findall(rb"/(\w+Decode|Crypt)\b", about)
     if listed:
         if filters not in ([b"FlateDecode"], []) or re.search(rb"/Predictor\s+(?!1\b)\d", about):
@@ -236,11 +244,14 @@ def _unpacked(stream: bytes, about: bytes, listed: bool) -> tuple[bytes | None, 
     kept: list[bytes] = []
     size = 0
     data = stream
+    strict = listed
     try:
         while data and not decoder.eof:
             piece = decoder.decompress(data, PIECE)
             data = decoder.unconsumed_tail
             size += len(piece)
+            if size == len(piece):
+                listed = listed or bool(_LIST.match(piece))
             if listed:
                 kept.append(piece)
             if size > (LISTED if listed else UNPACKED):
@@ -248,7 +259,7 @@ def _unpacked(stream: bytes, about: bytes, listed: bool) -> tuple[bytes | None, 
             if not piece and not data:
                 break
     except zlib.error:
-        if listed:
+        if strict:
             raise Problem("broken") from None
     return (b"".join(kept) if listed else None), size
 

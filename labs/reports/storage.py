@@ -1,4 +1,7 @@
-"""Files of reports: outside the web root, readable by this account alone, under random names."""
+"""Files of reports: outside the web root, readable by this account alone, under random names.
+
+Accepted: they are plain bytes. Encryption at rest is the business of the disk they lie on.
+"""
 
 from __future__ import annotations
 

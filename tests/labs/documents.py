@@ -136,6 +136,11 @@ def _polyglot_by_comment() -> bytes:
     return head + archive(tail)
 
 
+def _disguised(between: bytes) -> bytes:
+    """An object stream of no known type, with something between what tells it and its end."""
+    return listed(SCRIPT, more=between).replace(b"/Type/ObjStm", b"/Type 88 0 R")
+
+
 def hostile() -> dict[str, tuple[str, bytes]]:
     """Every one of these must be refused: what it is -> (file name, content)."""
     small = {
@@ -180,6 +185,18 @@ def hostile() -> dict[str, tuple[str, bytes]]:
         "pdf with a disguised object stream": (
             "a.pdf",
             pdf(objects=(listed(SCRIPT).replace(b"/Type/ObjStm", b"/Type 88 0 R"),)),
+        ),
+        "pdf with an object stream behind a string that begins an object": (
+            "a.pdf",
+            pdf(objects=(_disguised(b"/X(99 0 obj)"),)),
+        ),
+        "pdf with an object stream behind a comment that begins an object": (
+            "a.pdf",
+            pdf(objects=(_disguised(b"%99 0 obj\n"),)),
+        ),
+        "pdf with an object stream behind a stream that is a comment": (
+            "a.pdf",
+            pdf(objects=(_disguised(b"%stream\n%endstream\n"),)),
         ),
         "pdf with a doubly packed object stream": (
             "a.pdf",

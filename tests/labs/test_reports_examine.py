@@ -16,9 +16,11 @@ from django.utils import timezone
 
 from labs.reports import intake, storage
 from labs.reports.examine import Problem, examine
-from tests.labs.documents import HTML, archive, bombs, hostile, jpeg, listed, pdf, png
+from tests.labs.documents import HTML, archive, bombs, flate, hostile, jpeg, listed, pdf, png
 
 HOSTILE = hostile()
+COLOURS = flate(b"\x00\x00\x0c\x48Lino").replace(b"<<", b"<</N 3")
+"""A colour profile: `N` is its channels."""
 BOMBS = bombs()
 
 
@@ -40,6 +42,11 @@ def kept_files(folder: Path) -> list[Path]:
         (pdf(2, objects=(listed(b"<</Type/Font>>"),)), "application/pdf", 2),
         (pdf(2, objects=(listed(b"<</Type/Page>>", b"<</X/Page>>"),)), "application/pdf", 3),
         (pdf() + b"\r\n", "application/pdf", 1),
+        (
+            pdf(objects=(b"<</Type/Outlines/First 3 0 R>>", COLOURS)),
+            "application/pdf",
+            1,
+        ),
         (pdf(objects=(b"<</Title(Reports /Jan, JS)>>",)), "application/pdf", 1),
         (png(), "image/png", None),
         (png(7000, 7000), "image/png", None),
