@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import unicodedata
 import uuid
@@ -36,14 +37,22 @@ DAY_UPLOADS: Final = 50
 class NotTaken(Exception):
     """An upload that was refused; `problems` are sentences for staff, `status` for HTTP.
 
-    `before` is when this patient got the same file, which staff may override.
+    `before` is when this patient got the same file, which staff may override; `form_id` the new id
+    of a form that was used for another upload.
     """
 
-    def __init__(self, *problems: str, status: int = 400, before: datetime | None = None) -> None:
+    def __init__(
+        self,
+        *problems: str,
+        status: int = 400,
+        before: datetime | None = None,
+        form_id: UUID | None = None,
+    ) -> None:
         super().__init__()
         self.problems = problems
         self.status = status
         self.before = before
+        self.form_id = form_id
 
 
 class Ceiling(FileUploadHandler):
@@ -100,9 +109,32 @@ def new_report_id() -> UUID:
     return uuid.uuid4()
 
 
-def already_taken(form_id: UUID) -> Report | None:
-    """The report that this very form has made before."""
-    return Report.objects.filter(form_id=form_id).first()
+def already_taken(upload: Upload) -> Report | None:
+    """The report that this very form has made before of the same files.
+
+    Raises NotTaken when it has made another one, as after the browser's Back: what is sent now is
+    no second send, and would be lost.
+    """
+    report = Report.objects.filter(form_id=upload.form_id).first()
+    if report is None:
+        return None
+    if (report.user_id, report.uploaded_by_id) == (upload.patient.pk, upload.by.pk):
+        kept = report.files.order_by("position").values_list("sha256", flat=True)
+        if [bytes(one) for one in kept] == [_digest(file) for file in upload.files]:
+            return report
+    raise NotTaken(
+        "This form was already used for another upload, so nothing was taken now. It has been "
+        "made new: look at what is chosen, and send it again.",
+        status=409,
+        form_id=uuid.uuid4(),
+    )
+
+
+def _digest(file: UploadedFile[Any]) -> bytes:
+    digest = hashlib.sha256()
+    for chunk in file.chunks():
+        digest.update(chunk)
+    return digest.digest()
 
 
 def take(upload: Upload, report_id: UUID) -> Report:
@@ -121,7 +153,7 @@ def take(upload: Upload, report_id: UUID) -> Report:
         storage.forget(one.stored_as for one in kept)
         if isinstance(error, IntegrityError | NotTaken):
             # The other of two sends may have been recorded while this one was checked.
-            other = already_taken(upload.form_id)
+            other = already_taken(upload)
             if other is not None:
                 return other
         raise

@@ -79,7 +79,6 @@ def upload(request: HttpRequest, patient_id: UUID) -> HttpResponse:
 def _checked(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     patient = _patient(patient_id)
     if request.method != "POST":
-        audit.viewed(request, "patient", [patient.pk], [patient.pk])
         return _form(request, patient, UploadForm())
     form = UploadForm(request.POST)
     if request.report_ceiling.passed:  # type: ignore[attr-defined]
@@ -87,24 +86,26 @@ def _checked(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     if not form.is_valid():
         return _not_taken(request, patient_id, form, NotTaken(*_errors(form)))
     given = form.cleaned_data
-    report = intake.already_taken(given["form_id"])
-    if report is None:
-        report_id = intake.new_report_id()
-        assert isinstance(request.user, User)
-        wanted = intake.Upload(
-            patient=patient,
-            by=request.user,
-            form_id=given["form_id"],
-            files=request.FILES.getlist("files"),
-            needs_human_review=given["review"],
-            again=given["again"],
-        )
-        try:
+    assert isinstance(request.user, User)
+    wanted = intake.Upload(
+        patient=patient,
+        by=request.user,
+        form_id=given["form_id"],
+        files=request.FILES.getlist("files"),
+        needs_human_review=given["review"],
+        again=given["again"],
+    )
+    try:
+        report = intake.already_taken(wanted)
+        if report is None:
+            report_id = intake.new_report_id()
             # Recorded first: what cannot be recorded does not happen.
             audit.record(request, "change", "report", ids=[report_id], patients=[patient.pk])
             report = intake.take(wanted, report_id)
-        except NotTaken as refused:
-            return _not_taken(request, patient_id, form, refused)
+    except NotTaken as refused:
+        if refused.form_id is not None:
+            form = UploadForm({**request.POST.dict(), "form_id": refused.form_id})
+        return _not_taken(request, patient_id, form, refused)
     target = reverse("reports:detail", args=[report.pk])
     if request.headers.get("Accept") == "application/json":
         return JsonResponse({"to": target})
@@ -128,6 +129,8 @@ def _not_taken(
 def _form(
     request: HttpRequest, patient: Patient, form: UploadForm, refused: NotTaken | None = None
 ) -> HttpResponse:
+    # Refused or not, the page names the patient.
+    audit.viewed(request, "patient", [patient.pk], [patient.pk])
     context: dict[str, Any] = {
         "patient": patient,
         "person": Demographics.objects.filter(pk=patient.pk).defer("record").first(),

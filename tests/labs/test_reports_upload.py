@@ -203,6 +203,65 @@ def test_the_same_form_twice_is_one_report(client: Client, desk: User, folder: P
     assert Report.objects.count() == len(files_in(folder)) == 1
 
 
+@pytest.mark.parametrize("other", ["file", "patient", "order", "colleague"])
+def test_a_form_used_again_for_something_else_loses_nothing(
+    client: Client, desk: User, folder: Path, other: str
+) -> None:
+    person(2)
+    pictures = [file(png(shade=n), f"{n}.png") for n in range(2)]
+    first = form(*pictures)
+    assert client.post(address(), first).status_code == 302
+    (taken,) = Report.objects.all()
+
+    def second() -> dict[str, Any]:
+        files = [file(png(shade=n), f"{n}.png") for n in range(2)]
+        if other == "order":
+            files.reverse()
+        if other == "file":
+            files[1] = file(png(shade=9), "9.png")
+        return {**first, "files": files, "review": "yes", "again": "on"}
+
+    if other == "colleague":
+        client.force_login(staff("clinician"))
+    where = address(2 if other == "patient" else 1)
+    answer = client.post(where, second())
+    assert answer.status_code == 409
+    page = answer.content.decode()
+    assert "This form was already used" in page
+    assert 'value="yes" checked' in page, "what was chosen stays"
+    fresh = str(answer.context["form"]["form_id"].value())
+    assert fresh != first["form_id"]
+    assert f'name="form_id" value="{fresh}"' in page
+    assert first["form_id"] not in page
+    said = client.post(where, second(), headers=JSON)
+    assert said.status_code == 409
+    assert f'data-form-id="{said.context["refused"].form_id}"' in said.content.decode()
+    assert list(Report.objects.all()) == [taken]
+    assert len(files_in(folder)) == 2
+    assert client.post(where, {**second(), "form_id": fresh}).status_code == 302
+    assert Report.objects.count() == 2
+
+
+def test_a_refusal_that_names_the_patient_is_in_the_access_log(client: Client, desk: User) -> None:
+    def seen() -> int:
+        return AuditEntry.objects.filter(
+            action="view", object_type="patient", patient_ids=[uid("patient", 1)]
+        ).count()
+
+    refused = client.post(address(), form(file(HTML, "a.pdf")))
+    assert "Ada1" in refused.content.decode()
+    assert seen() == 1
+    strict = Client(enforce_csrf_checks=True)
+    strict.force_login(desk)
+    kind, size = "multipart/form-data; boundary=x", str(5 * LIMIT)
+    unread = strict.generic("POST", address(), b"", content_type=kind, CONTENT_LENGTH=size)
+    assert unread.status_code == 413
+    assert "Ada1" in unread.content.decode()
+    assert seen() == 2
+    client.post(address(), form(file(HTML, "a.pdf")), headers=JSON)
+    assert seen() == 2, "the reasons alone name nobody"
+
+
 @pytest.mark.django_db(transaction=True)
 def test_the_same_form_at_the_same_time_is_one_report(folder: Path) -> None:
     by = staff("front desk")

@@ -202,6 +202,7 @@ function uploads(form) {
     const page = new DOMParser().parseFromString(request.responseText, "text/html");
     const banner = page.querySelector(".banner[role=alert]");
     if (banner) {
+      if (banner.dataset.formId) form.elements.form_id.value = banner.dataset.formId;
       refused.replaceChildren(document.importNode(banner, true));
       refused.firstElementChild.focus();
     } else {
