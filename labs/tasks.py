@@ -5,7 +5,7 @@ from django.utils import timezone
 
 from backoffice import sync
 from labs.reports import intake, sending
-from labs.reports.sync import JOB_SUBJECT
+from labs.reports.sync import JOB_SUBJECT, file_strays
 from labs.sync import LISTINGS, SUBJECTS
 
 
@@ -33,3 +33,4 @@ def follow_reports() -> None:
 @shared_task
 def tidy_reports() -> None:
     intake.tidy(timezone.now())
+    file_strays()

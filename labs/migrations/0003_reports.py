@@ -131,10 +131,6 @@ class Migration(migrations.Migration):
             index=models.Index(fields=['user', '-as_of'], name='report_job_of_patient'),
         ),
         migrations.AddIndex(
-            model_name='reportjob',
-            index=models.Index(fields=['as_of'], name='report_job_latest'),
-        ),
-        migrations.AddIndex(
             model_name='report',
             index=models.Index(fields=['-uploaded_at', 'id'], name='report_newest'),
         ),

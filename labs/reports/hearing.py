@@ -24,8 +24,9 @@ def hear_report_jobs(events: Sequence[Heard]) -> Mapping[str, str] | None:
     )
     if outcome.unread:
         raise ValueError("a parsing job does not fit its columns")
-    file_strays()
-    follow({record.data.id for record in records})
+    job_ids = {record.data.id for record in records}
+    file_strays(job_ids=sorted(job_ids))
+    follow(job_ids)
     touched = {fact.key[0]: fact.as_of for fact in outcome.touched}
     return {
         event.message_id: "stale"

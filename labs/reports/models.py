@@ -59,9 +59,8 @@ class ReportJob(Mirrored):
 
     class Meta:
         indexes = [
-            # Reader: sync.file_strays, the page of an uncertain upload
+            # Readers: sync.file_strays, the page of an uncertain upload
             models.Index(fields=["user", "-as_of"], name="report_job_of_patient"),
-            models.Index(fields=["as_of"], name="report_job_latest"),
         ]
 
     def __str__(self) -> str:

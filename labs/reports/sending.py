@@ -17,7 +17,7 @@ from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -140,15 +140,38 @@ def _whole(file: ReportFile, stack: ExitStack) -> Upload:
 
 def _accept(claim: Claim, job: Record[ServiceJob]) -> None:
     """The service has it: keep the job and tie it to the report."""
+    for last in (False, False, True):
+        try:
+            return _tie(claim, job)
+        except IntegrityError:
+            # An event of this job made a report of it between our look and our word.
+            if last:
+                raise
+
+
+def _tie(claim: Claim, job: Record[ServiceJob]) -> None:
     with transaction.atomic(durable=True):
         bring([(job, claim.report.user_id)])
-        tied = _mine(claim).update(
-            state=_state_now(job), job=job.data.id, lease_until=None, refusal=""
-        )
-        if not tied:
+        if _mine(claim).select_for_update().first() is None:
             logger.warning("an answer came after somebody had decided")
+        else:
+            _give_way(job.data.id, claim.report)
+            # Where an event was faster than the answer, and did not say whose it is.
+            ReportJob.objects.filter(pk=job.data.id, user=None).update(user=claim.report.user_id)
+            _mine(claim).update(
+                state=_state_now(job), job=job.data.id, lease_until=None, refusal=""
+            )
         follow([job.data.id])
-        file_strays()
+        file_strays(user_id=claim.report.user_id)
+
+
+def _give_way(job_id: UUID, report: Report) -> None:
+    """An event that did not say whose the job is made a report without files of it; what people
+    said about its rows goes over to the true one."""
+    stray = Report.objects.filter(job=job_id, files=None).exclude(pk=report.pk).first()
+    if stray is not None:
+        stray.checks.update(report=report)
+        stray.delete()
 
 
 def _state_now(job: Record[ServiceJob]) -> str:
@@ -202,7 +225,10 @@ def send_again(report_id: UUID, attempt: int) -> bool:
             " AND EXISTS (SELECT FROM labs_reportfile WHERE report_id = labs_report.id)",
             [STORED, report_id, attempt, [UNCERTAIN, REFUSED, FAILED, GIVEN_UP]],
         )
-        return bool(cursor.rowcount)
+        found = bool(cursor.rowcount)
+        if found:
+            _settled(report_id)
+    return found
 
 
 def arrived_as(report_id: UUID, attempt: int, job_id: UUID) -> bool:
@@ -220,6 +246,7 @@ def arrived_as(report_id: UUID, attempt: int, job_id: UUID) -> bool:
         found = bool(cursor.rowcount)
         if found:
             follow([job_id])
+            _settled(report_id)
     return found
 
 
@@ -229,8 +256,14 @@ def give_up(report_id: UUID, attempt: int) -> bool:
         closed = Report.objects.filter(
             pk=report_id, attempts=attempt, state__in=[UNCERTAIN, REFUSED]
         ).update(state=GIVEN_UP, lease_token=None, lease_until=None)
-        file_strays()
+        if closed:
+            _settled(report_id)
     return bool(closed)
+
+
+def _settled(report_id: UUID) -> None:
+    """Jobs that waited because they might have been this report's answer are on their own now."""
+    file_strays(user_id=Report.objects.values_list("user_id", flat=True).get(pk=report_id))
 
 
 def candidates(report: Report) -> list[ReportJob]:

@@ -34,8 +34,6 @@ KIND: Final = "report-jobs"
 FINAL: Final = (COMPLETED, FAILED)
 STEPS: Final = {"upload_pending": 0, "started": 1, PENDING_REVIEW: 2, COMPLETED: 3, FAILED: 3}
 REVIEWED: Final = 4
-STRAY_FOR: Final = timedelta(days=2)
-"""How long a job that nobody claims is looked at again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,24 +166,30 @@ def _carry_states(job_ids: Sequence[UUID]) -> None:
         )
 
 
-def file_strays() -> int:
-    """Make reports of jobs that were not uploaded here.
+def file_strays(*, job_ids: Sequence[UUID] | None = None, user_id: UUID | None = None) -> int:
+    """Make reports of jobs that were not uploaded here: of these jobs, of this patient, or of all.
 
     While an upload of the same patient is under way or uncertain, a job may be its answer: such
-    ones wait until that is settled.
+    ones wait until that is settled, and are filed by whoever settles it.
     """
+    some = ""
+    values: list[Any] = []
+    if job_ids is not None:
+        some, values = " AND job.id = ANY(%s)", [list(job_ids)]
+    elif user_id is not None:
+        some, values = " AND job.user_id = %s", [user_id]
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO labs_report (id, user_id, form_id, uploaded_at, needs_human_review, state,"
             " due_at, attempts, refusal, job_id, earlier_job_ids, changed_since_accepted)"
             " SELECT gen_random_uuid(), job.user_id, gen_random_uuid(), job.as_of,"
             "  job.needs_human_review, job.state, now(), 0, '', job.id, '{}', false"
-            " FROM labs_reportjob AS job WHERE job.as_of > now() - make_interval(secs => %s)"
-            " AND NOT EXISTS (SELECT FROM labs_report AS known WHERE known.job_id = job.id)"
+            " FROM labs_reportjob AS job"
+            " WHERE NOT EXISTS (SELECT FROM labs_report AS known WHERE known.job_id = job.id)"
             " AND NOT EXISTS (SELECT FROM labs_report AS other WHERE other.user_id = job.user_id"
             "  AND (other.state IN (%s, %s) OR job.id = ANY(other.earlier_job_ids)))"
-            " ON CONFLICT DO NOTHING",
-            [STRAY_FOR.total_seconds(), SENDING, UNCERTAIN],
+            f"{some} ON CONFLICT DO NOTHING",
+            [SENDING, UNCERTAIN, *values],
         )
         return int(cursor.rowcount)
 

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -15,14 +16,17 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.utils import timezone
 
 from backoffice import sync
 from backoffice.embedded import dies_with_parent, free_port
 from backoffice.models import Lookup, User
+from backoffice.service.events import Heard
+from labs import tasks
 from labs.models import Report, ReportJob
-from labs.reports import sending
+from labs.reports import review, sending
+from labs.reports import sync as sync_reports
 from labs.reports.hearing import hear_report_jobs
 from labs.reports.sync import JOB_SUBJECT
 from patients.models import Patient
@@ -65,6 +69,12 @@ def look(report: Report) -> Report:
     sync.drain([JOB_SUBJECT], seconds=10)
     report.refresh_from_db()
     return report
+
+
+def told(events: list[Heard]) -> None:
+    """As the drain does it."""
+    with transaction.atomic():
+        hear_report_jobs(events)
 
 
 def jobs_at(sandbox: Sandbox) -> int:
@@ -175,7 +185,7 @@ def test_an_uncertain_one_is_settled_by_the_job_that_was_heard_of(
     ((job_id,),) = reading.query(
         "SELECT id FROM sandbox_reportjob ORDER BY created_at DESC LIMIT 1"
     )
-    hear_report_jobs([heard(1, record(job_id, "started"), patient.pk, "created")])
+    told([heard(1, record(job_id, "started"), patient.pk, "created")])
     assert [job.pk for job in sending.candidates(report)] == [job_id]
     assert Report.objects.count() == 1, "it may be the answer: it is no report of its own yet"
     assert not sending.arrived_as(report.pk, 0, job_id), "decided on another attempt"
@@ -275,6 +285,94 @@ def test_an_answer_after_the_lease_still_counts_unless_somebody_decided(
     second.refresh_from_db()
     assert (second.state, second.job_id) == ("stored", None)
     assert Report.objects.get(job=other).uploaded_by is None, "its job is not lost from sight"
+
+
+def test_an_event_that_does_not_say_whose_it_is_does_not_stop_the_answer(
+    by: User, patient: Patient
+) -> None:
+    report = uploaded(patient, by)
+    claim = sending.claimed()
+    assert claim is not None
+    job_id = uuid.uuid4()
+    told([heard(1, record(job_id), None, "created")])
+    stray = Report.objects.exclude(pk=report.pk).get()
+    line = review.line(stray, 0)
+    assert line is not None
+    review.say(stray, 0, by, reading=line.reading, latest=0, checked=True)
+    sending._accept(claim, answer(record(job_id, "upload_pending")))
+    report = Report.objects.get()
+    assert (report.state, report.job_id) == ("completed", job_id)
+    assert report.files.count() == 1
+    assert review.lines(report)[0].checked, "what a person said is not lost"
+    assert ReportJob.objects.get().user_id == patient.pk
+
+
+def test_an_event_that_is_written_at_the_same_moment_does_not_stop_the_answer(
+    by: User, patient: Patient
+) -> None:
+    """The event's report is there, unseen and uncommitted, when the answer looks for it."""
+    report = uploaded(patient, by)
+    claim = sending.claimed()
+    assert claim is not None
+    job_id = uuid.uuid4()
+    with transaction.atomic():
+        sync_reports.bring([(answer(record(job_id, "started")), None)])
+    accepting = threading.Thread(target=accept_in_thread, args=(claim, job_id))
+    with transaction.atomic():
+        sync_reports.file_strays(job_ids=[job_id])
+        accepting.start()
+        wait_until(somebody_waits)
+    accepting.join()
+    report = Report.objects.get()
+    assert (report.state, report.job_id) == ("started", job_id)
+
+
+def accept_in_thread(claim: sending.Claim, job_id: uuid.UUID) -> None:
+    try:
+        sending._accept(claim, answer(record(job_id, "started")))
+    finally:
+        connection.close()
+
+
+def somebody_waits() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_stat_clear_snapshot()")  # or a transaction sees the first answer
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        )
+        return bool(cursor.fetchone()[0])
+
+
+@pytest.mark.parametrize("settle", ["arrived", "again", "give up", "answer", "the hour"])
+def test_jobs_that_waited_for_an_upload_are_filed_once_it_is_settled(
+    by: User, patient: Patient, settle: str
+) -> None:
+    report = uploaded(patient, by)
+    claim = sending.claimed()
+    assert claim is not None
+    sending._close(claim, "uncertain")
+    mine, other = uuid.uuid4(), uuid.uuid4()
+    for number, job_id in enumerate((mine, other)):
+        told([heard(number, record(job_id, "started"), patient.pk, "created")])
+    # However long nobody decided.
+    ReportJob.objects.filter(pk=other).update(as_of=timezone.now() - timedelta(days=30))
+    tasks.tidy_reports()
+    assert Report.objects.count() == 1
+    match settle:
+        case "arrived":
+            assert sending.arrived_as(report.pk, 1, mine)
+        case "again":
+            assert sending.send_again(report.pk, 1)
+        case "give up":
+            assert sending.give_up(report.pk, 1)
+        case "answer":
+            sending._accept(claim, answer(record(mine, "started")))
+        case _:
+            Report.objects.update(state="refused")
+            tasks.tidy_reports()
+    assert Report.objects.get(job=other).uploaded_by is None
+    assert Report.objects.filter(job=mine).count() == 1
 
 
 @pytest.mark.parametrize("damage", ["gone", "changed"])
