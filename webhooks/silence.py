@@ -37,6 +37,8 @@ TIMES_USUAL: Final = 2
 """Silence is a pause this many times the longest of the recent ones."""
 REMEMBERED: Final = 200
 """Latest events whose rhythm is usual."""
+LOOKED_BACK: Final = 2_000
+"""Latest events among which a silence that has just ended is looked for: many may come at once."""
 SETTLED: Final = timedelta(minutes=2)
 """A sync may well see a step before its event arrives; and clocks differ a little."""
 UNTOLD: Final = ("partial_results",)
@@ -187,15 +189,29 @@ class Gap(msgspec.Struct, frozen=True, array_like=True):
 
 
 def notice() -> bool:
-    """In silence, see to it that what it swallowed is asked for. True in silence."""
+    """See to it that what a silence swallowed is asked for: one that lasts, or one that an event
+    ended of late before it was noticed. True in silence."""
     hearing = read()
-    if not hearing.silent:
-        return False
-    last = Event.objects.order_by("-pk").values_list("pk", "received_at").first()
-    key = Gap(*(last or (0, None))).key()
-    if not Lookup.objects.filter(kind=RESEND, key=key).exists():
-        sync.mark(RESEND, [key])
-    return True
+    latest = list(Event.objects.order_by("-pk").values_list("pk", "received_at")[:LOOKED_BACK])
+    gaps = [Gap(*latest[0]) if latest else Gap(0, None)] if hearing.silent else []
+    gaps += _ended(latest, hearing.now)
+    for key in [gap.key() for gap in gaps]:
+        if not Lookup.objects.filter(kind=RESEND, key=key).exists():
+            sync.mark(RESEND, [key])
+    return hearing.silent
+
+
+def _ended(latest: list[tuple[int, datetime]], now: datetime) -> list[Gap]:
+    """Silences that ended of late. Whether a pause was one is asked as of its end."""
+    found = []
+    for place, ((_, ended), (number, began)) in enumerate(pairwise(latest), 1):
+        if now - ended > ASK_AGAIN:
+            break
+        if ended - began > FLOOR:
+            before = [received for _, received in latest[place : place + REMEMBERED + 1]]
+            if ended - began > _usual(before) and _untold_step(began, ended):
+                found.append(Gap(number, began))
+    return found
 
 
 def _ask(service: Service, key: str) -> tuple[datetime, Any]:

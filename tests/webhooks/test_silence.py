@@ -226,6 +226,23 @@ def test_a_gap_is_asked_for_after_its_end_too(service: Service, now: datetime) -
     assert end >= now
 
 
+def test_a_silence_that_ended_before_it_was_noticed_is_asked_for(now: datetime) -> None:
+    """As when this side was down as well: the events of the end are there before the next look."""
+    heard(now, 300, 295, 290)
+    gap_of = last()
+    for n in range(10, 230):
+        event(n, received_at=now - timedelta(minutes=4))
+    assert silence.notice() is False
+    assert not Lookup.objects.exists()  # No order took a step meanwhile: it was quiet.
+    stepped(now, 60)
+    assert silence.notice() is False
+    assert silence.Gap.of(gap().key) == gap_of
+    Lookup.objects.all().delete()
+    Event.objects.filter(pk__gt=gap_of.number).update(received_at=now - timedelta(minutes=31))
+    silence.notice()
+    assert not Lookup.objects.exists()  # That was for earlier looks to see.
+
+
 def test_no_window_is_longer_than_the_service_allows(service: Service, now: datetime) -> None:
     for began in (now - timedelta(days=300), None, now + timedelta(days=1)):
         silence.RESEND_SUBJECT.fetch(service, silence.Gap(1, began).key())
