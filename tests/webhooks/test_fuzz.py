@@ -16,19 +16,24 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.db.models.functions import Now
+from django.test import Client
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from backoffice.models import User
 from orders.models import Order
+from tests.api.rows import staff
 from tests.sync.house import House, Houses
 from tests.webhooks.catalogue import CATALOGUE, Catalogue
-from tests.webhooks.records import order, order_id
+from tests.webhooks.records import USER, at, order, order_id
 from tests.webhooks.rows import put
 from tests.webhooks.sending import Attempt, attempt, receiving, send
 from tests.webhooks.signed import Message
 from webhooks import applying
 from webhooks.models import Event
+from webhooks.reading import EXHAUSTED
 from webhooks.receiving import receive
 
 MUTATED = 10_000
@@ -47,6 +52,15 @@ POISON: tuple[bytes, ...] = (
     b'{"id":1,"id":2}', b"01", b"+1", b".5", b"1.", b'"\x00"', b'"\n"', b"\xef\xbb\xbf{}",
 )  # fmt: skip
 """JSON values, and what only looks like one; from `reliability.md`, section 1."""
+
+
+NOTICE = json.dumps(
+    {
+        "type": EXHAUSTED,
+        "data": {"id": "x", "msgId": "msg_1", "user_id": USER, "lastAttempt": {"at": at(0)}},
+    }
+).encode()
+"""Of a message given up: the one type without the envelope."""
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +133,8 @@ def deliver(body: bytes, headers: dict[str, str]) -> int:
 
 
 def settle() -> None:
-    """Drain until nothing will be tried again; every event ends where a person can see it."""
+    """Drain until nothing will be tried again; every event ends where a person can see it, and
+    what was stored can be read."""
     for _ in range(3):
         applying.drain()
         Event.objects.filter(state="retry").update(due_at=Now())
@@ -128,6 +143,31 @@ def settle() -> None:
     assert not list(unexpected.distinct())
     assert set(Event.objects.values_list("state", flat=True).distinct()) <= SETTLED
     assert not Event.objects.filter(state="dead", reason="").exists()
+    read_back()
+
+
+def read_back() -> None:
+    """Every row there is, and the pages and the API that show them, for one who may see all."""
+    for model in (model for model in apps.get_models() if model._meta.managed):
+        for _ in model._default_manager.iterator():
+            pass
+    user = User.objects.filter(username="lab-admin").first() or staff("lab admin")
+    client = Client()
+    client.force_login(user)
+    chance = random.Random(4)
+    by_end = Event.objects.order_by("state", "reason", "-id").distinct("state", "reason")
+    numbers = list(by_end.values_list("pk", flat=True))
+    numbers += chance.sample(list(Event.objects.values_list("pk", flat=True)), 40)
+    addresses = ["/system/events/", "/api/events/?limit=1000", "/system/events/replay/"]
+    addresses += ["/orders/", "/api/orders/?limit=1000"]
+    for number in numbers:
+        addresses += [f"/system/events/{number}/", f"/system/events/{number}/replay/"]
+    orders = list(Order.objects.values_list("pk", flat=True))
+    for key in chance.sample(orders, min(len(orders), 40)):
+        addresses += [f"/orders/{key}/", f"/orders/{key}/why/", f"/api/orders/{key}/"]
+    assert orders
+    answers = {address: client.get(address).status_code for address in addresses}
+    assert {a: status for a, status in answers.items() if status != 200} == {}
 
 
 @pytest.mark.usefixtures("inbox")
@@ -135,6 +175,7 @@ def test_ten_thousand_mutations(catalogue: Catalogue) -> None:
     """Bodies mutated before signing are stored and drained; anything changed after is refused."""
     chance = random.Random(1)
     bodies = [catalogue.message(event_type).body for event_type in CATALOGUE]
+    bodies += [NOTICE] * 10
     genuine: set[str] = set()
     answers: dict[int, int] = {}
     for turn in range(MUTATED):
@@ -185,6 +226,15 @@ def test_every_poison_in_every_field_of_an_order() -> None:
             body = body.replace(b'"@here@"', value)
             assert deliver(body, Message(body, f"msg_{number}").headers()) == 204
             number += 1
+    for value in (*POISON, b'"9999-12-31T23:59:59-14:00"'):
+        good_one = order(1_000 + number, 2)
+        step = {**good_one["events"][0], "created_at": "@here@"}
+        for changed in ({"events": [step, good_one["events"][1]]}, {"last_event": step}):
+            record_told = {**order(1_000 + number, 2), **changed}
+            whole = json.dumps({"event_type": "labtest.order.updated", "data": record_told})
+            body = whole.encode().replace(b'"@here@"', value)
+            assert deliver(body, Message(body, f"msg_{number}").headers()) == 204
+            number += 1
     for good in range(50):
         put("labtest.order.created", order(good, 3))
     settle()
@@ -214,7 +264,7 @@ def test_every_poison_in_every_field_of_an_order() -> None:
             max_leaves=20,
         ).map(lambda value: json.dumps(value).encode()),
     ),
-    event_type=st.sampled_from(CATALOGUE),
+    event_type=st.sampled_from((*CATALOGUE, EXHAUSTED)),
     wrapped=st.booleans(),
 )
 @settings(
@@ -224,7 +274,9 @@ def test_every_poison_in_every_field_of_an_order() -> None:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_anything_at_all(raw: bytes, event_type: str, wrapped: bool) -> None:
-    body = b'{"event_type":"' + event_type.encode() + b'","data":' + raw + b"}" if wrapped else raw
+    name = b"type" if event_type == EXHAUSTED else b"event_type"
+    whole = b'{"%b":"%b","data":%b}' % (name, event_type.encode(), raw)
+    body = whole if wrapped else raw
     assert deliver(body, Message(body).headers()) == 204
     assert applying.drain() <= 1
     event = Event.objects.latest("id")
