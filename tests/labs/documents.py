@@ -194,9 +194,9 @@ def hostile() -> dict[str, tuple[str, bytes]]:
             "a.pdf",
             pdf(objects=(_disguised(b"%99 0 obj\n"),)),
         ),
-        "pdf with an object stream behind a stream that is a comment": (
+        "pdf with an object stream behind a stream inside a string": (
             "a.pdf",
-            pdf(objects=(_disguised(b"%stream\n%endstream\n"),)),
+            pdf(objects=(_disguised(b"/X(stream\nendstream)"),)),
         ),
         "pdf with a doubly packed object stream": (
             "a.pdf",
