@@ -91,7 +91,7 @@ class Hearing:
 
     @property
     def clocks_differ(self) -> bool:
-        return self.refused_stale or abs(self.skew) > SKEW
+        return abs(self.skew) > SKEW
 
     @property
     def we_are_ahead(self) -> bool:
