@@ -9,11 +9,12 @@ import binascii
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypedDict, TypeVar
 
 from django.core.exceptions import ValidationError
 from django.db.models import Model, QuerySet
 from django.db.models.fields.tuple_lookups import TupleGreaterThan, TupleLessThan
+from django.http import HttpRequest
 
 Row = TypeVar("Row", bound=Model)
 
@@ -50,6 +51,17 @@ class Count:
 
     def __str__(self) -> str:
         return f"{self.value:,}{'+' if self.capped else ''}"
+
+
+class Place(TypedDict):
+    """Where in a list a page is: behind or before a cursor, or at the start."""
+
+    after: str | None
+    before: str | None
+
+
+def place_of(request: HttpRequest) -> Place:
+    return {"after": request.GET.get("after"), "before": request.GET.get("before")}
 
 
 def page_of(

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 from backoffice import sync_health, vocabulary
 from backoffice.access import requires
 from backoffice.models import Drift, SyncRun, UnknownValue, UnreadRecord
-from backoffice.paging import Sort, page_of
+from backoffice.paging import Sort, page_of, place_of
 
 SIZE: Final = 50
 LATEST: Final = 10
@@ -59,7 +59,7 @@ def runs(request: HttpRequest) -> HttpResponse:
     found = SyncRun.objects.all()
     if resource:
         found = found.filter(resource=resource)
-    page = page_of(found, NEWEST_FIRST, size=SIZE, **_place(request))
+    page = page_of(found, NEWEST_FIRST, size=SIZE, **place_of(request))
     now = timezone.now()
     context = {
         "page": page,
@@ -73,7 +73,7 @@ def runs(request: HttpRequest) -> HttpResponse:
 @require_safe
 def drift(request: HttpRequest) -> HttpResponse:
     """Differences that sweeps found and repaired, newest first."""
-    page = page_of(Drift.objects.all(), LAST_FOUND, size=SIZE, **_place(request))
+    page = page_of(Drift.objects.all(), LAST_FOUND, size=SIZE, **place_of(request))
     return render(request, "system/drift.html", {"page": page})
 
 
@@ -82,7 +82,7 @@ def drift(request: HttpRequest) -> HttpResponse:
 def unread(request: HttpRequest) -> HttpResponse:
     """Records that could not be read into columns, last seen first."""
     rows = UnreadRecord.objects.defer("record")
-    page = page_of(rows, LAST_SEEN, size=SIZE, **_place(request))
+    page = page_of(rows, LAST_SEEN, size=SIZE, **place_of(request))
     return render(request, "system/unread.html", {"page": page})
 
 
@@ -121,7 +121,3 @@ def _spoken(seconds: float) -> str:
     if seconds < 3600:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.1f} h".replace(".0 ", " ")
-
-
-def _place(request: HttpRequest) -> dict[str, str | None]:
-    return {"after": request.GET.get("after"), "before": request.GET.get("before")}

@@ -13,7 +13,7 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from backoffice.access import requires
-from backoffice.paging import Sort, capped_count, page_of
+from backoffice.paging import Sort, capped_count, page_of, place_of
 from labs.details import billing_table, questions
 from labs.models import Lab, LabAccount, LabAccountTeam, LabTest, Marker
 
@@ -82,8 +82,7 @@ def lab(request: HttpRequest, lab_id: int) -> HttpResponse:
             rows.defer("record"),
             BY_NAME,
             size=SIZE,
-            after=request.GET.get("after"),
-            before=request.GET.get("before"),
+            **place_of(request),
         )
     return render(request, "labs/lab.html", context)
 

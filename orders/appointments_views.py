@@ -16,7 +16,7 @@ from django.views.decorators.http import require_safe
 
 from backoffice import audit, vocabulary
 from backoffice.access import may, requires
-from backoffice.paging import capped_count, page_of
+from backoffice.paging import capped_count, page_of, place_of
 from orders.appointments_forms import TABS, AppointmentFilters
 from orders.models import Appointment, Order
 from patients.models import Demographics
@@ -57,8 +57,7 @@ def appointments(request: HttpRequest) -> HttpResponse:
         form.shown(rows, tab, now),
         TABS[tab][1],
         size=SIZE,
-        after=request.GET.get("after"),
-        before=request.GET.get("before"),
+        **place_of(request),
     )
     counts = {name: capped_count(form.shown(rows, name, now)) for name in TABS}
     audit.listed(

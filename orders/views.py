@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 
 from backoffice import audit, vocabulary
 from backoffice.access import may, requires
-from backoffice.paging import capped_count, page_of
+from backoffice.paging import capped_count, page_of, place_of
 from labs.models import Lab
 from orders.forms import OrderFilters
 from orders.journey import is_over, journey, turn_of
@@ -36,8 +36,7 @@ def order_list(request: HttpRequest) -> HttpResponse:
         rows,
         filters.keyset(),
         size=filters.page_size,
-        after=request.GET.get("after"),
-        before=request.GET.get("before"),
+        **place_of(request),
     )
     audit.listed(
         request,

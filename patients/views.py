@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 
 from backoffice import audit, vocabulary
 from backoffice.access import may, requires
-from backoffice.paging import Page, capped_count, page_of
+from backoffice.paging import Page, capped_count, page_of, place_of
 from patients.forms import SORTS, PatientFilters, demographics_of
 from patients.models import Demographics, Patient
 
@@ -62,7 +62,7 @@ def _page(
     request: HttpRequest, found: QuerySet[Patient], filters: PatientFilters, *, by_name: bool
 ) -> Page[Patient]:
     """A page by age of the record, or by name; by name only those whose name is known."""
-    place = {"after": request.GET.get("after"), "before": request.GET.get("before")}
+    place = place_of(request)
     size = filters.page_size
     columns = found.defer("record", "content_hash")
     if not by_name:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from backoffice.launcher import SERVICE_VARIABLES, production_like
+from backoffice.checking import production_like
+from backoffice.launcher import SERVICE_VARIABLES
 
 SETTINGS = Path(__file__).resolve().parent.parent / "backoffice" / "settings.py"
 OURS = (

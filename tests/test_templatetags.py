@@ -13,7 +13,7 @@ from django.test import RequestFactory
 from django.utils import timezone
 
 from backoffice import vocabulary
-from backoffice.templatetags import shapes, ui
+from backoffice.templatetags import shapes, spoken, ui
 
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
 
@@ -87,7 +87,7 @@ def test_the_staff_clock_stands_beside_another_one_only_when_it_differs() -> Non
 )  # fmt: skip
 def test_ago_uses_one_unit(seconds: int, expected: str) -> None:
     moment = datetime.fromtimestamp(NOW.timestamp() - seconds, UTC)
-    assert ui.ago(moment, NOW) == expected
+    assert spoken.ago(moment, NOW) == expected
 
 
 @pytest.mark.parametrize(
@@ -103,8 +103,8 @@ def test_age(born: date | None, expected: str) -> None:
 
 def test_somebody_born_on_leap_day_grows_older_on_the_first_of_march() -> None:
     born = date(2008, 2, 29)
-    assert ui.years(born, date(2026, 2, 28)) == 17
-    assert ui.years(born, date(2026, 3, 1)) == 18
+    assert spoken.years(born, date(2026, 2, 28)) == 17
+    assert spoken.years(born, date(2026, 3, 1)) == 18
     assert ui.is_minor(date(2008, 11, 21))
     assert not ui.is_minor(date(2008, 11, 20))
 

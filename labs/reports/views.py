@@ -17,7 +17,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from backoffice import audit
 from backoffice.access import may, requires
 from backoffice.models import User
-from backoffice.paging import Sort, capped_count, page_of
+from backoffice.paging import Sort, capped_count, page_of, place_of
 from labs.reports import acceptance, review, sending, storage
 from labs.reports.forms import TABS, RowForm, TickForm
 from labs.reports.models import Report, ReportFile
@@ -46,8 +46,7 @@ def report_list(request: HttpRequest) -> HttpResponse:
         rows.select_related("job").defer("job__record"),
         NEWEST,
         size=SIZE,
-        after=request.GET.get("after"),
-        before=request.GET.get("before"),
+        **place_of(request),
     )
     audit.listed(
         request, "report", [one.pk for one in page.rows], [one.user_id for one in page.rows]

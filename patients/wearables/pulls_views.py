@@ -17,7 +17,7 @@ from django.views.decorators.http import require_safe
 
 from backoffice import audit, vocabulary
 from backoffice.access import requires
-from backoffice.paging import Sort, capped_count, page_of
+from backoffice.paging import Sort, capped_count, page_of, place_of
 from patients.models import Demographics
 from patients.wearables.models import HistoricalPull
 
@@ -91,8 +91,7 @@ def pulls(request: HttpRequest) -> HttpResponse:
         rows,
         BY_PATIENT,
         size=SIZE,
-        after=request.GET.get("after"),
-        before=request.GET.get("before"),
+        **place_of(request),
     )
     audit.listed(request, "pull", (row.pk for row in page.rows), (row.user_id for row in page.rows))
     people = _people(row.user_id for row in page.rows)

@@ -1,0 +1,76 @@
+"""`./run check`: every check of the code, the one place that lists them."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from typing import Final
+
+from backoffice.embedded import ROOT
+
+PYTHON: Final = sys.executable
+SOURCES: Final = ("backoffice", "orders", "patients", "labs", "webhooks", "tests")
+
+
+def check(_: list[str]) -> int:
+    """Every check, all of them even when one fails."""
+    sources = [name for name in SOURCES if (ROOT / name).exists()]
+    local = {**os.environ, "LOCAL": "1", "PYTHONWARNINGS": "ignore::RuntimeWarning"}
+    sandbox = {**local, "DJANGO_SETTINGS_MODULE": "sandbox.settings"}
+    module = (PYTHON, "-m")
+    theirs = ("--config-file", ".ci/sandbox-mypy.ini", "sandbox", "tests/sandbox")
+    drafts = ("makemigrations", "--check", "--dry-run")
+    templates = "import djlint; djlint.main()"
+    contracts = "from importlinter.cli import lint_imports_command as main; main()"
+    steps: list[tuple[str, tuple[str, ...], Mapping[str, str]]] = [
+        ("lint", (*module, "ruff", "check", "."), local),
+        ("format", (*module, "ruff", "format", "--check", "."), local),
+        ("types", (*module, "mypy", "--strict", *sources), local),
+        ("types of the sandbox", (*module, "mypy", *theirs), sandbox),
+        ("import contracts", (PYTHON, "-c", contracts), local),
+        ("migrations", (PYTHON, "manage.py", *drafts), local),
+        ("migrations of the sandbox", (*module, "django", *drafts), sandbox),
+        ("templates", (PYTHON, "-c", templates, "--lint", "templates"), local),
+        (
+            "deploy settings",
+            (PYTHON, "manage.py", "check", "--deploy", "--fail-level", "WARNING"),
+            production_like(),
+        ),
+    ]
+    failed = []
+    for title, command, environment in steps:
+        started = time.monotonic()
+        done = subprocess.run(  # noqa: S603 - our own commands
+            command, cwd=ROOT, env=dict(environment), capture_output=True, text=True, check=False
+        )
+        seconds = time.monotonic() - started
+        print(f"{'FAILED' if done.returncode else 'ok':7} {title} ({seconds:.1f} s)", flush=True)
+        if done.returncode:
+            failed.append(title)
+            print((done.stdout + done.stderr).rstrip())
+    print(f"Failed: {', '.join(failed)}." if failed else "All checks passed.")
+    return 1 if failed else 0
+
+
+def production_like() -> dict[str, str]:
+    """Settings of a deployment, with made-up values, for Django's deploy check."""
+    kept = ("PATH", "HOME", "LANG", "PYTHONPATH")
+    return {
+        **{name: os.environ[name] for name in kept if name in os.environ},
+        "DATABASE_URL": "postgres://backoffice@database.invalid/backoffice",
+        "REDIS_URL": "rediss://redis.invalid/0",
+        "SECRET_KEY": secrets.token_urlsafe(60),
+        "ALLOWED_HOSTS": "backoffice.example.com",
+        "SERVICE_BASE_URL": "https://service.invalid",
+        "SERVICE_API_KEY": "pk_us_made_up",
+        "MANAGEMENT_BASE_URL": "https://management.invalid",
+        "MANAGEMENT_KEY": "made-up",
+        "MANAGEMENT_ORG_ID": "00000000-0000-4000-8000-000000000000",
+        "MANAGEMENT_ENV": "production",
+        "WEBHOOK_SECRETS": "whsec_bWFkZS11cC1hbmQtbm9ib2R5LWVsc2Vz",
+        "BEHIND_PROXY": "1",
+    }
