@@ -177,11 +177,16 @@ def _critical(order: Order, sources: _Sources) -> Belief | None:
     return Belief("Warning of the lab", term, Source(EVENT, told.heard_at, row=row))
 
 
+NOT_HEARD: Final = (Event.State.DEAD, Event.State.QUARANTINED)
+"""Events that changed nothing, whatever they carry."""
+
+
 def _steps(order: Order, history: Sequence[OrderEvent], heard: Sequence[Row]) -> list[Step]:
     """Steps newest first, each with the earliest delivery that carried it."""
     first: dict[int, Row] = {}
     for row in heard:  # Newest first: the earliest is written last.
-        first.update(dict.fromkeys(payloads.steps_in(row.event), row))
+        if row.event.state not in NOT_HEARD:
+            first.update(dict.fromkeys(payloads.steps_in(row.event), row))
     past: list[str] = []
     steps: list[Any] = []
     for step in history:

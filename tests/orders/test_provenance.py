@@ -173,6 +173,15 @@ def test_each_step_leads_to_the_first_event_that_told_it(client: Client) -> None
     assert [step.row and step.row.event.pk for step in steps] == [None, two.pk, one.pk, one.pk]
 
 
+@pytest.mark.parametrize("state", ["dead", "quarantined"])
+def test_an_event_that_changed_nothing_told_no_step(client: Client, state: str) -> None:
+    tell(1, 2, state=state)
+    two = tell(2, 2)
+    place()
+    steps = get(client).context["steps"]
+    assert [step.row and step.row.event.pk for step in steps] == [None, None, two.pk, two.pk]
+
+
 def test_roles(client: Client) -> None:
     row = tell(1, 2)
     place(patient_first_name="Canary", patient_name="canary sample")
