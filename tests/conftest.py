@@ -7,9 +7,11 @@ to 1, and `DATABASE_URL` and `REDIS_URL` to servers whose databases may be made 
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import hypothesis
 import pytest
 
 from backoffice.service import Service
@@ -18,6 +20,10 @@ from tests.sandboxes import Sandbox, running
 __all__ = ["Sandbox", "SandboxFactory"]
 
 SandboxFactory = Callable[..., Sandbox]
+
+# What gates a change must not depend on chance; HYPOTHESIS_PROFILE=default looks further.
+hypothesis.settings.register_profile("gate", derandomize=True)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "gate"))
 
 
 @pytest.fixture(scope="module")

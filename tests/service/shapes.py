@@ -149,7 +149,7 @@ patient_details = record(
         "phone_number?": text,
         "email?": text,
         "medical_proxy?": guarantor,
-        "household_income?": integer,
+        "household_income?": number,
         "household_size?": integer,
     }
     | identity
