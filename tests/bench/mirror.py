@@ -253,10 +253,9 @@ def _row_versions() -> list[Any]:
 
 def _split(stages: dict[str, Spent], mirror: Spent, count: int) -> dict[str, float]:
     """Where the seconds of a sync of this size go when nothing overlaps."""
-    service = stages["service"]
+    # The threads that fetch decode too: what is left is waiting for the service and for HTTP.
     parts = {
-        "service": service.wall - service.cpu,
-        "client": service.cpu - stages["decode"].cpu,
+        "service": stages["service"].wall - stages["decode"].wall,
         "decode": stages["decode"].wall,
         "PostgreSQL": mirror.wall - mirror.cpu,
         "Python": mirror.cpu,
