@@ -34,6 +34,7 @@ from django.db import (
     transaction,
 )
 
+from backoffice import mirror
 from backoffice.service.events import Heard, Misread
 from patients.models import Patient
 from webhooks import reading
@@ -87,12 +88,6 @@ UPDATE webhooks_event SET state = %s, outcome = 'failed', attempts = attempts + 
  reason = %s, path = %s, applied_at = CASE WHEN %s THEN clock_timestamp() END,
  due_at = clock_timestamp() + make_interval(secs => %s)
 WHERE id = %s
-"""
-_COUNT_UNKNOWN = """
-INSERT INTO backoffice_unknownvalue (vocabulary, value, bucket, sightings, sample_key)
-VALUES ('event_type', %s, '', %s, %s)
-ON CONFLICT (vocabulary, value) DO UPDATE SET
- sightings = backoffice_unknownvalue.sightings + excluded.sightings, last_seen = now()
 """
 
 
@@ -267,7 +262,7 @@ def _mark(claims: Sequence[Claim], settled: Settled) -> None:
                 exc_info=None if _unfit(error) else error,
             )
         for event_type, message_ids in sorted(settled.unknown.items()):
-            cursor.execute(_COUNT_UNKNOWN, [event_type, len(message_ids), message_ids[0]])
+            mirror.count_unknown(cursor, "event_type", event_type, len(message_ids), message_ids[0])
 
 
 def _wait(error: Exception, attempts: int) -> timedelta | None:

@@ -14,6 +14,7 @@ from backoffice.mirror.applying import apply, flag_missing
 from backoffice.mirror.facts import Children, Fact, Key, Outcome, Table, Values, key_text
 from backoffice.mirror.moments import readable
 from backoffice.mirror.rows import add_children, uuid_array
+from backoffice.mirror.strange import count_unknown
 from backoffice.mirror.unread import keep_unread, key_of, now_read
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Values",
     "add_children",
     "apply",
+    "count_unknown",
     "flag_missing",
     "keep_unread",
     "key_of",

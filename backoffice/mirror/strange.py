@@ -31,13 +31,21 @@ class Strange:
 
     def note(self, cursor: CursorWrapper) -> None:
         for (words, value), (count, sample) in sorted(self.met.items()):
-            cursor.execute(
-                "INSERT INTO backoffice_unknownvalue (vocabulary, value, bucket, sightings,"
-                " sample_key) VALUES (%s, %s, '', %s, %s)"
-                " ON CONFLICT (vocabulary, value) DO UPDATE SET"
-                " sightings = backoffice_unknownvalue.sightings + EXCLUDED.sightings,"
-                " last_seen = now() RETURNING sightings",
-                [words, value, count, sample],
-            )
-            if cursor.fetchone() == (count,):
+            if count_unknown(cursor, words, value, count, sample):
                 logger.warning("unknown value", extra={"vocabulary": words})
+
+
+def count_unknown(cursor: CursorWrapper, words: str, value: str, count: int, sample: str) -> bool:
+    """Add sightings of a value that vocabulary `words` does not know; True when it is a new one.
+
+    `sample` is the key of a record it was met in.
+    """
+    cursor.execute(
+        "INSERT INTO backoffice_unknownvalue (vocabulary, value, bucket, sightings, sample_key)"
+        " VALUES (%s, %s, '', %s, %s)"
+        " ON CONFLICT (vocabulary, value) DO UPDATE SET"
+        " sightings = backoffice_unknownvalue.sightings + EXCLUDED.sightings,"
+        " last_seen = now() RETURNING sightings",
+        [words, value, count, sample],
+    )
+    return bool(cursor.fetchone() == (count,))
