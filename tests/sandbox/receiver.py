@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from typing import Any, ClassVar
 
+from tests.sandboxes import Sandbox
+
 SECRET = "whsec_bG9jYWwtc2FuZGJveC13ZWJob29rLXNlY3JldA=="  # noqa: S105 - the development one
 Answer = tuple[int, dict[str, str]]
 
@@ -125,3 +127,12 @@ def receiving(answer: Callable[[Received], Answer] = fine) -> Iterator[Receiver]
         finally:
             server.shutdown()
             thread.join()
+
+
+def settled(world: Sandbox) -> dict[str, int]:
+    """The figures of a sandbox's deliveries once nothing is pending."""
+    deadline = time.monotonic() + 60
+    while (sent := world.control("delivery-faults")["sent"])["pending"]:
+        assert time.monotonic() < deadline, sent
+        time.sleep(0.1)
+    return dict(sent)

@@ -19,7 +19,7 @@ import pytest
 
 from backoffice.embedded import dies_with_parent, free_port
 from tests.conftest import Sandbox, SandboxFactory
-from tests.sandbox.receiver import Answer, Received, Receiver, receiving
+from tests.sandbox.receiver import Answer, Received, Receiver, receiving, settled
 from tests.sandboxes import running
 
 HEADERS = {"x-service-api-key": "sk_us_local_sandbox"}
@@ -46,15 +46,6 @@ def _served(world: Sandbox, path: str) -> Any:
     answer = httpx.get(f"{world.url}{path}", headers=HEADERS, timeout=30)
     assert answer.status_code == 200, answer.text[:300]
     return answer.json()
-
-
-def _settled(world: Sandbox) -> dict[str, int]:
-    """The figures once nothing is pending."""
-    deadline = time.monotonic() + 60
-    while (sent := world.control("delivery-faults")["sent"])["pending"]:
-        assert time.monotonic() < deadline, sent
-        time.sleep(0.1)
-    return dict(sent)
 
 
 def test_every_type_of_the_catalogue_arrives_signed(world: Sandbox, receiver: Receiver) -> None:
@@ -150,7 +141,7 @@ def test_each_new_status_is_announced_once_with_the_record(
     )
     assert len(history) > 150
     assert len(visits) > 5
-    _settled(world)
+    settled(world)
     orders = Counter(
         post.body["data"]["id"]
         for post in receiver.got
@@ -197,7 +188,7 @@ def test_partial_results_are_silent_for_a_team_that_wants_them_so(
         world.control("place", {"orders": 100})
         for seed in range(9):
             world.control("change", {"orders": 150, "seed": seed})
-        _settled(world)
+        settled(world)
         told = [
             post.body["data"]["last_event"]["status"]
             for post in receiver.got
@@ -226,7 +217,7 @@ def test_critical_results_are_told_besides(world: Sandbox, receiver: Receiver) -
         (before,),
     )
     assert expected
-    _settled(world)
+    settled(world)
     told = [p.body for p in receiver.got if p.body["event_type"] == "labtest.result.critical"]
     assert Counter(body["data"]["order_id"] for body in told) == Counter(k for (k,) in expected)
     for body in told:
@@ -282,7 +273,7 @@ def test_failures_and_redirects_are_tried_again_with_the_same_id(
     receiver.answer = _failing([500, 302, 404])
     world.control("announce", {"event_type": "daily.data.steps.created"})
     got = receiver.wait(4)
-    assert _settled(world)["delivered"] == 1
+    assert settled(world)["delivered"] == 1
     assert len({post.id for post in got}) == 1
     assert len({post.raw for post in got}) == 1
     assert all(post.signed_with() for post in got)
@@ -301,7 +292,7 @@ def test_the_schedule_of_attempts_ends_in_a_notice(world: Sandbox, receiver: Rec
     world.control("delivery-faults", {"retry_speed": 20_000})
     [key] = world.control("announce", {"event_type": "labtest.order.updated"})["message_ids"]
     receiver.wait(9)
-    assert _settled(world)["failed"] == 1
+    assert settled(world)["failed"] == 1
     *tries, notice = receiver.got
     assert [post.id for post in tries] == [key] * 8
     gaps = [after.at - before.at for before, after in pairwise(tries)]
@@ -348,7 +339,7 @@ def test_a_receiver_that_does_not_answer_in_time_has_failed(
     world.control("announce", {"event_type": "daily.data.steps.created"})
     receiver.wait(2)
     assert 15 <= seen[1] - seen[0] < 17
-    assert _settled(world)["delivered"] == 1
+    assert settled(world)["delivered"] == 1
 
 
 def test_messages_survive_a_killed_sandbox() -> None:
@@ -369,14 +360,14 @@ def test_messages_survive_a_killed_sandbox() -> None:
         hold[0] = False
         with _again(world) as restarted:
             receiver.until(lambda: {post.id for post in receiver.got} == set(told), 60)
-            assert _settled(restarted)["delivered"] == 60
+            assert settled(restarted)["delivered"] == 60
 
 
 def test_a_hung_receiver_does_not_keep_a_sandbox_from_ending() -> None:
     with receiving() as receiver, running(users=10, orders=30) as world:
         world.control("webhooks", {"url": receiver.url})
         old = world.control("announce", {"all": True, "count": 20})["message_ids"]
-        _settled(world)
+        settled(world)
         aged = world.query(
             "UPDATE sandbox_message SET ended_at = ended_at - interval '7 hours' RETURNING number"
         )
@@ -397,7 +388,7 @@ def test_a_hung_receiver_does_not_keep_a_sandbox_from_ending() -> None:
         hold[0] = False
         with _again(world) as restarted:
             receiver.until(lambda: {post.id for post in receiver.got} == set(told), 60)
-            assert _settled(restarted)["delivered"] == 60
+            assert settled(restarted)["delivered"] == 60
             # What ended hours ago has been forgotten by now, nothing else.
             kept = restarted.query("SELECT message_id FROM sandbox_message")
             assert {key for (key,) in kept} == set(told)

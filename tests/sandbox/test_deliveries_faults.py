@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Sandbox, SandboxFactory
-from tests.sandbox.receiver import Receiver, receiving, strict
+from tests.sandbox.receiver import Receiver, receiving, settled, strict
 
 
 @pytest.fixture(scope="module")
@@ -35,18 +35,10 @@ def _announce(world: Sandbox, count: int, **more: Any) -> list[str]:
     return found
 
 
-def _settled(world: Sandbox) -> dict[str, int]:
-    deadline = time.monotonic() + 60
-    while (sent := world.control("delivery-faults")["sent"])["pending"]:
-        assert time.monotonic() < deadline, sent
-        time.sleep(0.1)
-    return dict(sent)
-
-
 def test_copies_have_the_same_id_and_body(world: Sandbox, receiver: Receiver) -> None:
     world.control("delivery-faults", {"duplicate_rate": 0.2, "spread_seconds": 1})
     told = _announce(world, 400)
-    sent = _settled(world)
+    sent = settled(world)
     counts = Counter(post.id for post in receiver.got)
     assert set(counts) == set(told)
     assert set(counts.values()) == {1, 2}
@@ -68,7 +60,7 @@ def test_copies_have_the_same_id_and_body(world: Sandbox, receiver: Receiver) ->
 def test_disorder_delays_some(world: Sandbox, receiver: Receiver) -> None:
     world.control("delivery-faults", {"disorder_rate": 0.2, "spread_seconds": 1.5})
     told = _announce(world, 400)
-    sent = _settled(world)
+    sent = settled(world)
     order = {post.id: place for place, post in enumerate(receiver.got)}
     assert len(order) == sent["attempts"] == 400
     late = [place for place, key in enumerate(told) if order[key] > place + 60]
@@ -80,7 +72,7 @@ def test_forgeries_and_stale_posts_come_besides_the_true_ones(
 ) -> None:
     world.control("delivery-faults", {"bad_signature_rate": 0.2, "old_timestamp_rate": 0.1})
     told = _announce(world, 400)
-    sent = _settled(world)
+    sent = settled(world)
     false = [post for post in receiver.got if not post.is_true]
     forged = [post for post in false if not post.signed_with()]
     stale = [post for post in false if post.signed_with()]
@@ -103,13 +95,13 @@ def test_a_receiver_that_swallows_forgeries_is_found_out(
     receiver.answer = lambda post: (200, {})
     world.control("delivery-faults", {"bad_signature_rate": 1, "old_timestamp_rate": 1})
     _announce(world, 20)
-    assert _settled(world)["swallowed"] == 40
+    assert settled(world)["swallowed"] == 40
 
 
 def test_unknown_types_and_values_are_truly_signed(world: Sandbox, receiver: Receiver) -> None:
     world.control("delivery-faults", {"unknown_type_rate": 0.1, "unknown_value_rate": 0.2})
     told = _announce(world, 400)
-    sent = _settled(world)
+    sent = settled(world)
     assert all(post.is_true for post in receiver.got)
     besides = [post for post in receiver.got if post.id not in set(told)]
     assert all(post.body["event_type"].startswith("labtest.unheard_of.") for post in besides)
@@ -152,7 +144,7 @@ def test_the_same_faults_hit_the_same_messages(sandbox_factory: SandboxFactory) 
             fresh.control("webhooks", {"url": receiver.url})
             fresh.control("delivery-faults", wanted)
             _announce(fresh, 150)
-            _settled(fresh)
+            settled(fresh)
         return fresh.query(
             "SELECT number, event_type, copies, forged, altered FROM sandbox_message ORDER BY 1"
         )
