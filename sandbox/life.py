@@ -40,7 +40,7 @@ def pace_of(speed: float) -> float:
 def set_speed(speed: float) -> None:
     """Changes the speed; what is already waiting waits in proportion."""
     with transaction.atomic():
-        _hold_moves("pg_advisory_xact_lock")
+        hold_moves("pg_advisory_xact_lock")
         world = World.objects.select_for_update().get(id=1)
         factor = pace_of(world.speed) / pace_of(speed)
         at = clock.real_now() + world.clock_offset
@@ -56,7 +56,7 @@ def set_speed(speed: float) -> None:
             Order.objects.filter(next_at__isnull=False).update(next_at=now + wait)
 
 
-def _hold_moves(function: str) -> None:
+def hold_moves(function: str) -> None:
     """Movers share this lock; whoever rewrites the due times of all orders takes it alone."""
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {function}(%s)", [MOVES_LOCK])
@@ -65,7 +65,7 @@ def _hold_moves(function: str) -> None:
 def advance_due(context: Context, at: datetime, speed: float, limit: int = BATCH) -> list[str]:
     """Moves up to `limit` due orders once; answers the ids of the orders that changed."""
     with transaction.atomic():
-        _hold_moves("pg_advisory_xact_lock_shared")
+        hold_moves("pg_advisory_xact_lock_shared")
         groups = store.claim("next_at <= %s ORDER BY next_at", [at], limit)
         return move_groups(context, groups, at, speed, lambda order: _is_due(order, at))
 
@@ -80,7 +80,7 @@ def move_chosen(
     """Moves these orders once, whether due or not; answers the ids of those that changed."""
     part = set(numbers)
     with transaction.atomic():
-        _hold_moves("pg_advisory_xact_lock_shared")
+        hold_moves("pg_advisory_xact_lock_shared")
         groups = store.claim("number = ANY(%s)", [numbers], len(numbers), wait=True)
         return move_groups(
             context, groups, clock.now(), speed, lambda order: order.number in part, target

@@ -160,19 +160,19 @@ def step(
         visits.book(context, order, draw, at, pace)
         assert order.appointment is not None
         visits.move(order.appointment, "reserved", at + INSTANT)
-        _touch_details(order, at)
+        touch_details(order, at)
     elif done == LAPSE:
         visits.retire(order, at, "No requisition in time")
-        _touch_details(order, at)
+        touch_details(order, at)
     elif done == VISIT:
         assert visit is not None
         visits.move(visit, "in_progress", at)
-        _touch_details(order, at)
+        touch_details(order, at)
     elif done == COLLECT:
         if visit is not None:
             visits.move(visit, "completed", at)
         _collected(context, order, at)
-        _touch_details(order, at)
+        touch_details(order, at)
     else:
         _enter(context, order, done, at, draw, register, pace)
     order.updated_at = max(order.updated_at + INSTANT, order.events[-1].created_at, at)
@@ -235,17 +235,18 @@ def _enter(
             pass
     if order.method == "testkit":
         _ship(context, order, low, at, draw)
-    _event(order, low, at, detail)
+    add_event(order, low, at, detail)
     if low == "requisition_created" and visit is not None and visit.status == "reserved":
         # The held slot becomes firm: three order events in quick succession (appointments.md 7).
-        _event(order, "appointment_pending", at + INSTANT, None)
+        add_event(order, "appointment_pending", at + INSTANT, None)
         visits.confirm(order, draw, at + 2 * INSTANT, pace)
-        _event(order, "appointment_scheduled", at + 2 * INSTANT, None)
+        add_event(order, "appointment_scheduled", at + 2 * INSTANT, None)
     if low.startswith("appointment") or order.method == "testkit":
-        _touch_details(order, at)
+        touch_details(order, at)
 
 
-def _event(order: OrderState, low: str, at: datetime, detail: str | None) -> None:
+def add_event(order: OrderState, low: str, at: datetime, detail: str | None = None) -> None:
+    """The order enters a status."""
     at = max(at, order.last_event_at + INSTANT)
     order.low_level_status = low
     order.status = dotted(order.method, low)
@@ -254,7 +255,8 @@ def _event(order: OrderState, low: str, at: datetime, detail: str | None) -> Non
     order.events.append(EventState(at, order.status, detail))
 
 
-def _touch_details(order: OrderState, at: datetime) -> None:
+def touch_details(order: OrderState, at: datetime) -> None:
+    """What the order's `details` show has changed."""
     order.details_updated_at = max(at, order.details_updated_at + INSTANT)
 
 
