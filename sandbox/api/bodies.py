@@ -10,7 +10,7 @@ import orjson
 from django.http import HttpRequest
 
 from sandbox.api.errors import Invalid, Problems, Refusal
-from sandbox.api.params import Kind
+from sandbox.api.params import Kind, Text
 
 Loc = Sequence[str | int]
 Check = Callable[[Any], Any]
@@ -20,22 +20,26 @@ Check = Callable[[Any], Any]
 @dataclass(frozen=True, slots=True)
 class Field:
     """One field of a body. `nullable` ones take null; `many`: a list of what `check` takes;
-    `shape`: the JSON schema of one value."""
+    `fields`: an object of these fields, instead of `check`; `shape`: the JSON schema of one
+    value."""
 
     name: str
-    check: Check
+    check: Check | None = None
     required: bool = False
     nullable: bool = False
     many: bool = False
     default: Any = None
     shape: Mapping[str, Any] = field(default_factory=lambda: {"type": "string"})
+    fields: Sequence[Field] = ()
 
     def schema(self) -> dict[str, Any]:
-        shape = {"type": "array", "items": dict(self.shape)} if self.many else dict(self.shape)
+        one = object_schema(self.fields) if self.fields else dict(self.shape)
+        shape = {"type": "array", "items": one} if self.many else one
         return {"anyOf": [shape, {"type": "null"}]} if self.nullable else shape
 
-    def read(self, body: dict[str, Any], problems: Problems) -> Any:
-        loc = ["body", self.name]
+    def read(self, body: dict[str, Any], problems: Problems, at: Loc = ("body",)) -> Any:
+        """The value of this field in the object that stands `at` this place."""
+        loc = [*at, self.name]
         if self.name not in body:
             if self.required:
                 problems.add(loc, Invalid("missing", "Field required"), body)
@@ -51,11 +55,29 @@ class Field:
         return [self._one([*loc, place], each, problems) for place, each in enumerate(value)]
 
     def _one(self, loc: Loc, value: Any, problems: Problems) -> Any:
+        if self.fields:
+            return read_object(loc, value, self.fields, problems)
         try:
-            return self.check(value)
+            return (self.check or text)(value)
         except Invalid as invalid:
             problems.add(loc, invalid, value)
             return self.default
+
+
+def of_kind(name: str, kind: Kind, **more: Any) -> Field:
+    """A field whose text a parameter kind understands and describes."""
+    return Field(name, parsed(kind), shape=kind.schema(), **more)
+
+
+def read_object(
+    loc: Loc, value: Any, fields: Sequence[Field], problems: Problems
+) -> dict[str, Any]:
+    """The fields of the object that stands at `loc`, absent ones as their default."""
+    if not isinstance(value, dict):
+        kind = Invalid("model_attributes_type", "Input should be a valid dictionary")
+        problems.add(loc, kind, value)
+        return {}
+    return {each.name: each.read(value, problems, loc) for each in fields}
 
 
 def read_body(request: HttpRequest, fields: Sequence[Field]) -> dict[str, Any]:
@@ -69,24 +91,25 @@ def read_body(request: HttpRequest, fields: Sequence[Field]) -> dict[str, Any]:
     except orjson.JSONDecodeError:
         problems.add(["body"], Invalid("json_invalid", "JSON decode error"), None)
         raise Refusal(422, problems.items) from None
-    if not isinstance(body, dict):
-        kind = Invalid("model_attributes_type", "Input should be a valid dictionary")
-        problems.add(["body"], kind, body)
-        raise Refusal(422, problems.items)
-    values = {each.name: each.read(body, problems) for each in fields}
+    values = read_object(["body"], body, fields, problems)
     problems.settle()
     return values
 
 
-def schema(fields: Sequence[Field]) -> dict[str, Any]:
-    """The body by content type, for the OpenAPI document."""
+def object_schema(fields: Sequence[Field]) -> dict[str, Any]:
+    """The JSON schema of an object of these fields."""
     described: dict[str, Any] = {
         "type": "object",
         "properties": {each.name: each.schema() for each in fields},
     }
     if required := [each.name for each in fields if each.required]:
         described["required"] = required
-    return {"application/json": {"schema": described}}
+    return described
+
+
+def schema(fields: Sequence[Field]) -> dict[str, Any]:
+    """The body by content type, for the OpenAPI document."""
+    return {"application/json": {"schema": object_schema(fields)}}
 
 
 def given(request: HttpRequest) -> set[str]:
@@ -107,6 +130,11 @@ def text(value: Any) -> str:
     if not isinstance(value, str):
         raise Invalid("string_type", "Input should be a valid string")
     return value
+
+
+def limited(most: int) -> Check:
+    """Text of at most so many characters."""
+    return parsed(Text(max_length=most))
 
 
 def flag(value: Any) -> bool:

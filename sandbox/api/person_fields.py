@@ -1,0 +1,161 @@
+"""Fields that describe people and where they live, shared by the bodies of several calls
+(orders.md 2.4, users.md 3 and 4)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from sandbox.api import bodies
+from sandbox.api.bodies import Field, of_kind, parsed
+from sandbox.api.errors import Invalid
+from sandbox.api.params import Day, OneOf, Text
+
+NAME = Text(min_length=1, max_length=50)
+_NAME_RULE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.,'-]*(\s[A-Za-z0-9.,'-]+)*", re.ASCII)
+_EMAIL = re.compile(r"[^@\s]+@[^@\s.]+(\.[^@\s.]+)+")
+_PHONE = re.compile(r"\+?[0-9][0-9 ().-]{5,30}", re.ASCII)
+ZIP = Text(pattern=r"\d{5}(-\d{4})?")
+GENDERS = OneOf(("female", "male", "other", "unknown"))
+RACES = OneOf(
+    (
+        "african_american_or_black",
+        "asian",
+        "indigenous_native_american_alaska_native",
+        "other",
+        "pacific_islander_or_hawaiian",
+        "white_caucasian",
+    )
+)
+ETHNICITIES = OneOf(("hispanic", "non_hispanic", "ashkenazi_jewish", "other"))
+ORIENTATIONS = OneOf(
+    ("lesbian_gay_or_homosexual", "heterosexual_or_straight", "bisexual", "dont_know", "other")
+)
+IDENTITIES = OneOf(
+    (
+        "male",
+        "female",
+        "female_to_male_ftm_transgender_male_trans_man",
+        "male_to_female_mtf_transgender_female_trans_woman",
+        "genderqueer",
+        "other",
+    )
+)
+STATES = frozenset(
+    (
+        "AL AK AZ AR CA CO CT DE DC FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH"
+        " NJ NM NY NC ND OH OK OR PA RI SC SD TN TX UT VT VA WA WV WI WY AS GU MP PR VI"
+    ).split()
+)
+_INTEGER = {"type": "integer"}
+
+
+def patient_name(value: Any) -> str:
+    """A first or last name the labs accept."""
+    found: str = parsed(NAME)(value)
+    if _NAME_RULE.fullmatch(found) is None:
+        message = (
+            "Names start with a letter or digit, hold letters, digits and . , ' - and single "
+            "spaces between words"
+        )
+        raise Invalid("value_error", message)
+    return found
+
+
+def email(value: Any) -> str:
+    found = bodies.text(value)
+    if _EMAIL.fullmatch(found) is None:
+        raise Invalid("value_error", "value is not a valid email address")
+    return found
+
+
+def phone_number(value: Any) -> str:
+    found = bodies.text(value)
+    if _PHONE.fullmatch(found) is None:
+        raise Invalid("value_error", "value is not a valid phone number")
+    return found
+
+
+def filled(value: Any) -> str:
+    """Text that is not blank."""
+    found: str = parsed(Text(min_length=1, max_length=200))(value)
+    if not found.strip():
+        raise Invalid("value_error", "Value should not be blank")
+    return found
+
+
+def us_state(value: Any) -> str:
+    found = bodies.text(value)
+    if found not in STATES:
+        raise Invalid("value_error", "State should be a two-letter US code")
+    return found
+
+
+def income(value: Any) -> int:
+    return int(bodies.whole(0, 1_000_000_000)(value))
+
+
+# Address of users.md 3: insurance, payor, guarantor.
+ADDRESS: tuple[Field, ...] = (
+    Field("first_line", filled, required=True),
+    Field("second_line", bodies.limited(200), nullable=True, default=""),
+    Field("city", filled, required=True),
+    Field("state", filled, required=True),
+    Field("zip", filled, required=True),
+    Field("country", filled, required=True),
+    Field("access_notes", bodies.limited(1000), nullable=True),
+)
+
+GUARANTOR: tuple[Field, ...] = (
+    Field("first_name", parsed(NAME), required=True),
+    Field("last_name", parsed(NAME), required=True),
+    Field("address", fields=ADDRESS, required=True),
+    Field("phone_number", bodies.text, required=True),
+    Field("household_income", income, nullable=True, shape=_INTEGER),
+    Field("household_size", income, nullable=True, shape=_INTEGER),
+    Field("email", bodies.text, nullable=True),
+)
+
+# What users.md 3 and PatientDetailsIn of orders.md 2.4 say alike.
+DEMOGRAPHIC_CHOICES: tuple[Field, ...] = (
+    of_kind("race", RACES, nullable=True),
+    of_kind("ethnicity", ETHNICITIES, nullable=True),
+    of_kind("sexual_orientation", ORIENTATIONS, nullable=True),
+    of_kind("gender_identity", IDENTITIES, nullable=True),
+)
+
+PATIENT_DETAILS: tuple[Field, ...] = (
+    Field("first_name", patient_name, required=True, shape=NAME.schema()),
+    Field("last_name", patient_name, required=True, shape=NAME.schema()),
+    of_kind("dob", Day(), required=True),
+    of_kind("gender", GENDERS, required=True),
+    Field("phone_number", phone_number, required=True),
+    Field("email", email, required=True, shape={"type": "string", "format": "email"}),
+    Field("medical_proxy", fields=GUARANTOR, nullable=True),
+    *DEMOGRAPHIC_CHOICES,
+    Field("household_income", income, nullable=True, shape=_INTEGER),
+    Field("household_size", income, nullable=True, shape=_INTEGER),
+)
+
+# Creation checks the address strictly, import does not.
+PATIENT_ADDRESS: tuple[Field, ...] = (
+    Field("receiver_name", bodies.limited(110), default=""),
+    Field("first_line", filled, required=True),
+    Field("second_line", bodies.limited(200), nullable=True),
+    Field("city", filled, required=True),
+    Field("state", us_state, required=True),
+    of_kind("zip", ZIP, required=True),
+    Field("country", filled, required=True),
+    Field("access_notes", bodies.limited(1000), nullable=True),
+    Field("phone_number", phone_number, nullable=True),
+)
+LENIENT_ADDRESS: tuple[Field, ...] = (
+    Field("receiver_name", bodies.limited(110), required=True),
+    Field("first_line", bodies.limited(200), required=True),
+    Field("second_line", bodies.limited(200), nullable=True),
+    Field("city", bodies.limited(100), required=True),
+    Field("state", bodies.limited(40), required=True),
+    Field("zip", bodies.limited(10), required=True),
+    Field("country", bodies.limited(60), required=True),
+    Field("access_notes", bodies.limited(1000), nullable=True),
+)
