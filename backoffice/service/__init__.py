@@ -1,11 +1,13 @@
 """Typed client of the remote health data and lab testing service. No Django in here."""
 
 from backoffice.service import errors
+from backoffice.service.call import Clock
 from backoffice.service.client import Service
-from backoffice.service.exchange import Clock, Document
-from backoffice.service.payload import Page, Payload, Reader, Record, Unreadable, digest_of
+from backoffice.service.exchange import Document
+from backoffice.service.payload import Body, Page, Payload, Reader, Record, Unreadable, digest_of
 
 __all__ = [
+    "Body",
     "Clock",
     "Document",
     "Page",

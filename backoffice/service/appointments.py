@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 from typing import Any
 from uuid import UUID
 
 from msgspec import field
 
-from backoffice.service.exchange import Chapter
-from backoffice.service.payload import Instant, Payload, Reader, Record, either
+from backoffice.service.exchange import Chapter, as_json, keyed
+from backoffice.service.payload import (
+    Body,
+    Instant,
+    Page,
+    Payload,
+    Reader,
+    Record,
+    day,
+    either,
+)
+
+_PHLEBOTOMY = "/v3/order/{order_id}/phlebotomy/appointment"
+_PSC = "/v3/order/{order_id}/psc/appointment"
 
 BOOKABLE_PREFIX = "appointment_scheduling_via_"
 """Capability of a site that can be booked through the service; the rest of it is a brand."""
@@ -197,23 +210,209 @@ class PscInfo(Payload):
     patient_service_centers: list[Site] = field(default_factory=list)
 
 
+class SlotLocation(Payload):
+    """The patient service center of a day's slots; ``code`` is its site code."""
+
+    location: LngLat | None = None
+    distance: float | None = None
+    address: AppointmentAddress | None = None
+    code: str = ""
+    name: str = ""
+    iana_timezone: str | None = None
+
+
+class Slot(Payload):
+    """A time that may be booked. ``booking_key`` is opaque, None when it cannot be booked here, and
+    useless after ``expires_at``. The unit of ``price`` is not documented."""
+
+    start: Instant
+    end: Instant
+    booking_key: str | None = None
+    expires_at: Instant | None = None
+    price: float | None = None
+    is_priority: bool = False
+    places: int | None = field(default=None, name="num_appointments_available")
+
+
+class DaySlots(Payload):
+    date_sent: str | None = field(default=None, name="date")
+    slots: list[Slot] = field(default_factory=list)
+    location: SlotLocation | None = None
+
+    @property
+    def date(self) -> date | None:
+        return day(self.date_sent)
+
+
+class Availability(Payload):
+    """Slots by day. The zone is said for the whole (at home) or by each day's location (centres):
+    :meth:`zone_of` knows both."""
+
+    slots: list[DaySlots] = field(default_factory=list)
+    timezone: str | None = None
+
+    def zone_of(self, one: DaySlots) -> str | None:
+        """IANA name of the zone in which a day's slots are shown; None when it is not said."""
+        return (one.location.iana_timezone if one.location else None) or self.timezone
+
+
+class CancellationReason(Payload):
+    id: UUID
+    name: str = ""
+    is_refundable: bool = False
+
+
+class VisitAddress(Body):
+    """Where the phlebotomist comes to: a street with its number. ``zip_code`` has five digits, or
+    five and four; ``access_notes`` at most 1000 characters."""
+
+    first_line: str
+    city: str
+    state: str
+    zip_code: str
+    second_line: str | None = None
+    access_notes: str | None = None
+
+
 APPOINTMENT = Reader(Appointment)
+_AVAILABILITY = Reader(Availability)
+_REASON = Reader(CancellationReason)
 _AREA = Reader(AreaInfo)
 _SITES = Reader(PscInfo)
 
 
 class Appointments(Chapter):
-    """Read calls of appointments.md 1 and 4. A radius is a text of miles: 10, 20, 25, 50, 100."""
+    """Calls of appointments.md 1. A radius is a text of miles: 10, 20, 25, 50, 100.
+
+    ``notes`` are for the appointment, at most 1000 characters. Only a booking at a patient service
+    center knows an idempotency key: after any other Uncertain write, read the appointment.
+    """
 
     def phlebotomy(self, order_id: UUID | str) -> Record[Appointment]:
         """The active at-home appointment; Missing when there is none."""
-        path = "/v3/order/{order_id}/phlebotomy/appointment"
-        return self._call.record(path, APPOINTMENT, order_id=order_id)
+        return self._call.record(_PHLEBOTOMY, APPOINTMENT, order_id=order_id)
 
     def psc(self, order_id: UUID | str) -> Record[Appointment]:
         """The active appointment at a patient service center; Missing when there is none."""
-        path = "/v3/order/{order_id}/psc/appointment"
-        return self._call.record(path, APPOINTMENT, order_id=order_id)
+        return self._call.record(_PSC, APPOINTMENT, order_id=order_id)
+
+    def phlebotomy_availability(
+        self, address: VisitAddress, start_date: date | None = None
+    ) -> Record[Availability]:
+        """Slots of 14 days at a patient's home, from today or ``start_date``."""
+        path = "/v3/order/phlebotomy/appointment/availability"
+        query = {"start_date": start_date}
+        return self._call.look_up(path, _AVAILABILITY, query=query, body=as_json(address))
+
+    def psc_availability(
+        self,
+        lab: str,
+        *,
+        zip_code: str | None = None,
+        radius: str | None = None,
+        site_codes: Sequence[str] = (),
+        start_date: date | None = None,
+        allow_stale: bool = False,
+    ) -> Record[Availability]:
+        """Slots at centres of a lab (slug): at most three by ``site_codes``, or those around a
+        five-digit zip code. Missing when there are none; NotEnabled without the feature."""
+        query: dict[str, Any] = {
+            "lab": lab,
+            "start_date": start_date,
+            "site_codes": site_codes,
+            "zip_code": zip_code,
+            "radius": radius,
+            "allow_stale": allow_stale,
+        }
+        path = "/v3/order/psc/appointment/availability"
+        return self._call.look_up(path, _AVAILABILITY, query=query)
+
+    def request_phlebotomy(
+        self, order_id: UUID | str, address: VisitAddress, provider: str, notes: str | None = None
+    ) -> Record[Appointment]:
+        """Ask a provider of the request kind for a visit; it has no time until they agree."""
+        body = {"address": address, "provider": provider, **_noted(notes)}
+        return self._send("POST", _PHLEBOTOMY, "request", order_id, body)
+
+    def book_phlebotomy(
+        self, order_id: UUID | str, booking_key: str, notes: str | None = None
+    ) -> Record[Appointment]:
+        body = {"booking_key": booking_key, **_noted(notes)}
+        return self._send("POST", _PHLEBOTOMY, "book", order_id, body)
+
+    def book_psc(
+        self,
+        order_id: UUID | str,
+        booking_key: str,
+        notes: str | None = None,
+        *,
+        idempotency_key: str | None = None,
+        no_cache: bool = False,
+        async_confirmation: bool = False,
+        sync_timeout_ms: int | None = None,
+        async_timeout_ms: int | None = None,
+    ) -> Record[Appointment]:
+        """With ``async_confirmation`` the record may be pending: not yet confirmed. Without it, a
+        lab that is slow makes the outcome Uncertain. Timeouts: 1000 to 10,000 for the answer,
+        60,000 to 172,800,000 for the confirmation after it. The key is a beta of the service and
+        lasts 14 days; the answer kept for it does not change when the booking does."""
+        waits = {
+            "sync_confirmation_timeout_millisecond": sync_timeout_ms,
+            "async_confirmation_timeout_millisecond": async_timeout_ms,
+        }
+        body: dict[str, Any] = {"booking_key": booking_key, **_noted(notes)}
+        body |= {name: one for name, one in waits.items() if one is not None}
+        if async_confirmation:
+            body["async_confirmation"] = True
+        headers = keyed(idempotency_key, no_cache)
+        return self._send("POST", _PSC, "book", order_id, body, headers)
+
+    def reschedule_phlebotomy(
+        self, order_id: UUID | str, booking_key: str, notes: str | None = None
+    ) -> Record[Appointment]:
+        body = {"booking_key": booking_key, **_noted(notes)}
+        return self._send("PATCH", _PHLEBOTOMY, "reschedule", order_id, body)
+
+    def reschedule_psc(
+        self, order_id: UUID | str, booking_key: str, notes: str | None = None
+    ) -> Record[Appointment]:
+        body = {"booking_key": booking_key, **_noted(notes)}
+        return self._send("PATCH", _PSC, "reschedule", order_id, body)
+
+    def cancel_phlebotomy(
+        self, order_id: UUID | str, reason_id: UUID | str, note: str | None = None
+    ) -> Record[Appointment]:
+        body = {"cancellation_reason_id": reason_id} | ({} if note is None else {"notes": note})
+        return self._send("PATCH", _PHLEBOTOMY, "cancel", order_id, body)
+
+    def cancel_psc(
+        self, order_id: UUID | str, reason_id: UUID | str, note: str | None = None
+    ) -> Record[Appointment]:
+        """The one body of appointments in camelCase (differences.md 60)."""
+        body = {"cancellationReasonId": reason_id} | ({} if note is None else {"note": note})
+        return self._send("PATCH", _PSC, "cancel", order_id, body)
+
+    def phlebotomy_cancellation_reasons(self) -> Page[CancellationReason]:
+        path = "/v3/order/phlebotomy/appointment/cancellation-reasons"
+        return self._call.page(path, _REASON, quick=True)
+
+    def psc_cancellation_reasons(self) -> Page[CancellationReason]:
+        path = "/v3/order/psc/appointment/cancellation-reasons"
+        return self._call.page(path, _REASON, quick=True)
+
+    def _send(
+        self,
+        method: str,
+        place: str,
+        verb: str,
+        order_id: UUID | str,
+        body: dict[str, Any],
+        headers: dict[str, str] | None = None,
+    ) -> Record[Appointment]:
+        path = f"{place}/{verb}"
+        return self._call.send(
+            method, path, APPOINTMENT, as_json(body), headers=headers, order_id=order_id
+        )
 
     def area_info(
         self,
@@ -257,3 +456,7 @@ class Appointments(Chapter):
         return self._call.record(
             "/v3/order/{order_id}/psc/info", _SITES, query=query, order_id=order_id
         )
+
+
+def _noted(notes: str | None) -> dict[str, str]:
+    return {} if notes is None else {"appointment_notes": notes}

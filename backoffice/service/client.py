@@ -1,7 +1,7 @@
 """The service as one object: ``Service(base_url, api_key).orders.list(...)``.
 
-Safe to share between threads; make one per process and keep it. Read calls raise the errors of
-``backoffice.service.errors`` and nothing else.
+Safe to share between threads; make one per process and keep it. Calls raise the errors of
+``backoffice.service.errors``, and ValueError for what cannot be asked; nothing else.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ import httpx
 
 from backoffice.service import errors
 from backoffice.service.appointments import Appointments
-from backoffice.service.exchange import Clock, Exchange, Key
+from backoffice.service.call import Clock
+from backoffice.service.exchange import WRITE_SECONDS, Exchange, Key
 from backoffice.service.insurance import Insurances
 from backoffice.service.labs import Labs
 from backoffice.service.management import Management
 from backoffice.service.orders import Orders
 from backoffice.service.reports import Reports
 from backoffice.service.transport import DeadlineTransport
+from backoffice.service.unmatched import UnmatchedResults
 from backoffice.service.users import Users
 from backoffice.service.wearables import Wearables
 
@@ -28,8 +30,9 @@ from backoffice.service.wearables import Wearables
 class Service:
     """The remote service with a team key, and its management interface with a management key.
 
-    ``deadline``: seconds a whole call may take, retries and body included. ``attempts``: how often
-    a read is tried. ``transport`` and ``clock`` are the seams for tests.
+    ``deadline``: seconds a whole read may take, retries and body included; ``write_deadline``: the
+    same of a write, which is sent once. ``attempts``: how often a read is tried. ``transport`` and
+    ``clock`` are the seams for tests.
     """
 
     def __init__(
@@ -49,6 +52,7 @@ class Service:
         clock: Clock | None = None,
         deadline: float = 20.0,
         attempts: int = 3,
+        write_deadline: float = WRITE_SECONDS,
     ) -> None:
         clock = clock or Clock()
         self.order_create_path = order_create_path
@@ -66,6 +70,7 @@ class Service:
             clock,
             deadline,
             attempts,
+            write_deadline=write_deadline,
         )
         self._managed: Exchange | None = None
         if management_url and management_key:
@@ -81,6 +86,7 @@ class Service:
                     "env": management_env,
                     "region": management_region,
                 },
+                write_deadline,
             )
         self._open_chapters()
 
@@ -88,10 +94,11 @@ class Service:
         self.users = Users(self._team)
         self.insurance = Insurances(self._team)
         self.labs = Labs(self._team)
-        self.orders = Orders(self._team)
+        self.orders = Orders(self._team, self.order_create_path)
         self.appointments = Appointments(self._team)
         self.wearables = Wearables(self._team)
         self.reports = Reports(self._team)
+        self.unmatched = UnmatchedResults(self._team)
 
     @property
     def management(self) -> Management:

@@ -4,13 +4,21 @@
 
     ServiceError                 status, route, trace_id, request_id, message
     ├── Refused                  400, 409, 413, 422 and other 4xx: message and fields for staff
-    │   └── Denied               401, 403: the key or the team may not do this
-    ├── Missing                  404: unknown, or another team's
-    ├── Limited                  429: come back after retry_after seconds (at most 300)
-    ├── Unreachable              no usable answer, and nothing changed: connection, time, 5xx
-    │   ├── Malformed            an answer came, but not one the interface describes
-    │   └── Redirected           the service pointed elsewhere; the key did not follow
+    │   ├── Denied               401, 403: the key or the team may not do this
+    │   ├── Duplicate            it exists already: existing_id
+    │   └── NotEnabled           503 that says so: the service must switch the feature on
+    ├── Missing                  404: unknown, or another team's, or nothing found
+    ├── Limited                  429: not executed; come back after retry_after s (at most 300)
+    ├── Unreachable              no usable answer, and nothing changed at the service
+    │   ├── Malformed            of reads: an answer came, but not one the interface describes
+    │   └── Redirected           of reads: pointed elsewhere; the key did not follow
     └── Uncertain                a write whose outcome is unknown: look before sending again
+
+A write ends as its record, or as one of: Refused, Missing, Limited (none of them happened),
+Unreachable (no connection: it never left; the class itself, not a subclass) or Uncertain (time,
+a dropped connection, 5xx, an answer that cannot be read, a redirect). It is never sent twice in
+here. A refusal or a 5xx of a keyed write may be the stored answer of an earlier request with the
+same key: the answer does not say.
 
 ``str(error)`` and ``repr(error)`` hold the class, status, route template and trace id only. The
 service's own words are on ``.message``: for the eyes of staff, never for a log. Interface:
@@ -20,6 +28,7 @@ errors and limits, chapter 1.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import msgspec
 
@@ -28,6 +37,9 @@ if TYPE_CHECKING:
 
 RETRY_AFTER_CAP = 300.0
 """Longest wait in seconds we let the service ask for."""
+
+_NOBODY = UUID(int=0)
+_PLACES = ("body", "query", "path", "header")
 
 
 class FieldError(msgspec.Struct, frozen=True):
@@ -38,6 +50,12 @@ class FieldError(msgspec.Struct, frozen=True):
 
     loc: tuple[str, ...]
     msg: str
+
+    @property
+    def path(self) -> str:
+        """Where in the body or query: ``patient_address.zip``; empty for the whole of it."""
+        start = 1 if self.loc[:1] and self.loc[0] in _PLACES else 0
+        return ".".join(self.loc[start:])
 
     def __repr__(self) -> str:
         return "<FieldError>"
@@ -93,6 +111,19 @@ class Denied(Refused):
     """The key is wrong or lacks the operation, or the record is another team's (401, 403)."""
 
 
+class Duplicate(Refused):
+    """What was to be made exists already, as ``existing_id``: adopt it."""
+
+    def __init__(self, *, existing_id: UUID = _NOBODY, **rest: Any) -> None:
+        super().__init__(**rest)
+        self.existing_id = existing_id
+
+
+class NotEnabled(Refused):
+    """The team's plan lacks the feature (503 of scheduling at patient service centers): sending
+    again does not help, the service must be asked."""
+
+
 class Missing(ServiceError):
     """Unknown or foreign record, or nothing found (404)."""
 
@@ -132,4 +163,13 @@ class Redirected(Unreachable):
 
 
 class Uncertain(ServiceError):
-    """A write went out and its answer did not come back: it may have happened."""
+    """A write went out and no certain answer came back: it may have happened.
+
+    ``status`` is None when no head of an answer arrived.
+    """
+
+    @property
+    def failed(self) -> bool:
+        """The service itself answered that it failed (5xx), perhaps after doing the work. Under an
+        idempotency key it may answer the same for ever."""
+        return self.status is not None and self.status >= 500

@@ -1,29 +1,27 @@
 """One call to the service, from credentials to typed answer. Interface: errors and limits 1-5.
 
-A GET is tried again on 429, 5xx and connection errors while its deadline lasts; everything else
-is sent once, and a write whose answer is lost ends as Uncertain. Nothing here logs, or puts into
-an error's text, a path value, a query, a body, a header or a key.
+A read is tried again on 429, 5xx and connection errors while its deadline lasts. A write is sent
+once, with or without an idempotency key: whether to send it again is for who recorded it. Nothing
+here logs, or puts into an error's text, a path value, a query, a body, a header or a key.
 """
 
 from __future__ import annotations
 
 import functools
 import logging
-import secrets
-import time
-import zlib
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, TypeVar
 
 import httpx
 import msgspec
 
 from backoffice.service import errors, wire
-from backoffice.service.payload import NULL, Page, Reader, Record, Unreadable
-from backoffice.service.transport import timeouts
+from backoffice.service.call import Budget, Call, Clock
+from backoffice.service.payload import NULL, Body, Page, Reader, Record
+from backoffice.service.transport import READ_SECONDS, timeouts
 
 log = logging.getLogger("backoffice.service")
 # These log addresses with their query, and headers: a patient's name may be in either.
@@ -35,30 +33,10 @@ R = TypeVar("R")
 
 JSON_LIMIT = 8 * 1024 * 1024
 PDF_LIMIT = 30 * 1024 * 1024
-ERROR_LIMIT = 64 * 1024
-_PIECE = 64 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Clock:
-    """Time as the client sees it; tests pass their own."""
-
-    monotonic: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
-    now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
-
-
-class Budget:
-    """What is left of a call's total time, in seconds."""
-
-    __slots__ = ("_clock", "_expires")
-
-    def __init__(self, clock: Clock, seconds: float) -> None:
-        self._clock = clock
-        self._expires = clock.monotonic() + seconds
-
-    def left(self) -> float:
-        return self._expires - self._clock.monotonic()
+WRITE_SECONDS = 30.0
+"""How long a write may take in all, body and answer included."""
+LOOKUP_SECONDS = 5.0
+"""How long somebody waits in front of a page for what is looked up for it."""
 
 
 class Key(httpx.Auth):
@@ -126,6 +104,26 @@ def _envelope(key: str | None) -> Callable[[bytes], Envelope]:
     return decode
 
 
+def as_json(body: Body | Mapping[str, Any]) -> dict[str, Any]:
+    """A JSON body as httpx takes it; what was not given is not sent."""
+    return {"json": msgspec.to_builtins(body)}
+
+
+def keyed(idempotency_key: str | None, no_cache: bool = False) -> dict[str, str]:
+    """The headers that make a second request with the same key answer as the first did. With
+    ``no_cache`` only a success is kept for that."""
+    if idempotency_key is None:
+        return {}
+    plain = idempotency_key.isascii() and idempotency_key.isprintable()
+    if not plain or not 1 <= len(idempotency_key.strip()) == len(idempotency_key) <= 255:
+        raise ValueError("an idempotency key is 1 to 255 printable ASCII characters")
+    refused = {"x-idempotency-error": "no-cache"} if no_cache else {}
+    return {"x-idempotency-key": idempotency_key, **refused}
+
+
+_inside = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
 class Exchange:
     """Calls to one interface (one address, one key) over a shared connection pool."""
 
@@ -138,6 +136,7 @@ class Exchange:
         deadline: float,
         attempts: int,
         path_parts: Mapping[str, str] | None = None,
+        write_deadline: float = WRITE_SECONDS,
     ) -> None:
         self._client = client
         self._base = base_url.rstrip("/")
@@ -145,7 +144,8 @@ class Exchange:
         self._clock = clock
         self._deadline = deadline
         self._attempts = attempts
-        self.path_parts = dict(path_parts or {})
+        self.path_parts: dict[str, Any] = dict(path_parts or {})
+        self._write_deadline = write_deadline
 
     def within(self, seconds: float) -> Exchange:
         return Exchange(
@@ -156,37 +156,119 @@ class Exchange:
             min(seconds, self._deadline),
             self._attempts,
             self.path_parts,
+            min(seconds, self._write_deadline),
         )
 
     def record(
-        self, route: str, reader: Reader[T], *, query: wire.Query | None = None, **path: Any
+        self,
+        route: str,
+        reader: Reader[T],
+        *,
+        query: wire.Query | None = None,
+        **path: Any,
     ) -> Record[T]:
         """One record; Malformed when its typed reading fails."""
-        return self._record(self._call("GET", route, query, path, "application/json"), reader)
+        call = self._call("GET", route, path, query)
+        return self._record(call, self._json(call, self._deadline), reader)
+
+    def look_up(
+        self,
+        route: str,
+        reader: Reader[T],
+        *,
+        query: wire.Query | None = None,
+        body: Mapping[str, Any] | None = None,
+        **path: Any,
+    ) -> Record[T]:
+        """What a POST answers that only asks, and may be tried again like any read."""
+        call = self._call("POST", route, path, query, body, reads=True)
+        return self._record(call, self._json(call, self._looking()), reader)
 
     def send(
         self,
         method: str,
         route: str,
         reader: Reader[T],
-        body: Mapping[str, Any],
+        body: Mapping[str, Any] | None = None,
         *,
+        inside: str | None = None,
+        headers: Mapping[str, str] | None = None,
         seconds: float | None = None,
         **path: Any,
     ) -> Record[T]:
-        """A write, sent once, and the record it answers with. Uncertain when no answer came or it
-        cannot be read: the write may have happened all the same. ``body`` is what httpx takes for
-        a body, ``seconds`` how long it may take where that is longer than other calls."""
-        call = self._call(method, route, None, path, "application/json")
-        call.body = body
-        return self._record(call, reader, seconds)
+        """A write, sent once, and the record it answers with, under ``inside`` or as a whole.
+        Uncertain when no answer came or it cannot be read: the write may have happened all the
+        same. ``body`` is what httpx takes for a body, ``seconds`` how long it may take where that
+        is longer than other writes."""
+        call = self._call(method, route, path, None, body, headers)
+        answer = self._json(call, seconds or self._write_deadline)
+        if inside is not None:
+            raw = self._part(call, answer, inside)
+            if raw is None:
+                raise call.misshapen(answer.response, f"no {inside}")
+            answer = Answer(raw, answer.response, answer.asked_at)
+        return self._record(call, answer, reader)
 
-    def _record(self, call: _Call, reader: Reader[T], seconds: float | None = None) -> Record[T]:
-        answer = self._json(call, seconds)
+    def send_and_maybe(
+        self,
+        method: str,
+        route: str,
+        reader: Reader[T],
+        body: Mapping[str, Any],
+        *,
+        inside: str,
+        **path: Any,
+    ) -> Record[T] | None:
+        """As :meth:`send`, of a write that may answer null instead of the record."""
+        call = self._call(method, route, path, None, body)
+        answer = self._json(call, self._write_deadline)
+        raw = self._part(call, answer, inside)
+        if raw is None:
+            return None
+        return self._record(call, Answer(raw, answer.response, answer.asked_at), reader)
+
+    def act(
+        self,
+        method: str,
+        route: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        query: wire.Query | None = None,
+        **path: Any,
+    ) -> None:
+        """A write that answers with nothing worth keeping: an empty body, or any JSON but
+        ``{"success": false}``, which is a refusal."""
+        call = self._call(method, route, path, query, body)
+        answer = self._json(call, self._write_deadline, empty=True)
+        try:
+            said = msgspec.json.decode(answer.body) if answer.body else None
+        except (ValueError, RecursionError):
+            said = call
+        if said is call:
+            raise call.misshapen(answer.response, "no JSON")
+        if isinstance(said, dict) and said.get("success") is False:
+            told = wire.words(answer.body)
+            raise call.error(errors.Refused, answer.response, message=told.message)
+
+    def _looking(self) -> float:
+        return min(self._deadline, LOOKUP_SECONDS)
+
+    def _part(self, call: Call, answer: Answer, name: str) -> bytes | None:
+        """The bytes of one part of an answer; None where it is null or left out."""
+        problem = False
+        try:
+            raw = bytes(_inside(answer.body).get(name, NULL))
+        except (ValueError, RecursionError):
+            problem = True
+        if problem:
+            raise call.misshapen(answer.response, "no object")
+        return None if raw == b"null" else raw
+
+    def _record(self, call: Call, answer: Answer, reader: Reader[T]) -> Record[T]:
         read = reader.read(answer.body, answer.asked_at)
         if isinstance(read, Record):
             return read
-        raise call.misshapen(answer, f"{read.reason} at {read.path}", read)
+        raise call.misshapen(answer.response, f"{read.reason} at {read.path}", read)
 
     def page(
         self,
@@ -195,18 +277,22 @@ class Exchange:
         key: str | None = None,
         *,
         query: wire.Query | None = None,
+        body: Mapping[str, Any] | None = None,
+        quick: bool = False,
         **path: Any,
     ) -> Page[T]:
-        """A list, bare or under ``key``; a record that cannot be read does not spoil the page."""
-        call = self._call("GET", route, query, path, "application/json")
-        answer = self._json(call)
+        """A list, bare or under ``key``; a record that cannot be read does not spoil the page.
+        With a ``body`` it is asked for by POST. ``quick``: somebody waits for it."""
+        method = "GET" if body is None else "POST"
+        call = self._call(method, route, path, query, body, reads=True)
+        answer = self._json(call, self._looking() if quick else self._deadline)
         problem = ""
         try:
             envelope = _envelope(key)(answer.body)
         except (ValueError, RecursionError):
             problem = "no list where one was promised"
         if problem:
-            raise call.misshapen(answer, problem)
+            raise call.misshapen(answer.response, problem)
         records, unreadable = reader.page(envelope.items, answer.asked_at)
         return Page(
             records,
@@ -227,7 +313,7 @@ class Exchange:
     ) -> Generator[Document, None, None]:
         """A PDF as a stream of at most 30 MiB; the deadline covers the stream too."""
         budget = Budget(self._clock, self._deadline)
-        call = self._call("GET", route, query, path, "application/pdf")
+        call = self._call("GET", route, path, query, accept="application/pdf")
 
         def keep_open(response: httpx.Response, asked_at: datetime) -> Document:
             kind = wire.content_type(response)
@@ -248,10 +334,13 @@ class Exchange:
         finally:
             response.close()
 
-    def _json(self, call: _Call, seconds: float | None = None) -> Answer:
-        budget = Budget(self._clock, seconds or self._deadline)
+    def _json(self, call: Call, seconds: float, *, empty: bool = False) -> Answer:
+        """``empty``: an answer without a body will do."""
+        budget = Budget(self._clock, seconds)
 
         def read(response: httpx.Response, asked_at: datetime) -> Answer:
+            if empty and (response.status_code == 204 or _bodyless(response)):
+                return Answer(b"", response, asked_at)
             kind = wire.content_type(response)
             if kind != "application/json" and not kind.endswith("+json"):
                 raise call.unusable(response, "not JSON")
@@ -268,23 +357,30 @@ class Exchange:
         self,
         method: str,
         route: str,
-        query: wire.Query | None,
         path: Mapping[str, Any],
-        accept: str,
-    ) -> _Call:
-        return _Call(
+        query: wire.Query | None = None,
+        body: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        reads: bool = False,
+        accept: str = "application/json",
+    ) -> Call:
+        return Call(
             method=method,
             route=route,
             url=self._base + wire.filled(route, path),
             query=wire.pairs(query or {}),
             accept=accept,
+            reads=reads or method == "GET",
+            body=body or {},
+            headers=headers or {},
         )
 
     def _answered(
-        self, call: _Call, budget: Budget, consume: Callable[[httpx.Response, datetime], R]
+        self, call: Call, budget: Budget, consume: Callable[[httpx.Response, datetime], R]
     ) -> tuple[httpx.Response, R]:
         """Send until there is a usable answer, or raise the error that ended it."""
-        attempts = self._attempts if call.method == "GET" else 1
+        attempts = self._attempts if call.reads else 1
         attempt = 1
         while True:
             outcome, asked = self._once(call, budget, consume)
@@ -299,7 +395,7 @@ class Exchange:
             attempt += 1
 
     def _once(
-        self, call: _Call, budget: Budget, consume: Callable[[httpx.Response, datetime], R]
+        self, call: Call, budget: Budget, consume: Callable[[httpx.Response, datetime], R]
     ) -> tuple[tuple[httpx.Response, R] | errors.ServiceError, float | None]:
         """One attempt: the answer or the error, and the seconds the service asks us to wait."""
         started = self._clock.monotonic()
@@ -310,7 +406,7 @@ class Exchange:
         try:
             asked_at, response = self._sent(call, budget)
             status = response.status_code
-            if status == 200 or (call.method != "GET" and status in (201, 202, 204)):
+            if status == 200 or (not call.reads and status in (201, 202, 204)):
                 outcome = response, consume(response, asked_at)
             else:
                 wait = wire.retry_after(response, self._clock.now())
@@ -335,7 +431,7 @@ class Exchange:
         )
         return outcome, wait
 
-    def _sent(self, call: _Call, budget: Budget) -> tuple[datetime, httpx.Response]:
+    def _sent(self, call: Call, budget: Budget) -> tuple[datetime, httpx.Response]:
         """The open response, after at most one hop that only adds or drops a final slash."""
         url = call.url
         for hop in (0, 1):
@@ -344,9 +440,15 @@ class Exchange:
                 url,
                 params=call.query or None,
                 **call.body,
-                headers={"accept": call.accept, "traceparent": call.traceparent()},
+                headers={
+                    "accept": call.accept,
+                    "traceparent": call.traceparent(),
+                    **call.headers,
+                },
             )
-            request.extensions["timeout"] = timeouts(budget.left())
+            # Hanging up on a slow write would only make its outcome unknown.
+            patience = READ_SECONDS if call.reads else budget.left()
+            request.extensions["timeout"] = timeouts(budget.left(), patience)
             asked_at = self._clock.now()
             response = self._client.send(request, auth=self._key, stream=True)
             if not 300 <= response.status_code < 400:
@@ -356,7 +458,12 @@ class Exchange:
             if hop or target is None or call.method != "GET":
                 break
             url = target
-        raise call.error(errors.Redirected, response, reason="redirect refused")
+        raise call.redirected(response)
+
+
+def _bodyless(response: httpx.Response) -> bool:
+    headers = response.headers
+    return "content-type" not in headers and headers.get("content-length") == "0"
 
 
 class Chapter:
@@ -364,123 +471,3 @@ class Chapter:
 
     def __init__(self, call: Exchange) -> None:
         self._call = call
-
-
-@dataclass(slots=True, repr=False)
-class _Call:
-    """A call under way: what its attempts share, and how its failures are told."""
-
-    method: str
-    route: str
-    url: str
-    query: wire.Pairs
-    accept: str
-    body: Mapping[str, Any] = field(default_factory=dict)
-    trace_id: str = field(default_factory=lambda: secrets.token_hex(16))
-
-    def traceparent(self) -> str:
-        return f"00-{self.trace_id}-{secrets.token_hex(8)}-01"
-
-    def error(
-        self, kind: type[errors.ServiceError], response: httpx.Response, **more: Any
-    ) -> errors.ServiceError:
-        return kind(
-            status=response.status_code,
-            route=f"{self.method} {self.route}",
-            trace_id=self.trace_id,
-            request_id=wire.request_id(response),
-            **more,
-        )
-
-    def unusable(self, response: httpx.Response, reason: str) -> errors.ServiceError:
-        """An answer that cannot be read: to a write, it leaves the outcome unknown."""
-        kind = errors.Malformed if self.method == "GET" else errors.Uncertain
-        return self.error(kind, response, reason=reason)
-
-    def misshapen(
-        self, answer: Answer, reason: str, unreadable: Unreadable | None = None
-    ) -> errors.ServiceError:
-        """A JSON answer of the wrong shape: to a write, it leaves the outcome unknown."""
-        if self.method != "GET":
-            return self.error(errors.Uncertain, answer.response, reason=reason)
-        told = {"reason": reason, "unreadable": unreadable}
-        return self.error(errors.Malformed, answer.response, **told)
-
-    def lost(self, error: httpx.TransportError, status: int | None) -> errors.ServiceError:
-        """No whole answer. A write that may have left is uncertain."""
-        unsent = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
-        certain = self.method == "GET" or isinstance(error, unsent)
-        kind = errors.Unreachable if certain else errors.Uncertain
-        return kind(
-            status=status,
-            route=f"{self.method} {self.route}",
-            trace_id=self.trace_id,
-            reason=type(error).__name__,
-        )
-
-    def refusal(
-        self, response: httpx.Response, budget: Budget, wait: float | None
-    ) -> errors.ServiceError:
-        """The error of an answer that is not a success (errors and limits, chapter 1)."""
-        status = response.status_code
-        if status < 400:
-            return self.unusable(response, "unexpected status")
-        message, fields = self._words(response, budget)
-        if status == 429:
-            wait = 5.0 if wait is None else wait
-            return self.error(errors.Limited, response, retry_after=wait, message=message)
-        if status >= 500 or status == 408:
-            if self.method != "GET":
-                return self.error(errors.Uncertain, response, message=message)
-            return self.error(errors.Unreachable, response, retry_after=wait, message=message)
-        if status == 404:
-            return self.error(errors.Missing, response, message=message)
-        refused = errors.Denied if status in (401, 403) else errors.Refused
-        return self.error(refused, response, message=message, fields=fields)
-
-    def _words(
-        self, response: httpx.Response, budget: Budget
-    ) -> tuple[str, tuple[errors.FieldError, ...]]:
-        try:
-            body = b"".join(self.guarded(response, budget, ERROR_LIMIT))
-        except errors.ServiceError:
-            return "", ()
-        return wire.words(body)
-
-    def guarded(self, response: httpx.Response, budget: Budget, limit: int) -> Iterator[bytes]:
-        """The body, decompressed here in bounded pieces: at most ``limit`` bytes, in time."""
-        encoding = response.headers.get("content-encoding", "identity").strip().lower()
-        if encoding not in ("identity", "gzip", ""):
-            raise self.unusable(response, "unknown content encoding")
-        unzip = zlib.decompressobj(wbits=31) if encoding == "gzip" else None
-        size = 0
-        failure: errors.ServiceError | None = None
-        try:
-            for chunk in response.iter_raw():
-                if budget.left() <= 0:
-                    raise self.lost(httpx.ReadTimeout("deadline"), response.status_code)
-                for piece in _pieces(unzip, chunk):
-                    size += len(piece)
-                    if size > limit:
-                        raise self.unusable(response, "too large")
-                    yield piece
-            if unzip is not None and not unzip.eof:
-                raise self.unusable(response, "cut short")
-        except httpx.TransportError as error:
-            failure = self.lost(error, response.status_code)
-        except zlib.error:
-            failure = self.unusable(response, "broken compression")
-        if failure is not None:
-            raise failure
-
-
-def _pieces(unzip: Any, chunk: bytes) -> Iterator[bytes]:
-    if unzip is None:
-        yield chunk
-        return
-    if unzip.eof:
-        raise zlib.error("data after the end")
-    piece = unzip.decompress(chunk, _PIECE)
-    while piece:
-        yield piece
-        piece = unzip.decompress(unzip.unconsumed_tail, _PIECE) if not unzip.eof else b""

@@ -9,7 +9,7 @@ from uuid import UUID
 from msgspec import field
 
 from backoffice.service.exchange import Chapter
-from backoffice.service.payload import Page, Payload, Reader, Record, as_text
+from backoffice.service.payload import Body, Page, Payload, Reader, Record, as_text
 
 
 class Lab(Payload):
@@ -141,6 +141,22 @@ class Physician(Payload):
     first_name: str = ""
     last_name: str = ""
     npi: str = ""
+
+
+class AddOn(Body):
+    """Markers beside the tests: by the service's ids, or by the lab's own codes, not both."""
+
+    marker_ids: list[int] | None = None
+    provider_ids: list[str] | None = None
+
+
+class OrderSet(Body):
+    """What is ordered: tests of one lab, add-on markers, or both. ``lab_account_id`` only scopes
+    the listing of its markers."""
+
+    lab_test_ids: list[UUID] | None = None
+    add_on: AddOn | None = None
+    lab_account_id: UUID | None = None
 
 
 _LAB = Reader(Lab)

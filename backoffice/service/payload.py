@@ -46,6 +46,17 @@ class Payload(msgspec.Struct, gc=False):
         return []
 
 
+class Body(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
+    """Base of what is sent, in the interface's own spelling. What is left at its default is not
+    sent. Whether it makes sense is for the service to say."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return []
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Record(Generic[T]):
     """One record: ``data`` typed, ``raw`` exactly the bytes received, ``asked_at`` the moment (UTC)

@@ -35,12 +35,13 @@ class Until(float):
         return min(float(self), self.expires - time.monotonic())
 
 
-def timeouts(left: float) -> dict[str, float]:
-    """The httpx timeout extension of a request that must be over in ``left`` seconds."""
+def timeouts(left: float, patience: float = READ_SECONDS) -> dict[str, float]:
+    """The httpx timeout extension of a request that must be over in ``left`` seconds, and whose
+    answer may be silent for ``patience`` seconds."""
     expires = time.monotonic() + left
     return {
         "connect": Until.of(CONNECT_SECONDS, expires),
-        "read": Until.of(READ_SECONDS, expires),
+        "read": Until.of(patience, expires),
         "write": Until.of(READ_SECONDS, expires),
         "pool": max(0.0, left),
     }

@@ -13,6 +13,7 @@ from msgspec import field
 from backoffice.service.exchange import Chapter
 from backoffice.service.payload import (
     NEVER,
+    Body,
     Instant,
     Page,
     Payload,
@@ -256,6 +257,30 @@ class Device(Payload):
     device_model: str | None = None
     device_version: str | None = None
     device_id: str | None = None
+
+
+class NewAddress(Body):
+    """A postal address as written: ``zip`` and ``country`` (differences.md 11)."""
+
+    first_line: str
+    city: str
+    state: str
+    zip: str
+    country: str
+    second_line: str | None = None
+    access_notes: str | None = None
+
+
+class NewGuarantor(Body):
+    """Guarantor of an insurance, or medical proxy. Income in USD."""
+
+    first_name: str
+    last_name: str
+    address: NewAddress
+    phone_number: str
+    email: str | None = None
+    household_income: int | None = None
+    household_size: int | None = None
 
 
 DEVICE = Reader(Device)

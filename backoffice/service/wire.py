@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 from uuid import UUID
 
@@ -19,32 +19,67 @@ from backoffice.service import errors
 Query = Mapping[str, Any]
 Pairs = list[tuple[str, str | int | float | bool | None]]
 
-_MESSAGE_CHARS = 2000
+MESSAGE_CHARS = 500
+"""How many characters of the service's words are kept."""
+
+_ECHOES = frozenset(("input", "ctx", "loc", "type", "url", "traceback", "user_id"))
+"""Parts of an error body that are not words for staff; an echo may hold personal data."""
 
 
-def words(body: bytes) -> tuple[str, tuple[errors.FieldError, ...]]:
-    """The service's message and field errors from an error body of any documented shape."""
+class Words(NamedTuple):
+    """What an error body says. ``existing``: the record that is in the way of a new one."""
+
+    message: str = ""
+    fields: tuple[errors.FieldError, ...] = ()
+    existing: UUID | None = None
+
+
+def words(body: bytes) -> Words:
+    """The service's words from an error body: any documented shape, else whatever text it has."""
     try:
         sent = msgspec.json.decode(body)
     except (ValueError, RecursionError):
-        return "", ()
-    if not isinstance(sent, dict):
-        return "", ()
-    detail = sent.get("detail", sent)
-    if isinstance(detail, str):
-        return _clean(detail), ()
+        return Words(_clean(re.sub(r"<[^<>]*>", " ", body.decode(errors="replace"))))
+    said = _known(sent.get("detail", sent) if isinstance(sent, dict) else sent)
+    return said if said.message or said.fields else Words(_clean(" ".join(_texts(sent))))
+
+
+def _known(detail: Any) -> Words:
     if isinstance(detail, list):
-        fields = tuple(
-            errors.FieldError(tuple(str(part) for part in _listed(entry.get("loc"))), _clean(msg))
-            for entry in detail
-            if isinstance(entry, dict) and isinstance(msg := entry.get("msg"), str)
-        )
-        return "", fields
+        fields = tuple(one for one in map(_field, detail) if one is not None)
+        rest = [entry for entry in detail if _field(entry) is None]
+        return Words(_clean(" ".join(_texts(rest))), fields)
     if isinstance(detail, dict):
         for name in ("error_message", "message", "error"):
-            if isinstance(detail.get(name), str):
-                return _clean(detail[name]), ()
-    return "", ()
+            if isinstance(detail.get(name), str) and (message := _clean(detail[name])):
+                return Words(message, (), _existing(detail))
+    return Words(_clean(detail) if isinstance(detail, str) else "")
+
+
+def _field(entry: Any) -> errors.FieldError | None:
+    if not isinstance(entry, dict) or not isinstance(entry.get("msg"), str):
+        return None
+    loc = tuple(str(part) for part in _listed(entry.get("loc")))
+    return errors.FieldError(loc, _clean(entry["msg"]))
+
+
+def _existing(detail: dict[str, Any]) -> UUID | None:
+    """The user who has the reference already (users, chapter 2)."""
+    try:
+        return UUID(detail["user_id"]) if "error_type" in detail else None
+    except (KeyError, ValueError, TypeError, AttributeError):
+        return None
+
+
+def _texts(value: Any, depth: int = 0) -> Iterator[str]:
+    """All texts in a value of unknown shape, in order, but no echoes and nothing too deep."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (list, dict)) and depth < 20:
+        if isinstance(value, dict):
+            value = [item for name, item in value.items() if name not in _ECHOES]
+        for item in value:
+            yield from _texts(item, depth + 1)
 
 
 def _listed(value: Any) -> Sequence[Any]:
@@ -52,7 +87,9 @@ def _listed(value: Any) -> Sequence[Any]:
 
 
 def _clean(text: str) -> str:
-    return "".join(c if c.isprintable() else " " for c in text[:_MESSAGE_CHARS]).strip()
+    """On one line, printable, and short enough for a page."""
+    plain = "".join(c if c.isprintable() else " " for c in text)
+    return " ".join(plain.split())[:MESSAGE_CHARS]
 
 
 def backoff(attempt: int) -> float:

@@ -1,6 +1,4 @@
-"""Orders and order transactions, and the PDFs of an order.
-
-Interface: orders, chapters 1, 3-5, 8.5, 11.
+"""Orders and order transactions as received. Interface: orders, chapters 3, 4, 8.5, 11.
 
 A dotted status is ``<bucket>.<method>.<low level>``: keep it as sent, and read it with
 :func:`bucket`, :func:`method` and :func:`low_level`.
@@ -9,19 +7,15 @@ A dotted status is ``<bucket>.<method>.<low level>``: keep it as sent, and read 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from datetime import date, datetime
 from functools import lru_cache
-from typing import Any
 from uuid import UUID
 
 import msgspec
 from msgspec import field
 
-from backoffice.service.exchange import Chapter, Document
 from backoffice.service.labs import Lab, Marker, Physician
-from backoffice.service.payload import NULL, Instant, Page, Payload, Reader, Record, day, either
-from backoffice.service.results import METADATA, RESULT, Result, ResultMetadata
+from backoffice.service.payload import NULL, Instant, Payload, Reader, day, either
 from backoffice.service.users import Guarantor
 
 _SAME_STATUS = {"testkit_registered": "registered"}
@@ -256,120 +250,6 @@ class Resent(Payload):
 
 
 ORDER: Reader[Order] = Reader(Order)
-_RESENT: Reader[Resent] = Reader(Resent)
+RESENT: Reader[Resent] = Reader(Resent)
 TRANSACTION: Reader[Transaction] = Reader(Transaction)
 _MARKERS: Reader[list[Marker] | None] = Reader(list[Marker] | None)  # type: ignore[arg-type]
-
-
-class Orders(Chapter):
-    """Calls of orders.md 1, 5 and 8."""
-
-    def list(
-        self,
-        *,
-        page: int = 1,
-        size: int = 100,
-        search_input: str | None = None,
-        start_date: date | datetime | None = None,
-        end_date: date | datetime | None = None,
-        updated_start_date: datetime | None = None,
-        updated_end_date: datetime | None = None,
-        status: Sequence[str] | None = None,
-        order_key: str | None = None,
-        order_direction: str | None = None,
-        order_type: Sequence[str] | None = None,
-        is_critical: bool | None = None,
-        interpretation: str | None = None,
-        order_activation_types: Sequence[str] | None = None,
-        user_id: UUID | str | None = None,
-        patient_name: str | None = None,
-        shipping_recipient_name: str | None = None,
-        order_ids: Sequence[UUID | str] | None = None,
-        order_transaction_id: UUID | str | None = None,
-    ) -> Page[Order]:
-        """A page of at most 100 orders of the team. ``status`` takes low-level statuses; a moment
-        without zone is UTC. A bare ``end_date`` includes its day."""
-        query: dict[str, Any] = {
-            "search_input": search_input,
-            "start_date": start_date,
-            "end_date": end_date,
-            "updated_start_date": updated_start_date,
-            "updated_end_date": updated_end_date,
-            "status": status,
-            "order_key": order_key,
-            "order_direction": order_direction,
-            "order_type": order_type,
-            "is_critical": is_critical,
-            "interpretation": interpretation,
-            "order_activation_types": order_activation_types,
-            "user_id": user_id,
-            "patient_name": patient_name,
-            "shipping_recipient_name": shipping_recipient_name,
-            "order_ids": order_ids,
-            "order_transaction_id": order_transaction_id,
-            "page": page,
-            "size": size,
-        }
-        return self._call.page("/v3/orders", ORDER, "orders", query=query)
-
-    def get(self, order_id: UUID | str) -> Record[Order]:
-        return self._call.record("/v3/order/{order_id}", ORDER, order_id=order_id)
-
-    def transaction(self, transaction_id: UUID | str) -> Record[Transaction]:
-        path = "/v3/order_transaction/{transaction_id}"
-        return self._call.record(path, TRANSACTION, transaction_id=transaction_id)
-
-    def transaction_result(self, transaction_id: UUID | str) -> Record[Result]:
-        """The combined result of the whole transaction."""
-        path = "/v3/order_transaction/{transaction_id}/result"
-        return self._call.record(path, RESULT, transaction_id=transaction_id)
-
-    def result(self, order_id: UUID | str) -> Record[Result]:
-        """The result, partial or final; Missing while there is none."""
-        return self._call.record("/v3/order/{order_id}/result", RESULT, order_id=order_id)
-
-    def result_metadata(self, order_id: UUID | str) -> Record[ResultMetadata]:
-        path = "/v3/order/{order_id}/result/metadata"
-        return self._call.record(path, METADATA, order_id=order_id)
-
-    def resend_events(
-        self,
-        order_ids: Sequence[UUID | str] | None = None,
-        start_at: datetime | None = None,
-        end_at: datetime | None = None,
-    ) -> Record[Resent]:
-        """Have the latest event of some orders delivered again: these orders, or those of a window
-        of at most 60 days. It changes nothing, so it may be asked again when Uncertain."""
-        if not order_ids and start_at is None:
-            raise ValueError("which orders: by id, or since when")
-        given = {"order_ids": order_ids or None, "start_at": start_at, "end_at": end_at}
-        body = msgspec.to_builtins({name: one for name, one in given.items() if one is not None})
-        return self._call.send("POST", "/v3/order/resend_events", _RESENT, {"json": body})
-
-    def result_pdf(self, order_id: UUID | str) -> AbstractContextManager[Document]:
-        return self._call.document("/v3/order/{order_id}/result/pdf", order_id=order_id)
-
-    def transaction_result_pdf(
-        self, transaction_id: UUID | str
-    ) -> AbstractContextManager[Document]:
-        path = "/v3/order_transaction/{transaction_id}/result/pdf"
-        return self._call.document(path, transaction_id=transaction_id)
-
-    def labels_pdf(
-        self, order_id: UUID | str, collection_date: datetime, number_of_labels: int = 3
-    ) -> AbstractContextManager[Document]:
-        query = {"collection_date": collection_date, "number_of_labels": number_of_labels}
-        path = "/v3/order/{order_id}/labels/pdf"
-        return self._call.document(path, query=query, order_id=order_id)
-
-    def requisition_pdf(self, order_id: UUID | str) -> AbstractContextManager[Document]:
-        """The requisition; Missing for imported orders."""
-        return self._call.document("/v3/order/{order_id}/requisition/pdf", order_id=order_id)
-
-    def abn_pdf(self, order_id: UUID | str) -> AbstractContextManager[Document]:
-        """The advance beneficiary notice, only when the order says ``has_abn``."""
-        return self._call.document("/v3/order/{order_id}/abn_pdf", order_id=order_id)
-
-    def collection_instruction_pdf(self, order_id: UUID | str) -> AbstractContextManager[Document]:
-        path = "/v3/order/{order_id}/collection_instruction_pdf"
-        return self._call.document(path, order_id=order_id)

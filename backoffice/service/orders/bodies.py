@@ -1,0 +1,113 @@
+"""What is sent to place and import orders. Interface: orders, chapters 2, 6 and 10."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from uuid import UUID
+
+from msgspec import field
+
+from backoffice.service.labs import OrderSet
+from backoffice.service.payload import Body
+from backoffice.service.users import NewGuarantor
+
+
+class NewPatient(Body):
+    """The patient as the order shall know them. ``gender``: female, male, other, unknown; income in
+    USD. ``medical_proxy`` is for a minor."""
+
+    first_name: str
+    last_name: str
+    dob: date
+    gender: str
+    phone_number: str
+    email: str
+    medical_proxy: NewGuarantor | None = None
+    race: str | None = None
+    ethnicity: str | None = None
+    sexual_orientation: str | None = None
+    gender_identity: str | None = None
+    household_income: int | None = None
+    household_size: int | None = None
+
+
+class NewPatientAddress(Body):
+    """``zip`` has five digits, or five and four; ``access_notes`` at most 1000 characters. An
+    import needs ``receiver_name`` and takes no ``phone_number``."""
+
+    first_line: str
+    city: str
+    state: str
+    zip: str
+    country: str
+    receiver_name: str | None = None
+    second_line: str | None = None
+    access_notes: str | None = None
+    phone_number: str | None = None
+
+
+class NewPhysician(Body):
+    first_name: str
+    last_name: str
+    npi: str
+    email: str | None = None
+    licensed_states: list[str] = field(default_factory=list)
+
+
+class Consent(Body, rename="camel"):
+    """The one body in camelCase."""
+
+    consent_type: str
+    version: str | None = None
+    time_of_consent: datetime | None = None
+
+
+class AoeAnswered(Body):
+    """The answer to a question asked at order entry; always text, the ``code`` of a choice."""
+
+    marker_id: int
+    question_id: int
+    answer: str
+
+
+class NewOrder(Body):
+    """``collection_method`` is needed with add-ons, or where the tests do not share one.
+    ``activate_by`` makes a scheduled order; ``passthrough`` comes back on the order."""
+
+    user_id: UUID
+    patient_details: NewPatient
+    patient_address: NewPatientAddress
+    order_set: OrderSet
+    collection_method: str | None = None
+    lab_account_id: UUID | None = None
+    physician: NewPhysician | None = None
+    priority: bool = False
+    billing_type: str | None = None
+    icd_codes: list[str] | None = None
+    consents: list[Consent] = field(default_factory=list)
+    activate_by: date | None = None
+    aoe_answers: list[AoeAnswered] | None = None
+    passthrough: str | None = None
+    clinical_notes: str | None = None
+
+
+class ImportedOrder(Body):
+    """``sample_id`` is the lab's requisition, control or reference number."""
+
+    user_id: UUID
+    billing_type: str
+    order_set: OrderSet
+    collection_method: str
+    patient_details: NewPatient
+    patient_address: NewPatientAddress
+    sample_id: str
+    physician: NewPhysician | None = None
+    lab_account_id: UUID | None = None
+
+
+class SimulationFlags(Body):
+    """``result_types``: numeric, range, comment, coded_value; all in turn when not given."""
+
+    interpretation: str | None = None
+    result_types: list[str] | None = None
+    has_missing_results: bool | None = None

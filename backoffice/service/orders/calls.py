@@ -1,0 +1,196 @@
+"""What can be asked and done about orders, and their PDFs. Interface: orders, chapter 1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from datetime import date, datetime
+from typing import Any
+from uuid import UUID
+
+from backoffice.service.exchange import Chapter, Document, Exchange, as_json, keyed
+from backoffice.service.orders.bodies import ImportedOrder, NewOrder, SimulationFlags
+from backoffice.service.orders.records import (
+    ORDER,
+    RESENT,
+    TRANSACTION,
+    Order,
+    Resent,
+    Transaction,
+)
+from backoffice.service.payload import Page, Record
+from backoffice.service.results import METADATA, RESULT, Result, ResultMetadata
+
+
+class Orders(Chapter):
+    """Calls of orders.md 1, 2, 4-6, 8, 10 and 11."""
+
+    def __init__(self, call: Exchange, create_path: str) -> None:
+        super().__init__(call)
+        self._create_path = create_path
+
+    def list(
+        self,
+        *,
+        page: int = 1,
+        size: int = 100,
+        search_input: str | None = None,
+        start_date: date | datetime | None = None,
+        end_date: date | datetime | None = None,
+        updated_start_date: datetime | None = None,
+        updated_end_date: datetime | None = None,
+        status: Sequence[str] | None = None,
+        order_key: str | None = None,
+        order_direction: str | None = None,
+        order_type: Sequence[str] | None = None,
+        is_critical: bool | None = None,
+        interpretation: str | None = None,
+        order_activation_types: Sequence[str] | None = None,
+        user_id: UUID | str | None = None,
+        patient_name: str | None = None,
+        shipping_recipient_name: str | None = None,
+        order_ids: Sequence[UUID | str] | None = None,
+        order_transaction_id: UUID | str | None = None,
+    ) -> Page[Order]:
+        """A page of at most 100 orders of the team. ``status`` takes low-level statuses; a moment
+        without zone is UTC. A bare ``end_date`` includes its day."""
+        query: dict[str, Any] = {
+            "search_input": search_input,
+            "start_date": start_date,
+            "end_date": end_date,
+            "updated_start_date": updated_start_date,
+            "updated_end_date": updated_end_date,
+            "status": status,
+            "order_key": order_key,
+            "order_direction": order_direction,
+            "order_type": order_type,
+            "is_critical": is_critical,
+            "interpretation": interpretation,
+            "order_activation_types": order_activation_types,
+            "user_id": user_id,
+            "patient_name": patient_name,
+            "shipping_recipient_name": shipping_recipient_name,
+            "order_ids": order_ids,
+            "order_transaction_id": order_transaction_id,
+            "page": page,
+            "size": size,
+        }
+        return self._call.page("/v3/orders", ORDER, "orders", query=query)
+
+    def get(self, order_id: UUID | str) -> Record[Order]:
+        return self._call.record("/v3/order/{order_id}", ORDER, order_id=order_id)
+
+    def transaction(self, transaction_id: UUID | str) -> Record[Transaction]:
+        path = "/v3/order_transaction/{transaction_id}"
+        return self._call.record(path, TRANSACTION, transaction_id=transaction_id)
+
+    def transaction_result(self, transaction_id: UUID | str) -> Record[Result]:
+        """The combined result of the whole transaction."""
+        path = "/v3/order_transaction/{transaction_id}/result"
+        return self._call.record(path, RESULT, transaction_id=transaction_id)
+
+    def result(self, order_id: UUID | str) -> Record[Result]:
+        """The result, partial or final; Missing while there is none."""
+        return self._call.record("/v3/order/{order_id}/result", RESULT, order_id=order_id)
+
+    def result_metadata(self, order_id: UUID | str) -> Record[ResultMetadata]:
+        path = "/v3/order/{order_id}/result/metadata"
+        return self._call.record(path, METADATA, order_id=order_id)
+
+    def create(
+        self, order: NewOrder, *, idempotency_key: str, no_cache: bool = False
+    ) -> Record[Order]:
+        """Place an order. The service keeps the outcome of a key, good or bad, for at least 24
+        hours, and answers it again; with ``no_cache`` it keeps only a success. Nothing is kept
+        when parameters were refused (422) or while another request with the key is at work."""
+        return self._call.send(
+            "POST",
+            self._create_path,
+            ORDER,
+            as_json(order),
+            inside="order",
+            headers=keyed(idempotency_key, no_cache),
+        )
+
+    def import_(self, order: ImportedOrder) -> Record[Order]:
+        """Register an order placed elsewhere. No key: its ``sample_id`` is unique, and one that is
+        taken is refused."""
+        return self._call.send("POST", "/v3/order/import", ORDER, as_json(order), inside="order")
+
+    def cancel(self, order_id: UUID | str) -> Record[Order]:
+        """Refused from where an order cannot be cancelled. A phlebotomy appointment goes with it,
+        one at a patient service center stays."""
+        path = "/v3/order/{order_id}/cancel"
+        return self._call.send("POST", path, ORDER, inside="order", order_id=order_id)
+
+    def change_activation(self, order_id: UUID | str, activate_by: date | None) -> Record[Order]:
+        """Move a scheduled order to another day; None dispatches it at once."""
+        body = {"activate_by": activate_by}
+        path = "/v3/order/{order_id}"
+        return self._call.send(
+            "PATCH", path, ORDER, as_json(body), inside="order", order_id=order_id
+        )
+
+    def draw_completed(self, order_id: UUID | str) -> Record[Order]:
+        """The sample of an on-site collection was drawn."""
+        path = "/v3/order/{order_id}/draw_completed"
+        return self._call.send("PATCH", path, ORDER, inside="order", order_id=order_id)
+
+    def simulate(
+        self,
+        order_id: UUID | str,
+        final_status: str | None = None,
+        delay: int | None = None,
+        flags: SimulationFlags | None = None,
+    ) -> None:
+        """In a sandbox only: drive an order along, to ``final_status`` (dotted) or to the end of
+        its successful path. The unit of ``delay`` is not documented."""
+        self._call.act(
+            "POST",
+            "/v3/order/{order_id}/test",
+            None if flags is None else as_json(flags),
+            query={"final_status": final_status, "delay": delay},
+            order_id=order_id,
+        )
+
+    def resend_events(
+        self,
+        order_ids: Sequence[UUID | str] | None = None,
+        start_at: datetime | None = None,
+        end_at: datetime | None = None,
+    ) -> Record[Resent]:
+        """Have the latest event of some orders delivered again: these orders, or those of a window
+        of at most 60 days. It changes nothing, so it may be asked again when Uncertain."""
+        if not order_ids and start_at is None:
+            raise ValueError("which orders: by id, or since when")
+        given = {"order_ids": order_ids or None, "start_at": start_at, "end_at": end_at}
+        body = as_json({name: one for name, one in given.items() if one is not None})
+        return self._call.send("POST", "/v3/order/resend_events", RESENT, body)
+
+    def result_pdf(self, order_id: UUID | str) -> AbstractContextManager[Document]:
+        return self._call.document("/v3/order/{order_id}/result/pdf", order_id=order_id)
+
+    def transaction_result_pdf(
+        self, transaction_id: UUID | str
+    ) -> AbstractContextManager[Document]:
+        path = "/v3/order_transaction/{transaction_id}/result/pdf"
+        return self._call.document(path, transaction_id=transaction_id)
+
+    def labels_pdf(
+        self, order_id: UUID | str, collection_date: datetime, number_of_labels: int = 3
+    ) -> AbstractContextManager[Document]:
+        query = {"collection_date": collection_date, "number_of_labels": number_of_labels}
+        path = "/v3/order/{order_id}/labels/pdf"
+        return self._call.document(path, query=query, order_id=order_id)
+
+    def requisition_pdf(self, order_id: UUID | str) -> AbstractContextManager[Document]:
+        """The requisition; Missing for imported orders."""
+        return self._call.document("/v3/order/{order_id}/requisition/pdf", order_id=order_id)
+
+    def abn_pdf(self, order_id: UUID | str) -> AbstractContextManager[Document]:
+        """The advance beneficiary notice, only when the order says ``has_abn``."""
+        return self._call.document("/v3/order/{order_id}/abn_pdf", order_id=order_id)
+
+    def collection_instruction_pdf(self, order_id: UUID | str) -> AbstractContextManager[Document]:
+        path = "/v3/order/{order_id}/collection_instruction_pdf"
+        return self._call.document(path, order_id=order_id)

@@ -1,0 +1,143 @@
+"""Results that wait for somebody to say whose they are. Interface: orders, chapter 9."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from msgspec import field
+
+from backoffice.service.exchange import Chapter, as_json
+from backoffice.service.orders import ORDER, Order
+from backoffice.service.payload import NULL, Instant, Page, Payload, Reader, Record, day
+
+
+class ReviewedPatient(Payload):
+    """The patient as printed on the result."""
+
+    first_name: str | None = None
+    last_name: str | None = None
+    dob_sent: str | None = field(default=None, name="dob")
+    gender: str | None = None
+
+    @property
+    def dob(self) -> date | None:
+        return day(self.dob_sent)
+
+
+class ReviewedLab(Payload):
+    id: int | None = None
+    name: str = ""
+    slug: str = ""
+
+
+class ReviewedMarker(Payload):
+    provider_id: str | None = None
+    name: str = ""
+
+
+class Candidate(Payload):
+    """An order the result may belong to. ``candidate_type``: provenance_order, order_option;
+    ``confidence_level``: high, medium, low; the last two fields are free form."""
+
+    candidate_type: str = ""
+    order_id: UUID | None = None
+    order_transaction_id: UUID | None = None
+    last_status: str | None = None
+    confidence_level: str = ""
+    confidence_score: float | None = None
+    reasons: list[str] = field(default_factory=list)
+    marker_overlap: msgspec.Raw = NULL
+    status_context: msgspec.Raw = NULL
+
+
+class CandidateGroup(Payload):
+    """The candidates of one patient, or of nobody known."""
+
+    user_id: UUID | None = None
+    candidates: list[Candidate] = field(default_factory=list)
+
+
+class UnmatchedResult(Payload):
+    """``status``: matched, pending_customer_review, pending_ops_review, resolved. Offer no other
+    action than ``allowed_actions`` (accept, reject, unsure)."""
+
+    id: UUID
+    status: str = ""
+    decision_code: str = ""
+    sub_reason_codes: list[str] = field(default_factory=list)
+    reason: str = ""
+    patient: ReviewedPatient | None = None
+    lab: ReviewedLab | None = None
+    markers: list[ReviewedMarker] = field(default_factory=list)
+    interpretation: str | None = None
+    result_status: str | None = None
+    note: str | None = None
+    resolution_action: str | None = None
+    resolved_user_id: UUID | None = None
+    resolved_order_id: UUID | None = None
+    allowed_actions: list[str] = field(default_factory=list)
+    candidate_groups: list[CandidateGroup] = field(default_factory=list)
+    created_at: Instant | None = None
+    updated_at: Instant | None = None
+    reviewed_at: Instant | None = None
+
+
+UNMATCHED: Reader[UnmatchedResult] = Reader(UnmatchedResult)
+_PATH = "/v3/unmatched_result/{raw_result_id}"
+
+
+class UnmatchedResults(Chapter):
+    """Calls of orders.md 9; refused (400) where the team has no such queue."""
+
+    def list(
+        self,
+        limit: int = 50,
+        next_cursor: str | None = None,
+        *,
+        status: str | None = None,
+        decision_code: str | None = None,
+        lab_slug: str | None = None,
+        created_at_start: date | None = None,
+        created_at_end: date | None = None,
+        search_input: str | None = None,
+    ) -> Page[UnmatchedResult]:
+        """A page; without a ``status``, all but the resolved. Days are UTC and inclusive."""
+        query: dict[str, Any] = {
+            "limit": limit,
+            "next_cursor": next_cursor,
+            "status": status,
+            "decision_code": decision_code,
+            "lab_slug": lab_slug,
+            "created_at_start": created_at_start,
+            "created_at_end": created_at_end,
+            "search_input": search_input,
+        }
+        return self._call.page("/v3/unmatched_result", UNMATCHED, "data", query=query)
+
+    def get(self, raw_result_id: UUID | str) -> Record[UnmatchedResult]:
+        return self._call.record(_PATH, UNMATCHED, raw_result_id=raw_result_id)
+
+    def accept(
+        self,
+        raw_result_id: UUID | str,
+        order_id: UUID | None = None,
+        user_id: UUID | None = None,
+        note: str | None = None,
+    ) -> Record[Order]:
+        """Attach the result; the order in the answer may be a new one. Without ids only where the
+        service sees one possibility. Missing when somebody else has decided it."""
+        given = {"order_id": order_id, "user_id": user_id, "note": note}
+        body = as_json({name: one for name, one in given.items() if one is not None})
+        return self._call.send("POST", f"{_PATH}/accept", ORDER, body, raw_result_id=raw_result_id)
+
+    def resolve(
+        self, raw_result_id: UUID | str, action: str, note: str | None = None
+    ) -> Record[UnmatchedResult]:
+        """``reject`` it, or say ``unsure``: then the service's people look."""
+        body = as_json({"action": action} | ({"note": note} if note is not None else {}))
+        return self._call.send(
+            "POST", f"{_PATH}/resolve", UNMATCHED, body, raw_result_id=raw_result_id
+        )
