@@ -20,6 +20,7 @@ from sandbox.models.people import Connection, HistoricalPull, Provider, User, Us
 from sandbox.models.reports import ReportJob, ReportSettings
 from sandbox.models.wearables import Feed, PullStep
 from sandbox.models.world import Team, World
+from sandbox.models.writes import IdempotentOutcome, Placement, UnmatchedResult, UnmatchedRun
 
 __all__ = [
     "Appointment",
@@ -30,6 +31,7 @@ __all__ = [
     "ExpectedResult",
     "Feed",
     "HistoricalPull",
+    "IdempotentOutcome",
     "Insurance",
     "Lab",
     "LabAccount",
@@ -43,6 +45,7 @@ __all__ = [
     "OrderTransaction",
     "Payor",
     "Physician",
+    "Placement",
     "Provider",
     "PscSite",
     "PullStep",
@@ -51,6 +54,8 @@ __all__ = [
     "ServiceArea",
     "Shipment",
     "Team",
+    "UnmatchedResult",
+    "UnmatchedRun",
     "User",
     "UserInfo",
     "WebhookEndpoint",

@@ -1,0 +1,94 @@
+"""Answers kept under a key, so that a request sent again is not carried out again
+(orders.md 2.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+from django.db import connection, transaction
+from django.http import HttpResponse
+
+from sandbox import clock
+from sandbox.api.answers import json_bytes, refusal_answer
+from sandbox.api.calls import Asked
+from sandbox.api.errors import Invalid, Refusal, malformed
+from sandbox.api.params import OneOf, Text
+from sandbox.models import IdempotentOutcome
+
+KEY = "X-Idempotency-Key"
+ERRORS = "X-Idempotency-Error"
+KEPT = timedelta(hours=24)
+_KEY_KIND = Text(min_length=1, max_length=255)
+_ERRORS_KIND = OneOf(("no-cache",))
+
+
+def once(
+    asked: Asked, call: str, work: Callable[[], HttpResponse], kept: timedelta = KEPT
+) -> HttpResponse:
+    """The answer of `work`, or the one that an earlier request under the same key got.
+
+    Call it with parameters checked: what is refused before is not stored. `work` runs in a
+    transaction; a refusal rolls it back and is stored too, unless the caller says `no-cache` or
+    it is a 422.
+    While the key's first request is being carried out others are refused with 409.
+    """
+    key, keeps_failures = _headers(asked)
+    if key is None:
+        with transaction.atomic():
+            return work()
+    with transaction.atomic():
+        if not _reserve(f"{asked.caller.team}|{call}|{key}"):
+            raise Refusal(409, "A request with this idempotency key is being carried out")
+        outcomes = IdempotentOutcome.objects.filter(team_id=asked.caller.team, call=call, key=key)
+        now = clock.now()
+        known = outcomes.filter(created_at__gt=now - kept).first()
+        if known is not None:
+            return json_bytes(bytes(known.body), known.status)
+        outcomes.delete()
+        try:
+            with transaction.atomic():
+                answer = work()
+        except Refusal as refusal:
+            if refusal.status == 422:
+                raise
+            answer = refusal_answer(refusal.status, refusal.detail)
+        if keeps_failures or answer.status_code < 400:
+            IdempotentOutcome.objects.create(
+                team_id=asked.caller.team,
+                call=call,
+                key=key,
+                status=answer.status_code,
+                body=answer.content,
+                created_at=now,
+            )
+        return answer
+
+
+def key_of(asked: Asked) -> str | None:
+    """The key the caller sent; 422 for one that cannot be."""
+    given = asked.request.headers.get(KEY)
+    if given is not None:
+        try:
+            _KEY_KIND.parse(given)
+        except Invalid as invalid:
+            raise malformed(["header", KEY], invalid, given) from None
+    return given
+
+
+def _headers(asked: Asked) -> tuple[str | None, bool]:
+    """The key, and whether failures are stored."""
+    key, errors = key_of(asked), asked.request.headers.get(ERRORS)
+    if errors is not None:
+        try:
+            _ERRORS_KIND.parse(errors)
+        except Invalid as invalid:
+            raise malformed(["header", ERRORS], invalid, errors) from None
+    return key, errors is None
+
+
+def _reserve(name: str) -> bool:
+    """Takes the key until the transaction ends; False when somebody else has it."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))", [name])
+        return bool(cursor.fetchone()[0])
