@@ -18,6 +18,10 @@ CANCEL_REASONS = (
     "Weather",
     "Other",
 )
+# Whose appointments only they themselves can move: they give no slots away.
+UNMOVABLE = frozenset({"visit-nurse", "lab-coast"})
+# The lab of one state whose appointments the patient alone changes, by the lab's e-mail.
+UNCHANGEABLE = frozenset({"lab-coast"})
 PROVIDER_STATUS = {
     "pending": "pending",
     "reserved": "reserved",
@@ -38,7 +42,7 @@ def move(
     visit.event_status = event_status
     visit.event_data = data
     visit.status = PROVIDER_STATUS[event_status]
-    visit.can_reschedule = event_status == "scheduled"
+    visit.can_reschedule = event_status == "scheduled" and visit.provider not in UNMOVABLE
     if event_status == "cancelled":
         visit.is_current = False
     visit.changed = True
@@ -131,13 +135,13 @@ def cancel(order: OrderState, draw: Draw, at: datetime) -> None:
     retire(order, at, draw.pick(CANCEL_REASONS))
 
 
-def retire(order: OrderState, at: datetime, reason: str) -> None:
+def retire(order: OrderState, at: datetime, reason: str, **more: Any) -> None:
     """Ends the current appointment, if there is one that has not ended."""
     visit = order.appointment
     if visit is None:
         return
     if visit.event_status not in ("cancelled", "completed"):
-        move(visit, "cancelled", at, {"cancellation_reason": reason})
+        move(visit, "cancelled", at, {"cancellation_reason": reason, **more})
     visit.is_current = False
     visit.changed = True
     order.past_appointments.append(visit)

@@ -7,16 +7,28 @@ import uuid
 from typing import Any
 
 from django.conf import settings
+from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.http import HttpResponse
 
 from sandbox.api import vocabulary
 from sandbox.api.answers import json_answer
+from sandbox.api.bodies import Field, parsed, read_body, schema
 from sandbox.api.calls import Asked, Call
-from sandbox.api.errors import Refusal, missing
+from sandbox.api.errors import Invalid, Problems, Refusal, missing
 from sandbox.api.params import Param, Uuid
-from sandbox.models import LabAccount, LabTest, Marker
+from sandbox.models import LabAccount, LabTest, Marker, Team
 
+_ALLOWLIST = (
+    Field(
+        "team_id_allowlist",
+        parsed(Uuid()),
+        required=True,
+        many=True,
+        shape={"type": "string", "format": "uuid"},
+    ),
+)
+_SILENT = "ready_to_launch"  # accounts in this status are changed, but not shown in the answer
 LAB_ACCOUNT = Param("lab_account_id", Uuid(), note="decides availability")
 
 
@@ -86,14 +98,39 @@ def list_team_accounts(asked: Asked) -> HttpResponse:
     return _answer(team_accounts(asked.caller.team), asked)
 
 
-def list_org_accounts(asked: Asked) -> HttpResponse:
-    """Accounts of the organisation behind the management key."""
+def _org_accounts(asked: Asked) -> QuerySet[LabAccount]:
+    """Accounts of the organisation behind the management key, in this environment."""
     if asked["org_id"] != asked.caller.org_id:
         raise Refusal(403, "The management key belongs to another organisation")
     here = (asked["env"], asked["region"]) == (settings.ENVIRONMENT, settings.REGION)
     accounts = LabAccount.objects.filter(org_id=asked["org_id"]).select_related("lab")
-    if not here:
-        accounts = accounts.none()
+    return accounts if here else accounts.none()
+
+
+def put_allowlist(asked: Asked) -> HttpResponse:
+    """The whole list anew; a team of another organisation cannot be let in."""
+    wanted: list[uuid.UUID] = read_body(asked.request, _ALLOWLIST)["team_id_allowlist"]
+    known = set(Team.objects.filter(org_id=asked["org_id"]).values_list("id", flat=True))
+    problems = Problems()
+    for place, team in enumerate(wanted):
+        if team not in known:
+            loc: list[str | int] = ["body", "team_id_allowlist", place]
+            problems.add(loc, Invalid("value_error", "Team not found"), str(team))
+    with transaction.atomic():
+        account = (
+            _org_accounts(asked).select_for_update(of=("self",)).filter(pk=asked["account_id"])
+        ).first()
+        if account is None:
+            raise missing("Lab account")
+        problems.settle()
+        account.team_id_allowlist = list(dict.fromkeys(wanted))
+        account.save(update_fields=["team_id_allowlist"])
+    shown = None if account.status == _SILENT else account_record(account)
+    return json_answer({"lab_account": shown})
+
+
+def list_org_accounts(asked: Asked) -> HttpResponse:
+    accounts = _org_accounts(asked)
     if asked["team_id"] is not None:
         accounts = accounts.filter(team_id_allowlist__contains=[asked["team_id"]])
     return _answer(accounts, asked)
@@ -119,5 +156,14 @@ CALLS = (
         ),
         places={"env": vocabulary.ENVIRONMENTS, "region": vocabulary.REGIONS},
         key="management",
+    ),
+    Call(
+        "PATCH",
+        "/v1/org/{org_id}/lab_account/{env}/{region}/{account_id}",
+        put_allowlist,
+        "Say which teams may use a lab account",
+        places={"env": vocabulary.ENVIRONMENTS, "region": vocabulary.REGIONS},
+        key="management",
+        takes=schema(_ALLOWLIST),
     ),
 )

@@ -20,7 +20,7 @@ from sandbox.models import Lab, LabAccount, PscSite, ServiceArea
 
 _EARTH_RADIUS_MILES = 3958.8
 _MOST_SITES = 30
-_BOOKABLE_HERE = "appointment_scheduling_via_service"
+BOOKABLE_HERE = "appointment_scheduling_via_service"
 
 _ZIP_CODE = Param("zip_code", Text(pattern=r"\d{5}"), required=True)
 _RADIUS = Param("radius", vocabulary.RADII, "25", note="miles")
@@ -38,16 +38,18 @@ def _miles(area: ServiceArea, site: PscSite) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class _Near:
+class Near:
+    """A site and how far it is from where one looked."""
+
     site: PscSite
     miles: float
 
 
-def _near(area: ServiceArea | None, sites: Iterable[PscSite], radius: str) -> list[_Near]:
+def near_sites(area: ServiceArea | None, sites: Iterable[PscSite], radius: str) -> list[Near]:
     """The sites within `radius` miles of the area, nearest first; none around unknown zip codes."""
     if area is None:
         return []
-    found = [_Near(site, _miles(area, site)) for site in sites]
+    found = [Near(site, _miles(area, site)) for site in sites]
     within = [near for near in found if near.miles <= int(radius)]
     return sorted(within, key=lambda near: (near.miles, near.site.site_code))
 
@@ -89,13 +91,13 @@ def area_info(asked: Asked) -> HttpResponse:
     sites = list(PscSite.objects.filter(lab__in=labs, is_active=True))
     centres: dict[str, Any] = {}
     for lab in labs:
-        near = _near(area, (site for site in sites if site.lab_id == lab.pk), asked["radius"])
+        near = near_sites(area, (site for site in sites if site.lab_id == lab.pk), asked["radius"])
         capabilities = sorted({name for each in near for name in each.site.capabilities})
         centres[lab.slug] = {
             "patient_service_centers": {
                 "within_radius": len(near),
                 "radius": asked["radius"],
-                "appointment_with_service": _BOOKABLE_HERE in capabilities,
+                "appointment_with_service": BOOKABLE_HERE in capabilities,
                 "capabilities": capabilities,
             },
             "supported_bill_types": _bill_types(lab, account, area.state if area else None),
@@ -116,7 +118,7 @@ def area_info(asked: Asked) -> HttpResponse:
     )
 
 
-def _site_record(near: _Near, bill_types: Sequence[str]) -> dict[str, Any]:
+def _site_record(near: Near, bill_types: Sequence[str]) -> dict[str, Any]:
     site = near.site
     return {
         "metadata": {
@@ -152,7 +154,7 @@ def _centres(lab: Lab, zip_code: str, account: LabAccount | None, asked: Asked) 
             "slug": lab.slug,
             "patient_service_centers": [
                 _site_record(near, bill_types)
-                for near in _near(area, sites, asked["radius"])[:_MOST_SITES]
+                for near in near_sites(area, sites, asked["radius"])[:_MOST_SITES]
             ],
         }
     )

@@ -1,23 +1,72 @@
-"""Insurance records, payor and diagnosis search (users.md 4-6)."""
+"""Insurance records, payors, diagnosis search (users.md 4-6)."""
 
 from __future__ import annotations
 
+import uuid
+from dataclasses import replace
 from typing import Any
 
-from django.db.models import Func, Q, TextField, Value
+from django.db import transaction
+from django.db.models import Func, Q, QuerySet, TextField, Value
 from django.db.models.expressions import Combinable
 from django.http import HttpResponse
 
-from sandbox.api import vocabulary
+from sandbox import clock
+from sandbox.api import bodies, person_fields, vocabulary
 from sandbox.api.answers import json_answer
+from sandbox.api.bodies import Field, of_kind, parsed, read_body, schema
 from sandbox.api.calls import Asked, Call
-from sandbox.api.errors import missing
-from sandbox.api.params import Flag, Param, Text
+from sandbox.api.errors import Invalid, Refusal, malformed, missing
+from sandbox.api.params import Day, Flag, OneOf, Param, Text
 from sandbox.api.users import find_user
-from sandbox.models import DiagnosisCode, Insurance, Payor
+from sandbox.models import DiagnosisCode, Insurance, Payor, UserInfo
 
 # Neither search is paged; what a person would scroll through.
 _SEARCH_ROWS = 50
+# Stand for the plan of the patient's state, which has a code of its own.
+_FEDERAL = {
+    "MEDFED": ("MED", "Senior coverage of {} (made up)"),
+    "MAIDFED": ("MAID", "Low income coverage of {} (made up)"),
+}
+
+_SHORT = parsed(Text(min_length=1, max_length=60))
+_INSURED = (
+    Field("first_name", person_fields.patient_name, required=True),
+    Field("last_name", person_fields.patient_name, required=True),
+    of_kind("gender", person_fields.GENDERS, required=True),
+    Field("address", fields=person_fields.ADDRESS, required=True),
+    of_kind("dob", Day(), required=True),
+    Field("email", bodies.text, required=True),
+    Field("phone_number", bodies.text, required=True),
+)
+_INSURANCE = (
+    Field("payor_code", parsed(Text(min_length=1, max_length=40)), required=True),
+    Field("member_id", _SHORT, required=True),
+    Field("group_id", bodies.limited(60), nullable=True),
+    of_kind("relationship", OneOf(("Self", "Spouse", "Other")), required=True),
+    Field("insured", fields=_INSURED, required=True),
+    Field("guarantor", fields=person_fields.GUARANTOR, nullable=True),
+    Field("is_primary", bodies.flag, default=True, shape={"type": "boolean"}),
+)
+_CHECKS = {
+    "city": parsed(Text(min_length=1, max_length=100)),
+    "state": person_fields.us_state,
+    "zip": parsed(Text(min_length=1, max_length=10)),
+    "country": _SHORT,
+}
+_PAYOR = (
+    Field("name", person_fields.filled, required=True),
+    Field(
+        "address",
+        fields=tuple(
+            replace(each, check=_CHECKS.get(each.name, each.check))
+            for each in person_fields.ADDRESS
+        ),
+        required=True,
+    ),
+    of_kind("provider", vocabulary.PAYOR_PROVIDERS, nullable=True),
+    Field("provider_payor_id", _SHORT, nullable=True),
+)
 
 
 def _payor_address(payor: Payor) -> dict[str, Any]:
@@ -62,6 +111,62 @@ def latest_insurance(asked: Asked) -> HttpResponse:
     return json_answer(insurance_record(found))
 
 
+def _find_payor(asked: Asked, code: str, state: str) -> Payor:
+    if code in _FEDERAL:
+        prefix, name = _FEDERAL[code]
+        federal = Payor.objects.get(pk=code)
+        plan, _ = Payor.objects.get_or_create(
+            payor_code=f"{prefix}{state}",
+            defaults={
+                "name": name.format(state),
+                "first_line": federal.first_line,
+                "city": federal.city,
+                "state": federal.state,
+                "zip": federal.zip,
+            },
+        )
+        return plan
+    payor = _own_payors(asked).filter(pk=code).first()
+    if payor is None:
+        raise malformed(["body", "payor_code"], Invalid("value_error", "Payor not found"), code)
+    return payor
+
+
+def create_insurance(asked: Asked) -> HttpResponse:
+    """One more record; those there are stay as they are."""
+    values = read_body(asked.request, _INSURANCE)
+    user = find_user(asked)
+    info = UserInfo.objects.filter(user=user).first()
+    if info is None:
+        raise Refusal(422, "The user has no demographics yet; they are needed before insurance")
+    if values["relationship"] != "Self" and values["guarantor"] is None:
+        given = Invalid("missing", "A guarantor is required unless the relationship is Self")
+        raise malformed(["body", "guarantor"], given, None)
+    with transaction.atomic():
+        values["payor"] = _find_payor(asked, values.pop("payor_code"), info.state)
+        values["insured"]["dob"] = values["insured"]["dob"].isoformat()
+        record = Insurance.objects.create(
+            id=uuid.uuid4(), user=user, created_at=clock.now(), **values
+        )
+    return json_answer(insurance_record(record))
+
+
+def create_payor(asked: Asked) -> HttpResponse:
+    """A payor only this team sees."""
+    values = read_body(asked.request, _PAYOR)
+    address = values["address"]
+    del address["access_notes"]
+    code = values["provider_payor_id"]
+    payor = Payor.objects.create(
+        payor_code=f"T{uuid.uuid4().hex[:11].upper()}",
+        name=values["name"],
+        team_id=asked.caller.team,
+        provider_payor_ids={values["provider"] or "other": code} if code else {},
+        **address,
+    )
+    return json_answer(payor_record(payor))
+
+
 def payor_record(payor: Payor) -> dict[str, Any]:
     """Payor (specification)."""
     return {
@@ -77,10 +182,14 @@ def _joined(array: str) -> Combinable:
     return Func(array, Value("\n"), function="array_to_string", output_field=TextField())
 
 
+def _own_payors(asked: Asked) -> QuerySet[Payor]:
+    """The platform's payors and the team's own."""
+    return Payor.objects.filter(Q(team__isnull=True) | Q(team_id=asked.caller.team))
+
+
 def search_payors(asked: Asked) -> HttpResponse:
-    """Payors by name or alias, or by a connectivity provider's code; own ones only besides
-    the platform's."""
-    payors = Payor.objects.filter(Q(team__isnull=True) | Q(team_id=asked.caller.team))
+    """Payors by name or alias, or by a connectivity provider's code."""
+    payors = _own_payors(asked)
     if asked["insurance_name"]:
         payors = payors.annotate(all_aliases=_joined("aliases")).filter(
             Q(name__icontains=asked["insurance_name"])
@@ -121,6 +230,14 @@ def search_diagnosis(asked: Asked) -> HttpResponse:
 
 
 CALLS = (
+    Call(
+        "POST",
+        "/v2/user/{user_id}/insurance",
+        create_insurance,
+        "A new insurance record",
+        takes=schema(_INSURANCE),
+    ),
+    Call("POST", "/v3/payor", create_payor, "A payor of the team's own", takes=schema(_PAYOR)),
     Call(
         "GET",
         "/v2/user/{user_id}/insurance/latest",

@@ -13,6 +13,8 @@ from sandbox.api import (
     accounts,
     appointments,
     areas,
+    availability,
+    booking,
     catalogue,
     insurance,
     introspection,
@@ -21,6 +23,7 @@ from sandbox.api import (
     reports,
     results,
     schema,
+    user_writes,
     users,
     wearables,
     webhooks,
@@ -30,6 +33,7 @@ from sandbox.api.calls import Asked, Call, endpoint, stamped
 
 CALLS: tuple[Call, ...] = (
     *users.CALLS,
+    *user_writes.CALLS,
     *insurance.CALLS,
     *introspection.CALLS,
     *catalogue.CALLS,
@@ -38,6 +42,8 @@ CALLS: tuple[Call, ...] = (
     *results.CALLS,
     *papers.CALLS,
     *appointments.CALLS,
+    *availability.CALLS,
+    *booking.CALLS,
     *areas.CALLS,
     *wearables.CALLS,
     *reports.CALLS,

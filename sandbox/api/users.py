@@ -89,7 +89,8 @@ def list_users(asked: Asked) -> HttpResponse:
     )
 
 
-def _one(asked: Asked, **wanted: Any) -> HttpResponse:
+def one_user(asked: Asked, **wanted: Any) -> HttpResponse:
+    """The user with these values."""
     found = _with_sources(team_users(asked.caller.team).filter(**wanted)).first()
     if found is None:
         raise missing("User")
@@ -97,12 +98,12 @@ def _one(asked: Asked, **wanted: Any) -> HttpResponse:
 
 
 def get_user(asked: Asked) -> HttpResponse:
-    return _one(asked, pk=asked["user_id"])
+    return one_user(asked, pk=asked["user_id"])
 
 
 def resolve_user(asked: Asked) -> HttpResponse:
     """The user with the team's own reference."""
-    return _one(asked, client_user_id=asked["client_user_id"])
+    return one_user(asked, client_user_id=asked["client_user_id"])
 
 
 def search_users(asked: Asked) -> HttpResponse:

@@ -1,0 +1,319 @@
+"""Booking, moving and cancelling appointments (appointments.md 3, 4, 6 and 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, datetime, timedelta
+
+from django.http import HttpResponse
+
+from sandbox import booking_keys, bookings, clock, hold, slots, visits
+from sandbox.api import appointments, person_fields
+from sandbox.api.answers import json_answer
+from sandbox.api.availability import US_ADDRESS, check_address, check_enabled
+from sandbox.api.bodies import Field, flag, limited, of_kind, parsed, read_body, schema, whole
+from sandbox.api.calls import Asked, Call
+from sandbox.api.errors import Invalid, Refusal, malformed
+from sandbox.api.orders import find_order
+from sandbox.api.params import Text, Uuid
+from sandbox.booking_keys import BookingKey
+from sandbox.models import Appointment, Order, PscSite, ServiceArea, World
+from sandbox.slots import ENDED, PHLEBOTOMY, PSC, Slot
+from sandbox.states import AppointmentState, OrderState
+
+ADULT = 18
+METHODS = {PHLEBOTOMY: "at_home_phlebotomy", PSC: "walk_in_test"}
+NOTES = Field("appointment_notes", limited(1000), nullable=True)
+KEY = Field("booking_key", parsed(Text(min_length=1)), required=True)
+INTEGER = {"type": "integer"}
+BOOKING = (
+    KEY,
+    NOTES,
+    Field("async_confirmation", flag, default=False, shape={"type": "boolean"}),
+    Field(
+        "sync_confirmation_timeout_millisecond",
+        whole(1000, 10_000),
+        nullable=True,
+        default=2500,
+        shape=INTEGER,
+    ),
+    Field(
+        "async_confirmation_timeout_millisecond",
+        whole(60_000, 172_800_000),
+        nullable=True,
+        shape=INTEGER,
+    ),
+)
+PATIENCE = timedelta(minutes=15)
+RESCHEDULE = (KEY, NOTES)
+REQUEST = (
+    Field("address", fields=US_ADDRESS, required=True),
+    Field("provider", person_fields.filled, required=True),
+    NOTES,
+)
+# The kinds spell their cancel bodies differently: the keys of the reason and of the note.
+CANCEL = {
+    PHLEBOTOMY: (
+        of_kind("cancellation_reason_id", Uuid(), required=True),
+        Field("notes", limited(1000), nullable=True),
+    ),
+    PSC: (
+        of_kind("cancellationReasonId", Uuid(), required=True),
+        Field("note", limited(1000), nullable=True),
+    ),
+}
+REASONS = {PHLEBOTOMY: appointments.PHLEBOTOMY_REASONS, PSC: appointments.PSC_REASONS}
+
+
+def _answer(visit_id: str) -> HttpResponse:
+    found = Appointment.objects.select_related("order").get(pk=visit_id)
+    return json_answer(appointments.appointment_record(found))
+
+
+def _find_order(asked: Asked, kind: str) -> Order:
+    """The order of the path, if it is collected in this way."""
+    order = find_order(asked, "lab_test__lab")
+    if order.method != METHODS[kind]:
+        raise Refusal(400, f"The order is not of collection method {METHODS[kind]}")
+    if kind == PSC:
+        check_enabled(order.lab_test.lab)
+    return order
+
+
+def _read_key(text: str, order: Order, kind: str, now: datetime) -> BookingKey:
+    try:
+        key = booking_keys.read(World.objects.get(id=1).seed, text)
+    except booking_keys.Unreadable:
+        raise Refusal(400, "The booking key is not valid") from None
+    if key.kind != kind:
+        raise Refusal(400, "The booking key is for another kind of appointment")
+    if kind == PSC and key.provider != order.lab_test.lab.slug:
+        raise Refusal(400, "The booking key is for another lab")
+    if kind == PHLEBOTOMY and key.code != order.zip_code[:5]:
+        raise Refusal(400, "The booking key is for another address")
+    if key.expires_at <= now:
+        raise Refusal(400, "The booking key has expired")
+    return key
+
+
+def _site(key: BookingKey) -> PscSite:
+    found = PscSite.objects.filter(lab__slug=key.provider, site_code=key.code, is_active=True)
+    site = found.select_related("lab").first()
+    if site is None:
+        raise Refusal(400, f"Site code {key.code} is no longer active")
+    return site
+
+
+def _area(zip_code: str) -> ServiceArea:
+    area = ServiceArea.objects.filter(pk=zip_code[:5]).first()
+    if area is None:
+        raise Refusal(400, "No phlebotomy provider serves this address")
+    return area
+
+
+def _claim(key: BookingKey, now: datetime, visit_id: str | None = None) -> Slot:
+    """The slot of the key, ours from now on."""
+    if key.kind == PSC:
+        venue = slots.centre(_site(key))
+    else:
+        found = slots.round_of(_area(key.code))
+        if found is None or found.provider != key.provider:
+            raise Refusal(400, "The booking key is not valid")
+        venue = found
+    slot = slots.claim(World.objects.get(id=1).seed, venue, key.start, now, visit_id)
+    if slot is None:
+        status = slots.DESK.conflict_status if key.kind == PSC else 400
+        raise Refusal(status, "The appointment slot is no longer available")
+    return slot
+
+
+def _visit(order: OrderState, key: BookingKey) -> AppointmentState:
+    """A visit where the key says, without a time."""
+    draw = hold.draw_for(order)
+    if key.address is None:
+        return bookings.at_centre(order, draw, _site(key))
+    return bookings.at_home(order, draw, _area(key.code), key.provider, key.address)
+
+
+def _check_can_book(order: OrderState) -> None:
+    low = order.low_level_status
+    if low in bookings.WITH_APPOINTMENT or (
+        order.appointment is not None and order.appointment.event_status not in ENDED
+    ):
+        raise Refusal(400, "The order already has an active appointment")
+    if low in ("ordered", "awaiting_registration", "registered"):
+        raise Refusal(400, "The order has no requisition yet")
+    if low not in bookings.BOOKABLE or order.collected_at is not None:
+        raise Refusal(400, f"No appointment can be booked for an order in {low}")
+
+
+def _check_adult(order: OrderState, today: date) -> None:
+    born = order.patient_dob
+    if born is None:
+        raise Refusal(400, "The order has no patient yet")
+    age = today.year - born.year - ((today.month, today.day) < (born.month, born.day))
+    if age < ADULT:
+        raise Refusal(400, "Phlebotomy appointments are not available to patients under 18")
+
+
+def _check_only(order: OrderState, provider: str) -> None:
+    """One active appointment per patient and phlebotomy provider."""
+    slots.lock("patient", order.user_id, provider)
+    others = Appointment.objects.filter(
+        user_id=order.user_id, type=PHLEBOTOMY, provider=provider, is_current=True
+    ).exclude(event_status__in=ENDED)
+    if others.exists():
+        raise Refusal(400, "The patient already has an active appointment with this provider")
+
+
+def book_visit(asked: Asked) -> HttpResponse:
+    body = read_body(asked.request, BOOKING)
+    order = _find_order(asked, PHLEBOTOMY)
+    now = clock.now()
+    with hold.held(order.id) as state:
+        _check_adult(state, now.date())
+        _check_can_book(state)
+        key = _read_key(body["booking_key"], order, PHLEBOTOMY, now)
+        _check_only(state, key.provider)
+        slot = _claim(key, now)
+        visit = _visit(state, key)
+        visit.appointment_notes = body["appointment_notes"]
+        bookings.put(visit, slot)
+        bookings.book(state, visit)
+    return _answer(visit.id)
+
+
+def book_centre(asked: Asked) -> HttpResponse:
+    body = read_body(asked.request, BOOKING)
+    order = _find_order(asked, PSC)
+    now = clock.now()
+    with hold.held(order.id) as state:
+        _check_can_book(state)
+        key = _read_key(body["booking_key"], order, PSC, now)
+        slot = _claim(key, now)
+        visit = _visit(state, key)
+        visit.appointment_notes = body["appointment_notes"]
+        bookings.put(visit, slot)
+        if body["async_confirmation"]:
+            wait = body["async_confirmation_timeout_millisecond"]
+            patience = timedelta(milliseconds=wait) if wait else PATIENCE
+            bookings.await_word(state, visit, patience)
+        else:
+            bookings.book(state, visit)
+    return _answer(visit.id)
+
+
+def request_visit(asked: Asked) -> HttpResponse:
+    """The phlebotomist agrees a time with the patient later."""
+    body = read_body(asked.request, REQUEST)
+    order = _find_order(asked, PHLEBOTOMY)
+    address, provider = body["address"], body["provider"]
+    check_address(address)
+    tiers: dict[str, list[str]] = _area(address["zip_code"]).phlebotomy
+    if "appointment-request" not in tiers.get(provider, ()):
+        raise Refusal(400, f"{provider} takes no appointment requests at this address")
+    today = clock.now().date()
+    with hold.held(order.id) as state:
+        _check_adult(state, today)
+        _check_can_book(state)
+        _check_only(state, provider)
+        draw = hold.draw_for(state)
+        visit = bookings.at_home(state, draw, _area(address["zip_code"]), provider, address)
+        visit.appointment_notes = body["appointment_notes"]
+        bookings.ask(state, visit)
+    return _answer(visit.id)
+
+
+def _standing(order: OrderState, kind: str) -> AppointmentState:
+    """The appointment that can still be changed; otherwise a word on what became of it."""
+    visit = order.appointment
+    if visit is None or visit.type != kind:
+        last = Appointment.objects.filter(order_id=order.number, type=kind).order_by("-start_at")
+        if not last.exists():
+            raise Refusal(404, "The order has no appointment")
+        raise Refusal(400, "The appointment is already cancelled")
+    if visit.event_status == "completed":
+        raise Refusal(400, "The appointment is already completed")
+    return visit
+
+
+def _rescheduling(kind: str) -> Callable[[Asked], HttpResponse]:
+    def reschedule(asked: Asked) -> HttpResponse:
+        body = read_body(asked.request, RESCHEDULE)
+        order = _find_order(asked, kind)
+        now = clock.now()
+        with hold.held(order.id) as state:
+            visit = _standing(state, kind)
+            if not visit.can_reschedule:
+                raise Refusal(400, "The appointment cannot be rescheduled")
+            if state.low_level_status != "appointment_scheduled":
+                low = state.low_level_status
+                raise Refusal(400, f"No appointment can be rescheduled for an order in {low}")
+            key = _read_key(body["booking_key"], order, kind, now)
+            if key.provider != visit.provider:
+                raise Refusal(400, "The booking key is for another provider")
+            slot = _claim(key, now, visit.id)
+            bookings.relocate(visit, _visit(state, key))
+            if body["appointment_notes"] is not None:
+                visit.appointment_notes = body["appointment_notes"]
+            bookings.reschedule(state, visit, slot, "team")
+        return _answer(visit.id)
+
+    reschedule.__name__ = f"reschedule_{kind}"
+    return reschedule
+
+
+def _cancelling(kind: str) -> Callable[[Asked], HttpResponse]:
+    def cancel(asked: Asked) -> HttpResponse:
+        body = read_body(asked.request, CANCEL[kind])
+        id_key, note_key = (field.name for field in CANCEL[kind])
+        order = _find_order(asked, kind)
+        reason = next((each for each in REASONS[kind] if each["id"] == body[id_key]), None)
+        if reason is None:
+            given = Invalid("value_error", "Cancellation reason not found")
+            raise malformed(["body", id_key], given, str(body[id_key]))
+        with hold.held(order.id) as state:
+            visit = _standing(state, kind)
+            if visit.provider in visits.UNCHANGEABLE:
+                raise Refusal(400, "The appointment can be cancelled by the patient only")
+            note = body[note_key]
+            bookings.cancel(state, reason["name"], **({"note": note} if note else {}))
+        return _answer(visit.id)
+
+    cancel.__name__ = f"cancel_{kind}"
+    return cancel
+
+
+def _calls(kind: str, part: str, book: Callable[[Asked], HttpResponse]) -> tuple[Call, ...]:
+    base = f"/v3/order/{{order_id}}/{part}/appointment"
+    what = "visit at home" if kind == PHLEBOTOMY else "visit at a service centre"
+    return (
+        Call("POST", f"{base}/book", book, f"Book a {what}", takes=schema(BOOKING)),
+        Call(
+            "PATCH",
+            f"{base}/reschedule",
+            _rescheduling(kind),
+            f"Move a {what}",
+            takes=schema(RESCHEDULE),
+        ),
+        Call(
+            "PATCH",
+            f"{base}/cancel",
+            _cancelling(kind),
+            f"Cancel a {what}",
+            takes=schema(CANCEL[kind]),
+        ),
+    )
+
+
+CALLS = (
+    *_calls(PHLEBOTOMY, "phlebotomy", book_visit),
+    *_calls(PSC, "psc", book_centre),
+    Call(
+        "POST",
+        "/v3/order/{order_id}/phlebotomy/appointment/request",
+        request_visit,
+        "Request a visit at home",
+        takes=schema(REQUEST),
+    ),
+)

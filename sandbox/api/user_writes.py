@@ -1,0 +1,158 @@
+"""Creating and changing users, their demographics and connections (users.md 2, 3 and 7)."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+from zoneinfo import available_timezones
+
+from django.db import transaction
+from django.http import HttpResponse
+
+from sandbox import clock
+from sandbox.api import bodies, person_fields
+from sandbox.api.answers import json_answer
+from sandbox.api.bodies import Field, of_kind, parsed, read_body, schema
+from sandbox.api.calls import Asked, Call
+from sandbox.api.errors import Invalid, Refusal, malformed, missing
+from sandbox.api.params import Day, OneOf, Text
+from sandbox.api.users import find_user, info_record, one_user, team_users
+from sandbox.models import User, UserInfo, World
+from sandbox.offers import PROVIDERS
+
+_REFERENCE = Text(min_length=1, max_length=200)
+
+
+def _time_zone(value: Any) -> str:
+    found = bodies.text(value)
+    if found not in available_timezones():
+        raise Invalid("value_error", "Input should be an IANA time zone")
+    return found
+
+
+_FALLBACKS = (
+    Field("fallback_time_zone", _time_zone, nullable=True),
+    of_kind("fallback_birth_date", Day(), nullable=True),
+    of_kind("ingestion_start", Day(), nullable=True),
+    of_kind("ingestion_end", Day(), nullable=True),
+)
+_CREATION = (of_kind("client_user_id", _REFERENCE, required=True), *_FALLBACKS)
+_CHANGES = (of_kind("client_user_id", _REFERENCE, nullable=True), *_FALLBACKS)
+
+_ADDRESS = (
+    Field("first_line", person_fields.filled, required=True),
+    Field("second_line", bodies.limited(200), nullable=True, default=""),
+    Field("country", parsed(Text(min_length=1, max_length=60)), required=True),
+    Field("zip", parsed(Text(min_length=1, max_length=10)), required=True),
+    Field("city", parsed(Text(min_length=1, max_length=100)), required=True),
+    Field("state", person_fields.us_state, required=True),
+    Field("access_notes", bodies.limited(1000), nullable=True),
+)
+_INFO = (
+    Field("first_name", person_fields.patient_name, required=True),
+    Field("last_name", person_fields.patient_name, required=True),
+    Field("email", person_fields.email, required=True),
+    Field("phone_number", parsed(Text(min_length=1, max_length=32)), required=True),
+    Field("gender", parsed(Text(min_length=1, max_length=16)), required=True),
+    of_kind("dob", Day(), required=True),
+    Field("address", fields=_ADDRESS, required=True),
+    Field("medical_proxy", fields=person_fields.GUARANTOR, nullable=True),
+    *person_fields.DEMOGRAPHIC_CHOICES,
+)
+
+
+def _refuse_duplicate(asked: Asked, reference: str, but: uuid.UUID | None = None) -> None:
+    """400 with the user who has this reference already."""
+    other = team_users(asked.caller.team).filter(client_user_id=reference).first()
+    if other is not None and other.pk != but:
+        raise Refusal(
+            400,
+            {
+                "error_type": "INVALID_REQUEST",
+                "error_message": "A user with this client_user_id already exists.",
+                "user_id": other.pk,
+                "created_on": other.created_on,
+            },
+        )
+
+
+def _fall_back(user: User, values: dict[str, Any]) -> None:
+    now = clock.now()
+    for name, value in values.items():
+        setattr(user, name, value)
+        if name in ("fallback_time_zone", "fallback_birth_date"):
+            setattr(user, f"{name}_updated_at", None if value is None else now)
+
+
+def create_user(asked: Asked) -> HttpResponse:
+    values = read_body(asked.request, _CREATION)
+    with transaction.atomic():
+        # The world's row is the lock: of two equal references the second one is told.
+        world = World.objects.select_for_update().get(id=1)
+        _refuse_duplicate(asked, values["client_user_id"])
+        world.user_count += 1
+        world.save(update_fields=["user_count"])
+        user = User(
+            id=uuid.uuid4(),
+            seq=world.user_count,
+            team_id=asked.caller.team,
+            created_on=clock.now(),
+        )
+        _fall_back(user, values)
+        user.save()
+    return one_user(asked, pk=user.pk)
+
+
+def change_user(asked: Asked) -> HttpResponse:
+    """Only what the body names changes; a reference cannot be taken away."""
+    values = read_body(asked.request, _CHANGES)
+    named = bodies.given(asked.request)
+    with transaction.atomic():
+        World.objects.select_for_update().get(id=1)
+        user = find_user(asked)
+        if values["client_user_id"] is None:
+            del values["client_user_id"]
+        else:
+            _refuse_duplicate(asked, values["client_user_id"], user.pk)
+        _fall_back(user, {name: value for name, value in values.items() if name in named})
+        user.save()
+    return HttpResponse(status=204)
+
+
+def put_info(asked: Asked) -> HttpResponse:
+    """Demographics as a whole: what is left out is gone."""
+    values = read_body(asked.request, _INFO)
+    now = clock.now()
+    if values["dob"] > now.date():
+        given = Invalid("date_past", "Date should be in the past")
+        raise malformed(["body", "dob"], given, values["dob"])
+    address = values.pop("address")
+    info, _ = UserInfo.objects.update_or_create(
+        user=find_user(asked), defaults={**values, **address, "updated_at": now}
+    )
+    return json_answer(info_record(info))
+
+
+def deregister(asked: Asked) -> HttpResponse:
+    """The connection ends; one that the mobile SDK keeps by itself goes on, though it says so."""
+    found = find_user(asked).connections.filter(provider_id=asked["provider"])
+    connection = found.select_related("provider").first()
+    if connection is None:
+        raise missing("Connection")
+    if connection.provider.auth_type != "sdk":
+        connection.delete()
+    return json_answer({"success": True})
+
+
+CALLS = (
+    Call("POST", "/v2/user", create_user, "A new user", takes=schema(_CREATION)),
+    Call("PATCH", "/v2/user/{user_id}", change_user, "Change a user", takes=schema(_CHANGES)),
+    Call("PATCH", "/v2/user/{user_id}/info", put_info, "Demographics", takes=schema(_INFO)),
+    Call(
+        "DELETE",
+        "/v2/user/{user_id}/{provider}",
+        deregister,
+        "End a connection",
+        places={"provider": OneOf(tuple(each[0] for each in PROVIDERS))},
+    ),
+)

@@ -1,0 +1,139 @@
+"""What booking, moving and cancelling an appointment does to it and to its order
+(appointments.md 6)."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from sandbox import hold, moves, visits
+from sandbox.draws import Draw
+from sandbox.models import PscSite, ServiceArea
+from sandbox.slots import PHLEBOTOMY, PSC, Slot
+from sandbox.states import AppointmentEventState, AppointmentState, OrderState
+
+BOOKABLE = ("requisition_created", "requisition_bypassed", "appointment_cancelled")
+WITH_APPOINTMENT = ("appointment_pending", "appointment_scheduled")
+
+
+def at_home(
+    order: OrderState, draw: Draw, area: ServiceArea, provider: str, address: dict[str, Any]
+) -> AppointmentState:
+    """A visit at a USAddress, without a time."""
+    return AppointmentState(
+        draw.uuid(),
+        order.user_id,
+        PHLEBOTOMY,
+        provider,
+        draw.digits(7),
+        address["first_line"],
+        address["second_line"] or address["unit"],
+        address["city"],
+        address["state"],
+        address["zip_code"],
+        address["access_notes"],
+        round(area.lng + draw.between(-0.02, 0.02), 6),
+        round(area.lat + draw.between(-0.02, 0.02), 6),
+        area.iana_timezone,
+    )
+
+
+def at_centre(order: OrderState, draw: Draw, site: PscSite) -> AppointmentState:
+    """A visit to a service centre, without a time."""
+    return AppointmentState(
+        draw.uuid(),
+        order.user_id,
+        PSC,
+        site.lab.slug,
+        site.site_code,
+        site.first_line,
+        site.second_line,
+        site.city,
+        site.state,
+        site.zip_code,
+        None,
+        site.lng,
+        site.lat,
+        site.iana_timezone,
+        site_id=site.pk,
+    )
+
+
+PLACE = (
+    "provider_id", "site_id", "first_line", "second_line", "city", "state", "zip_code",
+    "access_notes", "lng", "lat", "iana_timezone",
+)  # fmt: skip
+
+
+def relocate(visit: AppointmentState, there: AppointmentState) -> None:
+    """The visit is where the other one would be."""
+    for name in PLACE:
+        setattr(visit, name, getattr(there, name))
+
+
+def put(visit: AppointmentState, slot: Slot) -> None:
+    """The visit has this slot."""
+    visit.start_at, visit.end_at = slot.start, slot.end
+
+
+def ask(order: OrderState, visit: AppointmentState) -> None:
+    """The order waits for the provider's word on this visit."""
+    at = hold.moment(order)
+    _ask(order, visit, at)
+    hold.end_step(order, at)
+
+
+def _ask(order: OrderState, visit: AppointmentState, at: datetime) -> None:
+    visit.can_reschedule = False
+    visit.events.append(AppointmentEventState(at, "pending", None))
+    order.appointment = visit
+    moves.add_event(order, "appointment_pending", at)
+    moves.touch_details(order, at)
+
+
+def await_word(order: OrderState, visit: AppointmentState, patience: timedelta) -> None:
+    """As `ask`; the provider answers before patience ends."""
+    ask(order, visit)
+    wait = patience * hold.draw_for(order).between(0.1, 0.6) / hold.pace()
+    assert order.next_at is not None
+    order.next_at = min(order.next_at, order.updated_at + wait)
+
+
+def book(order: OrderState, visit: AppointmentState) -> None:
+    """The visit is booked and confirmed at once: an order event for either."""
+    at = hold.moment(order)
+    draw = hold.draw_for(order)
+    _ask(order, visit, at)
+    _confirm(order, draw, at + moves.INSTANT)
+    hold.end_step(order, at + moves.INSTANT)
+
+
+def confirm(order: OrderState) -> None:
+    """The provider agrees to the visit the order waits for."""
+    at = hold.moment(order)
+    _confirm(order, hold.draw_for(order), at)
+    hold.end_step(order, at)
+
+
+def _confirm(order: OrderState, draw: Draw, at: datetime) -> None:
+    visits.confirm(order, draw, at, 1)
+    moves.add_event(order, "appointment_scheduled", at)
+    moves.touch_details(order, at)
+
+
+def reschedule(order: OrderState, visit: AppointmentState, slot: Slot, origin: str) -> None:
+    """The same visit at another time; whoever wants may have the old one."""
+    at = hold.moment(order)
+    put(visit, slot)
+    visits.move(visit, "scheduled", at, {"origin": origin, "is_reschedule": True})
+    moves.add_event(order, "appointment_scheduled", at)
+    moves.touch_details(order, at)
+    hold.end_step(order, at)
+
+
+def cancel(order: OrderState, reason: str, **more: Any) -> None:
+    """The order has no visit any more; without a requisition nothing else changes."""
+    at = hold.moment(order)
+    visits.retire(order, at, reason, **more)
+    if order.low_level_status in WITH_APPOINTMENT:
+        moves.add_event(order, "appointment_cancelled", at)
+    moves.touch_details(order, at)
+    hold.end_step(order, at)
