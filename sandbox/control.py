@@ -36,7 +36,9 @@ class Refused(Exception):
     """The body asks for something that makes no sense; answered as 400."""
 
 
-def _control(*methods: str) -> Callable[[Control], Callable[[HttpRequest], JsonResponse]]:
+def controlled(*methods: str) -> Callable[[Control], Callable[[HttpRequest], JsonResponse]]:
+    """Makes a view of an action on a JSON body; `_method` is in the body too."""
+
     def decorate(action: Control) -> Callable[[HttpRequest], JsonResponse]:
         @require_http_methods(list(methods))
         @wraps(action)
@@ -56,7 +58,7 @@ def _control(*methods: str) -> Callable[[Control], Callable[[HttpRequest], JsonR
     return decorate
 
 
-@_control("GET")
+@controlled("GET")
 def status(body: dict[str, Any]) -> dict[str, Any]:
     """Clock, speed, seed and rows per table (estimated where there are many)."""
     world = World.objects.get(id=1)
@@ -90,7 +92,7 @@ def _counts() -> dict[str, int]:
     return counts
 
 
-@_control("POST")
+@controlled("POST")
 def set_clock(body: dict[str, Any]) -> dict[str, Any]:
     """`speed` and `advance_seconds`, both optional."""
     if "speed" in body:
@@ -104,7 +106,7 @@ def set_clock(body: dict[str, Any]) -> dict[str, Any]:
     return {"now": clock.now().isoformat(), "speed": world.speed}
 
 
-@_control("POST", "DELETE")
+@controlled("POST", "DELETE")
 def faults(body: dict[str, Any]) -> dict[str, Any]:
     """POST: the faults of `faults.Faults`, from now on; DELETE: none."""
     method = body.pop("_method")
@@ -123,7 +125,7 @@ def faults(body: dict[str, Any]) -> dict[str, Any]:
     return SWITCH.report()
 
 
-@_control("POST")
+@controlled("POST")
 def change(body: dict[str, Any]) -> dict[str, Any]:
     """Moves `orders` orders once, now: open ones, and with `corrected` that many completed ones
     are corrected instead. The choice is a function of `seed` and the orders there are."""
@@ -151,7 +153,7 @@ def _move(numbers: list[int], target: str | None) -> list[str]:
     ]
 
 
-@_control("POST")
+@controlled("POST")
 def place(body: dict[str, Any]) -> dict[str, Any]:
     """Places `orders` new orders; some come with a new user."""
     count = int(body.get("orders", 1))
@@ -161,7 +163,7 @@ def place(body: dict[str, Any]) -> dict[str, Any]:
     return {"order_ids": ids, "user_ids": [str(key) for key in made.values_list("id", flat=True)]}
 
 
-@_control("POST")
+@controlled("POST")
 def delete_users(body: dict[str, Any]) -> dict[str, Any]:
     """Deletes `user_ids`, or `count` users chosen by `seed`."""
     if "user_ids" in body:
@@ -177,7 +179,7 @@ def delete_users(body: dict[str, Any]) -> dict[str, Any]:
     return {"deleted": life.delete_users(keys, at), "user_ids": keys}
 
 
-@_control("GET", "POST", "DELETE")
+@controlled("GET", "POST", "DELETE")
 def delivery_faults(body: dict[str, Any]) -> dict[str, Any]:
     """POST: the faults of `deliveries.faults.Faults`, from now on; DELETE: none. Answers them with
     what has been sent so far."""
@@ -187,7 +189,7 @@ def delivery_faults(body: dict[str, Any]) -> dict[str, Any]:
     return report.report()
 
 
-@_control("POST")
+@controlled("POST")
 def webhooks(body: dict[str, Any]) -> dict[str, Any]:
     """Sends webhooks to `url` from now on, signed with `secret`; `url` null: to nobody."""
     secret = str(body.get("secret", settings.WEBHOOK_SECRET))
@@ -195,7 +197,7 @@ def webhooks(body: dict[str, Any]) -> dict[str, Any]:
     return {"id": endpoint and endpoint.id, "url": endpoint and endpoint.url}
 
 
-@_control("POST")
+@controlled("POST")
 def announce(body: dict[str, Any]) -> dict[str, Any]:
     """Announces `count` synthetic events: of `event_type`, of the `event_types`, or of `all` types
     in turn (then one of each unless said otherwise); timeseries with `samples` samples."""
@@ -215,7 +217,7 @@ def announce(body: dict[str, Any]) -> dict[str, Any]:
     return {"announced": len(ids), "message_ids": ids}
 
 
-@_control("POST")
+@controlled("POST")
 def connections(body: dict[str, Any]) -> dict[str, Any]:
     """Makes `connect` connections, then breaks `fail` of those that work, chosen by `seed`."""
     seed = int(body.get("seed", 1))
@@ -229,7 +231,7 @@ def _users(body: dict[str, Any]) -> list[str] | int:
     return [str(key) for key in body["user_ids"]] if "user_ids" in body else int(body["users"])
 
 
-@_control("POST")
+@controlled("POST")
 def wearables(body: dict[str, Any]) -> dict[str, Any]:
     """Tells the last `days` days of `user_ids` or of `users` users, of all or some `resources` (as
     events spell them). With `news` only what is new since it was last told, or from now on."""
@@ -239,7 +241,7 @@ def wearables(body: dict[str, Any]) -> dict[str, Any]:
     return feeds.announce_days(_users(body), int(body.get("days", 1)), resources, clock.now())
 
 
-@_control("POST")
+@controlled("POST")
 def backfill(body: dict[str, Any]) -> dict[str, Any]:
     """Pulls the history of `user_ids` or of `users` users anew, of all or some `resources`, bound
     to end with `outcome`; with `finished` at once."""
@@ -250,14 +252,14 @@ def backfill(body: dict[str, Any]) -> dict[str, Any]:
     return feeds.backfill(_users(body), body.get("resources"), outcome, clock.now(), finished)
 
 
-@_control("POST")
+@controlled("POST")
 def mend(body: dict[str, Any]) -> dict[str, Any]:
     """Connects `count` broken connections anew."""
     seed = int(body.get("seed", 1))
     return {"user_ids": feeds.mend(int(body.get("count", 1)), seed, clock.now())}
 
 
-@_control("POST")
+@controlled("POST")
 def reports(body: dict[str, Any]) -> dict[str, Any]:
     """Moves the jobs `job_ids`, or all open ones, by `steps` now; sets whether human review is
     enabled (`review_enabled`), and how the next jobs end (`next_outcomes`)."""
