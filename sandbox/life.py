@@ -104,7 +104,7 @@ def move_groups(
     waiting: list[OrderState] = []
     new: list[OrderState] = []
     ids: list[str] = []
-    register = _registrar(context)
+    register = registrar_of(context)
     for group in groups:
         before = len(ids)
         for order in [each for each in group if chosen(each)]:
@@ -164,7 +164,7 @@ def allocate(team_id: str) -> tuple[int, int, datetime]:
     return world.order_count, team.order_count, max([at, *(moment for moment in last)])
 
 
-def _registrar(context: Context) -> moves.Register:
+def registrar_of(context: Context) -> moves.Register:
     return registrar(context.seed, lambda order: _seeded_users())
 
 

@@ -1,0 +1,186 @@
+"""Bodies of the calls that place orders (orders.md 2, 6, 7)."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+from sandbox.api import person_fields, vocabulary
+from sandbox.api.bodies import Field, flag, limited, of_kind, parsed, whole
+from sandbox.api.errors import Invalid, Problems
+from sandbox.api.params import Day, Moment, OneOf, Text, Uuid
+from sandbox.api.person_fields import LENIENT_ADDRESS, PATIENT_ADDRESS, PATIENT_DETAILS, filled
+
+BILLING = OneOf(vocabulary.BILLING_TYPES)
+CONSENTS = OneOf(
+    (
+        "terms-of-use",
+        "telehealth-informed-consent",
+        "mobile-terms-and-conditions",
+        "notice-of-privacy-practices",
+        "privacy-policy",
+        "hipaa-authorization",
+    )
+)
+LONGEST_NOTE = 1000
+_BOOLEAN = {"type": "boolean"}
+_INTEGER = {"type": "integer"}
+_ID = whole(-(2**63), 2**63 - 1)
+
+_IMAGE = (
+    Field("content", required=True),
+    of_kind("content_type", OneOf(("image/jpeg", "image/png")), required=True),
+)
+_RELATION = OneOf(("Self", "Spouse", "Other"))
+
+
+def _npi(value: Any) -> str:
+    return str(parsed(Text(pattern=r"\d{9,10}"))(value))
+
+
+_PHYSICIAN_BASE = (
+    Field("first_name", person_fields.patient_name, required=True),
+    Field("last_name", person_fields.patient_name, required=True),
+    Field("email", nullable=True),
+    Field("npi", _npi, required=True),
+    Field("licensed_states", person_fields.us_state, many=True, default=[]),
+)
+PHYSICIAN = Field(
+    "physician",
+    fields=(*_PHYSICIAN_BASE, Field("signature_image", fields=_IMAGE, nullable=True)),
+    nullable=True,
+)
+REGISTERING_PHYSICIAN = Field("physician", fields=_PHYSICIAN_BASE, nullable=True)
+
+ADD_ON = (
+    Field("marker_ids", _ID, many=True, nullable=True, shape=_INTEGER),
+    Field("provider_ids", filled, many=True, nullable=True),
+)
+ORDER_SET = (
+    of_kind("lab_test_ids", Uuid(), many=True, nullable=True),
+    Field("add_on", fields=ADD_ON, nullable=True),
+    of_kind("lab_account_id", Uuid(), nullable=True),
+)
+CONSENT_LIST = Field(
+    "consents",
+    fields=(
+        of_kind("consentType", CONSENTS, required=True),
+        Field("version", default="1.0"),
+        of_kind("timeOfConsent", Moment(), nullable=True),
+    ),
+    many=True,
+    default=[],
+)
+_RESPONSIBLE = (
+    Field("first_name", required=True),
+    Field("last_name", required=True),
+    Field("address", fields=person_fields.ADDRESS, required=True),
+    Field("phone_number", required=True),
+    Field("phone_type", default="Mobile"),
+)
+# The old way to say who pays; nothing new should use it.
+HEALTH_INSURANCE = Field(
+    "health_insurance",
+    fields=(
+        Field("front_image", fields=_IMAGE, nullable=True),
+        Field("back_image", fields=_IMAGE, nullable=True),
+        Field("patient_signature_image", fields=_IMAGE, nullable=True),
+        Field("subjective", nullable=True),
+        Field("assessment_plan", nullable=True),
+        Field("payor_code", nullable=True),
+        Field("insurance_id", nullable=True),
+        of_kind("responsible_relationship", _RELATION, nullable=True),
+        Field("responsible_details", fields=_RESPONSIBLE, nullable=True),
+        Field("diagnosis_codes", many=True, nullable=True),
+    ),
+    nullable=True,
+)
+AOE_ANSWERS = Field(
+    "aoe_answers",
+    fields=(
+        Field("marker_id", _ID, required=True, shape=_INTEGER),
+        Field("question_id", _ID, required=True, shape=_INTEGER),
+        Field("answer", required=True),
+    ),
+    many=True,
+    nullable=True,
+)
+_USER = of_kind("user_id", Uuid(), required=True)
+_ACCOUNT = of_kind("lab_account_id", Uuid(), nullable=True)
+_PASSTHROUGH = Field("passthrough", nullable=True)
+_DETAILS = Field("patient_details", fields=PATIENT_DETAILS, required=True)
+_ADDRESS = Field("patient_address", fields=PATIENT_ADDRESS, required=True)
+
+CREATE: tuple[Field, ...] = (
+    _USER,
+    of_kind("lab_test_id", Uuid(), nullable=True),
+    Field("order_set", fields=ORDER_SET, nullable=True),
+    of_kind("collection_method", vocabulary.METHODS, nullable=True),
+    PHYSICIAN,
+    HEALTH_INSURANCE,
+    Field("priority", flag, default=False, shape=_BOOLEAN),
+    of_kind("billing_type", BILLING, default="client_bill"),
+    Field("icd_codes", filled, many=True, nullable=True),
+    CONSENT_LIST,
+    of_kind("activate_by", Day(), nullable=True),
+    AOE_ANSWERS,
+    _PASSTHROUGH,
+    Field("clinical_notes", limited(LONGEST_NOTE), nullable=True),
+    _ACCOUNT,
+    of_kind("creator_member_id", Uuid(), nullable=True),
+    _DETAILS,
+    _ADDRESS,
+)
+IMPORT: tuple[Field, ...] = (
+    _USER,
+    of_kind("billing_type", BILLING, required=True),
+    Field("order_set", fields=ORDER_SET, required=True),
+    of_kind("collection_method", vocabulary.METHODS, required=True),
+    PHYSICIAN,
+    _DETAILS,
+    Field("patient_address", fields=LENIENT_ADDRESS, required=True),
+    Field("sample_id", parsed(Text(min_length=1, max_length=40)), required=True),
+    _ACCOUNT,
+)
+TESTKIT: tuple[Field, ...] = (
+    _USER,
+    of_kind("lab_test_id", Uuid(), required=True),
+    Field(
+        "shipping_details",
+        fields=(
+            Field("receiver_name", filled, required=True),
+            Field("first_line", filled, required=True),
+            Field("second_line", limited(200), nullable=True),
+            Field("city", filled, required=True),
+            Field("state", person_fields.us_state, required=True),
+            of_kind("zip", person_fields.ZIP, required=True),
+            Field("country", filled, required=True),
+            Field("phone_number", person_fields.phone_number, required=True),
+        ),
+        required=True,
+    ),
+    _PASSTHROUGH,
+    _ACCOUNT,
+)
+REGISTER: tuple[Field, ...] = (
+    of_kind("user_id", Uuid(), nullable=True),
+    Field("sample_id", filled, required=True),
+    _DETAILS,
+    _ADDRESS,
+    REGISTERING_PHYSICIAN,
+    HEALTH_INSURANCE,
+    CONSENT_LIST,
+)
+ACTIVATE_BY = (of_kind("activate_by", Day(), required=True, nullable=True),)
+SMS = (Field("sms_enabled", flag, required=True, shape=_BOOLEAN),)
+
+
+def check_birth(body: dict[str, Any], today: date) -> None:
+    """422 for somebody not yet born, or born before anybody alive."""
+    born = body["patient_details"]["dob"]
+    if born <= today and today.year - born.year < 130:
+        return
+    problems = Problems()
+    loc = ["body", "patient_details", "dob"]
+    problems.add(loc, Invalid("value_error", "Date of birth should be in the past"), str(born))
+    problems.settle()
