@@ -248,7 +248,7 @@ class Availability(Payload):
     """Slots by day. The zone is said for the whole (at home) or by each day's location (centres):
     :meth:`zone_of` knows both."""
 
-    slots: list[DaySlots] = field(default_factory=list)
+    slots: list[DaySlots]
     timezone: str | None = None
 
     def zone_of(self, one: DaySlots) -> str | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
@@ -254,14 +254,13 @@ class Exchange:
         return min(self._deadline, LOOKUP_SECONDS)
 
     def _part(self, call: Call, answer: Answer, name: str) -> bytes | None:
-        """The bytes of one part of an answer; None where it is null or left out."""
-        problem = False
-        try:
-            raw = bytes(_inside(answer.body).get(name, NULL))
-        except (ValueError, RecursionError):
-            problem = True
-        if problem:
-            raise call.misshapen(answer.response, "no object")
+        """The bytes of one part of an answer; None where it is null."""
+        part: msgspec.Raw | None = None
+        with suppress(ValueError, RecursionError):
+            part = _inside(answer.body).get(name)
+        if part is None:
+            raise call.misshapen(answer.response, f"no {name}")
+        raw = bytes(part)
         return None if raw == b"null" else raw
 
     def _record(self, call: Call, answer: Answer, reader: Reader[T]) -> Record[T]:
@@ -339,7 +338,8 @@ class Exchange:
         budget = Budget(self._clock, seconds)
 
         def read(response: httpx.Response, asked_at: datetime) -> Answer:
-            if empty and (response.status_code == 204 or _bodyless(response)):
+            bodyless = response.headers.get("content-length") == "0"
+            if empty and (response.status_code == 204 or bodyless):
                 return Answer(b"", response, asked_at)
             kind = wire.content_type(response)
             if kind != "application/json" and not kind.endswith("+json"):
@@ -459,11 +459,6 @@ class Exchange:
                 break
             url = target
         raise call.redirected(response)
-
-
-def _bodyless(response: httpx.Response) -> bool:
-    headers = response.headers
-    return "content-type" not in headers and headers.get("content-length") == "0"
 
 
 class Chapter:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 from uuid import UUID
 
 from msgspec import field
 
-from backoffice.service.exchange import Chapter
-from backoffice.service.payload import Page, Payload, Reader, Record, day, either
-from backoffice.service.users import Address, Guarantor
+from backoffice.service.exchange import Chapter, as_json
+from backoffice.service.payload import Body, Page, Payload, Reader, Record, day, either
+from backoffice.service.users import Address, Guarantor, NewAddress, NewGuarantor
 
 
 class InsuredPerson(Payload):
@@ -67,13 +68,88 @@ class Diagnosis(Payload):
     is_secondary: bool = False
 
 
+class CodeConflict(Payload):
+    """Two diagnosis codes that exclude each other."""
+
+    code: str = ""
+    conflicts_with: str = ""
+    type: str = ""
+
+
+class CodeOverlap(Payload):
+    """Two diagnosis codes that say partly the same."""
+
+    code: str = ""
+    overlaps_with: str = ""
+    type: str = ""
+
+
+class CodeCheck(Payload):
+    """``errors`` are in the service's words."""
+
+    valid: bool
+    errors: list[str] = field(default_factory=list)
+    violations: list[CodeConflict] = field(default_factory=list)
+    warnings: list[CodeOverlap] = field(default_factory=list)
+
+
+class NewInsured(Body):
+    """The covered person, whole. ``gender``: female, male, other, unknown."""
+
+    first_name: str
+    last_name: str
+    gender: str
+    address: NewAddress
+    dob: date
+    email: str
+    phone_number: str
+
+
+class NewInsurance(Body):
+    """``relationship`` of the patient to the policy holder: Self, Spouse, Other; a ``guarantor`` is
+    needed unless it is Self."""
+
+    payor_code: str
+    member_id: str
+    relationship: str
+    insured: NewInsured
+    group_id: str | None = None
+    guarantor: NewGuarantor | None = None
+    is_primary: bool | None = None
+
+
+class NewPayor(Body):
+    """A payor of the team's own. ``provider`` (slug of a connectivity provider) is whose
+    ``provider_payor_id`` it is."""
+
+    name: str
+    address: NewAddress
+    provider: str | None = None
+    provider_payor_id: str | None = None
+
+
 _INSURANCE = Reader(Insurance)
 _PAYOR = Reader(Payor)
 _DIAGNOSIS = Reader(Diagnosis)
+_CODES = Reader(CodeCheck)
 
 
 class Insurances(Chapter):
     """Calls of users.md 4-6."""
+
+    def create(self, user_id: UUID | str, insurance: NewInsurance) -> Record[Insurance]:
+        """Each call adds a record, none is ever changed; the newest primary one counts. Medicare
+        and Medicaid codes come back as the code of a state's plan."""
+        path = "/v2/user/{user_id}/insurance"
+        return self._call.send("POST", path, _INSURANCE, as_json(insurance), user_id=user_id)
+
+    def create_payor(self, payor: NewPayor) -> Record[Payor]:
+        return self._call.send("POST", "/v3/payor", _PAYOR, as_json(payor))
+
+    def validate_icd_codes(self, codes: Sequence[str]) -> Record[CodeCheck]:
+        """Whether diagnosis codes exist and go together."""
+        path = "/v3/insurance/validate_icd_codes"
+        return self._call.look_up(path, _CODES, body=as_json({"codes": codes}))
 
     def latest(self, user_id: UUID | str, is_primary: bool = True) -> Record[Insurance]:
         """The newest primary (or secondary) record; Missing when there is none."""

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from msgspec import field
 
-from backoffice.service.exchange import Chapter
+from backoffice.service.exchange import Chapter, as_json
 from backoffice.service.payload import Body, Page, Payload, Reader, Record, as_text
 
 
@@ -159,6 +159,26 @@ class OrderSet(Body):
     lab_account_id: UUID | None = None
 
 
+class NewLabTest(Body):
+    """Markers by the service's ids or, better, by the lab's own codes."""
+
+    name: str
+    method: str
+    description: str
+    marker_ids: list[int] | None = None
+    provider_ids: list[str] | None = None
+    fasting: bool | None = None
+    lab_account_id: UUID | None = None
+    lab_slug: str | None = None
+
+
+class LabTestChange(Body):
+    """``active`` False archives the test; orders under way go on."""
+
+    name: str | None = None
+    active: bool | None = None
+
+
 _LAB = Reader(Lab)
 _LAB_TEST = Reader(LabTest)
 _MARKER = Reader(Marker)
@@ -249,6 +269,24 @@ class Labs(Chapter):
         query = {"page": page, "size": size, "lab_account_id": lab_account_id}
         path = "/v3/lab_tests/{lab_test_id}/markers"
         return self._call.page(path, _MARKER, "markers", query=query, lab_test_id=lab_test_id)
+
+    def order_set_markers(
+        self, order_set: OrderSet, page: int = 1, size: int = 100
+    ) -> Page[Marker]:
+        """All markers of an order to be, with the questions asked at order entry."""
+        path = "/v3/lab_tests/list_order_set_markers"
+        query = {"page": page, "size": size}
+        return self._call.page(
+            path, _MARKER, "markers", query=query, body=as_json(order_set), quick=True
+        )
+
+    def create_test(self, test: NewLabTest) -> Record[LabTest]:
+        """A test that can be ordered once the service's people approve it."""
+        return self._call.send("POST", "/v3/lab_tests", _LAB_TEST, as_json(test))
+
+    def update_test(self, lab_test_id: UUID | str, change: LabTestChange) -> Record[LabTest]:
+        path = "/v3/lab_tests/{lab_test_id}"
+        return self._call.send("PATCH", path, _LAB_TEST, as_json(change), lab_test_id=lab_test_id)
 
     def lab_accounts(
         self, lab_account_id: UUID | str | None = None, status: str | None = None

@@ -5,10 +5,11 @@ Interface: catalogue, chapter 7; webhooks, chapter 1.2.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from backoffice.service.exchange import Chapter
+from backoffice.service.exchange import Chapter, as_json
 from backoffice.service.labs import LAB_ACCOUNT, LabAccount
 from backoffice.service.payload import Instant, Page, Payload, Reader, Record
 
@@ -51,6 +52,20 @@ class Management(Chapter):
         query = {"lab_account_id": lab_account_id, "team_id": team_id, "status": status}
         path = "/v1/org/{org_id}/lab_account/{env}/{region}"
         return self._call.page(path, LAB_ACCOUNT, "data", query=query, **self._call.path_parts)
+
+    def set_allowlist(
+        self, account_id: UUID | str, team_ids: Sequence[UUID]
+    ) -> Record[LabAccount] | None:
+        """Replace the teams that may use an account, all of them. The service may answer without
+        the account (None), and knows no condition: read it again to see what holds."""
+        return self._call.send_and_maybe(
+            "PATCH",
+            "/v1/org/{org_id}/lab_account/{env}/{region}/{account_id}",
+            LAB_ACCOUNT,
+            as_json({"team_id_allowlist": team_ids}),
+            inside="lab_account",
+            **self._within(account_id=account_id),
+        )
 
     def webhooks(
         self, team_id: UUID | str, limit: int = 50, next_cursor: str | None = None

@@ -8,9 +8,9 @@ from datetime import date
 from uuid import UUID
 
 import msgspec
-from msgspec import field
+from msgspec import UNSET, UnsetType, field
 
-from backoffice.service.exchange import Chapter
+from backoffice.service.exchange import Chapter, as_json
 from backoffice.service.payload import (
     NEVER,
     Body,
@@ -283,6 +283,44 @@ class NewGuarantor(Body):
     household_size: int | None = None
 
 
+class NewUser(Body):
+    """``client_user_id``: the team's own reference, nothing personal. ``fallback_time_zone`` is an
+    IANA name; ingestion is bounded by days, and its end pauses all connections a week later."""
+
+    client_user_id: str
+    fallback_time_zone: str | None = None
+    fallback_birth_date: date | None = None
+    ingestion_start: date | None = None
+    ingestion_end: date | None = None
+
+
+class UserChange(Body):
+    """The fields to change: None clears one, what is left out stays."""
+
+    client_user_id: str | UnsetType = UNSET
+    fallback_time_zone: str | UnsetType | None = UNSET
+    fallback_birth_date: date | UnsetType | None = UNSET
+    ingestion_start: date | UnsetType | None = UNSET
+    ingestion_end: date | UnsetType | None = UNSET
+
+
+class NewUserInfo(Body):
+    """Demographics, always whole. ``gender`` as in orders: female, male, other, unknown."""
+
+    first_name: str
+    last_name: str
+    email: str
+    phone_number: str
+    gender: str
+    dob: date
+    address: NewAddress
+    medical_proxy: NewGuarantor | None = None
+    race: str | None = None
+    ethnicity: str | None = None
+    sexual_orientation: str | None = None
+    gender_identity: str | None = None
+
+
 DEVICE = Reader(Device)
 _USER = Reader(User)
 _INFO = Reader(UserInfo)
@@ -294,6 +332,25 @@ _RESOURCES = Reader(ResourceReport)
 
 class Users(Chapter):
     """Calls of users.md 1-3 and 7."""
+
+    def create(self, user: NewUser) -> Record[User]:
+        """Duplicate, with the ``existing_id`` to adopt, where the reference is taken: so an
+        Uncertain creation may be asked again."""
+        return self._call.send("POST", "/v2/user", _USER, as_json(user))
+
+    def update(self, user_id: UUID | str, change: UserChange) -> None:
+        """The service answers with nothing: read the user to see what it made of it."""
+        self._call.act("PATCH", "/v2/user/{user_id}", as_json(change), user_id=user_id)
+
+    def update_info(self, user_id: UUID | str, info: NewUserInfo) -> Record[UserInfo]:
+        path = "/v2/user/{user_id}/info"
+        return self._call.send("PATCH", path, _INFO, as_json(info), user_id=user_id)
+
+    def deregister(self, user_id: UUID | str, provider: str) -> None:
+        """End the connection to a provider (slug). The service may say yes and change nothing, for
+        a source on the patient's device: read the connections again."""
+        path = "/v2/user/{user_id}/{provider}"
+        self._call.act("DELETE", path, user_id=user_id, provider=provider)
 
     def list(self, offset: int = 0, limit: int = 500) -> Page[User]:
         """A page of users; ``limit`` at most 500."""

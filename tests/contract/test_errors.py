@@ -46,7 +46,10 @@ WRITES = {
     "appointments.psc_cancellation_reasons", "appointments.request_phlebotomy",
     "appointments.reschedule_phlebotomy", "appointments.reschedule_psc", "orders.cancel",
     "orders.change_activation", "orders.create", "orders.draw_completed", "orders.import_",
-    "orders.simulate", "unmatched.accept", "unmatched.get", "unmatched.list", "unmatched.resolve",
+    "orders.simulate", "users.create", "users.update", "users.update_info", "users.deregister",
+    "insurance.create", "insurance.create_payor", "insurance.validate_icd_codes",
+    "labs.create_test", "labs.update_test", "labs.order_set_markers", "management.set_allowlist",
+    "unmatched.accept", "unmatched.get", "unmatched.list", "unmatched.resolve",
 }  # fmt: skip
 """Calls the sandbox does not take yet."""
 

@@ -47,6 +47,7 @@ class Faulty:
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
     server: Server
 
     def do_GET(self) -> None:
@@ -63,7 +64,8 @@ class Handler(BaseHTTPRequestHandler):
         except OSError:  # the client hung up, as it should on some of these
             self.close_connection = True
 
-    do_POST = do_GET  # noqa: N815 - the name that the base class calls
+    # the names that the base class calls
+    do_POST = do_PATCH = do_DELETE = do_GET  # noqa: N815
 
     def log_message(self, format: str, *args: Any) -> None:
         pass

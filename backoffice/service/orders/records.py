@@ -246,7 +246,7 @@ class Order(Payload):
 class Resent(Payload):
     """The orders whose latest event will be delivered again."""
 
-    order_ids: list[UUID] = field(default_factory=list)
+    order_ids: list[UUID]
 
 
 ORDER: Reader[Order] = Reader(Order)
