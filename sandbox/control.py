@@ -25,6 +25,7 @@ from sandbox.faults import KINDS, SWITCH, Faults
 from sandbox.models import Order, Team, User, World
 from sandbox.reports import jobs
 from sandbox.wearables import feeds
+from sandbox.writes import LOG
 
 Control = Callable[[dict[str, Any]], dict[str, Any]]
 COUNT_EXACTLY_BELOW = 50_000
@@ -37,7 +38,7 @@ class Refused(Exception):
 
 
 def controlled(*methods: str) -> Callable[[Control], Callable[[HttpRequest], JsonResponse]]:
-    """Makes a view of an action on a JSON body; `_method` is in the body too."""
+    """Makes a view of an action on a JSON body with the query's values; `_method` is in it too."""
 
     def decorate(action: Control) -> Callable[[HttpRequest], JsonResponse]:
         @require_http_methods(list(methods))
@@ -49,6 +50,7 @@ def controlled(*methods: str) -> Callable[[Control], Callable[[HttpRequest], Jso
                 body = json.loads(request.body or b"{}")
                 if not isinstance(body, dict):
                     raise Refused("the body is a JSON object")
+                body |= request.GET.dict()
                 return JsonResponse(action(body | {"_method": request.method}))
             except (Refused, TypeError, ValueError, KeyError) as error:
                 return JsonResponse({"detail": f"{type(error).__name__}: {error}"}, status=400)
@@ -108,12 +110,17 @@ def set_clock(body: dict[str, Any]) -> dict[str, Any]:
 
 @controlled("POST", "DELETE")
 def faults(body: dict[str, Any]) -> dict[str, Any]:
-    """POST: the faults of `faults.Faults`, from now on; DELETE: none."""
+    """POST: the faults of `faults.Faults`, from now on; DELETE: none. `path` is another name of
+    `paths`; with `times` all matching requests go wrong unless `rate` says otherwise."""
     method = body.pop("_method")
     if method == "DELETE":
         SWITCH.set(Faults())
         return SWITCH.report()
-    for name in ("statuses", "kinds"):
+    if "path" in body:
+        body["paths"] = body.pop("path")
+    if "times" in body:
+        body.setdefault("rate", 1)
+    for name in ("statuses", "kinds", "methods"):
         if name in body:
             body[name] = tuple(body[name])
     wanted = Faults(**body)
@@ -123,6 +130,13 @@ def faults(body: dict[str, Any]) -> dict[str, Any]:
         raise Refused("statuses and kinds are not empty")
     SWITCH.set(wanted)
     return SWITCH.report()
+
+
+@controlled("GET")
+def writes(body: dict[str, Any]) -> dict[str, Any]:
+    """The calls other than GET that came after number `since`, and the number of the last one."""
+    found = LOG.since(int(body.get("since", 0)))
+    return {"last": LOG.count, "writes": found}
 
 
 @controlled("POST")
@@ -282,6 +296,7 @@ urlpatterns = [
     path("status", status),
     path("clock", set_clock),
     path("faults", faults),
+    path("writes", writes),
     path("change", change),
     path("place", place),
     path("delete_users", delete_users),

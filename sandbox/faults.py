@@ -1,4 +1,15 @@
-"""Faults on demand: a share of the answers goes wrong, decided by seed and request count."""
+"""Faults on demand: a share of the answers goes wrong, decided by seed and request count.
+
+status       answered at once with one of `statuses`; nothing is carried out
+status_after carried out, then answered with one of `statuses`
+drop_before  the connection is closed; nothing is carried out
+drop_after   carried out, then the connection is closed (also called drop)
+slow         carried out after `latency_ms`; a client that has given up by then does not stop it
+slow_after   carried out, answered after `latency_ms`
+truncate     carried out, half of the answer is sent
+html         answered by a gateway's page; nothing is carried out
+redirect     answered by a redirect to elsewhere; nothing is carried out
+"""
 
 import re
 import threading
@@ -17,9 +28,13 @@ from django.http import (
 )
 
 from sandbox.draws import Draw
+from sandbox.writes import LOG
 
 CONTROL = "/_control/"
-KINDS = ("status", "drop", "truncate", "html", "slow", "redirect")
+KINDS = (
+    "status", "status_after", "drop", "drop_before", "drop_after", "slow", "slow_after",
+    "truncate", "html", "redirect",
+)  # fmt: skip
 HTML = "<!doctype html><html><body><h1>502 Bad Gateway</h1></body></html>"
 
 
@@ -37,11 +52,11 @@ def hang_up() -> StreamingHttpResponse:
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """What goes wrong, for requests whose path `paths` finds.
+    """What goes wrong, for requests of `methods` (empty: all) whose path `paths` finds.
 
-    `rate` of them get one of `kinds`; `drop_rate` of them are dropped besides. `latency_ms` is
-    the delay of every slow one; `retry_after` seconds are sent with a 429 or 503. A dropped or
-    truncated request has been carried out.
+    `rate` of them get one of `kinds`; `drop_rate` of them are dropped besides. With `times` only
+    the first so many of them go wrong. `latency_ms` is the delay of every slow one; `retry_after`
+    seconds are sent with a 429 or 503.
     """
 
     rate: float = 0.0
@@ -50,8 +65,17 @@ class Faults:
     drop_rate: float = 0.0
     retry_after: float | None = 1
     paths: str = ""
+    methods: tuple[str, ...] = ()
+    times: int | None = None
     kinds: tuple[str, ...] = ("status",)
     seed: int = 1
+
+    def concern(self, method: str, path: str) -> bool:
+        return (
+            bool(self.rate or self.drop_rate)
+            and (not self.methods or method in self.methods)
+            and re.search(self.paths, path) is not None
+        )
 
     def choose(self, count: int) -> tuple[str, int]:
         """The fault of the `count`-th matching request (empty: none) and its status."""
@@ -75,10 +99,12 @@ class Switch:
         with self.lock:
             self.faults, self.seen, self.hit = faults, 0, {}
 
-    def next(self, path: str) -> tuple[str, int, Faults]:
+    def next(self, method: str, path: str) -> tuple[str, int, Faults]:
         with self.lock:
             faults = self.faults
-            if not (faults.rate or faults.drop_rate) or not re.search(faults.paths, path):
+            if not faults.concern(method, path):
+                return "", 0, faults
+            if faults.times is not None and sum(self.hit.values()) >= faults.times:
                 return "", 0, faults
             self.seen += 1
             kind, status = faults.choose(self.seen)
@@ -95,7 +121,7 @@ SWITCH = Switch()
 
 
 class FaultMiddleware:
-    """Spoils answers as `SWITCH` says; the control path is spared."""
+    """Spoils answers as `SWITCH` says and keeps the log of writes; the control path is spared."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -103,29 +129,38 @@ class FaultMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         if request.path.startswith(CONTROL):
             return self.get_response(request)
-        kind, status, faults = SWITCH.next(request.path)
+        kind, status, faults = SWITCH.next(request.method or "", request.path)
+        write = LOG.arrive(request, kind) if request.method != "GET" else None
         match kind:
             case "status":
-                refusal = JsonResponse({"detail": "The sandbox was told to fail."}, status=status)
-                if status in (429, 503) and faults.retry_after is not None:
-                    refusal["Retry-After"] = f"{faults.retry_after:g}"
-                return refusal
+                return _refusal(status, faults)
             case "html":
                 return HttpResponse(HTML, status=502)
             case "redirect":
                 return HttpResponseRedirect("/elsewhere" + request.get_full_path())
+            case "drop_before":
+                return hang_up()
             case "slow":
                 time.sleep(faults.latency_ms / 1000)
-                return self.get_response(request)
-            case "drop":
-                self.get_response(request)
+        answer = self.get_response(request)
+        if write is not None:
+            write.status = answer.status_code
+        match kind:
+            case "status_after":
+                return _refusal(status, faults)
+            case "drop" | "drop_after":
                 return hang_up()
-            case "truncate":
-                answer = self.get_response(request)
-                if isinstance(answer, HttpResponse):
-                    answer.content = answer.content[: len(answer.content) // 2]
-                    if answer.has_header("Content-Length"):
-                        answer["Content-Length"] = str(len(answer.content))
-                return answer
-            case _:
-                return self.get_response(request)
+            case "slow_after":
+                time.sleep(faults.latency_ms / 1000)
+            case "truncate" if isinstance(answer, HttpResponse):
+                answer.content = answer.content[: len(answer.content) // 2]
+                if answer.has_header("Content-Length"):
+                    answer["Content-Length"] = str(len(answer.content))
+        return answer
+
+
+def _refusal(status: int, faults: Faults) -> JsonResponse:
+    refusal = JsonResponse({"detail": "The sandbox was told to fail."}, status=status)
+    if status in (429, 503) and faults.retry_after is not None:
+        refusal["Retry-After"] = f"{faults.retry_after:g}"
+    return refusal
