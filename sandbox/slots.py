@@ -35,7 +35,7 @@ class Venue:
     kind: str
     provider: str
     code: str
-    zone: str
+    zone: str = field(default="UTC", compare=False)
     hours: dict[str, str] | None = field(default=None, compare=False)
 
     def today(self, now: datetime) -> date:
@@ -74,9 +74,12 @@ class Slot:
 @dataclass(slots=True)
 class Desk:
     """What the control path has set, for as long as the sandbox runs: the status that tells of a
-    slot lost at a service centre, and slots taken away."""
+    slot lost at a service centre; slots taken away; how many bookings at centres get no answer in
+    time, and whether they are made all the same."""
 
     conflict_status: int = 400
+    unanswered: int = 0
+    made: bool = True
     taken: set[tuple[Venue, datetime]] = field(default_factory=set)
 
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
+from typing import Any
 
 from django.http import HttpResponse
 
 from sandbox import booking_keys, bookings, clock, hold, slots, visits
 from sandbox.api import appointments, person_fields
-from sandbox.api.answers import json_answer
+from sandbox.api.answers import json_answer, refusal_answer
 from sandbox.api.availability import US_ADDRESS, check_address, check_enabled
 from sandbox.api.bodies import Field, flag, limited, of_kind, parsed, read_body, schema, whole
 from sandbox.api.calls import Asked, Call
 from sandbox.api.errors import Invalid, Refusal, malformed
+from sandbox.api.idempotency import once
 from sandbox.api.orders import find_order
 from sandbox.api.params import Text, Uuid
 from sandbox.booking_keys import BookingKey
@@ -45,6 +47,7 @@ BOOKING = (
     ),
 )
 PATIENCE = timedelta(minutes=15)
+BOOKINGS_KEPT = timedelta(days=14)
 RESCHEDULE = (KEY, NOTES)
 REQUEST = (
     Field("address", fields=US_ADDRESS, required=True),
@@ -186,21 +189,35 @@ def book_visit(asked: Asked) -> HttpResponse:
 def book_centre(asked: Asked) -> HttpResponse:
     body = read_body(asked.request, BOOKING)
     order = _find_order(asked, PSC)
+    return once(asked, "psc book", lambda: _book_centre(order, body), BOOKINGS_KEPT)
+
+
+def _book_centre(order: Order, body: dict[str, Any]) -> HttpResponse:
     now = clock.now()
+    waits = not body["async_confirmation"]
+    silent = waits and slots.DESK.unanswered > 0
     with hold.held(order.id) as state:
         _check_can_book(state)
         key = _read_key(body["booking_key"], order, PSC, now)
         slot = _claim(key, now)
+        if silent:
+            slots.DESK.unanswered -= 1
+            if not slots.DESK.made:
+                return _no_word()
         visit = _visit(state, key)
         visit.appointment_notes = body["appointment_notes"]
         bookings.put(visit, slot)
-        if body["async_confirmation"]:
+        if waits:
+            bookings.book(state, visit)
+        else:
             wait = body["async_confirmation_timeout_millisecond"]
             patience = timedelta(milliseconds=wait) if wait else PATIENCE
             bookings.await_word(state, visit, patience)
-        else:
-            bookings.book(state, visit)
-    return _answer(visit.id)
+    return _no_word() if silent else _answer(visit.id)
+
+
+def _no_word() -> HttpResponse:
+    return refusal_answer(500, "The lab did not confirm the appointment in time")
 
 
 def request_visit(asked: Asked) -> HttpResponse:

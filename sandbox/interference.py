@@ -1,0 +1,121 @@
+"""What happens behind the client's back, by the control path: patients who move or cancel their
+appointments, slots that go to others, allowlists that somebody else has edited."""
+
+from datetime import datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from django.db import transaction
+from django.urls import path
+
+from sandbox import booking_keys, bookings, clock, hold, slots
+from sandbox.control import Refused, controlled
+from sandbox.models import LabAccount, PscSite, ServiceArea, World
+from sandbox.slots import Slot, Venue
+from sandbox.states import AppointmentState
+
+
+@controlled("POST")
+def appointments(body: dict[str, Any]) -> dict[str, Any]:
+    """Does something to the appointment of `order_id`: `confirm`, `reschedule` (to a free slot at
+    least `days` days later) or `cancel`, by the `origin` patient, or lock it against a reschedule
+    (`fix`)."""
+    what, origin = body["do"], str(body.get("origin", "patient"))
+    now = clock.now()
+    with hold.held(str(body["order_id"])) as order:
+        visit = order.appointment
+        if visit is None:
+            raise Refused("the order has no appointment")
+        match what:
+            case "confirm":
+                if visit.event_status not in ("pending", "reserved"):
+                    raise Refused(f"the appointment is {visit.event_status}")
+                bookings.confirm(order)
+            case "reschedule":
+                slot = _later(visit, now, int(body.get("days", 1)))
+                bookings.reschedule(order, visit, slot, origin)
+            case "cancel":
+                bookings.cancel(order, str(body.get("reason", "Patient asked to cancel")))
+            case "fix":
+                visit.can_reschedule, visit.changed = False, True
+                hold.end_step(order, hold.moment(order))
+            case _:
+                raise Refused("do is confirm, reschedule, cancel or fix")
+    return {
+        "appointment_id": visit.id,
+        "event_status": visit.event_status,
+        "start_at": visit.start_at and visit.start_at.isoformat(),
+    }
+
+
+def _venue(visit: AppointmentState) -> Venue:
+    if visit.site_id is not None:
+        return slots.centre(PscSite.objects.select_related("lab").get(id=visit.site_id))
+    area = ServiceArea.objects.get(zip_code=visit.zip_code[:5])
+    return Venue(visit.type, visit.provider, area.zip_code, area.iana_timezone)
+
+
+def _later(visit: AppointmentState, now: datetime, days: int) -> Slot:
+    venue = _venue(visit)
+    start = (visit.start_at or now).astimezone(ZoneInfo(venue.zone)).date()
+    for number in range(days, days + slots.DAYS):
+        day = start + timedelta(days=number)
+        seed = World.objects.get(id=1).seed
+        if free := slots.left(slots.offered(seed, venue, day, now), visit.id):
+            return free[0][0]
+    raise Refused("no free slot")
+
+
+@controlled("POST", "DELETE")
+def taken_slots(body: dict[str, Any]) -> dict[str, Any]:
+    """POST: others take what is left of the slots of `booking_keys`; DELETE: nothing is taken."""
+    if body["_method"] == "DELETE":
+        slots.DESK.taken.clear()
+        return {"taken": 0}
+    seed = World.objects.get(id=1).seed
+    for text in body["booking_keys"]:
+        try:
+            key = booking_keys.read(seed, str(text))
+        except booking_keys.Unreadable:
+            raise Refused("not a booking key") from None
+        slots.DESK.taken.add((Venue(key.kind, key.provider, key.code), key.start))
+    return {"taken": len(slots.DESK.taken)}
+
+
+@controlled("GET", "POST")
+def desk(body: dict[str, Any]) -> dict[str, Any]:
+    """`conflict_status` (400 or 404) tells of a slot lost at a service centre; the next
+    `unanswered` bookings there that wait for the lab get 500, made all the same with `made`."""
+    chosen = slots.DESK
+    status = int(body.get("conflict_status", chosen.conflict_status))
+    if status not in (400, 404):
+        raise Refused("conflict_status is 400 or 404")
+    chosen.conflict_status = status
+    chosen.unanswered = int(body.get("unanswered", chosen.unanswered))
+    chosen.made = bool(body.get("made", chosen.made))
+    return {
+        "conflict_status": chosen.conflict_status,
+        "unanswered": chosen.unanswered,
+        "made": chosen.made,
+    }
+
+
+@controlled("POST")
+def allowlist(body: dict[str, Any]) -> dict[str, Any]:
+    """Lets the teams `add` into the allowlist of `account_id` and puts the teams `remove` out."""
+    with transaction.atomic():
+        account = LabAccount.objects.select_for_update().get(id=str(body["account_id"]))
+        out = set(body.get("remove", ()))
+        teams = [*map(str, account.team_id_allowlist), *map(str, body.get("add", ()))]
+        teams = [team for team in dict.fromkeys(teams) if team not in out]
+        account.team_id_allowlist = teams
+        account.save(update_fields=["team_id_allowlist"])
+    return {"team_id_allowlist": teams}
+
+
+urlpatterns = [
+    path("appointments", appointments),
+    path("slots", taken_slots),
+    path("desk", desk),
+    path("allowlist", allowlist),
+]
