@@ -42,6 +42,16 @@ PERMISSIONS: Final[dict[str, str]] = {
     "events.view": "see what the service has sent by webhook, and what became of it",
     "events.replay": "have events of the service applied again",
     "audit.view": "see who saw and changed what",
+    "commands.view": "see what was asked of the service, and what became of it",
+    "commands.decide": "decide on requests whose outcome nobody knows",
+    "orders.create": "order tests and import orders",
+    "orders.change": "cancel orders, change their dates, mark draws as done",
+    "orders.simulate": "move orders of the sandbox along",
+    "appointments.change": "book, move and cancel visits",
+    "patients.change": "register patients, change their data and insurance, disconnect devices",
+    "results.match": "decide on results that match no order",
+    "lab_tests.change": "create and archive lab tests",
+    "lab_accounts.change": "change which teams may use a lab account",
     "api.read": "read through the JSON API",
 }
 
@@ -54,18 +64,25 @@ WORDS_ABOUT_PEOPLE: Final = ("q", "search_input", "patient_name", "shipping_reci
 _WORK: Final = frozenset(
     {"orders.view", "patients.view", "appointments.view", "labs.view", "reports.view", "api.read"}
 )
-_REVIEW: Final = frozenset({"results.view", "reports.upload", "reports.accept"})
+_DESK: Final = frozenset(
+    {"reports.upload", "appointments.change", "patients.change", "commands.view"}
+)
+_ORDER: Final = frozenset({"orders.create", "orders.change", "orders.simulate", "results.match"})
+_REVIEW: Final = _DESK | _ORDER | {"results.view", "reports.accept"}
+_DECIDE: Final = frozenset({"commands.decide", "system.view", "events.view"})
 
 ROLES: Final[dict[str, frozenset[str]]] = {
     "viewer": frozenset({"orders.view", "appointments.view", "labs.view"}),
-    "front desk": _WORK | {"reports.upload"},
+    "front desk": _WORK | _DESK,
     "clinician": _WORK | _REVIEW,
-    "lab coordinator": _WORK | _REVIEW | {"system.view", "events.view"},
+    "lab coordinator": _WORK | _REVIEW | _DECIDE,
     "lab admin": _WORK
     | _REVIEW
-    | {"system.view", "records.view", "audit.view", "events.view", "events.replay"},
+    | _DECIDE
+    | {"records.view", "audit.view", "events.replay", "lab_tests.change", "lab_accounts.change"},
     "auditor": frozenset({"audit.view"}),
-    SERVICE_ACCOUNT: _WORK | {"results.view", "records.view", "system.view", "events.view"},
+    SERVICE_ACCOUNT: _WORK
+    | {"results.view", "records.view", "system.view", "events.view", "commands.view"},
     ADMINISTRATOR: frozenset(PERMISSIONS),
 }
 """Role (a group name) to permissions. A viewer sees no names, the front desk no result values,

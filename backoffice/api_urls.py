@@ -13,7 +13,7 @@ from rest_framework.authentication import SessionAuthentication
 
 from backoffice.access import DeclaredPermission, public, requires
 from backoffice.api import TokenAuthentication, error_body, error_response, routes
-from backoffice.system_api import Runs
+from backoffice.system_api import Commands, Runs
 from labs.api import LabAccounts, Labs, LabTests, Markers
 from labs.reports.api import Reports
 from orders.api import Appointments, Orders, Results, Transactions
@@ -61,6 +61,7 @@ urlpatterns = [
     *routes("samples", Samples),
     *routes("reports", Reports),
     *routes("events", Events),
+    *routes("commands", Commands),
     *routes("runs", Runs),
     re_path(r"", nothing_here, name="api-nothing"),
 ]

@@ -43,18 +43,12 @@ def record(
     `action` is one of view, list, search, export, print, login, denied, change. Must be called
     outside any open transaction: a rolled-back page must not take its entry with it.
     """
-    user = request.user if isinstance(request.user, User) else None
-    match = request.resolver_match
-    entry = AuditEntry(
-        actor=user,
-        actor_kind=_kind(request, user),
-        action=action,
-        object_type=object_type,
-        object_ids=[str(key) for key in ids],
-        patient_ids=sorted({key for key in patients if key is not None}),
-        route=(match.view_name if match else "")[:100],
-        request_id=requests.id_of(request),
-        ip=_address(request),
+    entry = _entry(
+        request,
+        action,
+        object_type,
+        ids=ids,
+        patients=patients,
         outcome=outcome,
         reason=reason,
         row_count=row_count,
@@ -64,6 +58,19 @@ def record(
             entry.save(force_insert=True)
     except DatabaseError as error:
         raise AuditUnavailable from error
+
+
+def asked(
+    request: HttpRequest,
+    kind: str,
+    ids: Iterable[object],
+    patients: Iterable[UUID | None],
+    reason: str = "",
+) -> None:
+    """A command of `kind` is recorded or decided on. In the caller's transaction: both or none."""
+    _entry(request, "change", kind, ids=ids, patients=patients, reason=reason).save(
+        force_insert=True
+    )
 
 
 def viewed(
@@ -103,6 +110,35 @@ def signed_in(request: HttpRequest) -> None:
 def sign_in_refused(request: HttpRequest) -> None:
     """A log-in failed. What was typed is not kept: it may be a password in the wrong box."""
     record(request, "login", "session", outcome="refused")
+
+
+def _entry(
+    request: HttpRequest,
+    action: str,
+    object_type: str,
+    *,
+    ids: Iterable[object],
+    patients: Iterable[UUID | None],
+    outcome: str = "ok",
+    reason: str = "",
+    row_count: int | None = None,
+) -> AuditEntry:
+    user = request.user if isinstance(request.user, User) else None
+    match = request.resolver_match
+    return AuditEntry(
+        actor=user,
+        actor_kind=_kind(request, user),
+        action=action,
+        object_type=object_type,
+        object_ids=[str(key) for key in ids],
+        patient_ids=sorted({key for key in patients if key is not None}),
+        route=(match.view_name if match else "")[:100],
+        request_id=requests.id_of(request),
+        ip=_address(request),
+        outcome=outcome,
+        reason=reason,
+        row_count=row_count,
+    )
 
 
 def _kind(request: HttpRequest, user: User | None) -> str:

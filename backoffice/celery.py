@@ -1,8 +1,8 @@
 """Celery: how tasks run, and on one screen everything that runs by the clock.
 
-Messages only ring a bell (rule 1 of the house): a lost one costs a tick, never work. Three queues,
-each with workers of its own: `inbox` for what the service tells us, `staff` for short reads a
-person waits for, `bulk` for everything else, long uploads included.
+Messages only ring a bell (rule 1 of the house): a lost one costs a tick, never work. Four queues,
+each with workers of its own: `inbox` for what the service tells us, `outbox` for what staff ask of
+it, `staff` for short reads a person waits for, `bulk` for everything else, long uploads included.
 """
 
 import os
@@ -16,7 +16,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backoffice.settings")
 app = Celery("backoffice")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.conf.update(
-    task_queues=[Queue("inbox"), Queue("staff"), Queue("bulk")],
+    task_queues=[Queue("inbox"), Queue("outbox"), Queue("staff"), Queue("bulk")],
     task_default_queue="bulk",
     task_create_missing_queues=False,
     task_serializer="json",
@@ -64,11 +64,14 @@ app.conf.beat_schedule = {
     "inbox: apply what was received": _every(1, "webhooks.tasks.drain", "inbox"),
     "inbox: is the service silent": _every(30, "webhooks.tasks.listen", "bulk"),
     "inbox: forget old bodies": _every(3_600, "webhooks.tasks.forget", "bulk"),
+    "orders: what staff asked": _every(1, "orders.tasks.deliver", "outbox"),
     "orders: what changed": _every(5, "orders.tasks.sync_changes", "staff"),
     "orders: appointments, results, single orders": _every(2, "orders.tasks.look_up", "staff"),
     "orders: all of them": _every(5, "orders.tasks.sweep", "bulk"),
+    "patients: what staff asked": _every(2, "patients.tasks.deliver", "outbox"),
     "patients: users, providers": _every(10, "patients.tasks.sync_lists", "bulk"),
     "patients: demographics, insurance, sources": _every(3, "patients.tasks.look_up", "bulk"),
+    "labs: what staff asked": _every(2, "labs.tasks.deliver", "outbox"),
     "labs: the catalogue": _every(30, "labs.tasks.sync_lists", "bulk"),
     "reports: send": _every(2, "labs.tasks.send_reports", "bulk"),
     "reports: how far they are": _every(3, "labs.tasks.follow_reports", "staff"),

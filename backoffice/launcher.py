@@ -34,7 +34,7 @@ MANAGE: Final = (PYTHON, str(ROOT / "manage.py"))
 DEMO: Final = ("--users", "200", "--orders", "2000", "--seed", "7", "--speed", "1440")
 """The demo's world: a day of the service passes in a minute."""
 
-WORKERS: Final = {"inbox": "1", "staff": "1", "bulk": "2"}
+WORKERS: Final = {"inbox": "1", "outbox": "2", "staff": "1", "bulk": "2"}
 """Processes for each queue of `backoffice/celery.py`."""
 
 SERVICE_VARIABLES: Final = (

@@ -1,10 +1,12 @@
-"""JSON API of the back office's own work: sync runs."""
+"""JSON API of the back office's own work: sync runs and commands."""
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from backoffice.access import requires
 from backoffice.api import Resource, exactly
-from backoffice.models import SyncRun
+from backoffice.models import CommandRecord, SyncRun
 
 
 @requires("system.view")
@@ -38,4 +40,34 @@ class Runs(Resource):
     filters = (
         exactly("resource", str, "Only runs over this list"),
         exactly("state", str, "One of due, running, done, failed"),
+    )
+
+
+@requires("commands.view")
+class Commands(Resource):
+    """One thing staff asked of the service."""
+
+    model = CommandRecord
+    mirrored = False
+    patient = "patient_id"
+    columns = (
+        "kind",
+        "state",
+        "subject_type",
+        "subject_id",
+        "patient_id",
+        "requested_at",
+        "attempts",
+        "first_sent_at",
+        "remote_id",
+        "confirmed_by",
+        "refusal",
+        "status",
+        "finished_at",
+    )
+    filters = (
+        exactly("kind", str, "Only commands of this kind, such as order.cancel"),
+        exactly("state", str, "One of waiting, sending, uncertain, undecided, done, refused, …"),
+        exactly("subject_id", str, "Only commands about this record"),
+        exactly("patient_id", UUID, "Only commands about this patient"),
     )

@@ -21,6 +21,7 @@ urlpatterns = [
     path("patients/", include("patients.urls")),
     path("labs/", include("labs.urls")),
     path("reports/", include("labs.reports.urls")),
+    path("commands/", include("backoffice.outbox.urls")),
     path("system/", include("backoffice.system_urls")),
     path("", include("patients.wearables.pulls_urls")),
     path("", include("webhooks.pages_urls")),

@@ -3,7 +3,8 @@
 from celery import shared_task
 from django.utils import timezone
 
-from backoffice import sync
+from backoffice import outbox, sync
+from labs.commands import COMMANDS
 from labs.reports import intake, sending
 from labs.reports.sync import JOB_SUBJECT, file_strays
 from labs.sync import LISTINGS, SUBJECTS
@@ -34,3 +35,8 @@ def follow_reports() -> None:
 def tidy_reports() -> None:
     intake.tidy(timezone.now())
     file_strays()
+
+
+@shared_task(soft_time_limit=outbox.LONGEST, time_limit=outbox.LONGEST + 30)
+def deliver() -> None:
+    outbox.deliver(COMMANDS)

@@ -2,7 +2,8 @@
 
 from celery import shared_task
 
-from backoffice import sync
+from backoffice import outbox, sync
+from orders.commands import COMMANDS
 from orders.sync import CHANGES, SUBJECTS, SWEEP
 
 LOOK_UP_SECONDS = 8.0
@@ -22,3 +23,8 @@ def sweep() -> None:
 @shared_task
 def look_up() -> None:
     sync.drain(SUBJECTS, seconds=LOOK_UP_SECONDS)
+
+
+@shared_task(soft_time_limit=outbox.LONGEST, time_limit=outbox.LONGEST + 30)
+def deliver() -> None:
+    outbox.deliver(COMMANDS)

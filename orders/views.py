@@ -13,6 +13,7 @@ from backoffice import audit, vocabulary
 from backoffice.access import may, requires
 from backoffice.paging import capped_count, page_of, place_of
 from labs.models import Lab
+from orders.changing_views import actions_of
 from orders.forms import OrderFilters
 from orders.journey import is_over, journey, turn_of
 from orders.models import Appointment, Order, OrderEvent, Result, ResultMarker
@@ -150,6 +151,7 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
         "raw": order.pretty() if may(request.user, "records.view") else None,
         "by_name": may(request.user, "patients.view"),
         "sees_results": sees_results,
+        "actions": actions_of(order, request.user),
     }
     return render(request, "orders/detail.html", context)
 

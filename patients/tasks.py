@@ -2,7 +2,8 @@
 
 from celery import shared_task
 
-from backoffice import sync
+from backoffice import outbox, sync
+from patients.commands import COMMANDS
 from patients.sync import LISTINGS, SUBJECTS
 
 
@@ -15,3 +16,8 @@ def sync_lists() -> None:
 @shared_task
 def look_up() -> None:
     sync.drain(SUBJECTS, seconds=sync.SLICE)
+
+
+@shared_task(soft_time_limit=outbox.LONGEST, time_limit=outbox.LONGEST + 30)
+def deliver() -> None:
+    outbox.deliver(COMMANDS)

@@ -200,6 +200,26 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         ("non_failure", "No value, and nothing went wrong", CLOSED),
         ("unknown_failure", "Cause not given", UNKNOWN),
     ),
+    "command.state": terms(
+        Term("waiting", "Waiting to be sent", PREPARING, note="It is recorded and goes out next."),
+        Term("sending", "Being sent", ON_THE_WAY),
+        Term(
+            "uncertain",
+            "Outcome unknown",
+            ON_THE_WAY,
+            note="The answer was lost. We are checking with the service; do not repeat the action.",
+        ),
+        Term(
+            "undecided",
+            "Needs your decision",
+            NEEDS_ACTION,
+            note="The answer was lost, and the service cannot tell us whether it happened.",
+        ),
+        Term("done", "Done", RESULT_IN),
+        Term("refused", "Refused", NEEDS_ACTION, note="Nothing was changed."),
+        Term("withdrawn", "Taken back", CLOSED, note="It was never sent."),
+        Term("given_up", "Given up", CLOSED, note="Somebody decided not to send it again."),
+    ),
     "report.state": terms(
         Term("stored", "Waiting to be sent", PREPARING, note="It is kept here and goes out next."),
         Term("sending", "Being sent", ON_THE_WAY),

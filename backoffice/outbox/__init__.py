@@ -1,0 +1,58 @@
+"""Intents out: what staff ask of the service, recorded first, sent once, settled always.
+
+    outbox.ask(request, CancelOrder(order_id=…), form_id)      a row and its audit entry, together
+    outbox.deliver(COMMANDS)                                   by workers: sends, settles, closes
+
+Each app has its commands in `commands.py`, one class per write. The row (`CommandRecord`) is the
+work; a Celery message only rings the bell.
+
+    waiting ──▶ sending ──▶ done                the answer is applied and the row closed together
+       ▲           ├──────▶ refused             the service's words, or ours: nothing happened
+       │           ▼
+       ├────── uncertain ─▶ done, refused       nobody knows: looked up until it is known
+       │           ▼
+       └────── undecided ─▶ done, given up      a person decides, with what was found on screen
+
+    waiting ──▶ withdrawn                       by a person, before anything was sent
+
+A worker that dies before it sent leaves the row waiting; after that, uncertain. What is uncertain
+is never sent again before the service was asked and the time is over in which a slow sending could
+still arrive; and then only where a second sending does no harm (`Again`).
+
+`command.py` is what a command says of itself, `asking.py` what people do, `delivering.py` what
+workers do, `pages.py` and `api.py` the faces. Interface: errors and limits, chapter 2.
+"""
+
+from backoffice.outbox.asking import Busy, ask, decide, withdraw
+from backoffice.outbox.command import (
+    Absent,
+    Again,
+    Command,
+    Found,
+    Happened,
+    NotNow,
+    Refuted,
+    Sending,
+    Several,
+)
+from backoffice.outbox.delivering import LONGEST, deliver
+from backoffice.outbox.forms import AskForm
+
+__all__ = [
+    "LONGEST",
+    "Absent",
+    "Again",
+    "AskForm",
+    "Busy",
+    "Command",
+    "Found",
+    "Happened",
+    "NotNow",
+    "Refuted",
+    "Sending",
+    "Several",
+    "ask",
+    "decide",
+    "deliver",
+    "withdraw",
+]

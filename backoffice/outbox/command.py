@@ -1,0 +1,152 @@
+"""What a command says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from typing import Any, ClassVar, Self
+from uuid import UUID
+
+import msgspec
+
+from backoffice.models import CommandRecord
+from backoffice.service import Service
+
+
+class Again(Enum):
+    """What a machine may do when a sending is unknown and the service shows no trace of it."""
+
+    NEVER = "never"
+    """No key, no natural key: a second sending would be a second thing. A person decides."""
+    SAME_KEY = "same key"
+    """The service knows the idempotency key for a day."""
+    SAME_EFFECT = "same effect"
+    """Twice is once: cancelling, moving to a time, a number that must be unique."""
+
+
+class NotNow(Exception):
+    """It cannot be asked: words for staff, and the form's field they are about, if any.
+
+    `confirm` names a box that may be ticked to ask all the same.
+    """
+
+    def __init__(self, words: str, *, field: str = "", confirm: str = "") -> None:
+        super().__init__(words)
+        self.words = words
+        self.field = field
+        self.confirm = confirm
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """What a sending and its look-ups may know of the row."""
+
+    id: UUID
+    idempotency_key: UUID
+    first_sent_at: datetime | None
+    requested_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """The look-up found what was asked for: `answer` is stored like the answer itself."""
+
+    answer: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """The service shows no trace of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refuted:
+    """It did not happen and cannot any more: words for staff."""
+
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Something that may be what was asked for."""
+
+    id: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """Nobody but a person can tell: what was found, for them to choose from."""
+
+    found: Sequence[Found]
+
+
+class Command(msgspec.Struct, kw_only=True):
+    """One write to the service, as data: its fields are what is sent and what the person saw.
+
+    Subclasses are declared with `kw_only=True`, set the class variables and write `title`,
+    `subject`, `check`, `send`, `settle` and `store`. `check` runs when it is asked and again right before it is sent.
+    """
+
+    kind: ClassVar[str]
+    again: ClassVar[Again] = Again.NEVER
+    task: ClassVar[str]
+    """The Celery task that delivers it, to be rung for."""
+    fields: ClassVar[dict[str, str]] = {}
+    """Where the service's words on a field belong: its path in the body, by prefix, to ours."""
+
+    @classmethod
+    def read(cls, payload: Any) -> Self:
+        return msgspec.convert(payload, cls)
+
+    def payload(self) -> Any:
+        return msgspec.to_builtins(self)
+
+    def title(self) -> str:
+        """What is asked, in words: "Cancel the order"."""
+        raise NotImplementedError
+
+    def subject(self) -> tuple[str, str]:
+        """Kind and id of the record it is about; such as ("order", "<id>"). The kind may be new
+        ("order of") where the record is still to be made."""
+        raise NotImplementedError
+
+    def patient(self) -> UUID | None:
+        """The patient it is about."""
+        return None
+
+    def lock(self) -> str:
+        """Only one command with the same lock may be open at a time; empty for no lock."""
+        return ":".join(self.subject())
+
+    def form(self) -> str:
+        """Address of the form it came from, where it can be corrected; empty for none."""
+        return ""
+
+    def done(self, remote_id: str) -> str:
+        """Address of what came of it; empty for the subject's own page."""
+        return ""
+
+    def check(self) -> None:
+        """Raise NotNow where it cannot be asked, by what the mirror knows."""
+
+    def refresh(self, service: Service) -> None:
+        """Bring what `check` looks at up to date, right before it is sent. ServiceError: later."""
+
+    def send(self, service: Service, sending: Sending) -> Any:
+        """The one call. Returns the answer; raises ServiceError."""
+        raise NotImplementedError
+
+    def settle(self, service: Service, sending: Sending) -> Happened | Absent | Refuted | Several:
+        """Ask the service whether it happened; raises ServiceError where that cannot be told."""
+        raise NotImplementedError
+
+    def store(self, answer: Any) -> str:
+        """Rows of an answer, in the caller's transaction; the id of what was made or changed."""
+        raise NotImplementedError
+
+
+def sending_of(row: CommandRecord) -> Sending:
+    return Sending(row.pk, row.idempotency_key, row.first_sent_at, row.requested_at)

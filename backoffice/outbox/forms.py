@@ -1,0 +1,69 @@
+"""What every form that asks something of the service has in common."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any, Self
+from uuid import UUID
+
+from django import forms
+from django.http import HttpRequest, QueryDict
+
+from backoffice.models import CommandRecord, User
+from backoffice.outbox.asking import Busy, ask
+from backoffice.outbox.command import Command, NotNow
+
+NOT_KEPT = ("csrfmiddlewaretoken", "form_id")
+
+
+class AskForm(forms.Form):
+    """A form shown once asks once: its id is drawn when it is first shown, and kept."""
+
+    form_id = forms.UUIDField(widget=forms.HiddenInput, initial=uuid.uuid4)
+
+    @classmethod
+    def again(cls, row: CommandRecord, **options: Any) -> Self:
+        """The form as it was filled for an earlier command, with the service's words on it."""
+        form = cls(_query(row.form_data, form_id=str(uuid.uuid4())), **options)
+        form.is_valid()
+        for told in row.refusal_fields:
+            if told["field"] in form.fields:
+                form.add_error(told["field"], told["words"])
+        if row.refusal:
+            form.add_error(None, row.refusal)
+        return form
+
+    def asked(
+        self, request: HttpRequest, command: Command, reason: str = ""
+    ) -> CommandRecord | None:
+        """Ask; None, and the form says why, where it cannot be asked now. It must be valid."""
+        form_id: UUID = self.cleaned_data["form_id"]
+        typed = {name: values for name, values in request.POST.lists() if name not in NOT_KEPT}
+        try:
+            return ask(request, command, form_id, reason, typed)
+        except NotNow as error:
+            self.add_error(error.field if error.field in self.fields else None, error.words)
+        except Busy as error:
+            self.add_error(None, busy_words(error.other, request.user))
+        return None
+
+
+def busy_words(other: CommandRecord, user: Any) -> str:
+    """Who asked for what about the same thing, and how it stands."""
+    who = "You" if other.requested_by == user else name_of(other.requested_by)
+    return f"{who} asked for something about this already: {other.title}. " + (
+        f"It stands at: {other.get_state_display()}."
+    )
+
+
+def name_of(user: User) -> str:
+    return user.get_full_name() or user.get_username()
+
+
+def _query(lists: dict[str, list[str]], **more: str) -> QueryDict:
+    data = QueryDict(mutable=True)
+    for name, values in lists.items():
+        data.setlist(name, values)
+    for name, value in more.items():
+        data[name] = value
+    return data

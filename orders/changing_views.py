@@ -1,0 +1,157 @@
+"""Pages that change an order that stands: each shows what follows, asks, and goes to the order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from backoffice import audit, vocabulary
+from backoffice.access import may, requires
+from backoffice.models import CommandRecord
+from backoffice.outbox import AskForm, Command
+from orders.changing_forms import ActivationForm, ReasonForm, SimulateForm
+from orders.commands import CancelOrder, ChangeActivation, CompleteDraw, Simulate
+from orders.commands.changing import CANCELLABLE, DATABLE, SIMULATED
+from orders.consequences import of_cancelling
+from orders.models import Order
+
+METHODS = ("GET", "HEAD", "POST")
+
+
+def actions_of(order: Order, user: Any) -> list[dict[str, Any]]:
+    """What this person may do with an order as it stands, most wanted first."""
+    low, pk = order.low_level_status, order.pk
+    if order.missing_since:
+        return []
+    found: list[dict[str, Any]] = []
+
+    def offer(label: str, page: str, primary: bool = False) -> None:
+        found.append({"label": label, "url": reverse(page, args=[pk]), "primary": primary})
+
+    if may(user, "orders.change"):
+        if order.method == "on_site_collection" and low.startswith("requisition_"):
+            offer("Sample drawn", "orders:drawn", primary=True)
+        if order.activate_by is not None and low in DATABLE:
+            offer("Change the date", "orders:activation")
+        if low in CANCELLABLE.get(order.method, frozenset()):
+            offer("Cancel…", "orders:cancel")
+    if settings.MANAGEMENT_ENV != "production" and may(user, "orders.simulate"):
+        offer("Simulate…", "orders:simulate")
+    return found
+
+
+@requires("orders.view", "orders.change")
+@require_http_methods(METHODS)
+def cancel(request: HttpRequest, order_id: UUID) -> HttpResponse:
+    """Cancel an order, after what will and will not happen."""
+    order = _order(order_id)
+    form = _form(request, ReasonForm)
+    if request.method == "POST" and form.is_valid():
+        command = CancelOrder(order_id=order.pk, user_id=order.user_id)
+        row = form.asked(request, command, form.cleaned_data["reason"])
+        if row is not None:
+            return redirect("orders:detail", order.pk)
+    more = {"consequences": of_cancelling(order)}
+    return _page(request, order, form, "Cancel the order", "Cancel the order", more)
+
+
+@requires("orders.view", "orders.change")
+@require_http_methods(METHODS)
+def activation(request: HttpRequest, order_id: UUID) -> HttpResponse:
+    """Change when a scheduled order goes out."""
+    order = _order(order_id)
+    form = _form(request, ActivationForm, initial={"activate_by": order.activate_by})
+    if request.method == "POST" and form.is_valid():
+        command = ChangeActivation(
+            order_id=order.pk,
+            user_id=order.user_id,
+            activate_by=form.cleaned_data["activate_by"],
+        )
+        if form.asked(request, command) is not None:
+            return redirect("orders:detail", order.pk)
+    return _page(request, order, form, "Change the date", "Change it")
+
+
+@requires("orders.view", "orders.change")
+@require_http_methods(METHODS)
+def drawn(request: HttpRequest, order_id: UUID) -> HttpResponse:
+    """Mark the sample of an on-site collection as drawn."""
+    order = _order(order_id)
+    form = _form(request, AskForm)
+    if request.method == "POST" and form.is_valid():
+        command: Command = CompleteDraw(order_id=order.pk, user_id=order.user_id)
+        if form.asked(request, command) is not None:
+            return redirect("orders:detail", order.pk)
+    return _page(request, order, form, "The sample was drawn", "Yes, it was drawn")
+
+
+@requires("orders.view", "orders.simulate")
+@require_http_methods(METHODS)
+def simulate(request: HttpRequest, order_id: UUID) -> HttpResponse:
+    """Have the sandbox move an order along."""
+    if settings.MANAGEMENT_ENV == "production":
+        raise Http404
+    order = _order(order_id)
+    statuses = [
+        (status, vocabulary.order_term(vocabulary.low_level(status), order.method, []).label)
+        for status in SIMULATED.get(order.method, ())
+    ]
+    form = _form(request, SimulateForm, statuses=statuses)
+    if request.method == "POST" and form.is_valid():
+        command = Simulate(
+            order_id=order.pk,
+            user_id=order.user_id,
+            final_status=form.cleaned_data["final_status"] or None,
+            interpretation=form.cleaned_data["interpretation"],
+            before=order.last_event_id,
+        )
+        if form.asked(request, command) is not None:
+            return redirect("orders:detail", order.pk)
+    return _page(request, order, form, "Simulate", "Move it along")
+
+
+def _order(order_id: UUID) -> Order:
+    order = Order.objects.filter(pk=order_id).first()
+    if order is None:
+        raise Http404
+    return order
+
+
+def _form(request: HttpRequest, kind: Callable[..., Any], **options: Any) -> Any:
+    """The form as posted, as it was for a refused command (`?again=`), or new."""
+    if request.method == "POST":
+        return kind(request.POST, **options)
+    again = request.GET.get("again", "")
+    if again:
+        row = _asked(again)
+        if row is not None:
+            return kind.again(row, **options)  # type: ignore[attr-defined]
+    return kind(**options)
+
+
+def _asked(text: str) -> CommandRecord | None:
+    try:
+        return CommandRecord.objects.filter(pk=UUID(text)).first()
+    except ValueError:
+        return None
+
+
+def _page(
+    request: HttpRequest,
+    order: Order,
+    form: AskForm,
+    title: str,
+    verb: str,
+    more: dict[str, Any] | None = None,
+) -> HttpResponse:
+    audit.viewed(request, "order", [order.pk], [order.user_id])
+    context = {"order": order, "form": form, "title": title, "verb": verb, **(more or {})}
+    status = 422 if form.is_bound and request.method == "POST" else 200
+    return render(request, "orders/change.html", context, status=status)

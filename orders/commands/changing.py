@@ -1,0 +1,232 @@
+"""Changes of an order that stands (orders.md 2.10, 4.2, 10): each does nothing when done twice."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from typing import ClassVar, Final
+from uuid import UUID
+
+from django.conf import settings
+from django.urls import reverse
+
+from backoffice import sync
+from backoffice.outbox import Absent, Again, Command, Happened, NotNow, Refuted, Sending
+from backoffice.service import Record, Service
+from backoffice.service import orders as service_orders
+from orders.models import Order
+from orders.sync.orders import DRAW_KINDS, store_orders
+
+_BEFORE_THE_DRAW: Final = frozenset({"ordered", "requisition_created", "requisition_bypassed"})
+_VISITS: Final = frozenset(
+    {"appointment_pending", "appointment_scheduled", "appointment_cancelled"}
+)
+CANCELLABLE: Final = {
+    "testkit": _BEFORE_THE_DRAW | {"awaiting_registration", "registered"},
+    "walk_in_test": _BEFORE_THE_DRAW | _VISITS,
+    "at_home_phlebotomy": _BEFORE_THE_DRAW | _VISITS | {"draw_completed"},
+    "on_site_collection": _BEFORE_THE_DRAW | {"draw_completed"},
+}
+"""Low-level statuses from which the service lets an order be cancelled, by method."""
+DATABLE: Final = frozenset({"ordered", "awaiting_registration"})
+
+SIMULATED: Final = {
+    "testkit": (
+        "received.testkit.requisition_created",
+        "collecting_sample.testkit.transit_customer",
+        "collecting_sample.testkit.with_customer",
+        "collecting_sample.testkit.transit_lab",
+        "sample_with_lab.testkit.delivered_to_lab",
+        "completed.testkit.completed",
+        "failed.testkit.sample_error",
+        "failed.testkit.lost",
+    ),
+    "walk_in_test": (
+        "received.walk_in_test.requisition_created",
+        "sample_with_lab.walk_in_test.partial_results",
+        "completed.walk_in_test.completed",
+        "collecting_sample.walk_in_test.redraw_available",
+        "failed.walk_in_test.sample_error",
+    ),
+    "at_home_phlebotomy": (
+        "received.at_home_phlebotomy.requisition_created",
+        "collecting_sample.at_home_phlebotomy.appointment_scheduled",
+        "collecting_sample.at_home_phlebotomy.draw_completed",
+        "sample_with_lab.at_home_phlebotomy.partial_results",
+        "completed.at_home_phlebotomy.completed",
+        "failed.at_home_phlebotomy.sample_error",
+    ),
+    "on_site_collection": (
+        "received.on_site_collection.requisition_created",
+        "sample_with_lab.on_site_collection.draw_completed",
+        "sample_with_lab.on_site_collection.partial_results",
+        "completed.on_site_collection.completed",
+        "failed.on_site_collection.sample_error",
+    ),
+}
+"""Where an order of the sandbox can be moved to, by method."""
+
+Answer = Record[service_orders.Order]
+
+
+class _OfOrder(Command, kw_only=True):
+    """A change of one order."""
+
+    again: ClassVar[Again] = Again.SAME_EFFECT
+    task: ClassVar[str] = "orders.tasks.deliver"
+
+    order_id: UUID
+    user_id: UUID | None
+    """The patient, for the log of who did what about whom."""
+
+    def subject(self) -> tuple[str, str]:
+        return "order", str(self.order_id)
+
+    def patient(self) -> UUID | None:
+        return self.user_id
+
+    def order(self) -> Order:
+        found = Order.objects.filter(pk=self.order_id).first()
+        if found is None or found.missing_since:
+            raise NotNow("The service no longer has this order.")
+        return found
+
+    def refresh(self, service: Service) -> None:
+        self.store(service.orders.get(self.order_id))
+
+    def store(self, answer: Answer) -> str:
+        store_orders([answer])
+        return str(answer.data.id)
+
+
+def _low(answer: Answer) -> str:
+    event = answer.data.latest_event
+    return service_orders.low_level(event.status if event else answer.data.status or "")
+
+
+class CancelOrder(_OfOrder, kw_only=True):
+    """Cancel an order. An at-home visit is cancelled with it; one at a service center is not."""
+
+    kind: ClassVar[str] = "order.cancel"
+
+    def title(self) -> str:
+        return "Cancel the order"
+
+    def form(self) -> str:
+        return reverse("orders:cancel", args=[self.order_id])
+
+    def check(self) -> None:
+        order = self.order()
+        low = order.low_level_status
+        if low in ("cancelled", "do_not_process"):
+            raise NotNow("The order is cancelled already.")
+        if low not in CANCELLABLE.get(order.method, frozenset()):
+            raise NotNow("The service does not let an order be cancelled any more at this point.")
+
+    def send(self, service: Service, sending: Sending) -> Answer:
+        return service.orders.cancel(self.order_id)
+
+    def settle(self, service: Service, sending: Sending) -> Happened | Absent:
+        answer = service.orders.get(self.order_id)
+        return Happened(answer) if _low(answer) == "cancelled" else Absent()
+
+    def store(self, answer: Answer) -> str:
+        draw = DRAW_KINDS.get(answer.data.lab_test.method or "")
+        if draw is not None:
+            sync.mark(draw, [self.order_id])
+        return super().store(answer)
+
+
+class ChangeActivation(_OfOrder, kw_only=True):
+    """Change when a scheduled order goes out; no date sends it now."""
+
+    kind: ClassVar[str] = "order.activation"
+
+    activate_by: date | None
+
+    def title(self) -> str:
+        if self.activate_by is None:
+            return "Send the order out now"
+        return f"Send the order out on {self.activate_by:%a} {self.activate_by.day} " + (
+            f"{self.activate_by:%b %Y}"
+        )
+
+    def form(self) -> str:
+        return reverse("orders:activation", args=[self.order_id])
+
+    def check(self) -> None:
+        order = self.order()
+        if order.low_level_status not in DATABLE:
+            raise NotNow("The order has gone out: its date cannot be changed any more.")
+        if order.activate_by is None:
+            raise NotNow("The order was placed without a date, so it cannot be given one now.")
+        if self.activate_by is not None and self.activate_by < datetime.now(UTC).date():
+            raise NotNow("The date lies in the past.", field="activate_by")
+
+    def send(self, service: Service, sending: Sending) -> Answer:
+        return service.orders.change_activation(self.order_id, self.activate_by)
+
+    def settle(self, service: Service, sending: Sending) -> Happened | Absent:
+        answer = service.orders.get(self.order_id)
+        same = answer.data.activate_by == self.activate_by
+        return Happened(answer) if same else Absent()
+
+
+class CompleteDraw(_OfOrder, kw_only=True):
+    """Say that the sample of an on-site collection was drawn."""
+
+    kind: ClassVar[str] = "order.draw_completed"
+
+    def title(self) -> str:
+        return "Mark the sample as drawn"
+
+    def form(self) -> str:
+        return reverse("orders:drawn", args=[self.order_id])
+
+    def check(self) -> None:
+        order = self.order()
+        if order.method != "on_site_collection":
+            raise NotNow("Only a sample that is drawn on site is marked here.")
+        if order.low_level_status not in ("requisition_created", "requisition_bypassed"):
+            raise NotNow("The order is not waiting for its sample to be drawn.")
+
+    def send(self, service: Service, sending: Sending) -> Answer:
+        return service.orders.draw_completed(self.order_id)
+
+    def settle(self, service: Service, sending: Sending) -> Happened | Absent:
+        answer = service.orders.get(self.order_id)
+        steps = {service_orders.low_level(event.status) for event in answer.data.events}
+        return Happened(answer) if "draw_completed" in steps else Absent()
+
+
+class Simulate(_OfOrder, kw_only=True):
+    """Have the service's sandbox move an order along (orders.md 10)."""
+
+    kind: ClassVar[str] = "order.simulate"
+    again: ClassVar[Again] = Again.NEVER
+
+    final_status: str | None = None
+    interpretation: str = "normal"
+    before: int
+    """Latest event of the order when this was asked: a later one tells that it moved."""
+
+    def title(self) -> str:
+        low = service_orders.low_level(self.final_status or "")
+        return f"Simulate, to {low.replace('_', ' ')}" if low else "Simulate, to the end"
+
+    def check(self) -> None:
+        if settings.MANAGEMENT_ENV == "production":
+            raise NotNow("Only orders of the sandbox can be simulated.")
+        self.order()
+
+    def send(self, service: Service, sending: Sending) -> Answer:
+        service.orders.simulate(
+            self.order_id,
+            final_status=self.final_status,
+            flags=service_orders.SimulationFlags(interpretation=self.interpretation),
+        )
+        return service.orders.get(self.order_id)
+
+    def settle(self, service: Service, sending: Sending) -> Happened | Absent | Refuted:
+        answer = service.orders.get(self.order_id)
+        event = answer.data.latest_event
+        return Happened(answer) if event and event.id > self.before else Absent()
