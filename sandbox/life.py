@@ -19,7 +19,6 @@ from sandbox.models import Order, Team, User, UserInfo, World
 from sandbox.people import person
 from sandbox.placing import place, place_redraw
 from sandbox.reports import jobs
-from sandbox.seeding import registrar
 from sandbox.states import OrderState
 from sandbox.wearables import feeds
 
@@ -114,7 +113,7 @@ def move_groups(
                 continue
             ids.append(order.id)
             if done == "redraw_available":
-                made = _new_redraw(context, order, pace)
+                made = new_redraw(context, order, pace)
                 group.append(made)
                 new.append(made)
         if len(ids) > before:
@@ -138,7 +137,7 @@ def settle(group: list[OrderState]) -> None:
         order.updated_at = max(newest, order.updated_at)
 
 
-def _new_redraw(context: Context, parent: OrderState, pace: float) -> OrderState:
+def new_redraw(context: Context, parent: OrderState, pace: float) -> OrderState:
     number, seq, at = allocate(parent.team_id)
     made = place_redraw(context, parent, number, seq, max(at, parent.updated_at))
     moves.schedule(context, made, made.created_at, pace)
@@ -165,7 +164,17 @@ def allocate(team_id: str) -> tuple[int, int, datetime]:
 
 
 def registrar_of(context: Context) -> moves.Register:
-    return registrar(context.seed, lambda order: _seeded_users())
+    """Chooses who registers a kit: a person of the seed, never a user the team itself has made."""
+
+    def choose(order: OrderState) -> people.Person:
+        draw = Draw(context.seed, "register", order.number)
+        highest = _seeded_users()
+        while True:
+            who = person(context.seed, draw.number(people.STOCK_USERS + 1, highest))
+            if User.objects.filter(id=who.user_id).exists():
+                return who
+
+    return choose
 
 
 def _seeded_users() -> int:
