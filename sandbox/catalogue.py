@@ -297,6 +297,10 @@ def _questions(number: int, key: str) -> dict[str, Any] | None:
                 question(0, "LASTDOSE", "Date of last dose", "text", constraint="YYYYMMDD"),
                 question(1, "WEIGHT", "Weight in pounds", "numeric", required=False),
             ]
+        case "psa":
+            asked = [question(0, "BIOPSY", "Biopsy within six weeks?", "choice", answers=yes_no)]
+        case "cortisol":
+            asked = [question(0, "WAKING", "Hour of waking", "numeric", constraint="0-23")]
         case "culture" | "urinalysis":
             asked = [
                 question(

@@ -225,21 +225,19 @@ def _check_codes(codes: list[str]) -> None:
 def check_answers(markers: Sequence[Marker], answers: Sequence[Body]) -> None:
     """Every required question is answered, and every answer fits its question.
 
-    Questions about fasting may stay open: the lab test says it.
+    Questions about fasting may stay open: the lab test says it. Those of markers that are run
+    only when another one is out of range may be answered too.
     """
-    asked = {
-        (marker.pk, question["id"]): question
-        for marker in markers
-        for question in (marker.aoe or {"questions": ()})["questions"]
-    }
+    asked = _questions(markers)
+    may_ask = asked | _questions(Marker.objects.filter(reflex_of__in=markers))
     given: dict[tuple[int, int], list[str]] = {}
     for each in answers:
         place = (each["marker_id"], each["question_id"])
-        if place not in asked:
+        if place not in may_ask:
             raise Refusal(400, f"Marker {place[0]} of this order has no question {place[1]}")
-        _check_answer(asked[place], each["answer"])
+        _check_answer(may_ask[place], each["answer"])
         given.setdefault(place, []).append(each["answer"])
-        if len(given[place]) > 1 and asked[place]["type"] != "multi_choice":
+        if len(given[place]) > 1 and may_ask[place]["type"] != "multi_choice":
             raise Refusal(400, f"Question {place[1]} of marker {place[0]} is answered twice")
     open_ones = [
         f"{question['value']} (marker {place[0]}, question {place[1]})"
@@ -248,6 +246,14 @@ def check_answers(markers: Sequence[Marker], answers: Sequence[Body]) -> None:
     ]
     if open_ones:
         raise Refusal(400, f"Missing required AOE answers: {'; '.join(open_ones)}")
+
+
+def _questions(markers: Iterable[Marker]) -> dict[tuple[int, int], Body]:
+    return {
+        (marker.pk, question["id"]): question
+        for marker in markers
+        for question in (marker.aoe or {"questions": ()})["questions"]
+    }
 
 
 def _check_answer(question: Body, answer: str) -> None:

@@ -1,0 +1,96 @@
+"""Driving one order through its life on demand (orders.md 10)."""
+
+from collections import deque
+from dataclasses import dataclass
+
+from sandbox import clock, life, moves, visits
+from sandbox.context import Context
+from sandbox.models import World
+from sandbox.states import OrderState
+from sandbox.transitions import (
+    AT_HOME_VISITED,
+    BRANCHES,
+    COLLECT,
+    LAPSE,
+    RESERVE,
+    TERMINAL,
+    VISIT,
+    WALK_IN_COLLECTED,
+)
+
+RESULTS = ("partial_results", "completed", "corrected", "redraw_available")
+
+
+class Unreachable(Exception):
+    """The order cannot come to the wanted status from where it stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """What results shall look like; `has_missing` None: as it happens."""
+
+    interpretation: str = "normal"
+    has_missing: bool | None = None
+
+
+def route(order: OrderState, wanted: str) -> list[str]:
+    """The fewest moves that bring the order to a low-level status, the present one excluded."""
+    start = order.low_level_status
+    paths: deque[tuple[str, list[str]]] = deque([(start, [])])
+    seen: set[str] = set()
+    while paths:
+        low, moves_so_far = paths.popleft()
+        for steps in _exits(order, low):
+            path = [*moves_so_far, *steps]
+            if steps[-1] == wanted:
+                return path
+            if steps[-1] not in seen:
+                seen.add(steps[-1])
+                paths.append((steps[-1], path))
+    raise Unreachable(f"The order cannot go from {start} to {wanted}")
+
+
+def _exits(order: OrderState, low: str) -> list[list[str]]:
+    """The moves out of a status: each a list that ends with the next status."""
+    if low == "completed":
+        return [["corrected"]]
+    if low in TERMINAL:
+        return []
+    kind = "registrable" if order.registrable else order.method
+    known = "requisition_created" if low == "requisition_bypassed" else low
+    found: list[list[str]] = []
+    for _, target in BRANCHES[kind].get(known, ()):
+        if target == COLLECT:
+            before = [] if order.collected_at is not None else [COLLECT]
+            found += [[*before, end] for _, end in WALK_IN_COLLECTED]
+        elif target == VISIT:
+            visit = order.appointment
+            before = [] if visit and visit.status == "in_progress" else [VISIT]
+            found += [[*before, end] for _, end in AT_HOME_VISITED if end == "draw_completed"]
+        elif target not in (RESERVE, LAPSE):
+            found.append([target])
+    return found
+
+
+def run(
+    context: Context, group: list[OrderState], order: OrderState, path: list[str], flags: Flags
+) -> list[OrderState]:
+    """Moves the order of a held group along the path; answers the redraw orders this obliged."""
+    pace = life.pace_of(World.objects.get(id=1).speed)
+    new: list[OrderState] = []
+    for target in path:
+        books = target == "appointment_pending" or (
+            target == "appointment_scheduled" and order.appointment is None
+        )
+        if books and not visits.can_book(context, order):
+            raise Unreachable("Nobody draws blood at the patient's address")
+        moves.step(context, order, clock.now(), life.registrar_of(context), pace, target)
+        if target in RESULTS:
+            order.interpretation = flags.interpretation
+            if flags.has_missing is not None:
+                order.has_missing_results = flags.has_missing
+        if target == "redraw_available":
+            made = life.new_redraw(context, order, pace)
+            group.append(made)
+            new.append(made)
+    return new
