@@ -47,5 +47,5 @@ def of_cancelling(order: Order) -> list[Consequence]:
         found.append(Consequence(words, "needs-action", "warning"))
     if order.origin in ("redraw", "recreation"):
         found.append(Consequence("Only this order ends; the others of its transaction stand."))
-    found.append(Consequence("A cancelled order cannot be taken up again.", "closed", "cross"))
+    found.append(Consequence("A cancelled order cannot be taken up again.", "closed", "dash"))
     return found

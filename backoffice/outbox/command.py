@@ -87,7 +87,8 @@ class Command(msgspec.Struct, kw_only=True):
     """One write to the service, as data: its fields are what is sent and what the person saw.
 
     Subclasses are declared with `kw_only=True`, set the class variables and write `title`,
-    `subject`, `check`, `send`, `settle` and `store`. `check` runs when it is asked and again right before it is sent.
+    `subject`, `check`, `send`, `settle` and `store`. `check` runs when it is asked, and again
+    right before it is sent.
     """
 
     kind: ClassVar[str]

@@ -1,0 +1,85 @@
+"""Changes of orders, from the button to the sandbox's database."""
+
+from __future__ import annotations
+
+import pytest
+from django.urls import reverse
+
+from backoffice.models import AuditEntry, CommandRecord
+from orders.models import Order
+from tests.outbox.desk import Desk
+
+State = CommandRecord.State
+
+
+@pytest.fixture
+def order(desk: Desk) -> Order:
+    """One that can be cancelled."""
+    return Order.objects.filter(low_level_status="requisition_created").earliest("created_at")
+
+
+def cancelled(desk: Desk, order: Order) -> int:
+    return desk.count(
+        "SELECT count(*) FROM orders_orderevent WHERE order_id = %s AND status LIKE '%%.cancelled'",
+        order.pk,
+    )
+
+
+def test_an_order_is_cancelled_and_the_page_says_so(desk: Desk, order: Order) -> None:
+    client = desk.client("clinician")
+    address = reverse("orders:cancel", args=[order.pk])
+    answer = desk.fill(client, address, reason="asked for by phone")
+    assert answer.status_code == 302
+    asked = desk.newest()
+    assert asked.state == State.WAITING and asked.attempts == 0
+    assert AuditEntry.objects.filter(object_type="order.cancel", action="change").count() == 1
+    desk.deliver()
+    asked.refresh_from_db()
+    assert (asked.state, asked.confirmed_by, asked.attempts) == (State.DONE, "answer", 1)
+    order.refresh_from_db()
+    assert order.low_level_status == "cancelled"
+    page = client.get(reverse("orders:detail", args=[order.pk])).content.decode()
+    assert "Cancel the order" in page and "Confirmed" in page
+
+
+def test_one_form_is_one_command_however_often_it_is_sent(desk: Desk, order: Order) -> None:
+    client = desk.client("clinician")
+    address = reverse("orders:cancel", args=[order.pk])
+    form_id = client.get(address).context["form"]["form_id"].value()
+    for _ in range(3):
+        assert client.post(address, {"form_id": str(form_id)}).status_code == 302
+    assert CommandRecord.objects.count() == 1
+
+
+def test_the_second_person_hears_of_the_first(desk: Desk, order: Order) -> None:
+    address = reverse("orders:cancel", args=[order.pk])
+    desk.fill(desk.client("clinician"), address)
+    answer = desk.fill(desk.client("lab coordinator"), address, reason="duplicate")
+    assert answer.status_code == 422
+    page = answer.content.decode()
+    assert "asked for something about this already" in page and 'value="duplicate"' in page
+    assert CommandRecord.objects.count() == 1
+
+
+def test_a_lost_answer_is_settled_by_looking(desk: Desk, order: Order) -> None:
+    desk.fill(desk.client("clinician"), reverse("orders:cancel", args=[order.pk]))
+    desk.fault("drop_after", "/cancel$")
+    desk.deliver()
+    asked = desk.newest()
+    assert asked.state == State.UNCERTAIN
+    desk.later()
+    asked.refresh_from_db()
+    assert (asked.state, asked.confirmed_by, asked.attempts) == (State.DONE, "look-up", 1)
+    order.refresh_from_db()
+    assert order.low_level_status == "cancelled"
+
+
+def test_what_never_left_is_sent_again(desk: Desk, order: Order) -> None:
+    desk.fill(desk.client("clinician"), reverse("orders:cancel", args=[order.pk]))
+    desk.fault("status", "/cancel$", statuses=[429])
+    desk.deliver()
+    asked = desk.newest()
+    assert asked.state == State.WAITING and asked.hindrance
+    desk.later()
+    asked.refresh_from_db()
+    assert (asked.state, asked.confirmed_by, asked.attempts) == (State.DONE, "answer", 2)
