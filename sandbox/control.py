@@ -22,7 +22,8 @@ from sandbox.deliveries.catalogue import EVENT_TYPES
 from sandbox.deliveries.samples import Samples
 from sandbox.draws import Draw
 from sandbox.faults import KINDS, SWITCH, Faults
-from sandbox.models import Order, Team, User, World
+from sandbox.models import LabTest, Order, Team, User, World
+from sandbox.records import refresh_lab_test
 from sandbox.reports import jobs
 from sandbox.wearables import feeds
 from sandbox.writes import LOG
@@ -274,6 +275,20 @@ def mend(body: dict[str, Any]) -> dict[str, Any]:
 
 
 @controlled("POST")
+def lab_tests(body: dict[str, Any]) -> dict[str, Any]:
+    """Approves the lab tests `lab_test_ids` that wait for it, or all of them."""
+    waiting = LabTest.objects.filter(status="pending_approval").select_related("lab")
+    if "lab_test_ids" in body:
+        waiting = waiting.filter(id__in=body["lab_test_ids"])
+    with transaction.atomic():
+        for test in waiting:
+            test.status, test.updated_at = "active", clock.now()
+            test.save(update_fields=["status", "updated_at"])
+            refresh_lab_test(test)
+    return {"approved": [str(test.id) for test in waiting]}
+
+
+@controlled("POST")
 def reports(body: dict[str, Any]) -> dict[str, Any]:
     """Moves the jobs `job_ids`, or all open ones, by `steps` now; sets whether human review is
     enabled (`review_enabled`), and how the next jobs end (`next_outcomes`)."""
@@ -307,5 +322,6 @@ urlpatterns = [
     path("wearables", wearables),
     path("backfill", backfill),
     path("mend", mend),
+    path("lab_tests", lab_tests),
     path("reports", reports),
 ]

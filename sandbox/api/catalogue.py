@@ -158,7 +158,7 @@ def _lab_test_pricing(tests: list[LabTest]) -> dict[str, Any]:
     )
 
 
-def _marker_page(markers: QuerySet[Marker], asked: Asked, *, pricing: bool) -> HttpResponse:
+def marker_page(markers: QuerySet[Marker], asked: Asked, *, pricing: bool) -> HttpResponse:
     total = markers.count()
     start = (asked["page"] - 1) * asked["size"]
     found: list[Marker] = []
@@ -194,7 +194,7 @@ def list_markers(asked: Asked) -> HttpResponse:
         )
     if asked["a_la_carte_enabled"] is not None:
         markers = markers.filter(a_la_carte_enabled=asked["a_la_carte_enabled"])
-    return _marker_page(markers, asked, pricing=asked["include_pricing"])
+    return marker_page(markers, asked, pricing=asked["include_pricing"])
 
 
 def list_lab_test_markers(asked: Asked) -> HttpResponse:
@@ -202,7 +202,7 @@ def list_lab_test_markers(asked: Asked) -> HttpResponse:
     test = _find_lab_test(asked)
     ordered = Marker.objects.filter(lab_tests=test).values("pk")
     markers = Marker.objects.filter(Q(pk__in=ordered) | Q(is_reflex=True, reflex_of__in=ordered))
-    return _marker_page(markers, asked, pricing=False)
+    return marker_page(markers, asked, pricing=False)
 
 
 def get_marker(asked: Asked) -> HttpResponse:

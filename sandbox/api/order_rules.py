@@ -63,15 +63,23 @@ def choose(team: uuid.UUID, order_set: Body | None, old: Any, method: str | None
         order_set = {"lab_test_ids": [old] if old else None, "add_on": None}
     elif old is not None:
         raise Refusal(400, "Send lab_test_id or order_set, not both")
-    tests = _tests(team, order_set["lab_test_ids"] or ())
-    markers = _add_on(order_set["add_on"], tests, method)
-    if not tests and not markers:
-        raise Refusal(400, "An order needs lab tests or an add-on")
+    tests, markers = members(team, order_set)
+    if method is None and markers:
+        raise Refusal(400, "collection_method is required with an add-on")
     labs = {test.lab for test in tests} | {marker.lab for marker in markers}
     if len(labs) > 1:
         raise Refusal(400, "All lab tests of an order must belong to the same lab")
     [lab] = labs
     return Choice(lab, _method(lab, tests, method), tests, markers)
+
+
+def members(team: uuid.UUID, order_set: Body) -> tuple[tuple[LabTest, ...], tuple[Marker, ...]]:
+    """The tests of an order set and the markers beside them."""
+    tests = _tests(team, order_set["lab_test_ids"] or ())
+    markers = _add_on(order_set["add_on"], tests)
+    if not tests and not markers:
+        raise Refusal(400, "An order needs lab tests or an add-on")
+    return tests, markers
 
 
 def _tests(team: uuid.UUID, keys: Iterable[uuid.UUID]) -> tuple[LabTest, ...]:
@@ -86,16 +94,12 @@ def _tests(team: uuid.UUID, keys: Iterable[uuid.UUID]) -> tuple[LabTest, ...]:
     return tuple(found[key] for key in wanted)
 
 
-def _add_on(
-    add_on: Body | None, tests: Sequence[LabTest], method: str | None
-) -> tuple[Marker, ...]:
+def _add_on(add_on: Body | None, tests: Sequence[LabTest]) -> tuple[Marker, ...]:
     if add_on is None:
         return ()
     ids, codes = add_on["marker_ids"], add_on["provider_ids"]
     if bool(ids) == bool(codes):
         raise Refusal(400, "An add-on needs either marker_ids or provider_ids")
-    if method is None:
-        raise Refusal(400, "collection_method is required with an add-on")
     known = Marker.objects.select_related("lab").filter(is_active=True)
     known = known.filter(pk__in=ids) if ids else known.filter(provider_id__in=codes)
     if tests and codes:

@@ -50,6 +50,11 @@ def create_order(asked: Asked) -> HttpResponse:
     return idempotency.once(asked, "order", lambda: _create(asked.caller.team, body))
 
 
+def place_order(asked: Asked) -> HttpResponse:
+    """The same by the specification's path."""
+    return create_order(asked)
+
+
 def _create(team: UUID, body: Body) -> HttpResponse:
     today = clock.now().date()
     user = order_rules.find_user(team, body["user_id"])
@@ -236,10 +241,14 @@ def change_communication(asked: Asked) -> HttpResponse:
 
 
 CALLS = (
-    *(
-        Call("POST", path, create_order, "Place an order", takes=schema(order_bodies.CREATE))
-        for path in ("/v3/order", "/v3/order/create")
+    Call(
+        "POST",
+        "/v3/order/create",
+        place_order,
+        "Place an order",
+        takes=schema(order_bodies.CREATE),
     ),
+    Call("POST", "/v3/order", create_order, "Place an order", takes=schema(order_bodies.CREATE)),
     Call(
         "POST",
         "/v3/order/import",
