@@ -431,6 +431,7 @@ PLACES: Final = (
     Place("Appointments", "appointments:list", "calendar-days", "appointments.view"),
     Place("Reports", "reports:list", "document-text", "reports.view"),
     Place("Labs", "labs:list", "beaker", "labs.view"),
+    Place("Requests", "commands:list", "paper-airplane", "commands.view"),
     Place("System", "system:health", "server-stack", "system.view"),
 )
 
