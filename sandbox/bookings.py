@@ -89,6 +89,15 @@ def _ask(order: OrderState, visit: AppointmentState, at: datetime) -> None:
     moves.touch_details(order, at)
 
 
+def reserve(order: OrderState, visit: AppointmentState) -> None:
+    """The lab holds the slot and will confirm it by itself; the order shows nothing yet."""
+    at = hold.moment(order)
+    visits.move(visit, "reserved", at)
+    order.appointment = visit
+    moves.touch_details(order, at)
+    hold.end_step(order, at)
+
+
 def await_word(order: OrderState, visit: AppointmentState, patience: timedelta) -> None:
     """As `ask`; the provider answers before patience ends."""
     ask(order, visit)
@@ -107,10 +116,12 @@ def book(order: OrderState, visit: AppointmentState) -> None:
 
 
 def confirm(order: OrderState) -> None:
-    """The provider agrees to the visit the order waits for."""
+    """The provider agrees to the visit the order waits for, or that the lab has reserved."""
     at = hold.moment(order)
-    _confirm(order, hold.draw_for(order), at)
-    hold.end_step(order, at)
+    if order.low_level_status in BOOKABLE:
+        moves.add_event(order, "appointment_pending", at)
+    _confirm(order, hold.draw_for(order), at + moves.INSTANT)
+    hold.end_step(order, at + moves.INSTANT)
 
 
 def _confirm(order: OrderState, draw: Draw, at: datetime) -> None:

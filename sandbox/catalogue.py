@@ -30,7 +30,7 @@ from sandbox.offers import (
     PROVIDERS,
     Analyte,
 )
-from sandbox.places import AREAS
+from sandbox.places import AREAS, ONE_STATE_LAB
 from sandbox.records import refresh_lab_test
 from sandbox.wearables.resources import event_names
 
@@ -75,6 +75,16 @@ LABS: list[dict[str, Any]] = [
         "zipcode": "98101",
         "collection_methods": ["testkit", "on_site_collection"],
         "sample_types": ["stool", "urine", "saliva"],
+    },
+    {
+        "id": 15,
+        "slug": ONE_STATE_LAB,
+        "name": "Coast Made-up Laboratory",
+        "city": "New York",
+        "zipcode": "10001",
+        "collection_methods": ["walk_in_test"],
+        "sample_types": ["serum"],
+        "supports_psc_booking": True,
     },
 ]
 

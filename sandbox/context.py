@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from sandbox.models import LabAccount, LabTest, Physician, PscSite, World
-from sandbox.places import AREAS, CAPABILITY_SERVICE
+from sandbox.places import AREAS, CAPABILITY_SERVICE, ONE_STATE_LAB
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +72,9 @@ def load_context() -> Context:
         )
         for test in LabTest.objects.select_related("lab").order_by("slug")
     }
-    active = {
-        str(key) for key in LabTest.objects.filter(status="active").values_list("id", flat=True)
-    }
+    # Life leaves the lab of one state to the team's own orders.
+    offered = LabTest.objects.filter(status="active").exclude(lab__slug=ONE_STATE_LAB)
+    active = {str(key) for key in offered.values_list("id", flat=True)}
     accounts = tuple(
         AccountInfo(
             str(account.id),

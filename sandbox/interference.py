@@ -28,8 +28,9 @@ def appointments(body: dict[str, Any]) -> dict[str, Any]:
             raise Refused("the order has no appointment")
         match what:
             case "confirm":
-                if visit.event_status not in ("pending", "reserved"):
-                    raise Refused(f"the appointment is {visit.event_status}")
+                low = order.low_level_status
+                if visit.event_status not in ("pending", "reserved") or low == "ordered":
+                    raise Refused(f"the appointment is {visit.event_status}, the order {low}")
                 bookings.confirm(order)
             case "reschedule":
                 slot = _later(visit, now, int(body.get("days", 1)))

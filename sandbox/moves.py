@@ -25,6 +25,7 @@ from sandbox.transitions import (
     DWELL,
     ERROR_DETAILS,
     FORGOTTEN_KIT,
+    HELD_BY_LAB,
     LAB_HOURS,
     LAPSE,
     MOST_PARTIALS,
@@ -41,6 +42,8 @@ INSTANT = timedelta(milliseconds=1)
 LONGEST_WAIT = timedelta(days=10)  # for an appointment
 # Where a walk-in order stands when the patient has been there.
 WALKED_IN = ("requisition_created", "requisition_bypassed", "appointment_scheduled")
+# Statuses that make a held slot firm.
+FIRM = ("requisition_created", "appointment_pending")
 OUTBOUND = ("courier-east", "courier-west")
 COURIER_FAILURES = ("lost", "failure_to_deliver_to_customer", "failure_to_deliver_to_lab")
 Register = Callable[[OrderState], Person]
@@ -56,6 +59,8 @@ def _branches(context: Context, order: OrderState) -> Branches:
     visit = order.appointment
     if low == "ordered" and visit is not None:
         return RESERVED
+    if visit is not None and visit.status == "reserved":
+        return HELD_BY_LAB
     if order.collected_at is not None and low in WALKED_IN and order.method == "walk_in_test":
         return WALK_IN_COLLECTED
     if low == "appointment_scheduled" and visit is not None and visit.status == "in_progress":
@@ -77,6 +82,7 @@ def _target(context: Context, order: OrderState, draw: Draw) -> str:
     if (
         low in ("requisition_created", "requisition_bypassed", "appointment_cancelled")
         and target.startswith("appointment")
+        and order.appointment is None
         and not visits.can_book(context, order)
     ):
         target = COLLECT if order.method == "walk_in_test" else "cancelled"
@@ -162,7 +168,8 @@ def step(
         visits.move(order.appointment, "reserved", at + INSTANT)
         touch_details(order, at)
     elif done == LAPSE:
-        visits.retire(order, at, "No requisition in time")
+        waited_for = "requisition" if order.low_level_status == "ordered" else "confirmation"
+        visits.retire(order, at, f"No {waited_for} in time")
         touch_details(order, at)
     elif done == VISIT:
         assert visit is not None
@@ -201,7 +208,8 @@ def _enter(
         case "registered":
             _register(order, register(order))
         case "appointment_pending":
-            visits.book(context, order, draw, at, pace)
+            if visit is None or visit.status != "reserved":
+                visits.book(context, order, draw, at, pace)
         case "appointment_scheduled":
             if visit is None:
                 visits.book(context, order, draw, at, pace)
@@ -236,11 +244,12 @@ def _enter(
     if order.method == "testkit":
         _ship(context, order, low, at, draw)
     add_event(order, low, at, detail)
-    if low == "requisition_created" and visit is not None and visit.status == "reserved":
-        # The held slot becomes firm: three order events in quick succession (appointments.md 7).
-        add_event(order, "appointment_pending", at + INSTANT, None)
+    if visit is not None and visit.status == "reserved" and low in FIRM:
+        # The held slot becomes firm: order events in quick succession (appointments.md 7).
+        if low == "requisition_created":
+            add_event(order, "appointment_pending", at + INSTANT)
         visits.confirm(order, draw, at + 2 * INSTANT, pace)
-        add_event(order, "appointment_scheduled", at + 2 * INSTANT, None)
+        add_event(order, "appointment_scheduled", at + 2 * INSTANT)
     if low.startswith("appointment") or order.method == "testkit":
         touch_details(order, at)
 

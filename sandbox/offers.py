@@ -113,6 +113,7 @@ LAB_MARKERS: dict[str, tuple[str, ...]] = {
         "calprotectin", "occult", "urinalysis", "culture", "cortisol", "testosterone", "glucose",
         "hba1c", "bloodcount",
     ),
+    "lab-coast": ("lipids", "glucose", "tsh"),
 }  # fmt: skip
 
 LAB_TESTS: tuple[Offer, ...] = (
@@ -164,6 +165,7 @@ LAB_TESTS: tuple[Offer, ...] = (
         "Other Team Panel", "lab-south", "walk_in_test", "serum", ("glucose", "hba1c"), 3900,
         team=1,
     ),
+    Offer("Coast Check", "lab-coast", "walk_in_test", "serum", ("lipids", "glucose"), 4900),
 )  # fmt: skip
 
 PROVIDERS: tuple[tuple[str, str, str, str, list[str]], ...] = (

@@ -35,6 +35,9 @@ AREAS: list[tuple[str, str, str, float, float, str, dict[str, list[str]]]] = [
     ("59715", "Bozeman", "MT", -111.0380, 45.6700, "America/Denver", {}),
 ]
 
+# A lab that books in one state only, and confirms by itself (appointments.md 7).
+ONE_STATE_LAB, ONE_STATE = "lab-coast", "NY"
+
 CAPABILITY_SERVICE = "appointment_scheduling_via_service"
 CAPABILITY_LAB = "appointment_scheduling_with_lab"
 HOURS = {
@@ -72,7 +75,7 @@ def make_places() -> None:
     sites = []
     for lab in Lab.objects.filter(collection_methods__contains=["walk_in_test"]).order_by("id"):
         for place, (zip_code, city, state, lng, lat, zone, _) in enumerate(AREAS):
-            if zip_code in REMOTE:
+            if zip_code in REMOTE or (lab.slug == ONE_STATE_LAB and state != ONE_STATE):
                 continue
             for corner in range(2 if lab.supports_psc_booking else 1):
                 index = place * 2 + corner

@@ -183,6 +183,8 @@ BRANCHES: dict[str, dict[str, Branches]] = {
 
 # The slot held before the requisition: usually the requisition arrives in time.
 RESERVED: Branches = ((85, "requisition_created"), (12, LAPSE), (3, "cancelled"))
+# The slot the lab of one state holds until it confirms by itself.
+HELD_BY_LAB: Branches = ((92, "appointment_pending"), (8, LAPSE))
 # The walk-in patient was there; the lab works.
 WALK_IN_COLLECTED: Branches = (
     (27, "partial_results"),

@@ -8,7 +8,7 @@ import orjson
 
 from sandbox.context import Context
 from sandbox.draws import Draw
-from sandbox.places import AREAS
+from sandbox.places import AREAS, ONE_STATE_LAB
 from sandbox.states import AppointmentEventState, AppointmentState, OrderState
 
 AREA_OF_ZIP = {area[0]: place for place, area in enumerate(AREAS)}
@@ -19,9 +19,7 @@ CANCEL_REASONS = (
     "Other",
 )
 # Whose appointments only they themselves can move: they give no slots away.
-UNMOVABLE = frozenset({"visit-nurse", "lab-coast"})
-# The lab of one state whose appointments the patient alone changes, by the lab's e-mail.
-UNCHANGEABLE = frozenset({"lab-coast"})
+UNMOVABLE = frozenset({"visit-nurse", ONE_STATE_LAB})
 PROVIDER_STATUS = {
     "pending": "pending",
     "reserved": "reserved",

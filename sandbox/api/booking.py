@@ -8,7 +8,7 @@ from typing import Any
 
 from django.http import HttpResponse
 
-from sandbox import booking_keys, bookings, clock, hold, slots, visits
+from sandbox import booking_keys, bookings, clock, hold, slots
 from sandbox.api import appointments, person_fields
 from sandbox.api.answers import json_answer, refusal_answer
 from sandbox.api.availability import US_ADDRESS, check_address, check_enabled
@@ -20,6 +20,7 @@ from sandbox.api.orders import find_order
 from sandbox.api.params import Text, Uuid
 from sandbox.booking_keys import BookingKey
 from sandbox.models import Appointment, Order, PscSite, ServiceArea, World
+from sandbox.places import ONE_STATE_LAB
 from sandbox.slots import ENDED, PHLEBOTOMY, PSC, Slot
 from sandbox.states import AppointmentState, OrderState
 
@@ -207,7 +208,9 @@ def _book_centre(order: Order, body: dict[str, Any]) -> HttpResponse:
         visit = _visit(state, key)
         visit.appointment_notes = body["appointment_notes"]
         bookings.put(visit, slot)
-        if waits:
+        if visit.provider == ONE_STATE_LAB:
+            bookings.reserve(state, visit)
+        elif waits:
             bookings.book(state, visit)
         else:
             wait = body["async_confirmation_timeout_millisecond"]
@@ -291,7 +294,7 @@ def _cancelling(kind: str) -> Callable[[Asked], HttpResponse]:
             raise malformed(["body", id_key], given, str(body[id_key]))
         with hold.held(order.id) as state:
             visit = _standing(state, kind)
-            if visit.provider in visits.UNCHANGEABLE:
+            if visit.provider == ONE_STATE_LAB:
                 raise Refusal(400, "The appointment can be cancelled by the patient only")
             note = body[note_key]
             bookings.cancel(state, reason["name"], **({"note": note} if note else {}))

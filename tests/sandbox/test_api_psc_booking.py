@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -224,6 +225,81 @@ def test_a_lab_without_scheduling_is_not_enabled(world: World) -> None:
     _, slots = an_order(world)
     answer = world.act(order, "psc", "book", {"booking_key": slots[0]["booking_key"]})
     assert answer.status_code == 503
+
+
+COAST = ("10001", "10451", "11201")
+
+
+def coast(world: World) -> tuple[str, dict[str, Any]]:
+    """A reserved appointment at the lab of one state."""
+    order = world.order(WALK_IN, zips=COAST)
+    world.sandbox.query(
+        "UPDATE sandbox_order SET lab_test_id = (SELECT t.id FROM sandbox_labtest t"
+        " JOIN sandbox_lab l ON l.id = t.lab_id WHERE l.slug = 'lab-coast')"
+        " WHERE id = %s RETURNING 1",
+        (order,),
+    )
+    slot = world.centres(order)[0]["slots"][0]
+    answer = world.act(order, "psc", "book", {"booking_key": slot["booking_key"]})
+    assert answer.status_code == 200, answer.text
+    return order, answer.json()
+
+
+def test_the_lab_of_one_state_reserves_and_lets_nobody_change(world: World) -> None:
+    order, visit = coast(world)
+    before = world.lows(order)
+    assert (visit["status"], visit["event_status"]) == ("reserved", "reserved")
+    assert not visit["can_reschedule"] and "appointment_pending" not in before
+    assert world.record(order)["details"]["data"]["appointment_id"] == visit["id"]
+    key = world.centres(order)[0]["slots"][-1]["booking_key"]
+    assert world.act(order, "psc", "book", {"booking_key": key}).status_code == 400
+    for _ in range(2):
+        moved = world.act(order, "psc", "reschedule", {"booking_key": key})
+        ended = world.act(order, "psc", "cancel", {"cancellationReasonId": other(world)})
+        assert (moved.status_code, ended.status_code) == (400, 400)
+        if world.lows(order) == before:
+            world.sandbox.control("appointments", {"order_id": order, "do": "confirm"})
+    after = world.get(f"/v3/order/{order}/psc/appointment")
+    assert (after["id"], after["event_status"]) == (visit["id"], "scheduled")
+    assert not after["can_reschedule"]
+    assert world.lows(order) == [*before, "appointment_pending", "appointment_scheduled"]
+
+
+def test_a_reservation_the_lab_does_not_confirm_leaves_the_order_alone(world: World) -> None:
+    order, visit = coast(world)
+    before = world.lows(order)
+    world.sandbox.control("appointments", {"order_id": order, "do": "cancel"})
+    assert world.lows(order) == before
+    assert world.http.get(f"/v3/order/{order}/psc/appointment").status_code == 404
+    assert world.told(order)[-1] == ("labtest.appointment.updated", "cancelled")
+    assert visit["event_status"] == "reserved"
+
+
+def test_life_confirms_or_gives_up_what_the_lab_has_reserved(world: World) -> None:
+    _, visit = coast(world)
+    world.sandbox.control("clock", {"speed": 500_000})
+    try:
+        until(lambda: visit_status(world, visit["id"]) != "reserved")
+    finally:
+        world.sandbox.control("clock", {"speed": 0})
+    statuses = world.sandbox.query(
+        "SELECT status FROM sandbox_appointmentevent WHERE appointment_id = %s ORDER BY id",
+        (visit["id"],),
+    )
+    assert statuses[0] == ("reserved",)
+    assert statuses[1] in {("scheduled",), ("cancelled",)}
+
+
+def visit_status(world: World, key: str) -> str:
+    query = "SELECT event_status FROM sandbox_appointment WHERE id = %s"
+    return str(world.sandbox.query(query, (key,))[0][0])
+
+
+def until(condition: Callable[[], bool], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.3)
 
 
 def test_the_world_is_sound_after_all_that(world: World) -> None:
