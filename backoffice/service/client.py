@@ -56,15 +56,13 @@ class Service:
     ) -> None:
         clock = clock or Clock()
         self.order_create_path = order_create_path
-        self._client = httpx.Client(
-            transport=transport or DeadlineTransport(),
-            headers={"accept-encoding": "gzip", "user-agent": "backoffice"},
-            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
-            follow_redirects=False,
-            trust_env=False,
-        )
+        # A connection kept from an earlier call may be hung up just as a write goes out on it: the
+        # write did not happen, but nobody could tell. So writes have new connections.
+        self._reader = _http(transport or DeadlineTransport())
+        self._writer = _http(transport or DeadlineTransport(kept_alive=0))
         self._team = Exchange(
-            self._client,
+            self._reader,
+            self._writer,
             _address(base_url),
             Key(key_header, api_key),
             clock,
@@ -75,7 +73,8 @@ class Service:
         self._managed: Exchange | None = None
         if management_url and management_key:
             self._managed = Exchange(
-                self._client,
+                self._reader,
+                self._writer,
                 _address(management_url),
                 Key(management_key_header, management_key),
                 clock,
@@ -112,14 +111,16 @@ class Service:
         Close the original only."""
         hurried = object.__new__(Service)
         hurried.order_create_path = self.order_create_path
-        hurried._client = self._client
+        hurried._reader = self._reader
+        hurried._writer = self._writer
         hurried._team = self._team.within(seconds)
         hurried._managed = self._managed.within(seconds) if self._managed else None
         hurried._open_chapters()
         return hurried
 
     def close(self) -> None:
-        self._client.close()
+        self._reader.close()
+        self._writer.close()
 
     def __enter__(self) -> Self:
         return self
@@ -134,6 +135,16 @@ class Service:
 
     def __repr__(self) -> str:
         return "<Service>"
+
+
+def _http(transport: httpx.BaseTransport) -> httpx.Client:
+    return httpx.Client(
+        transport=transport,
+        headers={"accept-encoding": "gzip", "user-agent": "backoffice"},
+        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+        follow_redirects=False,
+        trust_env=False,
+    )
 
 
 def _address(url: str) -> str:

@@ -125,11 +125,13 @@ _inside = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 class Exchange:
-    """Calls to one interface (one address, one key) over a shared connection pool."""
+    """Calls to one interface (one address, one key) over shared connections: ``reader`` keeps
+    them, ``writer`` opens one for each call (see :class:`~backoffice.service.Service`)."""
 
     def __init__(
         self,
-        client: httpx.Client,
+        reader: httpx.Client,
+        writer: httpx.Client,
         base_url: str,
         key: Key,
         clock: Clock,
@@ -138,7 +140,8 @@ class Exchange:
         path_parts: Mapping[str, str] | None = None,
         write_deadline: float = WRITE_SECONDS,
     ) -> None:
-        self._client = client
+        self._reader = reader
+        self._writer = writer
         self._base = base_url.rstrip("/")
         self._key = key
         self._clock = clock
@@ -149,7 +152,8 @@ class Exchange:
 
     def within(self, seconds: float) -> Exchange:
         return Exchange(
-            self._client,
+            self._reader,
+            self._writer,
             self._base,
             self._key,
             self._clock,
@@ -433,9 +437,10 @@ class Exchange:
 
     def _sent(self, call: Call, budget: Budget) -> tuple[datetime, httpx.Response]:
         """The open response, after at most one hop that only adds or drops a final slash."""
+        client = self._reader if call.reads else self._writer
         url = call.url
         for hop in (0, 1):
-            request = self._client.build_request(
+            request = client.build_request(
                 call.method,
                 url,
                 params=call.query or None,
@@ -450,7 +455,7 @@ class Exchange:
             patience = READ_SECONDS if call.reads else budget.left()
             request.extensions["timeout"] = timeouts(budget.left(), patience)
             asked_at = self._clock.now()
-            response = self._client.send(request, auth=self._key, stream=True)
+            response = client.send(request, auth=self._key, stream=True)
             if not 300 <= response.status_code < 400:
                 return asked_at, response
             response.close()

@@ -104,13 +104,14 @@ class DeadlineTransport(httpx.HTTPTransport):
     """httpx's own transport over a pool whose sockets know the deadline; no environment, no
     HTTP/2, certificates always verified."""
 
-    def __init__(self) -> None:
+    def __init__(self, kept_alive: int = CONNECTIONS) -> None:
+        """``kept_alive``: how many idle connections are kept for later calls."""
         context = _trust()
         super().__init__(verify=context, trust_env=False)
         self._pool = httpcore.ConnectionPool(
             ssl_context=context,
             max_connections=CONNECTIONS,
-            max_keepalive_connections=CONNECTIONS,
+            max_keepalive_connections=kept_alive,
             keepalive_expiry=30.0,
             network_backend=_Backend(),
         )

@@ -227,6 +227,24 @@ def test_a_write_has_more_time_than_a_read(remote: Faulty) -> None:
             service.orders.get(U2)
 
 
+def test_a_write_is_not_sent_on_a_tired_connection(service: Service, remote: Faulty) -> None:
+    """The service hangs up when a second call comes on the same connection."""
+
+    def once(handler: Any) -> None:
+        if getattr(handler, "answered", False):
+            handler.close_connection = True
+            return
+        handler.answered = True
+        says({**PLACED, **ORDER})(handler)
+
+    remote.then(once)
+    for _ in range(3):
+        assert service.orders.get(U2).data.id == U2
+        assert WRITES["orders.create"].call(service).data.id == U2
+    assert len([one for one in remote.requests if one.method == "POST"]) == 3
+    assert len([one for one in remote.requests if one.method == "GET"]) == 5
+
+
 # Answers with a meaning of their own
 
 
