@@ -19,7 +19,7 @@ from backoffice.service.results import Result, ResultMetadata, moment
 from backoffice.service.users import Connection, HistoricalPullReport, Pull, User, UserInfo
 from backoffice.service.wearables import Provider
 
-from . import devices, kinds, people, shapes
+from . import deciding, devices, kinds, people, shapes
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KINDS: dict[type[Payload], kinds.Drawn] = {
@@ -45,6 +45,7 @@ KINDS: dict[type[Payload], kinds.Drawn] = {
     PscInfo: shapes.psc_info,
     Provider: shapes.catalogue_provider,
     **devices.KINDS,
+    **deciding.KINDS,
 }
 READERS: dict[type[Payload], Reader[Any]] = {kind: Reader(kind) for kind in KINDS}
 
