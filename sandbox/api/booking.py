@@ -248,8 +248,7 @@ def _standing(order: OrderState, kind: str) -> AppointmentState:
     """The appointment that can still be changed; otherwise a word on what became of it."""
     visit = order.appointment
     if visit is None or visit.type != kind:
-        last = Appointment.objects.filter(order_id=order.number, type=kind).order_by("-start_at")
-        if not last.exists():
+        if not Appointment.objects.filter(order_id=order.number, type=kind).exists():
             raise Refusal(404, "The order has no appointment")
         raise Refusal(400, "The appointment is already cancelled")
     if visit.event_status == "completed":

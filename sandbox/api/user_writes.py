@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import secrets
 import uuid
 from typing import Any
 from zoneinfo import available_timezones
 
+from django.conf import settings
 from django.db import transaction
 from django.http import HttpResponse
 
@@ -15,11 +17,12 @@ from sandbox.api.answers import json_answer
 from sandbox.api.bodies import Field, of_kind, parsed, read_body, schema
 from sandbox.api.calls import Asked, Call
 from sandbox.api.errors import Invalid, Refusal, malformed, missing
-from sandbox.api.params import Day, OneOf, Text
+from sandbox.api.params import Day, OneOf, Text, Uuid
 from sandbox.api.users import find_user, info_record, one_user, team_users
 from sandbox.models import User, UserInfo, World
 from sandbox.offers import PROVIDERS
 
+_SLUGS = OneOf(tuple(each[0] for each in PROVIDERS))
 _REFERENCE = Text(min_length=1, max_length=200)
 
 
@@ -58,6 +61,14 @@ _INFO = (
     Field("address", fields=_ADDRESS, required=True),
     Field("medical_proxy", fields=person_fields.GUARANTOR, nullable=True),
     *person_fields.DEMOGRAPHIC_CHOICES,
+)
+_LINK = (
+    of_kind("user_id", Uuid(), required=True),
+    of_kind("provider", _SLUGS, nullable=True),
+    Field("redirect_url", bodies.limited(2048), nullable=True),
+    of_kind("filter_on_providers", _SLUGS, nullable=True, many=True),
+    of_kind("on_error", OneOf(("redirect",)), nullable=True),
+    of_kind("on_close", OneOf(("redirect",)), nullable=True),
 )
 
 
@@ -144,8 +155,22 @@ def deregister(asked: Asked) -> HttpResponse:
     return json_answer({"success": True})
 
 
+def create_link(asked: Asked) -> HttpResponse:
+    """A link by which the patient connects a device; the sandbox answers at no such address."""
+    values = read_body(asked.request, _LINK)
+    if values["filter_on_providers"] == []:
+        given = Invalid("too_short", "List should have at least 1 item", {"min_length": 1})
+        raise malformed(["body", "filter_on_providers"], given, [])
+    if not team_users(asked.caller.team).filter(pk=values["user_id"]).exists():
+        raise missing("User")
+    token = secrets.token_urlsafe(32)
+    url = f"https://link.service.invalid/?token={token}&env=sandbox&region={settings.REGION}"
+    return json_answer({"link_token": token, "link_web_url": url})
+
+
 CALLS = (
     Call("POST", "/v2/user", create_user, "A new user", takes=schema(_CREATION)),
+    Call("POST", "/v2/link/token", create_link, "A link to connect a device", takes=schema(_LINK)),
     Call("PATCH", "/v2/user/{user_id}", change_user, "Change a user", takes=schema(_CHANGES)),
     Call("PATCH", "/v2/user/{user_id}/info", put_info, "Demographics", takes=schema(_INFO)),
     Call(
@@ -153,6 +178,6 @@ CALLS = (
         "/v2/user/{user_id}/{provider}",
         deregister,
         "End a connection",
-        places={"provider": OneOf(tuple(each[0] for each in PROVIDERS))},
+        places={"provider": _SLUGS},
     ),
 )

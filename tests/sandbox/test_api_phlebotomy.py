@@ -227,6 +227,24 @@ def test_a_request_waits_for_the_phlebotomist(world: World) -> None:
     assert again.status_code == 400
 
 
+def test_an_appointment_agreed_with_the_patient_can_be_cancelled_but_not_moved(
+    world: World,
+) -> None:
+    order = world.order(HOME, zips=("85281", "33101", "60601", "77002", "94103"))
+    body = {"address": world.address(order), "provider": "visit-nurse"}
+    asked = world.act(order, "phlebotomy", "request", body).json()
+    world.sandbox.control("appointments", {"order_id": order, "do": "confirm"})
+    visit = world.get(f"/v3/order/{order}/phlebotomy/appointment")
+    assert (visit["id"], visit["event_status"]) == (asked["id"], "scheduled")
+    assert visit["start_at"] and visit["iana_timezone"] and not visit["can_reschedule"]
+    assert world.lows(order)[-1] == "appointment_scheduled"
+    key = world.free(order)[0]["booking_key"]
+    moved = world.act(order, "phlebotomy", "reschedule", {"booking_key": key})
+    assert (moved.status_code, "cannot be rescheduled" in moved.text) == (400, True)
+    body = {"cancellation_reason_id": reason(world)}
+    assert world.act(order, "phlebotomy", "cancel", body).status_code == 200
+
+
 def test_a_request_names_a_provider_that_takes_requests_there(world: World) -> None:
     order = world.order(HOME, zips=READY)
     address = world.address(order)

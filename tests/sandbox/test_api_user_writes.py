@@ -227,6 +227,23 @@ def test_a_connection_of_the_mobile_sdk_stays(world: Sandbox, http: httpx.Client
     assert provider in _slugs(http, user)
 
 
+def test_a_link_to_connect_a_device(http: httpx.Client) -> None:
+    user = create(http)["user_id"]
+    body = {"user_id": user, "provider": "band-one", "redirect_url": "https://clinic.invalid/"}
+    first, second = (http.post("/v2/link/token", json=body).json() for _ in range(2))
+    assert first["link_token"] in first["link_web_url"]
+    assert first["link_token"] != second["link_token"]
+    for wrong, loc in (
+        ({"provider": "nobody"}, ["body", "provider"]),
+        ({"filter_on_providers": []}, ["body", "filter_on_providers"]),
+        ({"filter_on_providers": ["nobody"]}, ["body", "filter_on_providers", 0]),
+        ({"on_close": "stay"}, ["body", "on_close"]),
+    ):
+        answer = http.post("/v2/link/token", json={**body, **wrong})
+        assert answer.status_code == 422 and answer.json()["detail"][0]["loc"] == loc
+    assert http.post("/v2/link/token", json={"user_id": str(uuid.uuid4())}).status_code == 404
+
+
 def test_life_goes_on_beside_users_the_team_has_made(world: Sandbox, http: httpx.Client) -> None:
     for _ in range(30):
         create(http)
