@@ -13,7 +13,7 @@ from django.http import HttpRequest, JsonResponse
 from django.urls import path
 from django.views.decorators.http import require_http_methods
 
-from sandbox import clock, life, outgoing
+from sandbox import clock, life, outgoing, unmatched
 from sandbox.catalogue import TEAM_IDS
 from sandbox.context import load_context
 from sandbox.deliveries import endpoints, linking, report
@@ -289,6 +289,13 @@ def lab_tests(body: dict[str, Any]) -> dict[str, Any]:
 
 
 @controlled("POST")
+def match_review(body: dict[str, Any]) -> dict[str, Any]:
+    """Whether the team's queue of unmatched results is `enabled`."""
+    unmatched.DESK.enabled = bool(body["enabled"])
+    return {"enabled": unmatched.DESK.enabled}
+
+
+@controlled("POST")
 def reports(body: dict[str, Any]) -> dict[str, Any]:
     """Moves the jobs `job_ids`, or all open ones, by `steps` now; sets whether human review is
     enabled (`review_enabled`), and how the next jobs end (`next_outcomes`)."""
@@ -323,5 +330,6 @@ urlpatterns = [
     path("backfill", backfill),
     path("mend", mend),
     path("lab_tests", lab_tests),
+    path("match_review", match_review),
     path("reports", reports),
 ]

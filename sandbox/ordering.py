@@ -46,6 +46,7 @@ class Wanted:
     registrable: bool = False
     imported: bool = False
     parent: OrderState | None = None
+    is_recreation: bool = False
 
 
 def generated_test(
@@ -94,7 +95,7 @@ def generated_test(
 def place(wanted: Wanted) -> OrderState:
     """Places the order and tells of it. Needs an open transaction.
 
-    Without a parent it opens an order transaction of its own; with one it is a recreation.
+    Without a parent it opens an order transaction of its own.
     """
     context = load_context()
     number, seq, at = life.allocate(str(wanted.team_id))
@@ -148,7 +149,7 @@ def _blank(seed: int, wanted: Wanted, number: int, seq: int, at: datetime) -> Or
         lab_test_id=str(wanted.lab_test.pk),
         lab_account_id=_key(wanted.lab_account_id),
         transaction_id=parent.transaction_id if parent else transaction_of(seed, number),
-        origin="recreation" if parent else "initial",
+        origin="recreation" if wanted.is_recreation else "initial",
         parent_id=parent.id if parent else None,
         method=wanted.method,
         registrable=wanted.registrable,

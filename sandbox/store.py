@@ -188,9 +188,7 @@ def save(groups: Sequence[list[OrderState]], new: Sequence[OrderState] = ()) -> 
             relate(group)
             for order in group:
                 order.moving_part = moving_part(order)
-        opened = {
-            (order.transaction_id, order.team_id) for order in new if order.origin == "initial"
-        }
+        opened = {(order.transaction_id, order.team_id) for order in new if order.parent_id is None}
         cursor.executemany(
             "INSERT INTO sandbox_ordertransaction (id, team_id, status) VALUES (%s, %s, 'active')",
             sorted(opened),
