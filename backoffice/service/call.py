@@ -122,6 +122,10 @@ class Call:
             if not self.reads:
                 return self.error(errors.Uncertain, response, message=said.message)
             return self.error(errors.Unreachable, response, retry_after=wait, message=said.message)
+        if status == 409 and "x-idempotency-key" in self.headers:
+            # A request with this key is still at work, and may yet succeed.
+            reason = "idempotency key at work"
+            return self.error(errors.Uncertain, response, reason=reason, message=said.message)
         if status == 404:
             return self.error(errors.Missing, response, message=said.message)
         words: dict[str, Any] = {"message": said.message, "fields": said.fields}

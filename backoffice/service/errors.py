@@ -16,9 +16,9 @@
 
 A write ends as its record, or as one of: Refused, Missing, Limited (none of them happened),
 Unreachable (no connection: it never left; the class itself, not a subclass) or Uncertain (time,
-a dropped connection, 5xx, an answer that cannot be read, a redirect). It is never sent twice in
-here. A refusal or a 5xx of a keyed write may be the stored answer of an earlier request with the
-same key: the answer does not say.
+a dropped connection, 5xx, an answer that cannot be read, a redirect; under an idempotency key
+also 409: an earlier request with the key is still at work). It is never sent twice in here. A
+refusal or a 5xx under a key may be the kept answer of an earlier request: it does not say.
 
 ``str(error)`` and ``repr(error)`` hold the class, status, route template and trace id only. The
 service's own words are on ``.message``: for the eyes of staff, never for a log. Interface:

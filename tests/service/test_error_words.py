@@ -94,6 +94,7 @@ def test_a_write_ends_as_one_of_its_outcomes(
     remote = server.fresh().then(answer(json.dumps(body).encode(), status))
     with Service(remote.url, "key") as service, pytest.raises(errors.ServiceError) as caught:
         WRITES["orders.create"].call(service)
-    kinds = {404: errors.Missing, 429: errors.Limited, 500: errors.Uncertain}
+    kinds = {404: errors.Missing, 429: errors.Limited}
+    kinds |= {409: errors.Uncertain, 500: errors.Uncertain}
     assert isinstance(caught.value, kinds.get(status, errors.Refused))
     assert len(remote.requests) == 1

@@ -147,6 +147,8 @@ def test_a_refusal_keeps_the_services_words(
     remote.then(says({"detail": "not like this"}, status, Retry_After="7"))
     with pytest.raises(errors.ServiceError) as caught:
         write.call(service)
+    if status == 409 and write.headers:  # an earlier request with the key may yet succeed
+        kind = errors.Uncertain
     assert type(caught.value) is kind and caught.value.status == status
     assert caught.value.message == "not like this"
     assert len(remote.requests) == 1 and slept.seconds == []
