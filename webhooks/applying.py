@@ -74,9 +74,10 @@ FOR UPDATE SKIP LOCKED
 """
 _BODIES = "SELECT id, body FROM webhooks_event WHERE id = ANY(%s)"
 _CLOSE = """
-UPDATE webhooks_event SET state = %s, outcome = %s, applied_at = clock_timestamp(),
- reason = '', path = ''
-WHERE id = ANY(%s)
+UPDATE webhooks_event AS event SET state = ended.state, outcome = ended.outcome,
+ applied_at = clock_timestamp(), reason = '', path = ''
+FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS ended (id, state, outcome)
+WHERE event.id = ended.id
 """
 _HOLD = """
 UPDATE webhooks_event SET outcome = %s,
@@ -237,13 +238,18 @@ def _hear(route: Route, events: list[Heard], settled: Settled) -> None:
 
 def _mark(claims: Sequence[Claim], settled: Settled) -> None:
     with connection.cursor() as cursor:
-        for (state, outcome), numbers in settled.ends.items():
-            cursor.execute(_CLOSE, [state, outcome, numbers])
         for aside, numbers in settled.aside.items():
             if aside is HELD_BACK:
                 cursor.execute(_HOLD, [aside.outcome, HOLD_BACK.total_seconds(), numbers])
             else:
-                cursor.execute(_CLOSE, [aside.state, aside.outcome, numbers])
+                settled.ends[aside.state, aside.outcome] += numbers
+        ended = [
+            (number, state, outcome)
+            for (state, outcome), numbers in settled.ends.items()
+            for number in numbers
+        ]
+        if ended:
+            cursor.execute(_CLOSE, [list(column) for column in zip(*ended, strict=True)])
         attempts = {claim.number: claim.attempts for claim in claims}
         for number, error in chain(settled.failed.items(), settled.unsound.items()):
             reason, path = reading.words(error)

@@ -13,7 +13,7 @@ and it is kept whole in `UnreadRecord`.
 from backoffice.mirror.applying import apply, flag_missing
 from backoffice.mirror.facts import Children, Fact, Key, Outcome, Table, Values, key_text
 from backoffice.mirror.moments import readable
-from backoffice.mirror.rows import add_children, uuid_array
+from backoffice.mirror.rows import Known, Stored, add_children, known, uuid_array
 from backoffice.mirror.strange import count_unknown
 from backoffice.mirror.unread import keep_unread, key_of, now_read
 
@@ -21,7 +21,9 @@ __all__ = [
     "Children",
     "Fact",
     "Key",
+    "Known",
     "Outcome",
+    "Stored",
     "Table",
     "Values",
     "add_children",
@@ -31,6 +33,7 @@ __all__ = [
     "keep_unread",
     "key_of",
     "key_text",
+    "known",
     "now_read",
     "readable",
     "uuid_array",

@@ -35,13 +35,16 @@ UNFIT = (
 
 
 def apply(
-    table: Table, facts: Iterable[Fact], along: Callable[[Fact], None] = lambda fact: None
+    table: Table,
+    facts: Iterable[Fact],
+    along: Callable[[Fact], None] = lambda fact: None,
+    known: rows.Known | None = None,
 ) -> Outcome:
     """Bring `table` up to date with `facts`, inside the caller's transaction.
 
     Several facts about one key count as one, the newest. `along` is called with each fact whose
     row is sent, maybe more than once, while PostgreSQL stores the row before it: what it gathers
-    for later costs no time.
+    for later costs no time. `known` is what the table has, where the caller looked with locks.
     """
     newest: dict[Key, Fact] = {}
     latest = table.latest()
@@ -50,7 +53,7 @@ def apply(
         other = newest.get(key)
         if other is None or not _newer(other.order, fact.order, latest):
             newest[key] = fact
-    return _isolating(table, [newest[key] for key in sorted(newest)], along)
+    return _isolating(table, [newest[key] for key in sorted(newest)], along, known)
 
 
 def flag_missing(table: Table, keys: Sequence[Key], asked_at: datetime) -> int:
@@ -74,26 +77,30 @@ def flag_missing(table: Table, keys: Sequence[Key], asked_at: datetime) -> int:
     return len(flagged)
 
 
-def _isolating(table: Table, facts: list[Fact], along: Callable[[Fact], None]) -> Outcome:
+def _isolating(
+    table: Table, facts: list[Fact], along: Callable[[Fact], None], known: rows.Known | None
+) -> Outcome:
     if not facts:
         return Outcome()
     try:
         with transaction.atomic():
-            return _apply_fitting(table, facts, along)
+            return _apply_fitting(table, facts, along, known)
     except UNFIT as error:
         if len(facts) > 1:
             middle = len(facts) // 2
-            outcome = _isolating(table, facts[:middle], along)
-            outcome += _isolating(table, facts[middle:], along)
+            outcome = _isolating(table, facts[:middle], along, known)
+            outcome += _isolating(table, facts[middle:], along, known)
             return outcome
         fact = facts[0]
         keep_unread(table.name, key_text(fact.key), "", type(error).__name__, fact.raw)
         return Outcome(unread=1)
 
 
-def _apply_fitting(table: Table, facts: list[Fact], along: Callable[[Fact], None]) -> Outcome:
+def _apply_fitting(
+    table: Table, facts: list[Fact], along: Callable[[Fact], None], known: rows.Known | None
+) -> Outcome:
     try:
-        return _apply(table, facts, along)
+        return _apply(table, facts, along, known)
     except OperationalError as error:
         # Django files this one with lost connections; it is about a record.
         if isinstance(error.__cause__, psycopg.errors.ProgramLimitExceeded):
@@ -101,13 +108,16 @@ def _apply_fitting(table: Table, facts: list[Fact], along: Callable[[Fact], None
         raise
 
 
-def _apply(table: Table, facts: list[Fact], along: Callable[[Fact], None]) -> Outcome:
+def _apply(
+    table: Table, facts: list[Fact], along: Callable[[Fact], None], known: rows.Known | None
+) -> Outcome:
     outcome = Outcome()
     new: list[tuple[Fact, bytes]] = []
     stale: list[tuple[Fact, bytes]] = []
     latest = table.latest()
+    if known is None:
+        known = rows.known(table, [fact.key for fact in facts])
     with connection.cursor() as cursor:
-        known = rows.known(cursor, table, facts)
         for fact in facts:
             digest = _content_hash(fact, table.revision)
             stored = known.get(fact.key) if known else None

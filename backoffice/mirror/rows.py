@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import UUID
 
 import psycopg
@@ -21,23 +21,35 @@ from backoffice.models import Drift
 
 @dataclass(frozen=True, slots=True)
 class Stored:
+    """A row as far as facts are compared with it: `order` is its version and when it was asked
+    for; the last byte of `digest` tells how the columns were made, not what was sent."""
+
     digest: bytes
     missing: datetime | None
     order: tuple[Any, ...]
 
 
-def known(cursor: CursorWrapper, table: Table, facts: list[Fact]) -> dict[Key, Stored]:
+Known: TypeAlias = dict[Key, Stored]
+
+
+def known(table: Table, keys: Sequence[Key], *, lock: bool = False) -> Known:
+    """What is stored under these keys. `lock`: nobody changes it until the transaction ends."""
+    if not keys:
+        return {}
     width = len(table.key)
     columns = (*table.key, "content_hash", "missing_since", *table.version, "as_of")
-    cursor.execute(
-        f'SELECT {listed(columns, table.name)} FROM "{table.name}" JOIN {keys_as_rows(table)}'
-        f" ON {same_key(table, table.name, 'wanted')}",
-        columns_of([fact.key for fact in facts]),
-    )
-    return {
-        row[:width]: Stored(bytes(row[width]), row[width + 1], row[width + 2 :])
-        for row in cursor.fetchall()
-    }
+    # In key order, so that two workers wait for each other instead of deadlocking.
+    locking = f' ORDER BY {listed(table.key, table.name)} FOR NO KEY UPDATE OF "{table.name}"'
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f'SELECT {listed(columns, table.name)} FROM "{table.name}" JOIN {keys_as_rows(table)}'
+            f" ON {same_key(table, table.name, 'wanted')}{locking if lock else ''}",
+            columns_of(keys),
+        )
+        return {
+            row[:width]: Stored(bytes(row[width]), row[width + 1], row[width + 2 :])
+            for row in cursor.fetchall()
+        }
 
 
 def rows_of(

@@ -8,7 +8,7 @@ Two kinds of work, both rows in PostgreSQL that any worker may pick up:
 Each app's `sync.py` says what its lists and look-ups are and how a record becomes rows.
 """
 
-from backoffice.sync.lookups import Subject, drain, mark
+from backoffice.sync.lookups import Subject, drain, mark, mark_all
 from backoffice.sync.runs import LONGEST, SLICE, Listing, prune, request, tick, work
 from backoffice.sync.unseen import InCreationOrder, InWholeList, flagging, looking_up
 from backoffice.sync.walks import Batch, by_creation, by_cursor, by_number, once
@@ -28,6 +28,7 @@ __all__ = [
     "flagging",
     "looking_up",
     "mark",
+    "mark_all",
     "once",
     "prune",
     "request",

@@ -63,16 +63,22 @@ class Claim:
 
 def mark(kind: str, keys: Iterable[object]) -> None:
     """Give a reason to look these records up now."""
-    names = sorted({str(key) for key in keys})
-    if not names:
+    mark_all({kind: keys})
+
+
+def mark_all(keys: Mapping[str, Iterable[object]]) -> None:
+    """The same for records of several kinds, in one statement."""
+    reasons = sorted({(kind, str(key)) for kind, named in keys.items() for key in named})
+    if not reasons:
         return
+    kinds, names = zip(*reasons, strict=True)
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO backoffice_lookup (kind, key, due_at)"
-            " SELECT %s, key, now() FROM unnest(%s::text[]) AS key"
+            " SELECT kind, key, now() FROM unnest(%s::text[], %s::text[]) AS reason (kind, key)"
             " ON CONFLICT (kind, key) DO UPDATE SET generation = backoffice_lookup.generation + 1,"
             " attempts = 0, due_at = least(backoffice_lookup.due_at, EXCLUDED.due_at)",
-            [kind, names],
+            [list(kinds), list(names)],
         )
 
 

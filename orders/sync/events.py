@@ -27,7 +27,7 @@ from backoffice.service import orders as service_orders
 from backoffice.service.events import Heard, misfit, typed
 from backoffice.service.payload import Reader, Unreadable
 from orders.models import Order
-from orders.sync.orders import AHEAD, DRAW_KINDS, STEPS, store_orders
+from orders.sync.orders import AHEAD, DRAW_KINDS, ORDERS, STEPS, store_orders
 from patients.sync import unknown_patients
 
 DRAW_KIND_OF_TYPE = {
@@ -69,44 +69,46 @@ def hear_orders(events: Sequence[Heard]) -> Mapping[str, str]:
     older: list[_Told] = []
     asked: set[UUID] = set()
     latest = datetime.now(UTC) + AHEAD
-    known = _stored(told, "FOR NO KEY UPDATE")
-    for order_id, stored in known.items():
+    known = mirror.known(ORDERS, [(order_id,) for order_id in told], lock=True)
+    for order_id in sorted(told, key=lambda key: key.int):
+        stored = known.get((order_id,))
         best = max(told[order_id], key=lambda one: one.version)
         rivals = [one for one in told[order_id] if one.version == best.version]
         for one in told[order_id]:
             outcomes[one.message_id] = "unchanged" if one in rivals else "stale"
         older += [one for one in told[order_id] if one is not best]
         contradicted = any(one.record.digest != best.record.digest for one in rivals)
-        if stored is None or best.version > stored.version:
+        if stored is None or best.version > _version(stored):
             newest.append(best)
-        elif stored.version[0] > latest:
+        elif _version(stored)[0] > latest:
             # No version at all: what came later wins, until the service is asked which is right.
             newest.append(best)
             asked.add(order_id)
-        elif best.version < stored.version:
+        elif best.version < _version(stored):
             older.append(best)
             outcomes.update((one.message_id, "stale") for one in rivals)
             continue
         elif stored.missing:
             newest.append(best)
-        elif not stored.says(best):
+        elif not _says(stored, best):
             contradicted = True
         if contradicted:
             doubtful.add(order_id)
             outcomes.update((one.message_id, "looked up") for one in rivals)
-    outcome = store_orders([one.record for one in newest])
+    outcome = store_orders([one.record for one in newest], known)
     if outcome.unread:
         raise ValueError("an order does not fit its columns")
-    created = {fact.key[0] for fact in outcome.created}
+    created = {fact.key for fact in outcome.created}
     written = {fact.key[0] for fact in outcome.touched}
     # Another worker stored these since we looked; the others were locked by our look.
-    raced = _stored(key for key, stored in known.items() if stored is None and key not in created)
+    unknown = {(order_id,) for order_id in told} - known.keys() - created
+    raced = mirror.known(ORDERS, sorted(unknown))
     for one in newest:
-        other = raced.get(one.order_id)
+        other = raced.get((one.order_id,))
         if one.order_id not in written:
             older.append(one)
             outcomes[one.message_id] = "stale"
-            if other is None or other.version != one.version or other.says(one):
+            if other is None or _version(other) != one.version or _says(other, one):
                 continue
         if other is not None:
             # Of one version, or nobody can tell any more what we wrote over.
@@ -239,32 +241,15 @@ def _has_less(data: bytes) -> bool:
     return any(name not in sent or bytes(sent[name]) == b"null" for name in NEEDED)
 
 
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    version: Version
-    content: bytes
-    missing: bool
-
-    def says(self, one: _Told) -> bool:
-        return self.content == one.record.digest[: len(self.content)]
+def _version(stored: mirror.Stored) -> Version:
+    updated_at, event_id, _ = stored.order
+    return updated_at, event_id
 
 
-def _stored(told: Iterable[UUID], locking: str = "") -> dict[UUID, _Stored | None]:
-    """What the mirror has of these orders, by id in key order; None where it has nothing."""
-    keys = sorted(told, key=lambda key: key.int)
-    stored: dict[UUID, _Stored | None] = dict.fromkeys(keys)
-    if not keys:
-        return stored
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT id, updated_at, last_event_id, content_hash, missing_since IS NOT NULL"
-            f" FROM orders_order WHERE id = ANY(%s::uuid[]) ORDER BY id {locking}",
-            [mirror.uuid_array(keys)],
-        )
-        for key, updated_at, event_id, content, missing in cursor.fetchall():
-            # The last byte of the hash tells how the columns were made, not what was sent.
-            stored[key] = _Stored((updated_at, event_id), bytes(content)[:-1], missing)
-    return stored
+def _says(stored: mirror.Stored, one: _Told) -> bool:
+    """Whether what is stored is what the event tells."""
+    content = stored.digest[:-1]
+    return content == one.record.digest[: len(content)]
 
 
 def _complete_history(told: Sequence[_Told], written: Iterable[Fact]) -> None:
@@ -274,8 +259,27 @@ def _complete_history(told: Sequence[_Told], written: Iterable[Fact]) -> None:
     steps = _steps(Fact.of(one.record, one.order_id) for one in told)
     same = _steps(fact for fact in written if fact.key[0] in orders)
     rows = [step for key, step in sorted(steps.items()) if same.get(key) != step]
-    if rows:
-        mirror.add_children(STEPS, rows)
+    held = _held({UUID(row["order_id"]) for row in rows})
+    missing = [row for row in rows if held.get((row["order_id"], row["event_id"])) != row]
+    if missing:
+        mirror.add_children(STEPS, missing)
+
+
+def _held(order_ids: set[UUID]) -> dict[tuple[str, int], mirror.Values]:
+    """The history we hold, spelt as `STEPS` spells it."""
+    if not order_ids:
+        return {}
+    columns = ("order_id", "event_id", "created_at", "status", "low_level_status", "status_detail")
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT {', '.join(columns)} FROM orders_orderevent WHERE order_id = ANY(%s::uuid[])",
+            [mirror.uuid_array(order_ids)],
+        )
+        rows = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+    for row in rows:
+        row["order_id"] = row["order_id"].hex
+        row["created_at"] = row["created_at"].isoformat()
+    return {(row["order_id"], row["event_id"]): row for row in rows}
 
 
 def _steps(facts: Iterable[Fact]) -> dict[tuple[str, int], mirror.Values]:

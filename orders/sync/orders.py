@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
@@ -137,17 +137,20 @@ class _WithTransaction(msgspec.Struct):
 _slice = msgspec.json.Decoder(_WithTransaction).decode
 
 
-def store_orders(records: Sequence[Record[service_orders.Order]]) -> mirror.Outcome:
+def store_orders(
+    records: Sequence[Record[service_orders.Order]], known: mirror.Known | None = None
+) -> mirror.Outcome:
     """Orders become rows, newer wins; what hangs on a touched order is given a reason to be read.
 
-    The transaction comes with each of its orders; the latest read wins.
+    The transaction comes with each of its orders; the latest read wins. `known` is what the mirror
+    has of them, where the caller holds locks on those rows.
     """
     hanging: dict[mirror.Key, _Hanging] = {}
 
     def gather(fact: Fact) -> None:
         hanging[fact.key] = _hanging(fact)
 
-    outcome = mirror.apply(ORDERS, [_fact(record) for record in records], gather)
+    outcome = mirror.apply(ORDERS, [_fact(record) for record in records], gather, known)
     touched = [hanging[fact.key] for fact in outcome.touched]
     mirror.apply(TRANSACTIONS, [each.group for each in touched if each.group is not None])
     _mark(touched)
@@ -191,10 +194,13 @@ def _hanging(fact: Fact) -> _Hanging:
 
 
 def _mark(touched: list[_Hanging]) -> None:
-    sync.mark("results", [each.order_id for each in touched if each.has_result])
+    reasons: dict[str, Iterable[UUID]] = {
+        "results": [each.order_id for each in touched if each.has_result],
+        "users": unknown_patients(each.user_id for each in touched),
+    }
     for kind in DRAW_KINDS.values():
-        sync.mark(kind, [each.order_id for each in touched if each.draw == kind])
-    sync.mark("users", unknown_patients(each.user_id for each in touched))
+        reasons[kind] = [each.order_id for each in touched if each.draw == kind]
+    sync.mark_all(reasons)
 
 
 def _walk(service: Service, run: SyncRun) -> Iterator[sync.Batch[service_orders.Order]]:
