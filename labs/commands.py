@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from backoffice.outbox import Command
+from labs.allowlists import SetAllowlist
 
-COMMANDS: tuple[type[Command], ...] = ()
+COMMANDS: tuple[type[Command], ...] = (SetAllowlist,)
 """Delivered by `labs.tasks.deliver`."""

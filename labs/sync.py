@@ -196,6 +196,10 @@ def store_lab_tests(records: Sequence[Record[service_labs.LabTest]]) -> mirror.O
     return outcome
 
 
+def store_lab_accounts(records: Sequence[Record[service_labs.LabAccount]]) -> mirror.Outcome:
+    return _store(LAB_ACCOUNTS, "id", records)
+
+
 def _test_markers(service: Service, key: str) -> list[Record[service_labs.Marker]]:
     batches = sync.by_number(
         lambda number: service.labs.lab_test_markers(key, number, MARKERS_A_PAGE),

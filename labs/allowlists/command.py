@@ -1,0 +1,131 @@
+"""Changing a lab account's allowlist."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+from uuid import UUID
+
+from django.conf import settings
+from django.urls import reverse
+
+from backoffice.outbox import Absent, Again, Command, Happened, NotNow, Refuted, Sending
+from backoffice.service import Record, Service, errors
+from backoffice.service import labs as service_labs
+from labs.allowlists.teams import in_words, our_team, teams_of
+from labs.models import LabAccount
+from labs.sync import store_lab_accounts
+
+Answer = Record[service_labs.LabAccount]
+
+NO_KEY = (
+    "The key of the management interface is missing (setting MANAGEMENT_KEY): without it nobody "
+    "here can change which teams may use an account."
+)
+KEY_REFUSED = "The management interface refuses our key (setting MANAGEMENT_KEY)."
+NOT_SHOWN = "The management interface does not show this account."
+
+
+def obstacle(account: LabAccount) -> str:
+    """Why the list of this account cannot be changed from here, whoever asks; empty if it can."""
+    if not settings.MANAGEMENT_KEY:
+        return NO_KEY
+    if account.missing_since:
+        return "The service no longer shows this account."
+    if account.org_id is None:
+        return "The account belongs to the service, which alone decides who may use it."
+    if str(account.org_id) != settings.MANAGEMENT_ORG_ID:
+        return "The account belongs to another organisation than our management key."
+    return ""
+
+
+class SetAllowlist(Command, kw_only=True):
+    """Replace the list of teams that may use a lab account: `expected` is what the person saw."""
+
+    kind: ClassVar[str] = "lab_account.allowlist"
+    again: ClassVar[Again] = Again.SAME_EFFECT
+    task: ClassVar[str] = "labs.tasks.deliver"
+    fields: ClassVar[dict[str, str]] = {"team_id_allowlist": "teams"}
+
+    account_id: UUID
+    account_name: str
+    expected: list[UUID]
+    target: list[UUID]
+
+    def title(self) -> str:
+        added = len(set(self.target) - set(self.expected))
+        removed = len(set(self.expected) - set(self.target))
+        done = [f"add {added}"] * bool(added) + [f"remove {removed}"] * bool(removed)
+        return f"Teams of {self.account_name[:100]}: {' and '.join(done) or 'as they are'}"
+
+    def subject(self) -> tuple[str, str]:
+        return "lab account", str(self.account_id)
+
+    def form(self) -> str:
+        return reverse("labs:account-teams", args=[self.account_id])
+
+    def check(self) -> None:
+        account = LabAccount.objects.filter(pk=self.account_id).first()
+        if account is None:
+            raise NotNow("The service no longer shows this account.")
+        if why := obstacle(account):
+            raise NotNow(why)
+        if set(self.target) == set(self.expected):
+            raise NotNow("Nothing would change: the teams are the same.", field="teams")
+        # What is wanted may stand there already: a colleague's doing, or our own of which the
+        # answer was lost. Then sending it is harmless.
+        now = teams_of(account)
+        if now not in (set(self.expected), set(self.target)):
+            raise NotNow(self._conflict(now))
+
+    def refresh(self, service: Service) -> None:
+        if not settings.MANAGEMENT_KEY:
+            raise NotNow(NO_KEY)
+        try:
+            answer = self._read(service)
+        except errors.Denied:
+            raise NotNow(KEY_REFUSED) from None
+        if answer is None:
+            raise NotNow(NOT_SHOWN)
+        self.store(answer)
+
+    def send(self, service: Service, sending: Sending) -> Answer:
+        answer = service.management.set_allowlist(self.account_id, self.target)
+        if answer is None:
+            # Written, but not shown: anything but a plain reading leaves it to the look-ups.
+            try:
+                answer = self._read(service)
+            except errors.ServiceError as error:
+                raise errors.Uncertain(reason="written, not read back") from error
+        if answer is None or set(answer.data.team_id_allowlist) != set(self.target):
+            raise errors.Uncertain(reason="another list than was written")
+        return answer
+
+    def settle(self, service: Service, sending: Sending) -> Happened | Absent | Refuted:
+        answer = self._read(service)
+        if answer is None:
+            return Refuted(NOT_SHOWN)
+        now = set(answer.data.team_id_allowlist)
+        if now == set(self.target):
+            return Happened(answer)
+        if now == set(self.expected):
+            return Absent()
+        self.store(answer)
+        return Refuted(self._conflict(now))
+
+    def store(self, answer: Answer) -> str:
+        store_lab_accounts([answer])
+        return str(answer.data.id)
+
+    def _read(self, service: Service) -> Answer | None:
+        page = service.management.lab_accounts(lab_account_id=self.account_id)
+        if page.unreadable:
+            raise errors.Malformed(reason="an account that cannot be read")
+        return next((r for r in page.records if r.data.id == self.account_id), None)
+
+    def _conflict(self, now: set[UUID]) -> str:
+        ours = our_team()
+        return (
+            "Somebody else changed the list meanwhile, so nothing was sent over it. "
+            f"You saw: {in_words(self.expected, ours)}. There now: {in_words(now, ours)}. "
+            f"You want: {in_words(self.target, ours)}."
+        )

@@ -1,0 +1,45 @@
+"""Teams, as far as we know them: the service tells ids, no names."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from uuid import UUID
+
+from labs.models import LabAccount, LabAccountTeam
+from patients.models import Patient
+
+OURS = "our team"
+
+
+def our_team() -> UUID | None:
+    """The team of the service's key; None before the first patient is read."""
+    return Patient.objects.order_by().values_list("team_id", flat=True).first()
+
+
+def known_teams() -> set[UUID]:
+    """Ours, and every team that stands on a list."""
+    found = set(LabAccountTeam.objects.order_by().values_list("team_id", flat=True).distinct())
+    ours = our_team()
+    return found | {ours} if ours else found
+
+
+def teams_of(account: LabAccount) -> set[UUID]:
+    return set(account.teams.values_list("team_id", flat=True))
+
+
+def name_of(team: UUID, ours: UUID | None) -> str:
+    return OURS if team == ours else str(team)
+
+
+def short_name(team: UUID, ours: UUID | None) -> str:
+    """What somebody types who means this team: ids of one organisation may begin alike."""
+    return OURS if team == ours else team.hex[-6:]
+
+
+def in_order(teams: Collection[UUID], ours: UUID | None) -> list[UUID]:
+    """Ours first."""
+    return sorted(teams, key=lambda team: (team != ours, str(team)))
+
+
+def in_words(teams: Iterable[UUID], ours: UUID | None) -> str:
+    return ", ".join(name_of(team, ours) for team in in_order(set(teams), ours)) or "no team"

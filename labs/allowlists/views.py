@@ -1,0 +1,124 @@
+"""The page of a lab account, and who may use it."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods, require_safe
+
+from backoffice.access import may, requires
+from labs.allowlists.command import SetAllowlist, obstacle
+from labs.allowlists.effects import effects_of, three_ways
+from labs.allowlists.forms import TeamsForm
+from labs.allowlists.teams import in_order, known_teams, our_team, teams_of
+from labs.asking import form_of
+from labs.details import billing_table
+from labs.models import Lab, LabAccount
+
+LOOK = "This is what follows. Look at it, then save again."
+UNNAMED = "Type which team is left without an account: "
+
+
+@requires("labs.view")
+@require_safe
+def account(request: HttpRequest, account_id: UUID) -> HttpResponse:
+    """One lab account: what it is, and its teams, to be changed by those who may."""
+    shown = _account(account_id)
+    return _page(request, shown, _form(request, shown) if _may_change(request, shown) else None)
+
+
+@requires("labs.view", "lab_accounts.change")
+@require_http_methods(["GET", "HEAD", "POST"])
+def teams(request: HttpRequest, account_id: UUID) -> HttpResponse:
+    """Change which teams may use a lab account."""
+    shown = _account(account_id)
+    if not _may_change(request, shown):
+        return _page(request, shown, None, status=422 if request.method == "POST" else 200)
+    form = _form(request, shown)
+    if request.method == "POST" and form.is_valid():
+        target = form.target()
+        effects = effects_of(shown, target)
+        left = [one.name for one in effects if one.left_with_none]
+        if effects and form.cleaned_data["looked_at"] != target:
+            form.add_error(None, LOOK)
+        elif not form.confirmed(effects):
+            form.add_error("confirm", UNNAMED + " ".join(left))
+        else:
+            command = SetAllowlist(
+                account_id=shown.pk,
+                account_name=str(shown),
+                expected=sorted(form.cleaned_data["expected"]),
+                target=sorted(target),
+            )
+            if form.asked(request, command, form.cleaned_data["reason"]) is not None:
+                return redirect("labs:account", shown.pk)
+    return _page(request, shown, form, status=422 if request.method == "POST" else 200)
+
+
+@requires("labs.view", "lab_accounts.change")
+@require_safe
+def effects(request: HttpRequest, account_id: UUID) -> HttpResponse:
+    """What would follow, while somebody is choosing: the part of the page that says so."""
+    shown = _account(account_id)
+    form = TeamsForm(request.GET, known=known_teams() | teams_of(shown), ours=our_team())
+    target = form.target()
+    form.show(expected=teams_of(shown), looked_at=target)
+    found = effects_of(shown, target)
+    context = {"account": shown, "form": form, "effects": found, "left": _left(found)}
+    return render(request, "labs/allowlists/_effects.html", context)
+
+
+def _account(account_id: UUID) -> LabAccount:
+    return get_object_or_404(LabAccount, pk=account_id)
+
+
+def _may_change(request: HttpRequest, shown: LabAccount) -> bool:
+    return may(request.user, "lab_accounts.change") and not obstacle(shown)
+
+
+def _form(request: HttpRequest, shown: LabAccount) -> TeamsForm:
+    there = teams_of(shown)
+    return form_of(
+        request,
+        TeamsForm,
+        known=known_teams() | there,
+        ours=our_team(),
+        initial={"teams": [str(team) for team in there]},
+    )
+
+
+def _left(effects: Any) -> list[str]:
+    return [one.name for one in effects if one.left_with_none]
+
+
+def _page(
+    request: HttpRequest, shown: LabAccount, form: TeamsForm | None, status: int = 200
+) -> HttpResponse:
+    there, ours = teams_of(shown), our_team()
+    context: dict[str, Any] = {
+        "account": shown,
+        "lab": Lab.objects.filter(slug=shown.lab).first(),
+        "billing": billing_table(shown),
+        "teams": in_order(there, ours),
+        "ours": ours,
+        "obstacle": obstacle(shown),
+    }
+    if form is not None:
+        target = form.target()
+        saw = form.cleaned_data.get("expected", there) if form.is_bound else there
+        found = effects_of(shown, target)
+        context |= {
+            "form": form,
+            "chips": [
+                {"team": team, "ours": team == ours, "there": team in there, "on": team in target}
+                for team in in_order(known_teams() | there | target, ours)
+            ],
+            "effects": found,
+            "left": _left(found),
+            "sides": three_ways(saw, there, target) if saw != there else [],
+        }
+        form.show(expected=there, looked_at=target)
+    return render(request, "labs/account.html", context, status=status)
