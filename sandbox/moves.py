@@ -6,12 +6,12 @@ by whom the order is moved.
 """
 
 from collections.abc import Callable
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Protocol
 
 from sandbox import visits
 from sandbox.context import Context
 from sandbox.draws import Draw
-from sandbox.people import Person
 from sandbox.placing import activation
 from sandbox.records import amend_fixed_part
 from sandbox.states import EventState, OrderState, ShipmentState
@@ -46,8 +46,24 @@ WALKED_IN = ("requisition_created", "requisition_bypassed", "appointment_schedul
 FIRM = ("requisition_created", "appointment_pending")
 OUTBOUND = ("courier-east", "courier-west")
 COURIER_FAILURES = ("lost", "failure_to_deliver_to_customer", "failure_to_deliver_to_lab")
-Register = Callable[[OrderState], Person]
-"""Says who registers a kit."""
+
+
+class Patient(Protocol):
+    """Who registers a kit; `patient_*` are JSON text."""
+
+    @property
+    def user_id(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def dob(self) -> date: ...
+    @property
+    def patient_details(self) -> str: ...
+    @property
+    def patient_address(self) -> str: ...
+
+
+Register = Callable[[OrderState], Patient]
 
 
 def _branches(context: Context, order: OrderState) -> Branches:
@@ -269,7 +285,7 @@ def touch_details(order: OrderState, at: datetime) -> None:
     order.details_updated_at = max(at, order.details_updated_at + INSTANT)
 
 
-def _register(order: OrderState, who: Person) -> None:
+def _register(order: OrderState, who: Patient) -> None:
     order.fixed_part = amend_fixed_part(order.fixed_part, {"user_id": who.user_id}).replace(
         '"patient_details":null,"patient_address":null',
         f'"patient_details":{who.patient_details},"patient_address":{who.patient_address}',

@@ -100,9 +100,11 @@ def place(wanted: Wanted) -> OrderState:
     context = load_context()
     number, seq, at = life.allocate(str(wanted.team_id))
     order = _blank(context.seed, wanted, number, seq, at)
+    if order.registrable:
+        order.sample_id = f"K{Draw(context.seed, 'kit', number).digits(9)}"
     order.fixed_part = fixed_part(
         order,
-        patient_details=to_json(_shown(wanted.patient_details)),
+        patient_details=to_json(details_shown(wanted.patient_details)),
         patient_address=to_json(wanted.patient_address),
         physician=to_json(wanted.physician),
         clinical_notes=wanted.clinical_notes,
@@ -129,7 +131,7 @@ def _key(key: UUID | None) -> str | None:
     return None if key is None else str(key)
 
 
-def _shown(details: dict[str, Any] | None) -> dict[str, Any] | None:
+def details_shown(details: dict[str, Any] | None) -> dict[str, Any] | None:
     """Patient details as records show them: the birth date is a moment (orders.md 3)."""
     if details is None:
         return None

@@ -86,7 +86,7 @@ def _create(team: UUID, body: Body) -> HttpResponse:
             body["patient_details"],
             body["patient_address"],
             body["billing_type"],
-            physician=_physician(body["physician"]),
+            physician=physician_shown(body["physician"]),
             clinical_notes=_notes(body["clinical_notes"], account),
             health_insurance_id=insurance,
             priority=body["priority"],
@@ -121,7 +121,8 @@ def _one_test(team: UUID, choice: Choice) -> LabTest:
     )
 
 
-def _physician(given: Body | None) -> Body | None:
+def physician_shown(given: Body | None) -> Body | None:
+    """The physician as records show one."""
     return given and {name: given[name] for name in ("first_name", "last_name", "npi")}
 
 
@@ -156,7 +157,7 @@ def import_order(asked: Asked) -> HttpResponse:
                 {**body["patient_address"], "phone_number": None},
                 body["billing_type"],
                 "requisition_bypassed",
-                physician=_physician(body["physician"]),
+                physician=physician_shown(body["physician"]),
                 clinical_notes=_notes(None, account),
                 sample_id=body["sample_id"],
                 imported=True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import orjson
 from django.db.models import Q
 from django.http import StreamingHttpResponse
 
@@ -11,7 +12,7 @@ from sandbox.api.documents import pdf
 from sandbox.api.errors import Refusal, missing
 from sandbox.api.orders import find_order
 from sandbox.api.params import Moment, Param, Whole
-from sandbox.models import LabTest
+from sandbox.models import LabTest, Order, Placement
 
 # The account number every sandbox label carries.
 _LABEL_ACCOUNT = "1234567890"
@@ -33,13 +34,33 @@ def labels(asked: Asked) -> StreamingHttpResponse:
 
 def requisition(asked: Asked) -> StreamingHttpResponse:
     """The requisition; imported orders never get one, others not before it is created."""
-    order = find_order(asked)
+    order = find_order(asked, "lab_test__lab", "lab_account")
     if order.imported or not order.has_requisition:
         raise Refusal(404, "This order has no requisition")
-    return pdf_answer(
-        pdf([["Requisition", f"Order {order.id}", f"Sample {order.sample_id or '-'}"]]),
-        "requisition.pdf",
-    )
+    fixed = orjson.loads("{" + order.fixed_part + "}")
+    physician = fixed["physician"]
+    account = order.lab_account
+    lines = [
+        "Requisition",
+        f"Order {order.id}",
+        f"Sample {order.sample_id or '-'}",
+        f"Laboratory {order.lab_test.lab.name}",
+        f"Account {account.provider_account_id if account else '-'}",
+        f"Patient {order.patient_name}, born {order.patient_dob or '-'}",
+        f"Test {order.lab_test.name}",
+        f"Billing {order.billing_type} {' '.join(fixed['icd_codes'] or ())}",
+        f"Physician {physician['first_name']} {physician['last_name']}" if physician else "",
+        *(f"Note: {note}" for note in (fixed["clinical_notes"] or "").splitlines()),
+        *_answers(order),
+    ]
+    return pdf_answer(pdf([[line for line in lines if line]]), "requisition.pdf")
+
+
+def _answers(order: Order) -> list[str]:
+    """What was answered at order entry."""
+    placed = Placement.objects.filter(order_id=order.pk).first()
+    given = placed.aoe_answers if placed else []
+    return [f"Question {each['question_id']}: {each['answer']}" for each in given]
 
 
 def abn(asked: Asked) -> StreamingHttpResponse:
