@@ -67,6 +67,15 @@ def test_a_second_booking_of_the_order_is_refused(world: World) -> None:
     assert world.get(f"/v3/order/{order}/phlebotomy/appointment") == visit
 
 
+def test_no_idempotency_key_is_heard(world: World) -> None:
+    order = world.order(HOME, zips=READY)
+    body = {"booking_key": world.free(order)[0]["booking_key"]}
+    path = f"/v3/order/{order}/phlebotomy/appointment/book"
+    headers = {"x-idempotency-key": "made-up-key"}
+    answers = [world.http.post(path, json=body, headers=headers) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [200, 400]
+
+
 def test_rescheduling_keeps_the_appointment_and_frees_the_old_slot(world: World) -> None:
     order, before = booked(world, appointment_notes="Made-up note: one")
     slot = world.free(order)[5]

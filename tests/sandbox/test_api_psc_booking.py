@@ -97,8 +97,9 @@ def test_one_key_books_once(world: World) -> None:
     again = world.http.post(path, json=body, headers=key)
     # Frozen: it still says pending.
     assert (again.status_code, again.content) == (200, first.content)
-    without = world.http.post(path, json=body)
-    assert without.status_code == 400
+    assert world.http.post(path, json=body).status_code == 400
+    world.sandbox.control("clock", {"advance_seconds": 2 * 86_400})
+    assert world.http.post(path, json=body, headers=key).status_code == 400
 
 
 def test_failures_are_kept_too_unless_told_otherwise(world: World) -> None:

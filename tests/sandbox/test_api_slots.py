@@ -73,6 +73,19 @@ def test_fourteen_days_on_the_wall_clock_across_the_change(world: World) -> None
     assert min(first)[11:13] >= "13" and min(later)[11:13] >= "12"
 
 
+def test_and_back_again_in_autumn(world: World) -> None:
+    days = at_home(world, ADDRESS, start_date="2026-10-29")["slots"]
+    for day, found in offsets(days, "America/Chicago").items():
+        assert found == {(0, -5.0 if day < "2026-11-01" else -6.0)}, day
+    centre = centres(world, zip_code="60601", radius="25", start_date="2026-10-29")
+    hours = {
+        datetime.fromisoformat(slot["start"]).astimezone(ZoneInfo("America/Chicago")).hour
+        for day in centre
+        for slot in day["slots"]
+    }
+    assert hours == {7, 8, 9, 10, 11}
+
+
 def test_where_clocks_do_not_change_neither_does_utc(world: World) -> None:
     answer = at_home(world, PHOENIX, start_date="2026-03-05")
     assert answer["timezone"] == "America/Phoenix"
