@@ -73,6 +73,19 @@ def asked(
     )
 
 
+def followed(
+    actor: User, kind: str, ids: Iterable[object], patients: Iterable[UUID | None]
+) -> None:
+    """A command of `kind` follows one that `actor` asked for. In the caller's transaction."""
+    AuditEntry(
+        actor=actor,
+        action="change",
+        object_type=kind,
+        object_ids=[str(key) for key in ids],
+        patient_ids=sorted({key for key in patients if key is not None}),
+    ).save(force_insert=True)
+
+
 def viewed(
     request: HttpRequest,
     object_type: str,

@@ -23,7 +23,7 @@ still arrive; and then only where a second sending does no harm (`Again`).
 workers do, `pages.py` and `api.py` the faces. Interface: errors and limits, chapter 2.
 """
 
-from backoffice.outbox.asking import Busy, ask, decide, withdraw
+from backoffice.outbox.asking import Busy, ask, decide, follow, withdraw
 from backoffice.outbox.command import (
     Absent,
     Again,
@@ -54,5 +54,6 @@ __all__ = [
     "ask",
     "decide",
     "deliver",
+    "follow",
     "withdraw",
 ]

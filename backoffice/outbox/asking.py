@@ -49,22 +49,14 @@ def ask(
     if same is not None:
         return same
     command.check()
-    subject_type, subject_id = command.subject()
-    row = CommandRecord(
-        kind=command.kind,
-        title=command.title(),
-        subject_type=subject_type,
-        subject_id=subject_id,
-        patient_id=command.patient(),
-        lock=command.lock(),
-        payload=command.payload(),
-        form_url=command.form(),
+    row = _row(
+        command,
         form_id=form_id,
         form_data=dict(typed or {}),
-        idempotency_key=uuid.uuid4(),
         requested_by=request.user,
         reason=reason,
     )
+    subject_id = row.subject_id
     for last in (False, True):
         try:
             with transaction.atomic(durable=True):
@@ -85,6 +77,43 @@ def ask(
     _ring(command.task)
     row.refresh_from_db()
     return row
+
+
+def follow(row: CommandRecord, command: Command) -> None:
+    """Ask for the step after `row` in the name of who asked for that, with what they typed: in the
+    transaction that closes `row`, once."""
+    form_id = uuid.uuid5(row.pk, "then")
+    if CommandRecord.objects.filter(form_id=form_id).exists():
+        return
+    step = _row(
+        command,
+        form_id=form_id,
+        form_data=row.form_data,
+        requested_by=row.requested_by,
+        reason=row.reason,
+    )
+    if CommandRecord.objects.open().filter(lock=step.lock).exists():
+        # Somebody asks for the like just now. The step waits its turn: it is checked before it is
+        # sent, and to lose it would be worse.
+        step.lock = ""
+    step.save(force_insert=True)
+    audit.followed(row.requested_by, step.kind, [step.pk, step.subject_id], [step.patient_id])
+
+
+def _row(command: Command, **more: Any) -> CommandRecord:
+    subject_type, subject_id = command.subject()
+    return CommandRecord(
+        kind=command.kind,
+        title=command.title(),
+        subject_type=subject_type,
+        subject_id=subject_id,
+        patient_id=command.patient(),
+        lock=command.lock(),
+        payload=command.payload(),
+        form_url=command.form(),
+        idempotency_key=uuid.uuid4(),
+        **more,
+    )
 
 
 def withdraw(request: HttpRequest, command_id: UUID) -> bool:

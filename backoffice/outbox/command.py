@@ -130,6 +130,10 @@ class Command(msgspec.Struct, kw_only=True):
         """Address of what came of it; empty for the subject's own page."""
         return ""
 
+    def then(self, remote_id: str) -> Command | None:
+        """The step that is asked for next, in the same person's name, as soon as this is done."""
+        return None
+
     def check(self) -> None:
         """Raise NotNow where it cannot be asked, by what the mirror knows."""
 

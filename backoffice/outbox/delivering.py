@@ -1,7 +1,8 @@
 """What workers do: claim, check, send with no transaction open, settle, close.
 
 Closing names the lease it holds: a worker that was stopped past its lease finds the row in other
-hands, and its late answer is stored as a fact but closes nothing that was decided meanwhile.
+hands. Its late answer is stored as a fact, and closes what is still open and not being sent anew.
+All times are the database's: workers' clocks may differ.
 """
 
 from __future__ import annotations
@@ -11,16 +12,20 @@ import random
 import time
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any, Final
 from uuid import UUID
 
+from celery.exceptions import SoftTimeLimitExceeded
 from django.conf import settings
 from django.db import connection, transaction
+from django.db.models import Value
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from backoffice.models import CommandAttempt, CommandRecord
+from backoffice.outbox.asking import follow
 from backoffice.outbox.command import (
     Again,
     Command,
@@ -43,14 +48,16 @@ KEY_LIVES: Final = timedelta(hours=20)
 """The service keeps an idempotency key for 24 hours at least."""
 LOOKS: Final = (2, 5, 15, 45, 120)
 """Seconds until the next look-up of something uncertain."""
-LATER_LOOK: Final = timedelta(minutes=10)
-"""Between look-ups while a person has not decided."""
-SLOWEST: Final = timedelta(minutes=5)
+LATER_LOOK: Final = 600
+"""Seconds between look-ups while a person has not decided."""
+SLOWEST: Final = 300
 WORDS: Final = 500
 """Letters kept of what the service says."""
 LONGEST: Final = 80
 """Seconds a task may run: it begins nothing after its slice, and one sending is done in these."""
-OPEN: Final = (State.WAITING, State.SENDING, State.UNCERTAIN, State.UNDECIDED)
+GONE: Final = "The service no longer has what this is about."
+OUR_FAULT: Final = "A fault of the back office holds this up; it was written to the log."
+NOT_SENT: Final = "A fault of the back office kept this from being sent: nothing happened."
 
 _CLAIM = """
 UPDATE backoffice_commandrecord
@@ -60,24 +67,33 @@ WHERE id = (
  WHERE state IN ('waiting', 'uncertain', 'undecided') AND due_at <= now() AND kind = ANY(%s)
   AND (lease_until IS NULL OR lease_until < now())
  ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED)
-RETURNING id
+RETURNING id, now()
 """
 _BEGIN = """
 UPDATE backoffice_commandrecord SET state = 'sending', attempts = attempts + 1, sent_at = now(),
- first_sent_at = coalesce(first_sent_at, now()), looks = 0,
+ first_sent_at = coalesce(first_sent_at, now()), keyed_at = coalesce(keyed_at, now()), looks = 0,
+ status = NULL, hindrance = '',
  lease_until = now() + make_interval(secs => %s),
  settle_until = now() + make_interval(secs => %s)
 WHERE id = %s AND lease_token = %s AND state = 'waiting' AND lease_until > now()
 """
 
 
-@dataclass(frozen=True, slots=True)
 class Claim:
-    """A row to work on, and the token that lets its holder close it."""
+    """A row to work on, the moment it was taken, and the token that lets its holder close it."""
 
-    row: CommandRecord
-    token: UUID
-    command: Command
+    def __init__(self, row: CommandRecord, token: UUID, at: datetime, kind: type[Command]) -> None:
+        self.row, self.token, self.at = row, token, at
+        self._kind = kind
+
+    @cached_property
+    def command(self) -> Command:
+        """May raise anything: an older release may have written it."""
+        return self._kind.read(self.row.payload)
+
+    def key_is_old(self) -> bool:
+        first = self.row.keyed_at
+        return first is not None and self.at - first >= KEY_LIVES
 
 
 def deliver(kinds: Sequence[type[Command]], seconds: float = 20) -> int:
@@ -86,19 +102,30 @@ def deliver(kinds: Sequence[type[Command]], seconds: float = 20) -> int:
     ends = time.monotonic() + seconds
     done = 0
     while time.monotonic() < ends and (claim := _claimed(kinds)) is not None:
-        if claim.row.state == State.WAITING:
-            _send(claim)
-        else:
-            _settle(claim)
+        try:
+            _work(claim)
+        except BaseException as error:
+            _failed(claim, error)
+            if isinstance(error, SoftTimeLimitExceeded) or not isinstance(error, Exception):
+                raise
         done += 1
     return done
 
 
-def lapse() -> int:
+def lapse() -> None:
     """Sendings whose worker is gone: whether the service has them, nobody here knows."""
-    return CommandRecord.objects.filter(state=State.SENDING, lease_until__lt=timezone.now()).update(
-        state=State.UNCERTAIN, doubted=True, lease_token=None, due_at=timezone.now()
-    )
+    with transaction.atomic(durable=True):
+        lost = CommandRecord.objects.filter(state=State.SENDING, lease_until__lt=Now())
+        rows = list(lost.select_for_update(skip_locked=True))
+        CommandRecord.objects.filter(pk__in=[row.pk for row in rows]).update(
+            state=State.UNCERTAIN, doubted=True, lease_token=None, due_at=Now()
+        )
+        CommandAttempt.objects.bulk_create(
+            CommandAttempt(
+                command=row, phase="send", began_at=row.sent_at or row.requested_at, outcome="lost"
+            )
+            for row in rows
+        )
 
 
 def _claimed(kinds: Sequence[type[Command]]) -> Claim | None:
@@ -110,7 +137,16 @@ def _claimed(kinds: Sequence[type[Command]]) -> Claim | None:
     if found is None:
         return None
     row = CommandRecord.objects.get(pk=found[0])
-    return Claim(row, token, by_kind[row.kind].read(row.payload))
+    return Claim(row, token, found[1], by_kind[row.kind])
+
+
+def _work(claim: Claim) -> None:
+    row = claim.row
+    keyed = claim.command.again is Again.SAME_KEY
+    if row.state == State.WAITING and not (keyed and row.doubted and claim.key_is_old()):
+        _send(claim)
+    else:
+        _settle(claim)
 
 
 def _send(claim: Claim) -> None:
@@ -119,37 +155,27 @@ def _send(claim: Claim) -> None:
         command.refresh(service())
         command.check()
     except NotNow as error:
-        _close(claim, State.REFUSED, refusal=error.words)
+        _refuse(claim, error.words, look=row.doubted)
+        return
+    except errors.Missing:
+        _refuse(claim, GONE, look=row.doubted)
         return
     except errors.ServiceError as error:
         _put_back(claim, error)
         return
+    # Measured before the row says "sending": a worker stopped from here on sends nothing when it
+    # goes on after its lease.
+    ends = time.monotonic() + settings.OUTBOX_SEND_SECONDS
     if not _begin(claim):
         logger.warning("a command was taken over before it was sent")
         return
     row.refresh_from_db()
     with _Attempt(claim, "send") as attempt:
         try:
-            answer = command.send(service(), sending_of(row))
-        except errors.Uncertain as error:
-            attempt.ended("uncertain", error)
-            _doubt(claim)
-        except errors.Limited as error:
-            attempt.ended("limited", error)
-            _put_back(claim, error)
-        except errors.Unreachable as error:
-            attempt.ended("unreachable", error)
-            # Only the class itself says that nothing left.
-            _put_back(claim, error) if type(error) is errors.Unreachable else _doubt(claim)
+            answer = command.send(service().until(ends), sending_of(row))
         except errors.ServiceError as error:
-            attempt.ended("refused", error)
-            _refused(claim, error)
-        except BaseException as error:
-            # A time limit or a fault of our own, at a moment when it may have been sent.
-            attempt.ended("uncertain", None)
-            logger.exception("a command was left uncertain: %s", type(error).__name__)
-            _doubt(claim)
-            raise
+            attempt.ended(_outcome(error), error)
+            _unanswered(claim, error)
         else:
             attempt.ended("answered", None)
             _done(claim, answer, "answer")
@@ -170,27 +196,58 @@ def _begin(claim: Claim) -> bool:
         return bool(cursor.rowcount)
 
 
-def _refused(claim: Claim, error: errors.ServiceError) -> None:
-    """The service says no. Where it may have said yes before, it is asked what is true: "slot no
-    longer available" may be our own booking, "already cancelled" our own cancelling."""
-    words, fields = _words(error, claim.command)
-    if not claim.row.doubted and claim.command.again is not Again.SAME_EFFECT:
-        _close(claim, State.REFUSED, refusal=words, refusal_fields=fields, status=error.status)
-        return
-    try:
-        found = claim.command.settle(service(), sending_of(claim.row))
-    except errors.ServiceError:
-        _doubt(claim, refusal=words, refusal_fields=fields, status=error.status)
-        return
+def _outcome(error: errors.ServiceError) -> str:
+    """How a sending ended that was not answered with what it asked for."""
+    if isinstance(error, errors.Uncertain) or error.route.startswith("GET "):
+        return "uncertain"  # A read around the write failed: that says nothing about the write.
+    if isinstance(error, errors.Limited):
+        return "limited"
+    if isinstance(error, errors.Unreachable):
+        # Only the class itself says that nothing left.
+        return "unreachable" if type(error) is errors.Unreachable else "uncertain"
+    return "refused"
+
+
+def _unanswered(claim: Claim, error: errors.ServiceError) -> None:
+    outcome = _outcome(error)
+    if outcome == "uncertain":
+        _doubt(claim, status=error.status)
+    elif outcome == "refused":
+        words, fields = _words(error, claim.command)
+        same = claim.command.again
+        if error.status == 409 and same is Again.SAME_KEY and claim.row.doubted:
+            _doubt(claim)  # The service is still at an earlier sending with this key.
+            return
+        look = claim.row.doubted or same is Again.SAME_EFFECT
+        _refuse(claim, words, look=look, refusal_fields=fields, status=error.status)
+    else:
+        _put_back(claim, error)
+
+
+def _refuse(claim: Claim, words: str, *, look: bool, **said: Any) -> None:
+    """It was refused, there or here. Where it may have happened before, the service is asked what
+    is true (`look`): "slot no longer available" may be our own booking, "already cancelled" our own
+    cancelling."""
+    found = None
+    if look:
+        try:
+            found = claim.command.settle(service(), sending_of(claim.row))
+        except errors.ServiceError:
+            _doubt(claim, refusal=words, **said)
+            return
     if isinstance(found, Happened):
         _done(claim, found.answer, "look-up")
+    elif isinstance(found, Several) and claim.row.doubted:
+        _ask_a_person(claim, found)
     else:
-        _close(claim, State.REFUSED, refusal=words, refusal_fields=fields, status=error.status)
+        _close(claim, State.REFUSED, refusal=words, **said)
 
 
 def _settle(claim: Claim) -> None:
     """Ask the service what is true."""
     row, command = claim.row, claim.command
+    # What the service shows from now on is final: a slow sending has arrived, or never will.
+    final = row.settle_until is None or claim.at >= row.settle_until
     with _Attempt(claim, "look up") as attempt:
         try:
             found = command.settle(service(), sending_of(row))
@@ -203,24 +260,32 @@ def _settle(claim: Claim) -> None:
         _done(claim, found.answer, "look-up")
     elif isinstance(found, Refuted):
         _close(claim, State.REFUSED, refusal=found.words)
-    elif row.settle_until is not None and timezone.now() < row.settle_until:
-        _look_later(claim)  # A slow sending may still arrive.
+    elif not final:
+        _look_later(claim)
     elif isinstance(found, Several):
-        _ask_a_person(claim, [{"id": one.id, "words": one.words} for one in found.found])
+        _ask_a_person(claim, found)
     elif row.refusal:
         _close(claim, State.REFUSED)
     elif row.state == State.UNCERTAIN and _may_send_again(claim):
-        _update(claim, state=State.WAITING, due_at=timezone.now())
+        _update(claim, state=State.WAITING, due_at=Now(), **_key(claim))
     else:
-        _ask_a_person(claim, [])
+        _ask_a_person(claim)
 
 
 def _may_send_again(claim: Claim) -> bool:
-    row = claim.row
-    if row.attempts >= ROUNDS or claim.command.again is Again.NEVER:
+    if claim.row.attempts >= ROUNDS or claim.command.again is Again.NEVER:
         return False
-    first = row.first_sent_at or timezone.now()
-    return claim.command.again is Again.SAME_EFFECT or timezone.now() - first < KEY_LIVES
+    return claim.command.again is Again.SAME_EFFECT or not claim.key_is_old()
+
+
+def _key(claim: Claim) -> dict[str, Any]:
+    """A new key, once, where the service answers the old one with a failure it has stored, while
+    no trace is found of what was asked."""
+    row = claim.row
+    stored = row.attempts > 1 and row.status is not None and row.status >= 500
+    if claim.command.again is Again.SAME_KEY and row.keys == 1 and stored:
+        return {"idempotency_key": uuid.uuid4(), "keys": 2, "keyed_at": None}
+    return {}
 
 
 def _done(claim: Claim, answer: Any, confirmed_by: str) -> None:
@@ -228,7 +293,9 @@ def _done(claim: Claim, answer: Any, confirmed_by: str) -> None:
     with transaction.atomic(durable=True):
         row = CommandRecord.objects.select_for_update().get(pk=claim.row.pk)
         remote_id = claim.command.store(answer)
-        if row.lease_token != claim.token and row.state not in (State.UNCERTAIN, State.UNDECIDED):
+        # A late one is as true as any, but leaves alone what is being sent anew or has ended.
+        late = row.lease_token != claim.token
+        if late and (row.state == State.SENDING or not row.is_open):
             logger.warning("an answer came after the command was closed or sent anew")
             return
         row.state = State.DONE
@@ -236,47 +303,76 @@ def _done(claim: Claim, answer: Any, confirmed_by: str) -> None:
         row.done_url = claim.command.done(remote_id)
         row.confirmed_by = confirmed_by
         row.refusal, row.refusal_fields, row.found = "", [], []
+        row.hindrance, row.status = "", None
         row.lease_token, row.lease_until = None, None
         row.finished_at = timezone.now()
         row.save()
 
 
 def _doubt(claim: Claim, **said: Any) -> None:
-    look = timezone.now() + timedelta(seconds=LOOKS[0])
-    _update(claim, state=State.UNCERTAIN, doubted=True, due_at=look, **said)
+    _update(claim, state=State.UNCERTAIN, doubted=True, due_at=_in(LOOKS[0]), **said)
 
 
 def _look_later(claim: Claim) -> None:
-    looks = claim.row.looks
-    wait = timedelta(seconds=LOOKS[min(looks, len(LOOKS) - 1)])
+    looks, ends = claim.row.looks, claim.row.settle_until
+    wait: float = LOOKS[min(looks, len(LOOKS) - 1)]
     if claim.row.state == State.UNDECIDED:
         wait = LATER_LOOK
-    ends = claim.row.settle_until
-    due = timezone.now() + wait
-    if ends is not None and timezone.now() < ends < due:
-        due = ends
-    _update(claim, looks=looks + 1, due_at=due)
+    elif ends is not None and ends > claim.at:
+        wait = min(wait, (ends - claim.at).total_seconds() + 0.1)
+    _update(claim, looks=looks + 1, due_at=_in(wait))
 
 
-def _ask_a_person(claim: Claim, found: list[dict[str, str]]) -> None:
-    _update(claim, state=State.UNDECIDED, found=found, due_at=timezone.now() + LATER_LOOK)
+def _ask_a_person(claim: Claim, several: Several | None = None) -> None:
+    found = [{"id": one.id, "words": one.words} for one in several.found] if several else []
+    _update(claim, state=State.UNDECIDED, found=found, due_at=_in(LATER_LOOK))
 
 
 def _put_back(claim: Claim, error: errors.ServiceError) -> None:
     """Certainly nothing happened: due again later, with the same key."""
-    wait = min(timedelta(seconds=2 ** min(claim.row.attempts + 1, 10)), SLOWEST)
-    wait *= random.uniform(0.8, 1.2)  # noqa: S311
+    wait = _backoff(claim.row.attempts)
     told = getattr(error, "retry_after", None)
     if told is not None:
-        wait = timedelta(seconds=max(1.0, float(told)))
+        wait = max(1.0, float(told))
     if not isinstance(error, (errors.Limited, errors.Unreachable)):
         # A look before sending was refused: not in our hands, but nothing was sent either.
-        wait = max(wait, timedelta(seconds=10))
-    _update(claim, state=State.WAITING, due_at=timezone.now() + wait, hindrance=_short(error))
+        wait = max(wait, 10.0)
+    _update(claim, state=State.WAITING, due_at=_in(wait), hindrance=_short(error))
+
+
+def _failed(claim: Claim, error: BaseException) -> None:
+    """A fault of our own, or a time limit, at any line. It backs off, so that it blocks nothing,
+    is seen, and comes to an end."""
+    logger.error("a command failed here: %s", type(error).__name__, exc_info=error)
+    row = CommandRecord.objects.filter(pk=claim.row.pk, lease_token=claim.token).first()
+    if row is None:
+        return
+    sending = row.state == State.SENDING
+    phase = {State.SENDING: "send", State.WAITING: "prepare"}.get(State(row.state), "look up")
+    row.history.create(phase=phase, began_at=claim.at, outcome="fault")
+    faults = row.history.filter(outcome="fault").count()
+    state = State.UNCERTAIN if sending else State(row.state)
+    wait: float = LOOKS[0] if sending else _backoff(faults)
+    changes: dict[str, Any] = {"doubted": row.doubted or sending, "hindrance": OUR_FAULT}
+    if faults >= ROUNDS and state == State.WAITING and not row.doubted:
+        _close(claim, State.REFUSED, refusal=NOT_SENT)
+        return
+    if faults >= ROUNDS or state == State.UNDECIDED:
+        state, wait = State.UNDECIDED, LATER_LOOK
+    _update(claim, state=state, due_at=_in(wait), **changes)
+
+
+def _backoff(tries: int) -> float:
+    """Seconds: 2, 4, 8 … five minutes, a little at random."""
+    return min(2.0 ** min(tries + 1, 10), SLOWEST) * random.uniform(0.8, 1.2)  # noqa: S311
+
+
+def _in(seconds: float) -> Any:
+    return Now() + Value(timedelta(seconds=seconds))
 
 
 def _close(claim: Claim, state: State, **said: Any) -> None:
-    _update(claim, state=state, finished_at=timezone.now(), **said)
+    _update(claim, state=state, finished_at=Now(), **said)
 
 
 def _update(claim: Claim, **changes: Any) -> None:
@@ -317,7 +413,9 @@ def _our_field(path: str, names: dict[str, str]) -> str:
 def _short(error: errors.ServiceError) -> str:
     if isinstance(error, errors.Limited):
         return "The service asks us to wait."
-    return "The service cannot be reached."
+    if isinstance(error, errors.Unreachable):
+        return "The service cannot be reached."
+    return "The service refuses to tell what has to be known before this is sent."
 
 
 class _Attempt:
@@ -336,7 +434,9 @@ class _Attempt:
     def __enter__(self) -> _Attempt:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, fault: type[BaseException] | None, *_: object) -> None:
+        if fault is not None:
+            return  # `_failed` tells of it.
         CommandAttempt.objects.create(
             command=self._claim.row,
             phase=self._phase,
