@@ -125,6 +125,12 @@ SERVICE_API_KEY_HEADER = header("SERVICE_API_KEY_HEADER", "x-service-api-key")
 SERVICE_ORDER_CREATE_PATH = text("SERVICE_ORDER_CREATE_PATH", "/v3/order/create")
 if not SERVICE_ORDER_CREATE_PATH.startswith("/"):
     raise ImproperlyConfigured("SERVICE_ORDER_CREATE_PATH must start with /.")
+# Labs whose bookings at service centers only the patient can change (appointments.md 7).
+SELF_SERVICE_LABS = frozenset(words("SELF_SERVICE_LABS", "lab-coast" if LOCAL else ""))
+# Whether bookings at service centers know an idempotency key: a closed beta of the service.
+PSC_IDEMPOTENCY = flag("PSC_IDEMPOTENCY", LOCAL)
+# Field of the cancelling call in which a wrong lab is named as INCORRECT_LAB; none is documented.
+SERVICE_CANCEL_REASON_FIELD = text("SERVICE_CANCEL_REASON_FIELD")
 MANAGEMENT_BASE_URL = address("MANAGEMENT_BASE_URL", SERVICE_BASE_URL, ("https", "http"))
 MANAGEMENT_KEY = ""
 if os.environ.get("MANAGEMENT_KEY") != "":  # set to nothing: we have no management interface
