@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.sandbox import soundness
 from tests.sandbox.ordering import ADDRESS, DETAILS, PHYSICIAN, World, misfits, open_world, said
 
 
@@ -98,3 +99,10 @@ def test_labels_need_a_collection_date(world: World) -> None:
     assert world.http.get(path).status_code == 422
     answer = world.http.get(path, params={"collection_date": "2026-03-04T10:00:00Z"})
     assert answer.content.count(b"Specimen label") == 3
+
+
+def test_the_world_is_sound_after_all_this(world: World) -> None:
+    soundness.numbering(world.sandbox)
+    soundness.records(world.sandbox)
+    soundness.histories(world.sandbox)
+    soundness.transactions(world.sandbox)

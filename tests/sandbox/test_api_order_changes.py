@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
+from tests.sandbox import soundness
 from tests.sandbox.ordering import ADDRESS, PHYSICIAN, TEAM, World, misfits, open_world, said
 
 TESTS = {
@@ -320,3 +322,31 @@ def test_codes_are_checked_before_an_insured_order(world: World) -> None:
     assert overlap["warnings"][0]["overlaps_with"] == "E78.5"
     assert check("X00")["errors"] == ["X00 is not a valid ICD-10 code"]
     assert misfits(world.post("/v3/insurance/validate_icd_codes", {})) == {"codes"}
+
+
+def test_of_two_cancels_at_once_one_is_carried_out(world: World) -> None:
+    key = _order(world, "on_site_collection")
+    since = world.sandbox.control("writes")["last"]
+    with ThreadPoolExecutor(2) as pool:
+        answers = list(pool.map(lambda _: world.post(f"/v3/order/{key}/cancel"), range(2)))
+    assert sorted(answer.status_code for answer in answers) == [200, 400]
+    assert world.lows(key) == ["ordered", "cancelled"]
+    log = world.sandbox.control(f"writes?since={since}")["writes"]
+    assert sorted(each["status"] for each in log) == [200, 400]
+
+
+def test_orders_placed_at_once_are_all_there(world: World) -> None:
+    before = world.count()
+    bodies = [world.body(passthrough=str(place)) for place in range(12)]
+    with ThreadPoolExecutor(6) as pool:
+        placed = list(pool.map(lambda body: world.post("/v3/order", body), bodies))
+    assert {answer.status_code for answer in placed} == {200}
+    assert len({answer.json()["order"]["id"] for answer in placed}) == 12
+    assert world.count() == before + 12
+
+
+def test_the_world_is_sound_after_all_this(world: World) -> None:
+    soundness.numbering(world.sandbox)
+    soundness.records(world.sandbox)
+    soundness.histories(world.sandbox)
+    soundness.transactions(world.sandbox)

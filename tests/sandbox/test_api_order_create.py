@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.sandbox import soundness
 from tests.sandbox.ordering import ADDRESS, DETAILS, PHYSICIAN, World, misfits, open_world, said
 
 
@@ -361,3 +362,10 @@ def test_a_new_order_is_announced(world: World) -> None:
         assert json.loads(body)["data"]["id"] == order["id"]
     finally:
         world.sandbox.control("webhooks", {"url": None})
+
+
+def test_the_world_is_sound_after_all_this(world: World) -> None:
+    soundness.numbering(world.sandbox)
+    soundness.records(world.sandbox)
+    soundness.histories(world.sandbox)
+    soundness.transactions(world.sandbox)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.sandbox import soundness
 from tests.sandbox.ordering import World, misfits, open_world, said
 
 CASES = (
@@ -212,3 +213,10 @@ def test_a_queue_that_is_not_enabled(world: World) -> None:
         assert world.http.get("/v3/unmatched_result_test/case").status_code == 404
     finally:
         world.sandbox.control("match_review", {"enabled": True})
+
+
+def test_the_world_is_sound_after_all_this(world: World) -> None:
+    soundness.numbering(world.sandbox)
+    soundness.records(world.sandbox)
+    soundness.histories(world.sandbox)
+    soundness.transactions(world.sandbox)
