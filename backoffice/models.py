@@ -191,7 +191,8 @@ class CommandRecord(models.Model):
 
     `payload` is the command's own fields. `lock` lets only one command about a thing be open.
     `attempts` counts sendings, and what a person decides on names the attempt they saw. `doubted`:
-    the outcome of a sending was unknown once, so a refusal after it proves nothing.
+    the outcome of a sending was unknown once, so a refusal after it proves nothing. `keys` counts
+    the idempotency keys it was sent with: a failure is kept and answered as long as its key lives.
     """
 
     class State(models.TextChoices):
@@ -221,6 +222,8 @@ class CommandRecord(models.Model):
     requested_at = models.DateTimeField(db_default=Now())
     reason = models.TextField(default="", blank=True)
     idempotency_key = models.UUIDField()
+    keyed_at = models.DateTimeField(null=True, help_text="When this key was first sent")
+    keys = models.PositiveSmallIntegerField(default=1)
     state = models.CharField(max_length=12, choices=State, default=State.WAITING)
     due_at = models.DateTimeField(db_default=Now())
     attempts = models.PositiveSmallIntegerField(default=0)

@@ -214,11 +214,7 @@ def _unanswered(claim: Claim, error: errors.ServiceError) -> None:
         _doubt(claim, status=error.status)
     elif outcome == "refused":
         words, fields = _words(error, claim.command)
-        same = claim.command.again
-        if error.status == 409 and same is Again.SAME_KEY and claim.row.doubted:
-            _doubt(claim)  # The service is still at an earlier sending with this key.
-            return
-        look = claim.row.doubted or same is Again.SAME_EFFECT
+        look = claim.row.doubted or claim.command.again is Again.SAME_EFFECT
         _refuse(claim, words, look=look, refusal_fields=fields, status=error.status)
     else:
         _put_back(claim, error)
@@ -307,6 +303,9 @@ def _done(claim: Claim, answer: Any, confirmed_by: str) -> None:
         row.lease_token, row.lease_until = None, None
         row.finished_at = timezone.now()
         row.save()
+        step = claim.command.then(remote_id)
+        if step is not None:
+            follow(row, step)
 
 
 def _doubt(claim: Claim, **said: Any) -> None:

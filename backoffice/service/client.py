@@ -6,6 +6,7 @@ Safe to share between threads; make one per process and keep it. Calls raise the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from types import TracebackType
 from typing import Self
@@ -109,14 +110,22 @@ class Service:
     def within(self, seconds: float) -> Service:
         """The same service and connections with a shorter deadline, for calls a person waits for.
         Close the original only."""
-        hurried = object.__new__(Service)
-        hurried.order_create_path = self.order_create_path
-        hurried._reader = self._reader
-        hurried._writer = self._writer
-        hurried._team = self._team.within(seconds)
-        hurried._managed = self._managed.within(seconds) if self._managed else None
-        hurried._open_chapters()
-        return hurried
+        return self._with(lambda exchange: exchange.within(seconds))
+
+    def until(self, moment: float) -> Service:
+        """The same service and connections, for calls that are over, or were never sent, at this
+        moment of the monotonic clock. Close the original only."""
+        return self._with(lambda exchange: exchange.until(moment))
+
+    def _with(self, change: Callable[[Exchange], Exchange]) -> Service:
+        changed = object.__new__(Service)
+        changed.order_create_path = self.order_create_path
+        changed._reader = self._reader
+        changed._writer = self._writer
+        changed._team = change(self._team)
+        changed._managed = change(self._managed) if self._managed else None
+        changed._open_chapters()
+        return changed
 
     def close(self) -> None:
         self._reader.close()

@@ -7,8 +7,10 @@ here logs, or puts into an error's text, a path value, a query, a body, a header
 
 from __future__ import annotations
 
+import copy
 import functools
 import logging
+import math
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -139,6 +141,7 @@ class Exchange:
         attempts: int,
         path_parts: Mapping[str, str] | None = None,
         write_deadline: float = WRITE_SECONDS,
+        ends: float = math.inf,
     ) -> None:
         self._reader = reader
         self._writer = writer
@@ -149,6 +152,7 @@ class Exchange:
         self._attempts = attempts
         self.path_parts: dict[str, Any] = dict(path_parts or {})
         self._write_deadline = write_deadline
+        self._ends = ends
 
     def within(self, seconds: float) -> Exchange:
         return Exchange(
@@ -161,7 +165,14 @@ class Exchange:
             self._attempts,
             self.path_parts,
             min(seconds, self._write_deadline),
+            self._ends,
         )
+
+    def until(self, moment: float) -> Exchange:
+        """The same, but every call is over, or was never sent, at this moment of the clock."""
+        ended = copy.copy(self)
+        ended._ends = min(moment, self._ends)
+        return ended
 
     def record(
         self,
@@ -254,6 +265,9 @@ class Exchange:
             told = wire.words(answer.body)
             raise call.error(errors.Refused, answer.response, message=told.message)
 
+    def _budget(self, seconds: float) -> Budget:
+        return Budget(self._clock, min(seconds, self._ends - self._clock.monotonic()))
+
     def _looking(self) -> float:
         return min(self._deadline, LOOKUP_SECONDS)
 
@@ -315,7 +329,7 @@ class Exchange:
         self, route: str, *, query: wire.Query | None = None, **path: Any
     ) -> Generator[Document, None, None]:
         """A PDF as a stream of at most 30 MiB; the deadline covers the stream too."""
-        budget = Budget(self._clock, self._deadline)
+        budget = self._budget(self._deadline)
         call = self._call("GET", route, path, query, accept="application/pdf")
 
         def keep_open(response: httpx.Response, asked_at: datetime) -> Document:
@@ -339,7 +353,7 @@ class Exchange:
 
     def _json(self, call: Call, seconds: float, *, empty: bool = False) -> Answer:
         """``empty``: an answer without a body will do."""
-        budget = Budget(self._clock, seconds)
+        budget = self._budget(seconds)
 
         def read(response: httpx.Response, asked_at: datetime) -> Answer:
             bodyless = response.headers.get("content-length") == "0"
