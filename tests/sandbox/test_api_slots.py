@@ -29,7 +29,7 @@ PSC = "/v3/order/psc/appointment/availability"
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
-    with visiting() as world:
+    with visiting(placed=150) as world:
         yield world
 
 

@@ -131,14 +131,14 @@ class World:
 
 
 @contextmanager
-def visiting(**more: Any) -> Iterator[World]:
-    """A world that stands still, with five hundred new orders; nobody takes its webhooks."""
+def visiting(placed: int = 500, **more: Any) -> Iterator[World]:
+    """A world that stands still, with `placed` new orders; nobody takes its webhooks."""
     options = {"users": 150, "orders": 300, "seed": 17, "epoch": EPOCH, **more}
     with (
         running(**options) as sandbox,
         httpx.Client(base_url=sandbox.url, headers=TEAM_KEY, timeout=30) as http,
     ):
-        sandbox.control("place", {"orders": 500})
-        sandbox.control("change", {"orders": 560})
+        sandbox.control("place", {"orders": placed})
+        sandbox.control("change", {"orders": placed + 60})
         sandbox.control("webhooks", {"url": "http://127.0.0.1:9/nobody"})
         yield World(sandbox, http)
