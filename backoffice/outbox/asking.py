@@ -10,17 +10,21 @@ from uuid import UUID
 
 from celery import current_app
 from django.db import IntegrityError, transaction
+from django.db.models import F, Q
 from django.db.models.functions import Now
 from django.http import HttpRequest
+from django.utils import timezone
 
 from backoffice import audit
-from backoffice.models import CommandRecord, User
-from backoffice.outbox.command import Command
+from backoffice.models import CommandRecord, CommandRecords, User
+from backoffice.outbox.command import KEY_LIVES, Command, NotNow
 
 logger = logging.getLogger(__name__)
 
 RINGING: Final = 0.3
 """Seconds that ringing may take: it is not the work."""
+TITLE: Final = 200
+"""Letters of a title."""
 DECISIONS: Final = ("again", "exists", "give-up")
 
 
@@ -45,10 +49,18 @@ def ask(
     nothing is recorded then.
     """
     assert isinstance(request.user, User)
-    same = CommandRecord.objects.filter(form_id=form_id, requested_by=request.user).first()
+    sent = CommandRecord.objects.filter(form_id=form_id)
+    same = _same(sent, request.user)
     if same is not None:
         return same
-    command.check()
+    try:
+        command.check()
+    except NotNow:
+        # Of two clicks the first may be done by now: "cancelled already" was our own doing.
+        same = _same(sent, request.user)
+        if same is not None:
+            return same
+        raise
     row = _row(
         command,
         form_id=form_id,
@@ -64,7 +76,7 @@ def ask(
                 audit.asked(request, row.kind, [row.pk, subject_id], [row.patient_id], reason)
         except IntegrityError:
             # Of this form, or about the same thing; what was open a moment ago may have ended.
-            same = CommandRecord.objects.filter(form_id=form_id, requested_by=request.user).first()
+            same = _same(sent, request.user)
             if same is not None:
                 return same
             other = CommandRecord.objects.open().filter(lock=row.lock).first()
@@ -77,6 +89,14 @@ def ask(
     _ring(command.task)
     row.refresh_from_db()
     return row
+
+
+def _same(sent: CommandRecords, user: User) -> CommandRecord | None:
+    """What this form has asked for already."""
+    same = sent.first()
+    if same is not None and same.requested_by_id != user.pk:
+        raise NotNow("This form has been sent by somebody else: open it anew.")
+    return same
 
 
 def follow(row: CommandRecord, command: Command) -> None:
@@ -104,7 +124,7 @@ def _row(command: Command, **more: Any) -> CommandRecord:
     subject_type, subject_id = command.subject()
     return CommandRecord(
         kind=command.kind,
-        title=command.title(),
+        title=command.title()[:TITLE],
         subject_type=subject_type,
         subject_id=subject_id,
         patient_id=command.patient(),
@@ -121,7 +141,14 @@ def withdraw(request: HttpRequest, command_id: UUID) -> bool:
     with transaction.atomic(durable=True):
         taken = CommandRecord.objects.filter(
             pk=command_id, state=CommandRecord.State.WAITING, first_sent_at=None
-        ).update(state=CommandRecord.State.WITHDRAWN, finished_at=Now(), decided_by=request.user)
+        ).update(
+            state=CommandRecord.State.WITHDRAWN,
+            finished_at=Now(),
+            decided_by=request.user,
+            # A worker that is looking at it may not close it or put it back any more.
+            lease_token=None,
+            lease_until=None,
+        )
         if taken:
             _audited(request, command_id, "withdrawn")
     return bool(taken)
@@ -135,6 +162,8 @@ def decide(
     changes: dict[str, Any] = {"decided_by": request.user, "decision": decision}
     if decision == "again":
         changes |= {"state": CommandRecord.State.WAITING, "due_at": Now(), "refusal": ""}
+        if _key_is_worn(command_id):
+            changes |= {"idempotency_key": uuid.uuid4(), "keys": F("keys") + 1, "keyed_at": None}
     elif decision == "exists":
         changes |= {
             "state": CommandRecord.State.DONE,
@@ -151,6 +180,12 @@ def decide(
         if decided:
             _audited(request, command_id, decision, reason)
     return bool(decided)
+
+
+def _key_is_worn(command_id: UUID) -> bool:
+    """Whether the service answers it with a failure it has kept, or may have forgotten it."""
+    worn = Q(status__gte=500) | Q(keyed_at__lt=timezone.now() - KEY_LIVES)
+    return CommandRecord.objects.filter(worn, pk=command_id).exists()
 
 
 def _audited(request: HttpRequest, command_id: UUID, what: str, reason: str = "") -> None:

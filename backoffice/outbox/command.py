@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 from uuid import UUID
 
 import msgspec
 
 from backoffice.models import CommandRecord
 from backoffice.service import Service
+
+KEY_LIVES: Final = timedelta(hours=20)
+"""The service keeps an idempotency key for 24 hours at least."""
 
 
 class Again(Enum):

@@ -27,6 +27,7 @@ from django.utils import timezone
 from backoffice.models import CommandAttempt, CommandRecord
 from backoffice.outbox.asking import follow
 from backoffice.outbox.command import (
+    KEY_LIVES,
     Again,
     Command,
     Happened,
@@ -44,8 +45,6 @@ State = CommandRecord.State
 
 ROUNDS: Final = 5
 """Sendings by machine before a person is asked."""
-KEY_LIVES: Final = timedelta(hours=20)
-"""The service keeps an idempotency key for 24 hours at least."""
 LOOKS: Final = (2, 5, 15, 45, 120)
 """Seconds until the next look-up of something uncertain."""
 LATER_LOOK: Final = 600

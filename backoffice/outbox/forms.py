@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any, Self
+from datetime import datetime, timedelta
+from typing import Any, Final, Self
 from uuid import UUID
 
 from django import forms
 from django.http import HttpRequest, QueryDict
+from django.utils import timezone
 
 from backoffice.models import CommandRecord, User
 from backoffice.outbox.asking import Busy, ask
 from backoffice.outbox.command import Command, NotNow
+from backoffice.templatetags.spoken import spoken
 
+LATELY: Final = timedelta(hours=1)
 NOT_KEPT = ("csrfmiddlewaretoken", "form_id")
 
 
@@ -42,18 +46,38 @@ class AskForm(forms.Form):
         try:
             return ask(request, command, form_id, reason, typed)
         except NotNow as error:
-            self.add_error(error.field if error.field in self.fields else None, error.words)
+            words = error.words + _lately(command, request.user)
+            self.add_error(error.field if error.field in self.fields else None, words)
         except Busy as error:
             self.add_error(None, busy_words(error.other, request.user))
         return None
 
 
 def busy_words(other: CommandRecord, user: Any) -> str:
-    """Who asked for what about the same thing, and how it stands."""
-    who = "You" if other.requested_by == user else name_of(other.requested_by)
-    return f"{who} asked for something about this already: {other.title}. " + (
-        f"It stands at: {other.get_state_display()}."
+    """Who asked for what about the same thing, when, and how it stands."""
+    return f"{_who(other, user)} asked for something about this already: {other.title}, " + (
+        f"{_when(other.requested_at)}. It stands at: {other.get_state_display()}."
     )
+
+
+def _lately(command: Command, user: Any) -> str:
+    """What was done about the same thing in the last hour: most often it is why this cannot be."""
+    done = CommandRecord.objects.filter(
+        state=CommandRecord.State.DONE, finished_at__gt=timezone.now() - LATELY
+    )
+    kind, key = command.subject()
+    last = done.about(kind, key).order_by("-finished_at").first()
+    if last is None or last.finished_at is None:
+        return ""
+    return f" {_who(last, user)} asked for this: {last.title}, done {_when(last.finished_at)}."
+
+
+def _who(row: CommandRecord, user: Any) -> str:
+    return "You" if row.requested_by == user else name_of(row.requested_by)
+
+
+def _when(moment: datetime) -> str:
+    return spoken(timezone.localtime(moment), timezone.localtime())
 
 
 def name_of(user: User) -> str:
