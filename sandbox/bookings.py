@@ -4,6 +4,8 @@
 from datetime import datetime, timedelta
 from typing import Any
 
+import orjson
+
 from sandbox import hold, moves, visits
 from sandbox.draws import Draw
 from sandbox.models import PscSite, ServiceArea
@@ -17,7 +19,8 @@ WITH_APPOINTMENT = ("appointment_pending", "appointment_scheduled")
 def at_home(
     order: OrderState, draw: Draw, area: ServiceArea, provider: str, address: dict[str, Any]
 ) -> AppointmentState:
-    """A visit at a USAddress, without a time."""
+    """A visit at a USAddress, without a time; the order's own access notes go along."""
+    patient_address = orjson.loads("{" + order.fixed_part + "}")["patient_address"] or {}
     return AppointmentState(
         draw.uuid(),
         order.user_id,
@@ -29,7 +32,7 @@ def at_home(
         address["city"],
         address["state"],
         address["zip_code"],
-        address["access_notes"],
+        address["access_notes"] or patient_address.get("access_notes"),
         round(area.lng + draw.between(-0.02, 0.02), 6),
         round(area.lat + draw.between(-0.02, 0.02), 6),
         area.iana_timezone,
@@ -58,7 +61,7 @@ def at_centre(order: OrderState, draw: Draw, site: PscSite) -> AppointmentState:
 
 
 PLACE = (
-    "provider_id", "site_id", "first_line", "second_line", "city", "state", "zip_code",
+    "site_id", "first_line", "second_line", "city", "state", "zip_code",
     "access_notes", "lng", "lat", "iana_timezone",
 )  # fmt: skip
 
@@ -67,6 +70,8 @@ def relocate(visit: AppointmentState, there: AppointmentState) -> None:
     """The visit is where the other one would be."""
     for name in PLACE:
         setattr(visit, name, getattr(there, name))
+    if visit.type == PSC:
+        visit.provider_id = there.provider_id
 
 
 def put(visit: AppointmentState, slot: Slot) -> None:

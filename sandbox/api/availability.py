@@ -23,7 +23,7 @@ from sandbox.slots import Venue
 US_ADDRESS: tuple[Field, ...] = (
     Field("first_line", person_fields.filled, required=True),
     Field("second_line", limited(200), nullable=True),
-    Field("city", person_fields.filled, required=True),
+    of_kind("city", Text(min_length=1, max_length=100), required=True),
     Field("state", person_fields.us_state, required=True),
     of_kind("zip_code", person_fields.ZIP, required=True),
     Field("unit", limited(200), nullable=True),

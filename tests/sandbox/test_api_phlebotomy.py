@@ -84,6 +84,7 @@ def test_rescheduling_keeps_the_appointment_and_frees_the_old_slot(world: World)
     assert answer.status_code == 200, answer.text
     after = answer.json()
     assert after["id"] == before["id"] and after["start_at"] == slot["start"]
+    assert after["provider_id"] == before["provider_id"]
     assert after["appointment_notes"] == "Made-up note: two"
     assert after["event_data"] == {"origin": "team", "is_reschedule": True}
     assert [event["status"] for event in after["events"]] == ["pending", "scheduled", "scheduled"]
