@@ -259,27 +259,8 @@ def _complete_history(told: Sequence[_Told], written: Iterable[Fact]) -> None:
     steps = _steps(Fact.of(one.record, one.order_id) for one in told)
     same = _steps(fact for fact in written if fact.key[0] in orders)
     rows = [step for key, step in sorted(steps.items()) if same.get(key) != step]
-    held = _held({UUID(row["order_id"]) for row in rows})
-    missing = [row for row in rows if held.get((row["order_id"], row["event_id"])) != row]
-    if missing:
-        mirror.add_children(STEPS, missing)
-
-
-def _held(order_ids: set[UUID]) -> dict[tuple[str, int], mirror.Values]:
-    """The history we hold, spelt as `STEPS` spells it."""
-    if not order_ids:
-        return {}
-    columns = ("order_id", "event_id", "created_at", "status", "low_level_status", "status_detail")
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT {', '.join(columns)} FROM orders_orderevent WHERE order_id = ANY(%s::uuid[])",
-            [mirror.uuid_array(order_ids)],
-        )
-        rows = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
-    for row in rows:
-        row["order_id"] = row["order_id"].hex
-        row["created_at"] = row["created_at"].isoformat()
-    return {(row["order_id"], row["event_id"]): row for row in rows}
+    if rows:
+        mirror.add_children(STEPS, rows)
 
 
 def _steps(facts: Iterable[Fact]) -> dict[tuple[str, int], mirror.Values]:
