@@ -3,14 +3,31 @@
 from django.urls import path
 
 from orders import changing_views, views
+from orders.placing import views as placing
+from orders.scheduling import views as scheduling
 
 app_name = "orders"
 
 urlpatterns = [
     path("", views.order_list, name="list"),
+    path("new/", placing.start, name="start"),
+    path("new/<uuid:patient_id>/", placing.write, name="new"),
+    path("new/<uuid:patient_id>/review/", placing.review, name="new-review"),
+    path("new/<uuid:patient_id>/panels/", placing.panels, name="panels"),
+    path("import/<uuid:patient_id>/", placing.write, {"importing": True}, name="import"),
+    path(
+        "import/<uuid:patient_id>/review/",
+        placing.review,
+        {"importing": True},
+        name="import-review",
+    ),
     path("<uuid:order_id>/", views.order_detail, name="detail"),
     path("<uuid:order_id>/cancel/", changing_views.cancel, name="cancel"),
     path("<uuid:order_id>/activation/", changing_views.activation, name="activation"),
     path("<uuid:order_id>/drawn/", changing_views.drawn, name="drawn"),
+    path("<uuid:order_id>/visit/book/", scheduling.book, name="book"),
+    path("<uuid:order_id>/visit/move/", scheduling.move, name="move"),
+    path("<uuid:order_id>/visit/times/", scheduling.times, name="times"),
+    path("<uuid:order_id>/visit/cancel/", scheduling.cancel, name="cancel-visit"),
     path("<uuid:order_id>/simulate/", changing_views.simulate, name="simulate"),
 ]

@@ -1,5 +1,6 @@
 from orders.models.appointment import Appointment, AppointmentEvent
 from orders.models.critical import CriticalResult
+from orders.models.draft import OrderDraft
 from orders.models.order import Order, OrderEvent, Transaction
 from orders.models.result import Result, ResultMarker
 
@@ -8,6 +9,7 @@ __all__ = [
     "AppointmentEvent",
     "CriticalResult",
     "Order",
+    "OrderDraft",
     "OrderEvent",
     "Result",
     "ResultMarker",

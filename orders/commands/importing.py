@@ -1,0 +1,63 @@
+"""Importing an order that was placed elsewhere (orders.md 6): its sample id is unique."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+from django.urls import reverse
+
+from backoffice.outbox import Absent, Again, Happened, Sending
+from backoffice.service import Service
+from backoffice.service import orders as service_orders
+from orders.commands.placing import PATIENT_FIELDS, Answer, OrderOf
+
+USABLE_TO_IMPORT: Final = ("active", "pending")
+"""States of a lab account that orders can be imported under."""
+
+
+class ImportOrder(OrderOf, kw_only=True):
+    """Import an order. A sample id that is taken is refused: by ourselves, if this was sent
+    before and its answer got lost, and the look-up tells."""
+
+    kind: ClassVar[str] = "order.import"
+    again: ClassVar[Again] = Again.SAME_EFFECT
+    accounts: ClassVar[Sequence[str]] = USABLE_TO_IMPORT
+    fields: ClassVar[dict[str, str]] = {
+        **PATIENT_FIELDS,
+        "patient_details.medical_proxy": "dob",
+        "patient_address": "first_line",
+        "order_set": "tests",
+        "order_set.add_on": "markers",
+        "collection_method": "collection_method",
+        "lab_account_id": "lab_account",
+        "physician": "physician",
+        "physician.first_name": "physician_first_name",
+        "physician.last_name": "physician_last_name",
+        "physician.npi": "physician_npi",
+        "billing_type": "billing_type",
+        "sample_id": "sample_id",
+    }
+
+    body: service_orders.ImportedOrder
+
+    def sent(self) -> service_orders.ImportedOrder:
+        return self.body
+
+    def title(self) -> str:
+        return f"Import the order: {self.words}"[:200]
+
+    def form(self) -> str:
+        return reverse("orders:import", args=[self.body.user_id])
+
+    def lock(self) -> str:
+        return f"order.import:{self.body.sample_id}"
+
+    def send(self, service: Service, sending: Sending) -> Answer:
+        return service.orders.import_(self.body)
+
+    def settle(self, service: Service, sending: Sending) -> Happened | Absent:
+        for order in self.lately(service, sending):
+            if order.data.sample_id == self.body.sample_id:
+                return Happened(order)
+        return Absent()

@@ -1,0 +1,175 @@
+"""Placing an order (orders.md 2): under an idempotency key, with our command's id on the order."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import ClassVar, Final
+from uuid import UUID
+
+from django.urls import reverse
+
+from backoffice.outbox import Absent, Again, Command, Found, Happened, NotNow, Sending, Several
+from backoffice.service import Record, Service, errors
+from backoffice.service import orders as service_orders
+from labs.models import LabAccount, LabTest
+from orders.sync.orders import store_orders
+from patients.models import Patient
+
+CLOCKS: Final = timedelta(minutes=5)
+"""How far the service's clock may be behind ours."""
+USABLE: Final = ("active",)
+"""States of a lab account that orders can be placed under."""
+PATIENT_FIELDS: Final = {
+    f"patient_details.{name}": name
+    for name in ("first_name", "last_name", "dob", "gender", "phone_number", "email")
+} | {
+    f"patient_address.{name}": name
+    for name in ("first_line", "second_line", "city", "state", "zip")
+}
+
+Answer = Record[service_orders.Order]
+
+
+class OrderOf(Command, kw_only=True):
+    """An order of a patient that is still to be made."""
+
+    task: ClassVar[str] = "orders.tasks.deliver"
+    accounts: ClassVar[Sequence[str]] = USABLE
+
+    words: str
+    """What is ordered, for people: names of tests."""
+
+    def sent(self) -> service_orders.NewOrder | service_orders.ImportedOrder:
+        """The body."""
+        raise NotImplementedError
+
+    def subject(self) -> tuple[str, str]:
+        return "order of", str(self.sent().user_id)
+
+    def patient(self) -> UUID | None:
+        return self.sent().user_id
+
+    def done(self, remote_id: str) -> str:
+        return reverse("orders:detail", args=[remote_id]) + "?placed=1"
+
+    def check(self) -> None:
+        body = self.sent()
+        patient = Patient.objects.filter(pk=body.user_id).only("missing_since").first()
+        if patient is None or patient.missing_since:
+            raise NotNow("The service no longer has this patient.")
+        wanted = set(body.order_set.lab_test_ids or ())
+        if LabTest.objects.filter(pk__in=wanted, status="active").count() != len(wanted):
+            raise NotNow("A chosen test cannot be ordered any more.", field="tests")
+        if body.lab_account_id is not None:
+            usable = LabAccount.objects.filter(pk=body.lab_account_id, status__in=self.accounts)
+            if not usable.exists():
+                raise NotNow("The lab account cannot be used any more.", field="lab_account")
+
+    def store(self, answer: Answer) -> str:
+        store_orders([answer])
+        return str(answer.data.id)
+
+    def lately(self, service: Service, sending: Sending) -> list[Answer]:
+        """Orders of the patient since shortly before it was first sent. Malformed where one of
+        them cannot be read: it may be the one that is looked for."""
+        since = (sending.first_sent_at or sending.requested_at) - CLOCKS
+        page = service.orders.list(user_id=self.sent().user_id, start_date=since, size=100)
+        if page.unreadable:
+            raise errors.Malformed(unreadable=page.unreadable[0])
+        return page.records
+
+
+class CreateOrder(OrderOf, kw_only=True):
+    """Place an order. The command's id goes along as `passthrough` and comes back on the order."""
+
+    kind: ClassVar[str] = "order.create"
+    again: ClassVar[Again] = Again.SAME_KEY
+    fields: ClassVar[dict[str, str]] = {
+        **PATIENT_FIELDS,
+        "patient_details.medical_proxy": "dob",
+        "patient_address": "first_line",
+        "order_set": "tests",
+        "order_set.add_on": "markers",
+        "collection_method": "collection_method",
+        "lab_account_id": "lab_account",
+        "physician": "physician",
+        "physician.first_name": "physician_first_name",
+        "physician.last_name": "physician_last_name",
+        "physician.npi": "physician_npi",
+        "billing_type": "billing_type",
+        "icd_codes": "icd_codes",
+        "clinical_notes": "clinical_notes",
+        "activate_by": "activate_by",
+    }
+
+    body: service_orders.NewOrder
+    replaces: UUID | None = None
+    """The order that this one is placed instead of."""
+
+    def sent(self) -> service_orders.NewOrder:
+        return self.body
+
+    def title(self) -> str:
+        return f"Place the order: {self.words}"[:200]
+
+    def form(self) -> str:
+        return reverse("orders:new", args=[self.body.user_id])
+
+    def lock(self) -> str:
+        """The same tests for the same patient under the same account, by whomever."""
+        added = self.body.order_set.add_on
+        what = [
+            str(self.body.user_id),
+            str(self.body.lab_account_id),
+            *sorted(map(str, self.body.order_set.lab_test_ids or ())),
+            *sorted(map(str, (added.marker_ids if added else None) or ())),
+        ]
+        return f"order.create:{hashlib.sha256(' '.join(what).encode()).hexdigest()}"
+
+    def check(self) -> None:
+        super().check()
+        day = self.body.activate_by
+        if day is not None and day < datetime.now(UTC).date():
+            raise NotNow("The date on which it goes out lies in the past.", field="activate_by")
+
+    def send(self, service: Service, sending: Sending) -> Answer:
+        self.body.passthrough = str(sending.id)
+        try:
+            return service.orders.create(self.body, idempotency_key=str(sending.idempotency_key))
+        except errors.Refused as error:
+            if error.status == 409:
+                # An earlier sending with this key is still being carried out: it may succeed.
+                raise errors.Uncertain(status=409, route=error.route) from error
+            raise
+
+    def settle(self, service: Service, sending: Sending) -> Happened | Absent | Several:
+        """By the id we sent along; where the service keeps none, by patient, test and time."""
+        lately = self.lately(service, sending)
+        ours = [order for order in lately if order.data.passthrough == str(sending.id)]
+        if not ours:
+            ours = [
+                order for order in lately if not order.data.passthrough and self._is_like(order)
+            ]
+        if not ours:
+            return Absent()
+        if len(ours) == 1:
+            return Happened(ours[0])
+        return Several([Found(str(order.data.id), _words(order)) for order in ours])
+
+    def _is_like(self, answer: Answer) -> bool:
+        wanted = self.body.order_set
+        tests = wanted.lab_test_ids or []
+        if len(tests) == 1 and wanted.add_on is None:
+            return answer.data.lab_test.id == tests[0]
+        # Tests together, or with markers beside them, become a test the service makes up.
+        asked = set((wanted.add_on.marker_ids if wanted.add_on else None) or ())
+        for test in LabTest.objects.filter(pk__in=tests):
+            asked.update(marker["id"] for marker in test.said().get("markers") or ())
+        return asked <= {marker.id for marker in answer.data.lab_test.markers}
+
+
+def _words(answer: Answer) -> str:
+    order = answer.data
+    return f"{order.lab_test.name or 'Order'}, placed {order.created_at:%-d %b %Y, %H:%M} UTC"

@@ -1,0 +1,415 @@
+"""Visits for a draw (appointments.md 1-8): ask for one, book, move, cancel.
+
+No call of them but one knows an idempotency key. Booking and asking for a visit twice would be two
+visits, so their lost answers are looked up and else left to a person; moving and cancelling do
+nothing when done twice. One command about an order's visit may be open at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, ClassVar, Final
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.urls import reverse
+from django.utils import timezone
+
+from backoffice import sync
+from backoffice.models import CommandRecord
+from backoffice.outbox import (
+    Absent,
+    Again,
+    Command,
+    Found,
+    Happened,
+    NotNow,
+    Refuted,
+    Sending,
+    Several,
+)
+from backoffice.service import Record, Service, errors
+from backoffice.service import appointments as service_appointments
+from backoffice.templatetags.spoken import ago
+from orders.models import Appointment, Order
+from orders.scheduling import rules
+from orders.scheduling.rules import CENTER, HOME, at
+from orders.scheduling.slots import Place, Time, fresh
+from orders.sync.appointments import APPOINTMENT_SUBJECTS
+from orders.sync.orders import store_orders
+
+Answer = Record[service_appointments.Appointment]
+Settled = Happened | Absent | Refuted | Several
+
+AROUND: Final = timedelta(minutes=2)
+"""How far the service's clock may be behind ours."""
+GONE: Final = "This time is no longer available. Choose another one; your notes are kept."
+_SUBJECTS: Final = {
+    HOME: next(one for one in APPOINTMENT_SUBJECTS if one.kind == "appointment-phlebotomy"),
+    CENTER: next(one for one in APPOINTMENT_SUBJECTS if one.kind == "appointment-psc"),
+}
+_WHERE: Final = {HOME: "visit at home", CENTER: "appointment at a service center"}
+
+
+class _OfVisit(Command, kw_only=True):
+    """Something about the visit of one order."""
+
+    task: ClassVar[str] = "orders.tasks.deliver"
+
+    order_id: UUID
+    user_id: UUID | None
+    """The patient, for the log of who did what about whom."""
+
+    @property
+    def type(self) -> str:
+        raise NotImplementedError
+
+    def subject(self) -> tuple[str, str]:
+        return "order", str(self.order_id)
+
+    def patient(self) -> UUID | None:
+        return self.user_id
+
+    def lock(self) -> str:
+        return lock_of(self.order_id)
+
+    def order(self) -> Order:
+        found = Order.objects.filter(pk=self.order_id).first()
+        if found is None or found.missing_since:
+            raise NotNow("The service no longer has this order.")
+        return found
+
+    def current(self, service: Service) -> Answer | None:
+        """The order's visit as the service has it now."""
+        try:
+            found: Answer = _SUBJECTS[self.type].fetch(service, str(self.order_id))
+        except errors.Missing:
+            return None
+        return found
+
+    def refresh(self, service: Service) -> None:
+        order = service.orders.get(self.order_id)
+        asked_at = datetime.now(UTC)
+        found = self.current(service)
+        with transaction.atomic():
+            store_orders([order])
+            self._keep(found, asked_at)
+
+    def store(self, answer: Answer | None) -> str:
+        """None: the service has no visit of the order any more."""
+        self._keep(answer, datetime.now(UTC))
+        sync.mark("orders", [self.order_id])
+        return str(answer.data.id) if answer else ""
+
+    def _keep(self, found: Answer | None, asked_at: datetime) -> None:
+        subject = _SUBJECTS[self.type]
+        if found is None:
+            subject.absent([str(self.order_id)], asked_at)
+        else:
+            subject.store({str(self.order_id): found})
+
+    def made_since(
+        self, service: Service, sending: Sending, same: Callable[[Any], bool]
+    ) -> Settled:
+        """Whether the visit that stands now was made by a sending: there was none before it."""
+        found = self.current(service)
+        if found is None:
+            return Absent()
+        visit = found.data
+        began = min((event.created_at for event in visit.events), default=None)
+        since = (sending.first_sent_at or sending.requested_at) - AROUND
+        if same(visit) and began is not None and began >= since:
+            return Happened(found)
+        words = f"The visit that stands now: {at(visit.start_at, visit.iana_timezone)}"
+        return Several([Found(str(visit.id), words)])
+
+
+def lock_of(order_id: UUID) -> str:
+    return f"appointment:{order_id}"
+
+
+class _Booking(_OfVisit, kw_only=True):
+    """A visit at a time that was offered."""
+
+    time: Time
+    notes: str = ""
+    fields: ClassVar[dict[str, str]] = {"booking_key": "slot", "appointment_notes": "notes"}
+
+    def form(self) -> str:
+        return reverse("orders:book", args=[self.order_id])
+
+    def place(self) -> Place:
+        raise NotImplementedError
+
+    def check(self) -> None:
+        words = rules.why_not_book(self.order())
+        if words:
+            raise NotNow(words)
+
+    def refresh(self, service: Service) -> None:
+        super().refresh(service)
+        self.time = renewed(service, self.place(), self.time)
+
+
+def renewed(service: Service, place: Place, time: Time) -> Time:
+    """The time with a key that is good now."""
+    if not time.expired:
+        return time
+    found = fresh(service, place, time)
+    if found is None:
+        raise NotNow(GONE, field="slot")
+    return found
+
+
+class BookVisit(_Booking, kw_only=True):
+    """Book a visit at home."""
+
+    kind: ClassVar[str] = "appointment.book"
+
+    address: service_appointments.VisitAddress
+
+    @property
+    def type(self) -> str:
+        return HOME
+
+    def place(self) -> Place:
+        return Place(address=self.address)
+
+    def title(self) -> str:
+        return f"Book a visit at home: {at(self.time.start, self.time.zone)}"
+
+    def send(self, service: Service, sending: Sending) -> Answer:
+        calls = service.appointments
+        return calls.book_phlebotomy(self.order_id, self.time.key, self.notes or None)
+
+    def settle(self, service: Service, sending: Sending) -> Settled:
+        return self.made_since(
+            service,
+            sending,
+            lambda visit: visit.start_at == self.time.start and lives_at(visit, self.address),
+        )
+
+
+class BookCenter(_Booking, kw_only=True):
+    """Book an appointment at a service center."""
+
+    kind: ClassVar[str] = "appointment.book_center"
+
+    lab: str
+    site: str
+    """Name of the center, for people."""
+
+    @property
+    def again(self) -> Again:  # type: ignore[override]
+        """The key of these bookings is a beta of the service: only where the team has it."""
+        return Again.SAME_KEY if settings.PSC_IDEMPOTENCY else Again.NEVER
+
+    @property
+    def type(self) -> str:
+        return CENTER
+
+    def place(self) -> Place:
+        return Place(lab=self.lab, sites=(self.time.site,))
+
+    def title(self) -> str:
+        return f"Book {self.site[:80]}: {at(self.time.start, self.time.zone)}"
+
+    def send(self, service: Service, sending: Sending) -> Answer:
+        key = str(sending.idempotency_key) if settings.PSC_IDEMPOTENCY else None
+        return service.appointments.book_psc(
+            self.order_id,
+            self.time.key,
+            self.notes or None,
+            idempotency_key=key,
+            no_cache=key is not None,
+        )
+
+    def settle(self, service: Service, sending: Sending) -> Settled:
+        return self.made_since(service, sending, lambda visit: visit.start_at == self.time.start)
+
+
+class RequestVisit(_OfVisit, kw_only=True):
+    """Ask a phlebotomist to call the patient and agree a time."""
+
+    kind: ClassVar[str] = "appointment.request"
+    fields: ClassVar[dict[str, str]] = {
+        "appointment_notes": "notes",
+        "provider": "provider",
+        **{
+            f"address.{name}": name
+            for name in ("first_line", "second_line", "city", "state", "zip_code", "access_notes")
+        },
+    }
+
+    provider: str
+    address: service_appointments.VisitAddress
+    notes: str = ""
+
+    @property
+    def type(self) -> str:
+        return HOME
+
+    def title(self) -> str:
+        return f"Ask {self.provider[:80]} for a visit at home"
+
+    def form(self) -> str:
+        return reverse("orders:book", args=[self.order_id])
+
+    def check(self) -> None:
+        order = self.order()
+        words = rules.why_not_book(order)
+        if words:
+            raise NotNow(words)
+        if rules.other_visit(order, [self.provider]):
+            raise NotNow("The patient has a visit with this provider already, for another order.")
+
+    def send(self, service: Service, sending: Sending) -> Answer:
+        calls = service.appointments
+        return calls.request_phlebotomy(
+            self.order_id, self.address, self.provider, self.notes or None
+        )
+
+    def settle(self, service: Service, sending: Sending) -> Settled:
+        return self.made_since(
+            service,
+            sending,
+            lambda visit: visit.provider == self.provider and lives_at(visit, self.address),
+        )
+
+
+class _OfStandingVisit(_OfVisit, kw_only=True):
+    """A change of a visit that a person saw."""
+
+    again: ClassVar[Again] = Again.SAME_EFFECT
+
+    visit_type: str
+    appointment_id: UUID
+    seen: datetime | None
+    """Its start, as the person saw it."""
+
+    @property
+    def type(self) -> str:
+        return self.visit_type
+
+    def visit(self, *also: datetime) -> Appointment:
+        """The visit, if it is as it was seen (or at one of the times `also`)."""
+        found = rules.standing_visit(self.order_id)
+        if found is None:
+            raise NotNow("There is no visit any more: it has ended or was cancelled meanwhile.")
+        if found.pk != self.appointment_id or found.start_at not in (self.seen, *also):
+            now = at(found.start_at, found.iana_timezone)
+            raise NotNow(
+                f"The appointment has changed meanwhile: it is now {now}.{self._changed_by()}"
+            )
+        return found
+
+    def _changed_by(self) -> str:
+        """Who of us asked for what stands now; nothing when it was none of us."""
+        rows = CommandRecord.objects.filter(
+            lock=self.lock(), state=CommandRecord.State.DONE
+        ).select_related("requested_by")
+        row = rows.order_by("-finished_at").first()
+        if row is None or row.finished_at is None:
+            return ""
+        who = row.requested_by.get_full_name() or row.requested_by.get_username()
+        return f" {who} asked for that {ago(row.finished_at, timezone.now())}."
+
+
+class MoveVisit(_OfStandingVisit, kw_only=True):
+    """Give a visit another time; the old one stands until the service confirms."""
+
+    kind: ClassVar[str] = "appointment.move"
+    fields: ClassVar[dict[str, str]] = {"booking_key": "slot", "appointment_notes": "notes"}
+
+    time: Time
+    where: Place
+    zone: str = ""
+    """Of the time that was seen."""
+    notes: str = ""
+
+    def title(self) -> str:
+        return f"Move the {_WHERE[self.type]} to {at(self.time.start, self.time.zone)}"
+
+    def form(self) -> str:
+        return reverse("orders:move", args=[self.order_id])
+
+    def check(self) -> None:
+        order = self.order()
+        visit = self.visit(self.time.start)
+        words = rules.why_not_move(order, visit)
+        if words:
+            raise NotNow(words)
+
+    def refresh(self, service: Service) -> None:
+        super().refresh(service)
+        self.check()
+        self.time = renewed(service, self.where, self.time)
+
+    def send(self, service: Service, sending: Sending) -> Answer:
+        calls = service.appointments
+        move = calls.reschedule_phlebotomy if self.type == HOME else calls.reschedule_psc
+        return move(self.order_id, self.time.key, self.notes or None)
+
+    def settle(self, service: Service, sending: Sending) -> Settled:
+        found = self.current(service)
+        if found is None or found.data.id != self.appointment_id:
+            return Absent()
+        return Happened(found) if found.data.start_at == self.time.start else Absent()
+
+
+class CancelVisit(_OfStandingVisit, kw_only=True):
+    """Cancel a visit; the order stands."""
+
+    kind: ClassVar[str] = "appointment.cancel"
+    fields: ClassVar[dict[str, str]] = {
+        "cancellation_reason_id": "reason",
+        "cancellationReasonId": "reason",
+        "notes": "notes",
+        "note": "notes",
+    }
+
+    reason_id: UUID
+    notes: str = ""
+    rebook: bool = False
+    """Whoever asked wants to book anew once it is cancelled."""
+
+    def title(self) -> str:
+        return f"Cancel the {_WHERE[self.type]}"
+
+    def form(self) -> str:
+        return reverse("orders:cancel-visit", args=[self.order_id])
+
+    def done(self, remote_id: str) -> str:
+        return reverse("orders:book", args=[self.order_id]) if self.rebook else ""
+
+    def check(self) -> None:
+        words = rules.why_not_cancel(self.visit())
+        if words:
+            raise NotNow(words)
+
+    def send(self, service: Service, sending: Sending) -> Answer:
+        calls = service.appointments
+        cancel = calls.cancel_phlebotomy if self.type == HOME else calls.cancel_psc
+        return cancel(self.order_id, self.reason_id, self.notes or None)
+
+    def settle(self, service: Service, sending: Sending) -> Settled:
+        found = self.current(service)
+        if found is None or found.data.id != self.appointment_id:
+            return Happened(found)
+        if found.data.event_status == "completed":
+            return Refuted("The visit took place: it is completed.")
+        return Happened(found) if found.data.event_status == "cancelled" else Absent()
+
+
+def lives_at(
+    visit: service_appointments.Appointment, address: service_appointments.VisitAddress
+) -> bool:
+    """Whether the visit is at this address, however it is written."""
+    there = visit.address or service_appointments.AppointmentAddress()
+    line = " ".join(there.first_line.casefold().split())
+    zip_code = (there.zip_code or "")[:5]
+    return line == " ".join(address.first_line.casefold().split()) and (
+        zip_code == address.zip_code[:5]
+    )

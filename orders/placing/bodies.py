@@ -1,0 +1,145 @@
+"""A wish without findings that stop it, as what is sent (orders.md 2.2, 6)."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+from backoffice.service.labs import AddOn, OrderSet
+from backoffice.service.orders import (
+    AoeAnswered,
+    ImportedOrder,
+    NewOrder,
+    NewPatient,
+    NewPatientAddress,
+    NewPhysician,
+)
+from backoffice.service.users import NewAddress, NewGuarantor
+from orders.commands import CreateOrder, ImportOrder
+from orders.placing import people
+from orders.placing.wish import TYPED_PHYSICIAN, Wish
+
+COUNTRY = "US"
+
+
+def create(wish: Wish) -> CreateOrder:
+    body = NewOrder(
+        user_id=wish.patient.pk,
+        patient_details=_patient(wish),
+        patient_address=_address(wish),
+        order_set=_order_set(wish),
+        collection_method=_method(wish),
+        lab_account_id=wish.account.pk if wish.account else None,
+        physician=_physician(wish),
+        priority=bool(wish.one("priority")),
+        billing_type=wish.billing_type,
+        icd_codes=wish.icd_codes or None,
+        activate_by=wish.day("activate_by"),
+        aoe_answers=[
+            AoeAnswered(marker_id=one.marker_id, question_id=one.question_id, answer=answer)
+            for one in wish.questions
+            if (answer := wish.one(one.name))
+        ]
+        or None,
+        clinical_notes=wish.note or None,
+    )
+    return CreateOrder(body=body, words=wish.words, replaces=wish.replaces)
+
+
+def import_(wish: Wish) -> ImportOrder:
+    body = ImportedOrder(
+        user_id=wish.patient.pk,
+        billing_type=wish.billing_type,
+        order_set=_order_set(wish),
+        collection_method=wish.method,
+        patient_details=_patient(wish),
+        patient_address=_address(wish),
+        sample_id=wish.one("sample_id"),
+        physician=_physician(wish),
+        lab_account_id=wish.account.pk if wish.account else None,
+    )
+    return ImportOrder(body=body, words=wish.words)
+
+
+def _patient(wish: Wish) -> NewPatient:
+    born = wish.day("dob")
+    assert isinstance(born, date)
+    known = wish.person
+    more: dict[str, Any] = {}
+    if known is not None:
+        more = {
+            name: getattr(known, name)
+            for name in ("race", "ethnicity", "sexual_orientation", "gender_identity")
+        }
+    return NewPatient(
+        first_name=wish.one("first_name"),
+        last_name=wish.one("last_name"),
+        dob=born,
+        gender=wish.one("gender"),
+        phone_number=people.phone(wish.one("phone_number")),
+        email=wish.one("email"),
+        medical_proxy=_proxy(wish.proxy),
+        **more,
+    )
+
+
+def _address(wish: Wish) -> NewPatientAddress:
+    known = wish.person.said("address") if wish.person else {}
+    return NewPatientAddress(
+        receiver_name=f"{wish.one('first_name')} {wish.one('last_name')}",
+        first_line=wish.one("first_line"),
+        second_line=wish.one("second_line") or None,
+        city=wish.one("city"),
+        state=wish.one("state").upper(),
+        zip=wish.one("zip"),
+        country=COUNTRY,
+        access_notes=known.get("access_notes") or None,
+    )
+
+
+def _proxy(said: dict[str, Any]) -> NewGuarantor | None:
+    address = said.get("address")
+    if not said.get("first_name") or not isinstance(address, dict):
+        return None
+    return NewGuarantor(
+        first_name=str(said["first_name"]),
+        last_name=str(said.get("last_name") or ""),
+        phone_number=str(said.get("phone_number") or ""),
+        email=said.get("email"),
+        address=NewAddress(
+            first_line=str(address.get("first_line") or ""),
+            second_line=address.get("second_line") or None,
+            city=str(address.get("city") or ""),
+            state=str(address.get("state") or ""),
+            zip=str(address.get("zip") or address.get("zip_code") or ""),
+            country=str(address.get("country") or COUNTRY),
+        ),
+    )
+
+
+def _order_set(wish: Wish) -> OrderSet:
+    return OrderSet(
+        lab_test_ids=[test.pk for test in wish.tests] or None,
+        add_on=AddOn(marker_ids=[marker.pk for marker in wish.markers]) if wish.markers else None,
+    )
+
+
+def _method(wish: Wish) -> str | None:
+    """Only where the tests do not say it themselves."""
+    if wish.one("collection_method") or wish.markers or len(wish.methods) > 1:
+        return wish.method or None
+    return None
+
+
+def _physician(wish: Wish) -> NewPhysician | None:
+    chosen = wish.one("physician")
+    if chosen == TYPED_PHYSICIAN:
+        return NewPhysician(
+            first_name=wish.one("physician_first_name"),
+            last_name=wish.one("physician_last_name"),
+            npi=wish.one("physician_npi"),
+        )
+    for one in wish.physicians:
+        if one.npi == chosen:
+            return NewPhysician(first_name=one.first_name, last_name=one.last_name, npi=one.npi)
+    return None

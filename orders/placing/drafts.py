@@ -1,0 +1,78 @@
+"""What is kept of an order until it is placed, and what it begins with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils import timezone
+
+from backoffice import vocabulary
+from backoffice.models import User
+from labs.models import LabTest, Marker
+from orders.models import Order, OrderDraft
+from orders.placing.wish import Typed
+from patients.models import Demographics, Patient
+
+
+def of(user: Any, patient: Patient, importing: bool) -> OrderDraft | None:
+    rows = OrderDraft.objects.filter(user=user, patient_id=patient.pk, importing=importing)
+    return rows.first()
+
+
+def keep(user: Any, patient: Patient, importing: bool, typed: Typed) -> None:
+    assert isinstance(user, User)
+    OrderDraft.objects.update_or_create(
+        user=user,
+        patient_id=patient.pk,
+        importing=importing,
+        defaults={"typed": dict(typed), "saved_at": timezone.now()},
+    )
+    OrderDraft.forget_old()
+
+
+def drop(user: Any, patient: Patient, importing: bool) -> None:
+    OrderDraft.objects.filter(user=user, patient_id=patient.pk, importing=importing).delete()
+
+
+def of_person(person: Demographics | None) -> dict[str, list[str]]:
+    """What the mirror knows of who it is for."""
+    if person is None:
+        return {}
+    return {
+        "first_name": [person.first_name],
+        "last_name": [person.last_name],
+        "dob": [person.dob.isoformat() if person.dob else ""],
+        "gender": [vocabulary.canonical("person.gender", person.gender).lower()],
+        "phone_number": [person.phone_number],
+        "email": [person.email],
+        "first_line": [person.first_line],
+        "second_line": [person.second_line or ""],
+        "city": [person.city],
+        "state": [person.state],
+        "zip": [person.zip],
+    }
+
+
+def like(order: Order) -> dict[str, list[str]]:
+    """What an earlier order was, for one more of it. Its account is not said on it."""
+    said = order.said()
+    of_us = LabTest.objects.filter(auto_generated=False)
+    known = order.lab_test_id is not None and of_us.filter(pk=order.lab_test_id).exists()
+    typed: dict[str, list[str]] = {
+        "billing_type": [order.billing_type or "client_bill"],
+        "icd_codes": [" ".join(map(str, said.get("icd_codes") or []))],
+        "clinical_notes": [str(said.get("clinical_notes") or "")],
+        "physician": [str(order.said("physician").get("npi") or "")],
+    }
+    if order.priority:
+        typed["priority"] = ["on"]
+    if known:
+        typed["tests"] = [str(order.lab_test_id)]
+        return typed
+    # Made up by the service for markers: order them by themselves.
+    sent = order.said("lab_test").get("markers")
+    ids = [one["id"] for one in (sent if isinstance(sent, list) else ()) if "id" in one]
+    markers = Marker.objects.filter(pk__in=ids, a_la_carte_enabled=True)
+    typed["markers"] = [str(marker.pk) for marker in markers]
+    typed["collection_method"] = [order.method]
+    return typed

@@ -1,0 +1,265 @@
+"""The linter of orders: what would be refused, or should be looked at twice, and where to mend it.
+
+Each finding names the field to go to. `STOP` would be refused by the service or the lab, `CONFIRM`
+needs a tick, `WARN` is for a person to judge. Rules: orders.md 2.3-2.10, catalogue.md 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from django.urls import reverse
+from django.utils import timezone
+
+from backoffice import vocabulary
+from orders.models import Order
+from orders.placing import people
+from orders.placing.forms import NOTE_LETTERS
+from orders.placing.wish import TYPED_PHYSICIAN, Wish
+
+STOP: Final = "stop"
+CONFIRM: Final = "confirm"
+WARN: Final = "warn"
+AGAIN_WITHIN: Final = timedelta(days=30)
+JUST_NOW: Final = timedelta(days=1)
+_SAY_WHAT: Final = {
+    "first_name": "The first name is missing.",
+    "last_name": "The last name is missing.",
+    "dob": "The birth date is missing.",
+    "gender": "The sex is missing.",
+    "phone_number": "The phone number is missing: the service needs it for text messages.",
+    "email": "The e-mail address is missing.",
+    "first_line": "The street is missing.",
+    "city": "The city is missing.",
+    "state": "The state is missing.",
+    "zip": "The ZIP code is missing.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`kind` names the rule; `field` is where it can be mended; `url` says more."""
+
+    kind: str
+    words: str
+    field: str
+    level: str = STOP
+    url: str = ""
+
+    @property
+    def family(self) -> str:
+        return {STOP: "needs-action", CONFIRM: "abnormal"}.get(self.level, "preparing")
+
+
+def findings(wish: Wish) -> list[Finding]:
+    """In the order of the page."""
+    found = [
+        *_who(wish),
+        *_minor(wish),
+        *_what(wish),
+        *_again(wish),
+        *_how(wish),
+        *_physician(wish),
+        *_billing(wish),
+        *_text(wish),
+    ]
+    for question in wish.questions:
+        if question.required and not wish.one(question.name):
+            words = f"A question of the lab is open: {question.words}"
+            found.append(Finding("question", words, question.name))
+    return found
+
+
+def stops(found: list[Finding], wish: Wish) -> list[Finding]:
+    """Those that keep the order from being placed as it is."""
+    ticked = bool(wish.one("another"))
+    return [one for one in found if one.level == STOP or (one.level == CONFIRM and not ticked)]
+
+
+def _who(wish: Wish) -> Iterator[Finding]:
+    for name, words in _SAY_WHAT.items():
+        text = wish.one(name)
+        if not text:
+            yield Finding(f"no {name}", words, name)
+        elif name in ("first_name", "last_name") and not people.is_name(text):
+            what = "first" if name == "first_name" else "last"
+            plain = people.plain_name(text)
+            near = f" “{plain}” would do." if plain else ""
+            words = (
+                f"Labs refuse the {what} name: at most {people.NAME_LETTERS} letters, digits and "
+                f". , ' -, without accents, with single spaces.{near}"
+            )
+            yield Finding("name rule", words, name)
+    if wish.one("zip") and not people.is_zip(wish.one("zip")):
+        yield Finding("zip", "The ZIP code has five digits, or five and four.", "zip")
+    if wish.one("phone_number") and not people.phone(wish.one("phone_number")):
+        yield Finding("phone", "The phone number has ten digits, or + and more.", "phone_number")
+    if wish.one("email") and not people.is_mail(wish.one("email")):
+        yield Finding("email", "The e-mail address looks like name@example.org.", "email")
+    state = wish.one("state")
+    if state and (len(state) != 2 or not state.isalpha()):
+        yield Finding("state", "The state has two letters, such as AZ.", "state")
+
+
+def _minor(wish: Wish) -> Iterator[Finding]:
+    born = wish.day("dob")
+    if born is None:
+        if wish.one("dob"):
+            yield Finding("dob", "The birth date cannot be read.", "dob")
+        return
+    today = timezone.localdate()
+    if born > today:
+        yield Finding("dob", "The birth date lies in the future.", "dob")
+    elif people.age_on(born, today) < people.ADULT:
+        if not wish.proxy:
+            words = "The patient is under 18 and the service knows nobody who answers for them."
+            yield Finding("minor without proxy", words, "dob")
+        if wish.method == "at_home_phlebotomy":
+            words = "Nobody under 18 can have a draw at home."
+            yield Finding("minor at home", words, "collection_method")
+
+
+def _what(wish: Wish) -> Iterator[Finding]:
+    if wish.lost:
+        yield Finding("lost test", "A chosen test is not in the catalogue any more.", "panel")
+    if not wish.tests and not wish.markers:
+        yield Finding("no test", "No test is chosen.", "panel")
+    for test in wish.tests:
+        if test.status != "active" or test.missing_since:
+            yield Finding("inactive test", f"{test.name} cannot be ordered now.", "panel")
+    for marker in wish.markers:
+        if not marker.a_la_carte_enabled or marker.is_orderable is False:
+            words = f"{marker.name} cannot be added by itself: it comes with a panel only."
+            yield Finding("no add-on", words, "panel")
+    if len(wish.labs) > 1:
+        names = " and ".join(lab.name for lab in wish.labs)
+        words = f"The tests are of several labs: {names}. Place an order for each."
+        yield Finding("several labs", words, "panel")
+    if wish.one("collection_method"):
+        return
+    if len(wish.methods) > 1:
+        words = "The tests are collected in different ways: choose one."
+        yield Finding("several methods", words, "collection_method")
+    elif wish.markers:
+        words = "With an added marker, say how it is collected."
+        yield Finding("add-on without method", words, "collection_method")
+    elif wish.importing and wish.tests and not wish.method:
+        yield Finding("no method", "Say how it was collected.", "collection_method")
+
+
+def _again(wish: Wish) -> Iterator[Finding]:
+    """The same test for the same person lately. An import is told by its sample id."""
+    if wish.importing:
+        yield from _sample(wish)
+        return
+    rows = Order.objects.filter(
+        user_id=wish.patient.pk,
+        lab_test_id__in=[test.pk for test in wish.tests],
+        created_at__gt=timezone.now() - AGAIN_WITHIN,
+    ).exclude(low_level_status__in=("cancelled", "do_not_process"))
+    if wish.replaces is not None:
+        rows = rows.exclude(pk=wish.replaces)
+    last = rows.order_by("-created_at").listed().first()
+    if last is None:
+        return
+    recent = timezone.now() - last.created_at < JUST_NOW
+    when = "within the last 24 hours" if recent else f"on {last.created_at:%-d %b}"
+    words = f"{last.lab_test_name or 'The same test'} was ordered for this patient {when}."
+    url = reverse("orders:detail", args=[last.pk])
+    yield Finding("same test", words, "another", CONFIRM, url)
+
+
+def _sample(wish: Wish) -> Iterator[Finding]:
+    sample = wish.one("sample_id")
+    if not sample:
+        yield Finding("no sample id", "The sample id is missing.", "sample_id")
+        return
+    taken = Order.objects.filter(sample_id=sample).only("pk").first()
+    if taken is not None:
+        url = reverse("orders:detail", args=[taken.pk])
+        yield Finding("sample id", "An order has this sample id already.", "sample_id", STOP, url)
+
+
+def _how(wish: Wish) -> Iterator[Finding]:
+    lab = wish.lab
+    if lab is None:
+        return
+    usable, chosen = wish.usable_accounts, wish.one("lab_account")
+    if wish.accounts and not usable:
+        words = f"No account at {lab.name} is active: the service would refuse the order."
+        yield Finding("no active account", words, "panel")
+    elif wish.account is None and chosen:
+        yield Finding("account", "The chosen account cannot be used for this lab.", "lab_account")
+    elif wish.account is None and wish.replaces and usable:
+        words = "This order replaces one at the wrong lab: choose the account anew."
+        yield Finding("account anew", words, "lab_account")
+    elif wish.account is None and len(usable) > 1:
+        words = f"{len(usable)} accounts at {lab.name} are active: choose one."
+        yield Finding("several accounts", words, "lab_account")
+    if wish.importing:
+        return
+    method = wish.method
+    if method and lab.collection_methods and method not in lab.collection_methods:
+        label = vocabulary.term("order.method", method).label
+        words = f"{lab.name} does not offer: {label}."
+        yield Finding("method of lab", words, "collection_method", WARN)
+
+
+def _physician(wish: Wish) -> Iterator[Finding]:
+    chosen = wish.one("physician")
+    if chosen == TYPED_PHYSICIAN:
+        for name in ("first_name", "last_name", "npi"):
+            if not wish.one(f"physician_{name}"):
+                words = "Say who the physician is: names and NPI."
+                yield Finding("physician missing", words, f"physician_{name}")
+                return
+        npi = wish.one("physician_npi")
+        if not (npi.isascii() and npi.isdigit() and len(npi) == 10):
+            yield Finding("npi", "An NPI has ten digits.", "physician_npi")
+        elif not people.is_npi(npi):
+            words = "The NPI does not check: a digit may be mistyped."
+            yield Finding("npi", words, "physician_npi", WARN)
+    elif wish.needs_physician and chosen not in {one.npi for one in wish.physicians}:
+        words = "Under this account our own physician orders: choose who."
+        yield Finding("physician missing", words, "physician")
+
+
+def _billing(wish: Wish) -> Iterator[Finding]:
+    billing, state = wish.billing_type, wish.one("state").upper()
+    label = vocabulary.term("order.billing_type", billing).label
+    states = wish.states_of(billing)
+    if states is not None and state and state not in states:
+        words = f"“{label}” is not allowed in {state} under this account."
+        yield Finding("billing not in state", words, "billing_type")
+    if billing != "commercial_insurance" or wish.importing:
+        return
+    insurance = wish.insurance
+    if insurance is None:
+        words = "The service has no primary insurance of this patient to bill."
+        yield Finding("no insurance", words, "billing_type")
+    elif insurance.relationship not in ("", "Self") and not insurance.said("guarantor"):
+        words = "The patient is insured through another person, and no guarantor is known."
+        yield Finding("no guarantor", words, "billing_type", WARN)
+    if wish.person is None:
+        words = "The service has no data of this patient, so insurance cannot be billed."
+        yield Finding("no demographics", words, "billing_type")
+    if not wish.icd_codes:
+        words = "Insurance wants at least one diagnosis code."
+        yield Finding("no diagnosis", words, "icd_codes")
+
+
+def _text(wish: Wish) -> Iterator[Finding]:
+    if wish.importing:
+        return
+    letters = len(wish.joined_note)
+    if letters > NOTE_LETTERS:
+        ours = " together with the account’s own note" if wish.default_note else ""
+        words = f"The note has {letters} characters{ours}: at most {NOTE_LETTERS} are taken."
+        yield Finding("note too long", words, "clinical_notes")
+    day = wish.day("activate_by")
+    if day is not None and day < datetime.now(UTC).date():
+        words = "The date on which it goes out lies in the past."
+        yield Finding("date in the past", words, "activate_by")

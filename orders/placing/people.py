@@ -1,0 +1,60 @@
+"""What labs accept of a person: names, numbers, ages (orders.md 2.4, 2.5)."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from datetime import date
+from typing import Final
+
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.,'-]*(\s[A-Za-z0-9.,'-]+)*")
+NAME_LETTERS: Final = 50
+ZIP: Final = re.compile(r"\d{5}(-\d{4})?")
+ADULT: Final = 18
+_MAIL: Final = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
+_NPI_PREFIX: Final = "80840"
+
+
+def is_name(text: str) -> bool:
+    return len(text) <= NAME_LETTERS and NAME.fullmatch(text) is not None
+
+
+def plain_name(text: str) -> str:
+    """What would be accepted in its place; empty where no such thing is near: José is Jose."""
+    letters = unicodedata.normalize("NFKD", text)
+    plain = "".join(one for one in letters if not unicodedata.combining(one))
+    plain = " ".join(plain.split())
+    return plain if plain != text and is_name(plain) else ""
+
+
+def is_zip(text: str) -> bool:
+    return ZIP.fullmatch(text) is not None
+
+
+def is_mail(text: str) -> bool:
+    return _MAIL.fullmatch(text) is not None
+
+
+def phone(text: str) -> str:
+    """As the service wants it: a plus and digits; empty where it cannot be one."""
+    digits = re.sub(r"\D", "", text)
+    if text.strip().startswith("+") and 8 <= len(digits) <= 15:
+        return f"+{digits}"
+    if len(digits) == 10:
+        return f"+1{digits}"
+    return f"+{digits}" if len(digits) == 11 and digits.startswith("1") else ""
+
+
+def age_on(born: date, day: date) -> int:
+    return day.year - born.year - ((day.month, day.day) < (born.month, born.day))
+
+
+def is_npi(text: str) -> bool:
+    """Ten digits whose last one checks the others (Luhn, over a prefix of their own)."""
+    if not re.fullmatch(r"[0-9]{10}", text):
+        return False
+    total = 0
+    for place, digit in enumerate(reversed(_NPI_PREFIX + text)):
+        value = int(digit) * (2 if place % 2 else 1)
+        total += value - 9 if value > 9 else value
+    return total % 10 == 0

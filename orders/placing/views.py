@@ -1,0 +1,257 @@
+"""One page on which an order is written, and one on which it is reviewed and placed."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.http import require_http_methods, require_safe
+
+from backoffice import audit, outbox
+from backoffice.access import requires
+from backoffice.models import CommandRecord
+from backoffice.outbox.forms import busy_words
+from orders.models import Order
+from orders.placing import bodies, drafts
+from orders.placing.diagnoses import findings_of_codes
+from orders.placing.findings import CONFIRM, STOP, Finding, findings, stops
+from orders.placing.forms import PlaceForm, typed_of
+from orders.placing.panels import choices
+from orders.placing.wish import Typed, Wish
+from patients.models import Demographics, Patient
+
+METHODS: Final = ("GET", "HEAD", "POST")
+NEEDED: Final = ("orders.view", "patients.view", "labs.view", "orders.create")
+
+
+@requires(*NEEDED)
+@require_safe
+def start(request: HttpRequest) -> HttpResponse:
+    """An order in place of, or like, another one; without one, a patient is looked for first."""
+    for name in ("replaces", "repeat"):
+        given = request.GET.get(name, "")
+        if given:
+            order = _order(given)
+            address = reverse("orders:new", args=[order.user_id])
+            return redirect(f"{address}?{urlencode({name: str(order.pk)})}")
+    return redirect("patients:list")
+
+
+@requires(*NEEDED)
+@require_http_methods(METHODS)
+def write(request: HttpRequest, patient_id: UUID, *, importing: bool = False) -> HttpResponse:
+    """The page of an order that is being written: everything on one screen."""
+    patient, person = _who(patient_id)
+    if request.method == "POST":
+        return _written(request, patient, person, importing)
+    draft = drafts.of(request.user, patient, importing)
+    asked = _asked(request, patient)
+    if asked is not None:
+        typed, draft = asked.form_data, None
+    elif begun := _begun(request, patient):
+        typed = {**drafts.of_person(person), **begun}
+    elif draft is not None:
+        typed = draft.typed
+    else:
+        typed = drafts.of_person(person)
+    wish = Wish(patient, person, typed, importing)
+    form = PlaceForm(wish)
+    if asked is not None:
+        _told(form, asked)
+    audit.viewed(request, "patient", [patient.pk], [patient.pk])
+    return _page(request, form, draft=draft)
+
+
+@requires(*NEEDED)
+@require_safe
+def panels(request: HttpRequest, patient_id: UUID) -> HttpResponse:
+    """What can be chosen, by the letters typed."""
+    patient, person = _who(patient_id)
+    wish = Wish(patient, person, typed_of(request.GET))
+    context = {"wish": wish, "choices": choices(wish, request.GET.get("panel", ""))}
+    return render(request, "orders/placing/_choices.html", context)
+
+
+@requires(*NEEDED)
+@require_http_methods(METHODS)
+def review(request: HttpRequest, patient_id: UUID, *, importing: bool = False) -> HttpResponse:
+    """The order as it will be sent, once more, and the button that sends it."""
+    patient, person = _who(patient_id)
+    draft = drafts.of(request.user, patient, importing)
+    form = outbox.AskForm(request.POST if request.method == "POST" else None)
+    if request.method == "POST" and form.is_valid():
+        # A second click finds no draft any more, but what the first one asked.
+        same = CommandRecord.objects.filter(form_id=form.cleaned_data["form_id"]).first()
+        if same is not None and same.requested_by_id == request.user.pk:
+            return redirect("commands:detail", same.pk)
+    if draft is None:
+        return redirect(_address(patient, importing))
+    wish = Wish(patient, person, draft.typed, importing)
+    found = findings(wish)
+    if stops(found, wish) or not PlaceForm(wish).is_valid():
+        return redirect(f"{_address(patient, importing)}?check=1")
+    if request.method == "POST" and form.is_valid():
+        row = _ask(request, form, wish)
+        if row is not None:
+            drafts.drop(request.user, patient, importing)
+            return redirect("commands:detail", row.pk)
+    else:
+        found += findings_of_codes(wish.icd_codes)
+    audit.viewed(request, "patient", [patient.pk], [patient.pk])
+    context = {
+        "form": form,
+        "wish": wish,
+        "shown": PlaceForm(wish),
+        "found": found,
+        "stopped": [one for one in found if one.level == STOP],
+        "back": _address(patient, importing),
+        "name": f"{wish.one('first_name')} {wish.one('last_name')}",
+    }
+    status = 422 if request.method == "POST" else 200
+    return render(request, "orders/placing/review.html", context, status=status)
+
+
+def _ask(request: HttpRequest, form: outbox.AskForm, wish: Wish) -> CommandRecord | None:
+    """Record it; None, and the form says why, where it cannot be asked now."""
+    command = bodies.import_(wish) if wish.importing else bodies.create(wish)
+    typed = {name: list(values) for name, values in wish.typed.items()}
+    try:
+        return outbox.ask(request, command, form.cleaned_data["form_id"], "", typed)
+    except outbox.NotNow as error:
+        form.add_error(None, error.words)
+    except outbox.Busy as error:
+        form.add_error(None, busy_words(error.other, request.user))
+    return None
+
+
+def _written(
+    request: HttpRequest, patient: Patient, person: Demographics | None, importing: bool
+) -> HttpResponse:
+    """What a person typed so far: kept, and answered with what there is to say about it."""
+    do, typed = request.POST.get("do", ""), typed_of(request.POST)
+    address = _address(patient, importing)
+    if do == "discard":
+        drafts.drop(request.user, patient, importing)
+        return redirect(address)
+    drafts.keep(request.user, patient, importing, typed)
+    if do == "leave":
+        return HttpResponse(status=204)
+    wish = Wish(patient, person, typed, importing)
+    form = PlaceForm(wish)
+    if do == "review":
+        found = findings(wish)
+        if form.is_valid() and not stops(found, wish):
+            return redirect(_address(patient, importing, "review"))
+        return _page(request, form, status=422, check=True)
+    if request.headers.get("HX-Request") == "true":
+        return _refreshed(request, form)
+    word = request.POST.get("panel", "").strip()
+    return redirect(f"{address}?{urlencode({'panel': word})}" if word else address)
+
+
+def _refreshed(request: HttpRequest, form: PlaceForm) -> HttpResponse:
+    """What changed of the page: the summary, and the fields too where they hang on a choice."""
+    context = _context(form, word=request.POST.get("panel", ""))
+    if request.POST.get("shape") == form.wish.shape:
+        return render(request, "orders/placing/_summary.html", context)
+    response = render(request, "orders/placing/_changed.html", {**context, "word": ""})
+    response.headers["HX-Retarget"] = "#blocks"
+    return response
+
+
+def _page(
+    request: HttpRequest,
+    form: PlaceForm,
+    *,
+    draft: Any = None,
+    status: int = 200,
+    check: bool = False,
+) -> HttpResponse:
+    context = _context(form, word=request.GET.get("panel", ""))
+    if check or request.GET.get("check"):
+        _complain(form, context["found"])
+    return render(request, "orders/placing/write.html", {**context, "draft": draft}, status=status)
+
+
+def _context(form: PlaceForm, word: str) -> dict[str, Any]:
+    wish, found = form.wish, findings(form.wish)
+    return {
+        "wish": wish,
+        "form": form,
+        "found": found,
+        "stopped": stops(found, wish),
+        "confirm": next((one for one in found if one.level == CONFIRM), None),
+        "who_open": any(one.field in form.WHO for one in found)
+        or any(name in form.WHO for name in form.errors),
+        "choices": choices(wish, word),
+        "word": word,
+        "address": _address(wish.patient, wish.importing),
+    }
+
+
+def _complain(form: PlaceForm, found: list[Finding]) -> None:
+    """The findings that stop an order, at their fields."""
+    form.is_valid()
+    for one in stops(found, form.wish):
+        field = one.field if one.field in form.fields else None
+        if field is None or field not in form.errors:
+            form.add_error(field, one.words)
+
+
+def _told(form: PlaceForm, asked: CommandRecord) -> None:
+    """What the service said to the same order, at the fields it named."""
+    form.is_valid()
+    for told in asked.refusal_fields:
+        if told["field"] in form.fields:
+            form.add_error(told["field"], told["words"])
+    if asked.refusal:
+        form.add_error(None, asked.refusal)
+
+
+def _who(patient_id: UUID) -> tuple[Patient, Demographics | None]:
+    patient = Patient.objects.filter(pk=patient_id, missing_since=None).first()
+    if patient is None:
+        raise Http404
+    return patient, Demographics.objects.filter(pk=patient.pk).first()
+
+
+def _begun(request: HttpRequest, patient: Patient) -> Typed:
+    """What an order begins with that repeats or replaces another one."""
+    replaces, repeat = request.GET.get("replaces", ""), request.GET.get("repeat", "")
+    if not replaces and not repeat:
+        return {}
+    order = _order(replaces or repeat)
+    if order.user_id != patient.pk:
+        raise Http404
+    typed = drafts.like(order)
+    if replaces:
+        typed["replaces"] = [str(order.pk)]
+    return typed
+
+
+def _order(given: str) -> Order:
+    try:
+        order = Order.objects.filter(pk=UUID(given)).first()
+    except ValueError:
+        order = None
+    if order is None:
+        raise Http404
+    return order
+
+
+def _asked(request: HttpRequest, patient: Patient) -> CommandRecord | None:
+    """The refused command whose form this is."""
+    try:
+        rows = CommandRecord.objects.filter(pk=UUID(request.GET.get("again", "")))
+    except ValueError:
+        return None
+    return rows.filter(patient_id=patient.pk, kind__in=("order.create", "order.import")).first()
+
+
+def _address(patient: Patient, importing: bool, page: str = "") -> str:
+    name = "import" if importing else "new"
+    return reverse(f"orders:{name}-{page}" if page else f"orders:{name}", args=[patient.pk])

@@ -1,0 +1,200 @@
+"""What stands in the form, with the records of the catalogue that it names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+from typing import Any, Final
+from uuid import UUID
+
+from django.db.models import Q
+from django.utils.dateparse import parse_date
+
+from labs.models import Lab, LabAccount, LabTest, Marker, Physician
+from orders.commands.importing import USABLE_TO_IMPORT
+from orders.commands.placing import USABLE
+from orders.placing.questions import Question, questions_of
+from patients.models import Demographics, Insurance, Patient
+
+Typed = Mapping[str, Sequence[str]]
+"""A form as sent: names to values."""
+
+MOST_TESTS: Final = 40
+PHYSICIAN_NEEDED: Final = ("order_delegated", "fully_delegated")
+"""What a lab account says where the order must name its physician."""
+TYPED_PHYSICIAN: Final = "typed"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """One order as wished for a patient. Reads the catalogue's mirror, each thing once."""
+
+    patient: Patient
+    person: Demographics | None
+    typed: Typed
+    importing: bool = False
+
+    def one(self, name: str) -> str:
+        values = self.typed.get(name) or ("",)
+        return values[-1].replace("\x00", "").strip()
+
+    def day(self, name: str) -> date | None:
+        try:
+            return parse_date(self.one(name))
+        except ValueError:
+            return None
+
+    @cached_property
+    def tests(self) -> list[LabTest]:
+        ids = [found for text in self.typed.get("tests", ()) if (found := _uuid(text))]
+        rows = LabTest.objects.filter(pk__in=ids[:MOST_TESTS]).select_related("lab")
+        return sorted(rows.defer("content_hash"), key=lambda test: ids.index(test.pk))
+
+    @cached_property
+    def markers(self) -> list[Marker]:
+        """Ordered beside the tests."""
+        ids = [int(text) for text in self.typed.get("markers", ()) if _is_number(text)]
+        rows = Marker.objects.filter(pk__in=ids[:MOST_TESTS]).select_related("lab")
+        return sorted(rows, key=lambda marker: ids.index(marker.pk))
+
+    @cached_property
+    def lost(self) -> int:
+        """Chosen things that the catalogue does not have."""
+        chosen = {*self.typed.get("tests", ()), *self.typed.get("markers", ())}
+        return len(chosen) - len(self.tests) - len(self.markers)
+
+    @cached_property
+    def labs(self) -> list[Lab]:
+        labs = [*(test.lab for test in self.tests), *(marker.lab for marker in self.markers)]
+        found = {lab.pk: lab for lab in labs if lab}
+        return list(found.values())
+
+    @property
+    def lab(self) -> Lab | None:
+        return self.labs[0] if len(self.labs) == 1 else None
+
+    @cached_property
+    def methods(self) -> list[str]:
+        return list(dict.fromkeys(test.method for test in self.tests))
+
+    @property
+    def method(self) -> str:
+        """As chosen, or the one that all tests have."""
+        chosen = self.one("collection_method")
+        return chosen or (self.methods[0] if len(self.methods) == 1 else "")
+
+    @cached_property
+    def accounts(self) -> list[LabAccount]:
+        """All that this team has at the lab."""
+        if self.lab is None:
+            return []
+        of_team = Q(teams__team_id=self.patient.team_id)
+        rows = LabAccount.objects.filter(of_team, lab=self.lab.slug, missing_since=None)
+        return list(rows.order_by("account_name", "provider_account_id", "pk"))
+
+    @property
+    def usable_accounts(self) -> list[LabAccount]:
+        states = USABLE_TO_IMPORT if self.importing else USABLE
+        return [account for account in self.accounts if account.status in states]
+
+    @property
+    def account(self) -> LabAccount | None:
+        """As chosen; else the only one there is, unless it must be chosen anew."""
+        chosen = self.one("lab_account")
+        usable = self.usable_accounts
+        for account in usable:
+            if str(account.pk) == chosen:
+                return account
+        return usable[0] if len(usable) == 1 and not self.replaces else None
+
+    @property
+    def needs_physician(self) -> bool:
+        return self.account is not None and self.account.delegated_flow in PHYSICIAN_NEEDED
+
+    @cached_property
+    def physicians(self) -> list[Physician]:
+        return list(Physician.objects.filter(missing_since=None).order_by("last_name", "npi"))
+
+    @property
+    def billing_type(self) -> str:
+        return self.one("billing_type") or "client_bill"
+
+    def states_of(self, billing_type: str) -> Sequence[str] | None:
+        """Where the account allows it; None where no account says."""
+        if self.account is None:
+            return None
+        states = self.account.said("allowed_billing").get(billing_type)
+        return [str(state) for state in states] if isinstance(states, list) else []
+
+    @cached_property
+    def insurance(self) -> Insurance | None:
+        """The primary one in force."""
+        rows = Insurance.objects.filter(user_id=self.patient.pk, is_primary=True)
+        return rows.filter(superseded_at=None).order_by("-as_of").first()
+
+    @property
+    def default_note(self) -> str:
+        return (self.account.default_clinical_notes or "") if self.account else ""
+
+    @property
+    def joined_note(self) -> str:
+        """As it will print: ours, then the account's own."""
+        return "\n".join(note for note in (self.note, self.default_note) if note)
+
+    @property
+    def note(self) -> str:
+        return self.one("clinical_notes").replace("\r\n", "\n")
+
+    @property
+    def icd_codes(self) -> list[str]:
+        words = self.one("icd_codes").upper().replace(",", " ").replace(";", " ").split()
+        return list(dict.fromkeys(words))
+
+    @cached_property
+    def questions(self) -> list[Question]:
+        if self.importing:
+            return []
+        of_tests = Marker.objects.filter(in_tests__lab_test__in=self.tests, has_questions=True)
+        by_id = {marker.pk: marker for marker in of_tests.order_by("name", "pk")}
+        by_id |= {marker.pk: marker for marker in self.markers}
+        return questions_of(by_id.values())
+
+    @property
+    def proxy(self) -> dict[str, Any]:
+        """Who answers for a minor, as the service has it."""
+        return self.person.said("medical_proxy") if self.person else {}
+
+    @property
+    def day_out(self) -> date | None:
+        return self.day("activate_by")
+
+    @property
+    def replaces(self) -> UUID | None:
+        return _uuid(self.one("replaces"))
+
+    @property
+    def words(self) -> str:
+        """What is ordered: names."""
+        names = [*(test.name for test in self.tests), *(marker.name for marker in self.markers)]
+        return ", ".join(names) or "nothing yet"
+
+    @property
+    def shape(self) -> str:
+        """What the fields of the form hang on: when it changes, the form is drawn anew."""
+        ids = [one.pk for one in (*self.tests, *self.markers)]
+        chosen = [self.account.pk if self.account else "", self.one("physician"), self.method]
+        billing = [self.billing_type, self.one("state").upper()]
+        return " ".join(map(str, [*ids, *chosen, *billing]))
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 19

@@ -1,0 +1,90 @@
+// On top of pages that work without: pages of visits open as a drawer over the order, the notes
+// are counted, and the list of times says how long it is good for.
+
+const left = () => {
+  for (const list of document.querySelectorAll("[data-expires]")) {
+    const seconds = Math.max(0, Math.round((Date.parse(list.dataset.expires) - Date.now()) / 1000));
+    const words = list.querySelector("[data-left]");
+    if (!words) continue;
+    const clock = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+    words.textContent = seconds ? `Read anew in ${clock}.` : "Being read anew …";
+  }
+};
+left();
+setInterval(left, 1000);
+
+const count = (area) => {
+  const shown = document.querySelector(`[data-counted="${area.id}"]`);
+  if (!shown) return;
+  const rest = Number(area.dataset.count) - [...area.value].length;
+  shown.textContent = `${rest} left`;
+};
+const countAll = () => document.querySelectorAll("[data-count]").forEach(count);
+countAll();
+document.addEventListener("input", (event) => {
+  if (event.target.matches("[data-count]")) count(event.target);
+});
+
+// Which provider is asked stands on the button.
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button[data-provider]");
+  const field = button?.form.querySelector('[name="provider"]');
+  if (field) field.value = button.dataset.provider;
+});
+
+function shut(dialog) {
+  dialog.close();
+  dialog.remove();
+}
+
+async function open(link) {
+  const answer = await fetch(link.href, { credentials: "same-origin" });
+  if (!answer.ok || answer.redirected) throw new Error("not shown");
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const content = page.querySelector("[data-drawn]");
+  const dialog = document.createElement("dialog");
+  dialog.className = "drawer";
+  const head = document.createElement("header");
+  const title = document.createElement("h2");
+  title.id = "drawer-title";
+  title.textContent = page.querySelector("h1").textContent;
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "btn quiet";
+  button.textContent = "Close";
+  button.addEventListener("click", () => dialog.close());
+  head.append(title, button);
+  dialog.setAttribute("aria-labelledby", title.id);
+  content.removeAttribute("aria-label");
+  // A form without an action would post to the page underneath.
+  for (const form of content.querySelectorAll("form")) form.action = form.getAttribute("action") || link.href;
+  dialog.append(head, document.adoptNode(content));
+  document.body.append(dialog);
+  dialog.addEventListener("close", () => {
+    dialog.remove();
+    link.focus();
+  });
+  window.htmx?.process(dialog);
+  dialog.showModal();
+  countAll();
+  left();
+  (dialog.querySelector(".slot input:checked, .slot input:not(:disabled), select, textarea") ?? button).focus();
+}
+
+document.addEventListener("click", (event) => {
+  const closer = event.target.closest("[data-shut]");
+  const dialog = closer?.closest("dialog");
+  if (dialog) {
+    event.preventDefault();
+    shut(dialog);
+    return;
+  }
+  const link = event.target.closest("a[data-drawer]");
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+  if (matchMedia("(max-width: 60rem)").matches) return;
+  event.preventDefault();
+  link.setAttribute("aria-busy", "true");
+  open(link)
+    .catch(() => location.assign(link.href))
+    .finally(() => link.removeAttribute("aria-busy"));
+});
