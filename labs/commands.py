@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from backoffice.outbox import Command
 from labs.allowlists import SetAllowlist
+from labs.testing import ArchiveLabTest, CreateLabTest, RenameLabTest, RestoreLabTest
 
-COMMANDS: tuple[type[Command], ...] = (SetAllowlist,)
+COMMANDS: tuple[type[Command], ...] = (
+    SetAllowlist,
+    CreateLabTest,
+    RenameLabTest,
+    ArchiveLabTest,
+    RestoreLabTest,
+)
 """Delivered by `labs.tasks.deliver`."""

@@ -4,6 +4,7 @@ from django.urls import path
 
 from labs import views
 from labs.allowlists import views as allowlists
+from labs.testing import views as testing
 
 app_name = "labs"
 
@@ -14,5 +15,10 @@ urlpatterns = [
     path("accounts/<uuid:account_id>/", allowlists.account, name="account"),
     path("accounts/<uuid:account_id>/teams/", allowlists.teams, name="account-teams"),
     path("accounts/<uuid:account_id>/effects/", allowlists.effects, name="account-effects"),
+    path("<int:lab_id>/tests/new/", testing.new, name="test-new"),
+    path("<int:lab_id>/tests/new/markers/", testing.markers, name="test-new-markers"),
+    path("tests/<uuid:lab_test_id>/rename/", testing.rename, name="test-rename"),
+    path("tests/<uuid:lab_test_id>/archive/", testing.archive, name="test-archive"),
+    path("tests/<uuid:lab_test_id>/restore/", testing.restore, name="test-restore"),
     path("markers/<int:marker_id>/", views.marker, name="marker"),
 ]

@@ -16,6 +16,7 @@ from backoffice.access import requires
 from backoffice.paging import Sort, capped_count, page_of, place_of
 from labs.details import billing_table, questions
 from labs.models import Lab, LabAccount, LabAccountTeam, LabTest, Marker
+from labs.testing.views import actions_of
 
 SIZE: Final = 50
 BY_NAME: Final = Sort(("name", "id"))
@@ -94,6 +95,7 @@ def lab_test(request: HttpRequest, lab_test_id: UUID) -> HttpResponse:
     shown = get_object_or_404(LabTest.objects.select_related("lab"), pk=lab_test_id)
     context = {
         "test": shown,
+        "actions": actions_of(shown, request.user),
         "markers": Marker.objects.filter(in_tests__lab_test=shown)
         .defer("record")
         .order_by("in_tests__position"),

@@ -1,0 +1,240 @@
+"""What staff may ask about lab tests."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+from uuid import UUID
+
+from django.urls import reverse
+
+from backoffice.outbox import (
+    Absent,
+    Again,
+    Command,
+    Found,
+    Happened,
+    NotNow,
+    Sending,
+    Several,
+)
+from backoffice.service import Record, Service, errors
+from backoffice.service import labs as service_labs
+from labs.models import Lab, LabTest
+from labs.sync import store_lab_tests
+
+Answer = Record[service_labs.LabTest]
+
+ARCHIVED: Final = "inactive"
+A_PAGE: Final = 50
+MOST_PAGES: Final = 20
+
+
+class CreateLabTest(Command, kw_only=True):
+    """Make a lab test of our own. People at the service approve it before it can be ordered.
+
+    The service has no key for this and lets two tests bear one name. We do not, so that a lost
+    answer can be found by the name.
+    """
+
+    kind: ClassVar[str] = "lab_test.create"
+    again: ClassVar[Again] = Again.NEVER
+    task: ClassVar[str] = "labs.tasks.deliver"
+    fields: ClassVar[dict[str, str]] = {
+        "name": "name",
+        "method": "method",
+        "description": "description",
+        "marker_ids": "markers",
+        "provider_ids": "markers",
+        "lab_account_id": "lab_account",
+        "fasting": "fasting",
+    }
+
+    lab_id: int
+    lab_slug: str
+    name: str
+    method: str
+    description: str
+    marker_ids: list[int]
+    codes: list[str] | None
+    """The lab's own codes of the same markers, which the service prefers; None if one has none."""
+    fasting: bool
+    lab_account_id: UUID | None
+
+    def title(self) -> str:
+        return f"Make the lab test {self.name[:150]}"
+
+    def subject(self) -> tuple[str, str]:
+        return "lab", str(self.lab_id)
+
+    def lock(self) -> str:
+        return f"lab_test.create:{self.name.casefold()}"
+
+    def form(self) -> str:
+        return reverse("labs:test-new", args=[self.lab_id])
+
+    def done(self, remote_id: str) -> str:
+        return reverse("labs:test", args=[remote_id])
+
+    def check(self) -> None:
+        if not Lab.objects.filter(pk=self.lab_id, missing_since=None).exists():
+            raise NotNow("The service no longer lists this lab.")
+        if LabTest.objects.filter(name__iexact=self.name, missing_since=None).exists():
+            raise NotNow("There is a lab test of this name already.", field="name")
+
+    def refresh(self, service: Service) -> None:
+        store_lab_tests(self._named(service))
+
+    def send(self, service: Service, sending: Sending) -> Answer:
+        return service.labs.create_test(
+            service_labs.NewLabTest(
+                name=self.name,
+                method=self.method,
+                description=self.description,
+                marker_ids=None if self.codes else self.marker_ids,
+                provider_ids=self.codes,
+                fasting=self.fasting,
+                lab_account_id=self.lab_account_id,
+                lab_slug=self.lab_slug,
+            )
+        )
+
+    def settle(self, service: Service, sending: Sending) -> Happened | Absent | Several:
+        """None bore the name when it was sent: one that does now is what was made."""
+        found = self._named(service)
+        if not found:
+            return Absent()
+        if len(found) == 1:
+            return Happened(found[0])
+        store_lab_tests(found)
+        return Several(
+            [Found(str(one.data.id), f"{one.data.name}, {one.data.status}") for one in found]
+        )
+
+    def store(self, answer: Answer) -> str:
+        store_lab_tests([answer])
+        return str(answer.data.id)
+
+    def _named(self, service: Service) -> list[Answer]:
+        """Tests of this name; the service searches for a part of it, we want all of it."""
+        found: list[Answer] = []
+        cursor: str | None = None
+        for _ in range(MOST_PAGES):
+            page = service.labs.lab_tests(A_PAGE, cursor, name=self.name)
+            if page.unreadable:
+                raise errors.Malformed(reason="a lab test that cannot be read")
+            found += [r for r in page.records if r.data.name.casefold() == self.name.casefold()]
+            cursor = page.next_cursor
+            if cursor is None:
+                return found
+        raise errors.Malformed(reason="the list of lab tests has no end")
+
+
+class _OfLabTest(Command, kw_only=True):
+    """A change of one lab test."""
+
+    again: ClassVar[Again] = Again.SAME_EFFECT
+    task: ClassVar[str] = "labs.tasks.deliver"
+
+    lab_test_id: UUID
+    name: str
+    """As the person saw it."""
+
+    def subject(self) -> tuple[str, str]:
+        return "lab test", str(self.lab_test_id)
+
+    def test(self) -> LabTest:
+        found = LabTest.objects.filter(pk=self.lab_test_id, missing_since=None).first()
+        if found is None:
+            raise NotNow("The service no longer has this lab test.")
+        if found.auto_generated:
+            raise NotNow("The service made this lab test by itself; it cannot be changed.")
+        return found
+
+    def refresh(self, service: Service) -> None:
+        try:
+            self.store(service.labs.lab_test(self.lab_test_id))
+        except errors.Missing:
+            raise NotNow("The service no longer has this lab test.") from None
+
+    def store(self, answer: Answer) -> str:
+        store_lab_tests([answer])
+        return str(answer.data.id)
+
+
+class RenameLabTest(_OfLabTest, kw_only=True):
+    kind: ClassVar[str] = "lab_test.rename"
+    fields: ClassVar[dict[str, str]] = {"name": "name"}
+
+    new_name: str
+
+    def title(self) -> str:
+        return f"Name the lab test {self.new_name[:150]}"
+
+    def form(self) -> str:
+        return reverse("labs:test-rename", args=[self.lab_test_id])
+
+    def check(self) -> None:
+        now = self.test().name
+        if now not in (self.name, self.new_name):
+            raise NotNow(f"Somebody else named it “{now}” meanwhile; you saw “{self.name}”.")
+        if self.name == self.new_name:
+            raise NotNow("That is its name already.", field="name")
+        others = LabTest.objects.exclude(pk=self.lab_test_id).filter(missing_since=None)
+        if others.filter(name__iexact=self.new_name).exists():
+            raise NotNow("There is a lab test of this name already.", field="name")
+
+    def send(self, service: Service, sending: Sending) -> Answer:
+        change = service_labs.LabTestChange(name=self.new_name)
+        return service.labs.update_test(self.lab_test_id, change)
+
+    def settle(self, service: Service, sending: Sending) -> Happened | Absent:
+        answer = service.labs.lab_test(self.lab_test_id)
+        return Happened(answer) if answer.data.name == self.new_name else Absent()
+
+
+class ArchiveLabTest(_OfLabTest, kw_only=True):
+    """Nobody can order it any more; orders under way go on."""
+
+    kind: ClassVar[str] = "lab_test.archive"
+
+    def title(self) -> str:
+        return f"Archive the lab test {self.name[:150]}"
+
+    def form(self) -> str:
+        return reverse("labs:test-archive", args=[self.lab_test_id])
+
+    def check(self) -> None:
+        if self.test().status == ARCHIVED:
+            raise NotNow("The lab test is archived already.")
+
+    def send(self, service: Service, sending: Sending) -> Answer:
+        change = service_labs.LabTestChange(active=False)
+        return service.labs.update_test(self.lab_test_id, change)
+
+    def settle(self, service: Service, sending: Sending) -> Happened | Absent:
+        answer = service.labs.lab_test(self.lab_test_id)
+        return Happened(answer) if answer.data.status == ARCHIVED else Absent()
+
+
+class RestoreLabTest(_OfLabTest, kw_only=True):
+    """It can be ordered again."""
+
+    kind: ClassVar[str] = "lab_test.restore"
+
+    def title(self) -> str:
+        return f"Bring back the lab test {self.name[:150]}"
+
+    def form(self) -> str:
+        return reverse("labs:test-restore", args=[self.lab_test_id])
+
+    def check(self) -> None:
+        if self.test().status != ARCHIVED:
+            raise NotNow("The lab test is not archived.")
+
+    def send(self, service: Service, sending: Sending) -> Answer:
+        change = service_labs.LabTestChange(active=True)
+        return service.labs.update_test(self.lab_test_id, change)
+
+    def settle(self, service: Service, sending: Sending) -> Happened | Absent:
+        answer = service.labs.lab_test(self.lab_test_id)
+        return Happened(answer) if answer.data.status != ARCHIVED else Absent()

@@ -1,0 +1,100 @@
+"""Forms about lab tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+
+from backoffice import vocabulary
+from backoffice.outbox import AskForm
+from labs.models import Lab, LabAccount, Marker
+
+NAME_LETTERS = 200
+DESCRIPTION_LETTERS = 500
+REASON_LETTERS = 500
+ORDERABLE_ACCOUNTS = ("active", "pending")
+
+
+def named(**more: Any) -> forms.CharField:
+    return forms.CharField(
+        label="Name",
+        max_length=NAME_LETTERS,
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+        error_messages={"required": "Give it a name."},
+        **more,
+    )
+
+
+class ReasonForm(AskForm):
+    """A change with nothing to say but why."""
+
+    reason = forms.CharField(
+        label="Reason",
+        max_length=REASON_LETTERS,
+        required=False,
+        help_text="For your colleagues; the service does not see it.",
+    )
+
+
+class RenameForm(ReasonForm):
+    name = named()
+    field_order = ("name", "reason")
+
+
+class NewTestForm(AskForm):
+    """Markers are given by our mirror's ids; `find` is what was last looked for among them."""
+
+    name = named(help_text="As staff will look for it when they order.")
+    description = forms.CharField(
+        label="Description",
+        max_length=DESCRIPTION_LETTERS,
+        widget=forms.Textarea(attrs={"rows": 2}),
+        error_messages={"required": "Say what it is for."},
+    )
+    method = forms.ChoiceField(label="Collection", error_messages={"required": "Choose one."})
+    lab_account = forms.ChoiceField(
+        label="Lab account",
+        required=False,
+        help_text="Only orders under this account will offer it. Leave it open for all.",
+    )
+    fasting = forms.BooleanField(label="The patient must fast", required=False)
+    markers = forms.TypedMultipleChoiceField(
+        label="Markers",
+        coerce=int,
+        error_messages={
+            "required": "Choose at least one marker.",
+            "invalid_choice": "This marker can no longer be ordered at this lab.",
+        },
+    )
+
+    def __init__(self, *args: Any, lab: Lab, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.lab = lab
+        self._choices("method", [(m, _word("order.method", m)) for m in lab.collection_methods])
+        accounts = LabAccount.objects.filter(
+            lab=lab.slug, status__in=ORDERABLE_ACCOUNTS, missing_since=None
+        ).order_by("account_name", "id")
+        self._choices("lab_account", [("", "All of them"), *((a.pk, str(a)) for a in accounts)])
+        self._choices("markers", [(marker.pk, marker.name) for marker in self.chosen()])
+
+    def chosen(self) -> list[Marker]:
+        """The markers that are ticked, in the order of their names."""
+        sent = self.data.getlist("markers") if hasattr(self.data, "getlist") else []
+        ids = {int(text) for text in sent if text.isascii() and text.isdigit() and len(text) < 16}
+        return list(orderable(self.lab).filter(pk__in=ids).order_by("name", "id"))
+
+    def _choices(self, name: str, choices: list[tuple[Any, str]]) -> None:
+        field = self.fields[name]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = choices
+
+
+def orderable(lab: Lab) -> Any:
+    """Markers of a lab that can be put into a test."""
+    markers = Marker.objects.filter(lab=lab, missing_since=None).exclude(is_orderable=False)
+    return markers.defer("record")
+
+
+def _word(name: str, value: str) -> str:
+    return vocabulary.term(name, value).label
