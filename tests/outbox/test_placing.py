@@ -69,7 +69,9 @@ def place(client: Client, person: Demographics) -> CommandRecord:
 def at_the_sandbox(desk: Desk, command: CommandRecord) -> int:
     """Orders there that carry our command's id."""
     told = f'%"passthrough":"{command.pk}"%'
-    return desk.count("SELECT count(*) FROM orders_order WHERE fixed_part LIKE %s", told)
+    return desk.count(
+        "SELECT count(*) FROM sandbox_order WHERE fixed_part LIKE %s", told
+    )
 
 
 def test_an_order_is_placed_once_and_mirrored(
