@@ -67,9 +67,10 @@ class Desk:
             pass
 
     def later(self, seconds: float = 3600) -> None:
-        """Let the time of waiting and settling be over, then do what is due."""
+        """Let the time of waiting, leases and settling be over, then do what is due."""
         past = timezone.now() - timedelta(seconds=seconds)
         open_rows = CommandRecord.objects.open()
+        open_rows.exclude(lease_until=None).update(lease_until=past)
         open_rows.exclude(settle_until=None).update(settle_until=past)
         open_rows.update(due_at=past)
         self.deliver()
