@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Self
 from uuid import UUID
 
@@ -9,8 +10,8 @@ from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchQuery, SearchVector
 from django.db import models
-from django.db.models import Q
-from django.db.models.functions import Lower
+from django.db.models import F, Q
+from django.db.models.functions import Lower, Now
 
 from backoffice.models import Mirrored
 from patients.names import birth_date, phone_key, prefix_query
@@ -144,6 +145,33 @@ class Demographics(Mirrored):
             models.Index(Lower("email"), name="demographics_email"),
             models.Index(fields=["dob"], name="demographics_dob"),
         ]
+
+
+class DifferentPeople(models.Model):
+    """Two patients that look alike, of whom somebody said that they are not the same person."""
+
+    one = models.UUIDField()
+    other = models.UUIDField()
+    said_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["one", "other"], name="different_people_once"),
+            models.CheckConstraint(condition=Q(one__lt=F("other")), name="different_people_order"),
+        ]
+        indexes = [models.Index(fields=["other"], name="different_people_other")]
+
+    @staticmethod
+    def remember(person: UUID, others: Iterable[UUID]) -> None:
+        pairs = [sorted([person, other]) for other in others if other != person]
+        rows = [DifferentPeople(one=one, other=other) for one, other in pairs]
+        DifferentPeople.objects.bulk_create(rows, ignore_conflicts=True)
+
+    @staticmethod
+    def than(person: UUID) -> set[UUID]:
+        """Those who are not this person."""
+        said = DifferentPeople.objects.filter(Q(one=person) | Q(other=person))
+        return {each for pair in said.values_list("one", "other") for each in pair} - {person}
 
 
 class Connection(Mirrored):

@@ -210,7 +210,7 @@ def _users_absent(keys: Sequence[str], asked_at: datetime) -> None:
             sync.mark(kind, keys)
 
 
-def _store_demographics(
+def store_demographics(
     answers: Mapping[str, Record[UserInfo]],
 ) -> dict[str, timedelta | None]:
     mirror.apply(
@@ -224,7 +224,7 @@ def _demographics_absent(keys: Sequence[str], asked_at: datetime) -> None:
     mirror.flag_missing(DEMOGRAPHICS, [(UUID(key),) for key in keys], asked_at)
 
 
-def _store_insurance(
+def store_insurance(
     answers: Mapping[str, Record[InsuranceRecord]], is_primary: bool
 ) -> dict[str, timedelta | None]:
     """Each new content is a new row of the history; the one before it is superseded."""
@@ -254,13 +254,13 @@ def _store_insurance(
 
 
 def _store_primary(answers: Mapping[str, Record[InsuranceRecord]]) -> dict[str, timedelta | None]:
-    return _store_insurance(answers, True)
+    return store_insurance(answers, True)
 
 
 def _store_secondary(
     answers: Mapping[str, Record[InsuranceRecord]],
 ) -> dict[str, timedelta | None]:
-    return _store_insurance(answers, False)
+    return store_insurance(answers, False)
 
 
 def _no_insurance(is_primary: bool) -> Callable[[Sequence[str], datetime], None]:
@@ -280,7 +280,7 @@ def _insurance_id(user_id: str, is_primary: bool, raw: bytes) -> UUID:
     return UUID(bytes=hashlib.blake2b(content, digest_size=16).digest())
 
 
-def _store_connections(
+def store_connections(
     answers: Mapping[str, Page[ConnectionRecord]],
 ) -> dict[str, timedelta | None]:
     """The answer is a user's whole set: connections it leaves out are flagged."""
@@ -370,7 +370,7 @@ SUBJECTS = (
     sync.Subject(
         kind="demographics",
         fetch=lambda service, key: service.users.info(key),
-        store=_store_demographics,
+        store=store_demographics,
         absent=_demographics_absent,
         absent_again=next_look,
     ),
@@ -391,7 +391,7 @@ SUBJECTS = (
     sync.Subject(
         kind="connections",
         fetch=lambda service, key: service.users.connections(key),
-        store=_store_connections,
+        store=store_connections,
         absent=_connections_absent,
         absent_again=next_look,
     ),

@@ -3,7 +3,7 @@
 from celery import shared_task
 
 from backoffice import outbox, sync
-from patients.commands import COMMANDS
+from patients.commands import COMMANDS, carry_on
 from patients.sync import LISTINGS, SUBJECTS
 
 
@@ -20,4 +20,5 @@ def look_up() -> None:
 
 @shared_task(soft_time_limit=outbox.LONGEST, time_limit=outbox.LONGEST + 30)
 def deliver() -> None:
+    carry_on()
     outbox.deliver(COMMANDS)

@@ -13,6 +13,7 @@ from backoffice.access import may, requires
 from backoffice.paging import Page, capped_count, page_of, place_of
 from patients.forms import SORTS, PatientFilters, demographics_of
 from patients.models import Demographics, Patient
+from patients.registering_views import actions_of, done_but_connected
 
 ORDERS_SHOWN: Final = 100
 FINISHED: Final = (vocabulary.RESULT_IN, vocabulary.CLOSED)
@@ -106,13 +107,17 @@ def patient_detail(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     shown = orders[:ORDERS_SHOWN]
     may_read_orders = may(request.user, "orders.view")
     audit.viewed(request, "patient", [patient.pk], [patient.pk])
+    sources = _sources(patient)
+    may_change = may(request.user, "patients.change")
     context = {
         "patient": patient,
+        "actions": actions_of(patient, request.user),
+        "may_change": may_change and not patient.missing_since,
         "person": person,
         "proxy": person.said("medical_proxy") if person else {},
         "current": [one for one in insurances if one.superseded_at is None],
         "earlier": [one for one in insurances if one.superseded_at is not None],
-        "sources": _sources(patient),
+        "sources": sources,
         "transactions": _transactions(shown) if may_read_orders else [],
         "order_count": len(shown),
         "more_orders": len(orders) > ORDERS_SHOWN,
@@ -146,6 +151,12 @@ def _sources(patient: Patient) -> list[dict[str, Any]]:
         {"slug": slug, "name": slug, "connection": None, "pulls": found}
         for slug, found in pulls.items()
     ]
+    asked = done_but_connected(
+        patient.pk,
+        {one.slug: one.created_on for one in connections if one.missing_since is None},
+    )
+    for source in sources:
+        source["asked_to_end"] = asked.get(source["slug"])
     return sources + rest
 
 

@@ -1,0 +1,26 @@
+"""What staff may ask about patients: one class per write (users.md 2 to 5 and 7)."""
+
+from backoffice.outbox import Command
+from patients.commands.insuring import AddInsurance, CreatePayor, Insuring, carry_on
+from patients.commands.people import CreateUser, SetUserInfo
+from patients.commands.sources import Deregister
+
+COMMANDS: tuple[type[Command], ...] = (
+    CreateUser,
+    SetUserInfo,
+    CreatePayor,
+    AddInsurance,
+    Deregister,
+)
+"""Delivered by `patients.tasks.deliver`."""
+
+__all__ = [
+    "COMMANDS",
+    "AddInsurance",
+    "CreatePayor",
+    "CreateUser",
+    "Deregister",
+    "Insuring",
+    "SetUserInfo",
+    "carry_on",
+]

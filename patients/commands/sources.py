@@ -1,0 +1,75 @@
+"""Ending a patient's connection to a source of device data (users.md 7)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+from uuid import UUID
+
+from django.urls import reverse
+
+from backoffice import sync
+from backoffice.outbox import Absent, Again, Command, Happened, NotNow, Sending
+from backoffice.service import Page, Service, errors
+from backoffice.service.users import Connection as ConnectionRecord
+from patients.models import Connection
+from patients.sync import store_connections
+
+Answer = Page[ConnectionRecord]
+
+
+class Deregister(Command, kw_only=True):
+    """Disconnect a source. For one that the app on the patient's device keeps by itself the
+    service says yes and changes nothing: what it shows afterwards is what staff are told."""
+
+    kind: ClassVar[str] = "connection.end"
+    again: ClassVar[Again] = Again.SAME_EFFECT
+    task: ClassVar[str] = "patients.tasks.deliver"
+
+    user_id: UUID
+    slug: str
+    name: str
+
+    def title(self) -> str:
+        return f"Disconnect {self.name or self.slug}"
+
+    def subject(self) -> tuple[str, str]:
+        return "patient", str(self.user_id)
+
+    def patient(self) -> UUID:
+        return self.user_id
+
+    def lock(self) -> str:
+        return f"{self.kind}:{self.user_id}:{self.slug}"
+
+    def form(self) -> str:
+        return reverse("patients:disconnect", args=[self.user_id, self.slug])
+
+    def check(self) -> None:
+        rows = Connection.objects.filter(user_id=self.user_id, slug=self.slug, missing_since=None)
+        if not rows.exists():
+            raise NotNow("This source is not connected any more.")
+
+    def refresh(self, service: Service) -> None:
+        self.store(service.users.connections(self.user_id))
+
+    def send(self, service: Service, sending: Sending) -> Answer | None:
+        service.users.deregister(self.user_id, self.slug)
+        try:
+            return service.users.connections(self.user_id)
+        except errors.ServiceError:
+            return None  # It was accepted all the same; what is connected is looked up later.
+
+    def settle(self, service: Service, sending: Sending) -> Happened | Absent:
+        answer = service.users.connections(self.user_id)
+        return Absent() if self._stands(answer) else Happened(answer)
+
+    def store(self, answer: Answer | None) -> str:
+        """The source's slug where it is still connected, though the service accepted."""
+        if answer is None:
+            sync.mark("connections", [self.user_id])
+            return ""
+        store_connections({str(self.user_id): answer})
+        return self.slug if self._stands(answer) else ""
+
+    def _stands(self, answer: Answer) -> bool:
+        return any(record.data.slug == self.slug for record in answer.records)

@@ -1,0 +1,99 @@
+"""Who on record may be the person somebody is about to register.
+
+Warned of, never held back: the same birth date with a similar name, also with first and last name
+swapped, the same phone number, the same e-mail address. Each by an index of its own.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date
+from difflib import SequenceMatcher
+from functools import reduce
+from typing import Final
+from uuid import UUID
+
+from django.db.models import Q
+from django.db.models.functions import Lower
+
+from patients.models import Demographics
+from patients.names import fold, phone_key
+
+SHOWN: Final = 5
+SAME_DAY: Final = 200
+"""People of one birth date whose names are compared."""
+SIMILAR: Final = 0.8
+PHONE_DIGITS: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """What was typed so far; anything may be missing."""
+
+    first_name: str = ""
+    last_name: str = ""
+    dob: date | None = None
+    phone_number: str = ""
+    email: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Possible:
+    """Somebody on record, and what they have in common."""
+
+    person: Demographics
+    reasons: list[str]
+
+
+def possible_duplicates(typed: Person, but: Iterable[UUID] = ()) -> list[Possible]:
+    """Those who may be the same person, most reasons first; `but` are known not to be."""
+    phone, email = phone_key(typed.phone_number)[:PHONE_DIGITS], typed.email.strip().lower()
+    ways = []
+    if typed.dob and (typed.first_name or typed.last_name):
+        ways.append(Q(dob=typed.dob))
+    if len(phone) == PHONE_DIGITS:
+        ways.append(Q(phone_digits__startswith=phone))
+    if "@" in email:
+        ways.append(Q(mail=email))
+    if not ways:
+        return []
+    rows = Demographics.objects.annotate(mail=Lower("email")).defer("record", "content_hash")
+    rows = rows.filter(reduce(operator.or_, ways), missing_since=None)
+    found = []
+    for person in rows.exclude(pk__in=list(but)).order_by("pk")[:SAME_DAY]:
+        reasons = []
+        if typed.dob and person.dob == typed.dob:
+            reasons += _names(typed, person)
+        if phone and len(phone) == PHONE_DIGITS and person.phone_digits.startswith(phone):
+            reasons.append("Same phone number")
+        if "@" in email and person.email.lower() == email:
+            reasons.append("Same e-mail address")
+        if reasons:
+            found.append(Possible(person, reasons))
+    found.sort(key=lambda one: len(one.reasons), reverse=True)
+    return found[:SHOWN]
+
+
+def _names(typed: Person, person: Demographics) -> list[str]:
+    ours = fold(typed.first_name), fold(typed.last_name)
+    theirs = fold(person.first_name), fold(person.last_name)
+    if ours == theirs:
+        return ["Same name and birth date"]
+    if _alike(ours, theirs[::-1]):
+        return ["First and last name swapped, same birth date"]
+    return ["Similar name, same birth date"] if _alike(ours, theirs) else []
+
+
+def _alike(ours: tuple[str, str], theirs: tuple[str, str]) -> bool:
+    """Both names are close, or the beginning of one another; one not typed yet says nothing."""
+    pairs = [pair for pair in zip(ours, theirs, strict=True) if pair[0]]
+    return bool(pairs) and all(_close(*pair) for pair in pairs)
+
+
+def _close(one: str, other: str) -> bool:
+    if not other:
+        return False
+    begins = min(len(one), len(other)) >= 2 and (one.startswith(other) or other.startswith(one))
+    return begins or SequenceMatcher(None, one, other).ratio() >= SIMILAR

@@ -1,0 +1,468 @@
+"""Forms about who a patient is and who pays, in the order of an insurance card.
+
+The same fields stand on the page that registers a person, on that of the details and on that of
+an insurance, so what was typed on one can be shown on another.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Mapping
+from datetime import date
+from typing import Any, Final, cast
+from uuid import UUID
+
+from django import forms
+from django.utils import timezone
+
+from backoffice.outbox import AskForm
+from backoffice.service.insurance import NewPayor
+from backoffice.service.users import NewAddress, NewGuarantor, NewUserInfo
+from backoffice.vocabulary.words import VOCABULARIES
+from patients.commands import Insuring
+from patients.models import Demographics, Patient
+from patients.names import fold
+
+STATES: Final = re.findall(
+    "..",
+    "ALAKAZARCACOCTDEDCFLGAHIIDILINIAKSKYLAMEMDMAMIMNMSMOMTNENVNHNJ"
+    "NMNYNCNDOHOKORPARISCSDTNTXUTVTVAWAWVWIWYASGUMPPRVI",
+)
+COUNTRY: Final = "US"
+NAME_LETTERS: Final = 50
+ADULT: Final = 18
+OLDEST: Final = 130
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.,'-]*(\s[A-Za-z0-9.,'-]+)*")
+_ZIP: Final = re.compile(r"[0-9]{5}(-[0-9]{4})?")
+_PHONE: Final = re.compile(r"\+?[0-9 ().\-/]+")
+_PHONE_LIKE: Final = re.compile(r"[0-9 +().\-/]{7,}")
+
+
+def minor(born: date) -> bool:
+    today = timezone.localdate()
+    return today.year - born.year - ((today.month, today.day) < (born.month, born.day)) < ADULT
+
+
+class NameField(forms.CharField):
+    """A name as the labs take it (orders.md 2.4). Nothing is changed behind the person's back."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"max_length": NAME_LETTERS, "strip": False, **options})
+
+    def clean(self, value: Any) -> str:
+        name: str = super().clean(value)
+        if not name or _NAME.fullmatch(name):
+            return name
+        plain = fold(name)
+        if name != name.strip() or "  " in name:
+            words = "Take out the spaces before, after, or doubled between the words."
+        elif not name.isascii() and plain.isascii():
+            wanted = " ".join(word.capitalize() for word in plain.split())
+            words = f"Labs take no accents: write {wanted}, if that is right."
+        elif not name[0].isalnum():
+            words = "Begin with a letter or a digit."
+        else:
+            words = "Write letters, digits and . , ' - only, with single spaces between words."
+        raise forms.ValidationError(words)
+
+
+class PhoneField(forms.CharField):
+    """A number, kept as `+` and digits; ten digits are one of the country."""
+
+    widget = forms.TextInput(attrs={"type": "tel", "inputmode": "tel"})
+
+    def clean(self, value: Any) -> str:
+        text: str = super().clean(value).strip()
+        if not text:
+            return text
+        digits = "".join(mark for mark in text if mark in "0123456789")
+        if not _PHONE.fullmatch(text) or not 10 <= len(digits) <= 15:
+            raise forms.ValidationError("Write a phone number with its area code: +1 555 010 0199.")
+        return f"+1{digits}" if len(digits) == 10 and text[0] != "+" else f"+{digits}"
+
+
+class ZipField(forms.CharField):
+    def clean(self, value: Any) -> str:
+        text: str = super().clean(value)
+        if text and not _ZIP.fullmatch(text):
+            raise forms.ValidationError("Write five digits, or five and four: 85001 or 85001-0123.")
+        return text
+
+
+def _choices(name: str, empty: str) -> list[tuple[str, str]]:
+    known = [(value, term.label) for value, term in VOCABULARIES[name].items()]
+    return [("", empty), *known]
+
+
+def _choice(label: str, name: str, *, required: bool = False) -> forms.ChoiceField:
+    empty = "Choose" if required else "Not asked"
+    return forms.ChoiceField(label=label, required=required, choices=_choices(name, empty))
+
+
+def _text(label: str, letters: int = 200, **options: Any) -> forms.CharField:
+    return forms.CharField(label=label, max_length=letters, **options)
+
+
+def _state(label: str = "State", *, required: bool = True) -> forms.ChoiceField:
+    choices = [("", "Choose"), *((state, state) for state in STATES)]
+    return forms.ChoiceField(label=label, required=required, choices=choices)
+
+
+def _day(label: str, **options: Any) -> forms.DateField:
+    return forms.DateField(
+        label=label, widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"), **options
+    )
+
+
+class BlockForm(AskForm):
+    """Parts that are needed only sometimes: their fields are optional by themselves."""
+
+    def need(self, names: Mapping[str, str]) -> None:
+        """Say at each of these fields what is missing there."""
+        for name, words in names.items():
+            if not self.cleaned_data.get(name) and name not in self.errors:
+                self.add_error(name, words)
+
+    def typed(self, *names: str) -> bool:
+        return any(self.cleaned_data.get(name) for name in names)
+
+    def address(self, prefix: str) -> NewAddress:
+        data = self.cleaned_data
+        return NewAddress(
+            first_line=data[f"{prefix}first_line"],
+            second_line=data.get(f"{prefix}second_line") or None,
+            city=data[f"{prefix}city"],
+            state=data[f"{prefix}state"],
+            zip=data[f"{prefix}zip"],
+            country=COUNTRY,
+            access_notes=data.get(f"{prefix}access_notes") or None,
+        )
+
+    def somebody(self, prefix: str, home: NewAddress | None) -> NewGuarantor:
+        """A guarantor or a proxy; who lives with the patient has the patient's address."""
+        data = self.cleaned_data
+        shared = home is not None and data[f"{prefix}same_address"]
+        if shared and home is not None:
+            address = NewAddress(
+                first_line=home.first_line,
+                second_line=home.second_line,
+                city=home.city,
+                state=home.state,
+                zip=home.zip,
+                country=home.country,
+            )
+        else:
+            address = self.address(prefix)
+        return NewGuarantor(
+            first_name=data[f"{prefix}first_name"],
+            last_name=data[f"{prefix}last_name"],
+            phone_number=data[f"{prefix}phone_number"],
+            email=data[f"{prefix}email"] or None,
+            address=address,
+        )
+
+    def need_somebody(self, prefix: str, who: str, *, at_home: bool = True) -> None:
+        names = {
+            f"{prefix}first_name": f"Give the first name of {who}.",
+            f"{prefix}last_name": f"Give the last name of {who}.",
+            f"{prefix}phone_number": f"Give a phone number of {who}.",
+        }
+        if not (at_home and self.cleaned_data.get(f"{prefix}same_address")):
+            names |= {
+                f"{prefix}first_line": f"Give the street of {who}.",
+                f"{prefix}city": f"Give the city of {who}.",
+                f"{prefix}state": f"Choose the state of {who}.",
+                f"{prefix}zip": f"Give the ZIP code of {who}.",
+            }
+        self.need(names)
+
+
+OPEN_CHOICES: Final = (
+    "gender",
+    "state",
+    "race",
+    "ethnicity",
+    "sexual_orientation",
+    "gender_identity",
+)
+
+
+class PersonForm(BlockForm):
+    """Who a patient is (users.md 3)."""
+
+    first_name = NameField(label="First name")
+    last_name = NameField(label="Last name")
+    dob = _day("Birth date")
+    gender = _choice("Sex", "person.gender", required=True)
+    phone_number = PhoneField(label="Phone", max_length=32)
+    email = forms.EmailField(label="E-mail", max_length=200)
+    first_line = _text("Street and number")
+    second_line = _text("Apartment, unit", required=False)
+    city = _text("City", 100)
+    state = _state()
+    zip = ZipField(label="ZIP code", max_length=10)
+    access_notes = _text(
+        "How to get in",
+        1000,
+        required=False,
+        help_text="For the phlebotomist: gate, door, dog.",
+    )
+    proxy_first_name = NameField(label="First name", required=False)
+    proxy_last_name = NameField(label="Last name", required=False)
+    proxy_phone_number = PhoneField(label="Phone", max_length=32, required=False)
+    proxy_email = forms.EmailField(label="E-mail", max_length=200, required=False)
+    proxy_same_address = forms.BooleanField(
+        label="Lives with the patient", required=False, initial=True
+    )
+    proxy_first_line = _text("Street and number", required=False)
+    proxy_city = _text("City", 100, required=False)
+    proxy_state = _state(required=False)
+    proxy_zip = ZipField(label="ZIP code", max_length=10, required=False)
+    race = _choice("Race", "person.race")
+    ethnicity = _choice("Ethnicity", "person.ethnicity")
+    sexual_orientation = _choice("Sexual orientation", "person.sexual_orientation")
+    gender_identity = _choice("Gender identity", "person.gender_identity")
+    seen = forms.CharField(required=False, widget=forms.HiddenInput, max_length=64)
+
+    def __init__(self, *args: Any, on_record: Mapping[str, Any] | None = None, **more: Any) -> None:
+        """`on_record`: what the service has. A value of its that we have no word for stays."""
+        super().__init__(*args, **more)
+        for name in OPEN_CHOICES:
+            field, value = self.fields[name], (on_record or {}).get(name)
+            assert isinstance(field, forms.ChoiceField)
+            if value and not field.valid_value(value):
+                field.choices = [*cast(list[tuple[str, str]], field.choices), (value, value)]
+
+    def clean_dob(self) -> date:
+        born: date = self.cleaned_data["dob"]
+        today = timezone.localdate()
+        if born > today:
+            raise forms.ValidationError("The birth date lies in the future.")
+        if today.year - born.year > OLDEST:
+            raise forms.ValidationError("Check the year: nobody is that old.")
+        return born
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or self.cleaned_data
+        born = data.get("dob")
+        if born is not None and minor(born):
+            self.need_somebody("proxy_", "the medical proxy: the patient is under 18")
+        elif self.typed("proxy_first_name", "proxy_last_name", "proxy_phone_number"):
+            self.need_somebody("proxy_", "the medical proxy")
+        return data
+
+    def not_same(self) -> list[UUID]:
+        return self._ids("not_same")
+
+    def shown(self) -> list[UUID]:
+        """Possible duplicates that stood on the page when it was sent."""
+        return self._ids("shown")
+
+    def _ids(self, name: str) -> list[UUID]:
+        found = []
+        for text in getattr(self.data, "getlist", lambda name: [])(name)[:100]:
+            try:
+                found.append(UUID(text))
+            except ValueError:
+                continue
+        return found
+
+    def info(self) -> NewUserInfo:
+        data = self.cleaned_data
+        home = self.address("")
+        proxy = None
+        if data["proxy_first_name"]:
+            proxy = self.somebody("proxy_", home)
+        return NewUserInfo(
+            first_name=data["first_name"],
+            last_name=data["last_name"],
+            email=data["email"],
+            phone_number=data["phone_number"],
+            gender=data["gender"],
+            dob=data["dob"],
+            address=home,
+            medical_proxy=proxy,
+            race=data["race"] or None,
+            ethnicity=data["ethnicity"] or None,
+            sexual_orientation=data["sexual_orientation"] or None,
+            gender_identity=data["gender_identity"] or None,
+        )
+
+
+class InsuranceForm(BlockForm):
+    """What stands on an insurance card (users.md 4). `payor` is a code and a name beside it."""
+
+    needs_insurance = True
+
+    payor_query = _text("Insurance company", 100, required=False)
+    payor = forms.CharField(label="Insurance company", required=False, max_length=300)
+    payor_new = forms.BooleanField(
+        label="Not in the list: make it a company of our own", required=False
+    )
+    payor_name = _text("Name of the company", required=False)
+    payor_first_line = _text("Street and number", required=False)
+    payor_second_line = _text("Suite", required=False)
+    payor_city = _text("City", 100, required=False)
+    payor_state = _state(required=False)
+    payor_zip = ZipField(label="ZIP code", max_length=10, required=False)
+    member_id = _text("Member id", 60, required=False)
+    group_id = _text("Group id", 60, required=False)
+    relationship = forms.ChoiceField(
+        label="The patient is to the policy holder",
+        required=False,
+        choices=_choices("insurance.relationship", "")[1:],
+    )
+    rank = forms.ChoiceField(
+        label="Kind",
+        required=False,
+        choices=[("primary", "Primary"), ("secondary", "Secondary")],
+    )
+    before_primary = forms.CharField(required=False, widget=forms.HiddenInput, max_length=64)
+    before_secondary = forms.CharField(required=False, widget=forms.HiddenInput, max_length=64)
+    guarantor_first_name = NameField(label="First name", required=False)
+    guarantor_last_name = NameField(label="Last name", required=False)
+    guarantor_phone_number = PhoneField(label="Phone", max_length=32, required=False)
+    guarantor_email = forms.EmailField(label="E-mail", max_length=200, required=False)
+    guarantor_same_address = forms.BooleanField(
+        label="Lives with the patient", required=False, initial=True
+    )
+    guarantor_first_line = _text("Street and number", required=False)
+    guarantor_city = _text("City", 100, required=False)
+    guarantor_state = _state(required=False)
+    guarantor_zip = ZipField(label="ZIP code", max_length=10, required=False)
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or self.cleaned_data
+        if not self.insured:
+            return data
+        if data.get("payor_new"):
+            self.need(
+                {
+                    "payor_name": "Give the name of the insurance company.",
+                    "payor_first_line": "Give the street of the insurance company.",
+                    "payor_city": "Give the city of the insurance company.",
+                    "payor_state": "Choose the state of the insurance company.",
+                    "payor_zip": "Give the ZIP code of the insurance company.",
+                }
+            )
+        else:
+            self.need({"payor": "Search for the insurance company and choose it."})
+        self.need({"member_id": "Give the member id: it stands on the card."})
+        if data.get("relationship") not in ("Self", ""):
+            self.need_somebody("guarantor_", "the guarantor: the policy holder is someone else")
+        return data
+
+    @property
+    def insured(self) -> bool:
+        """Whether an insurance is to be recorded at all."""
+        wanted = ("payor", "payor_new", "payor_query", "member_id", "group_id")
+        return self.needs_insurance or self.typed(*wanted)
+
+    def insuring(self, home: NewAddress | None) -> Insuring:
+        """What to record; `home`: the patient's address, which a guarantor may share."""
+        data = self.cleaned_data
+        code, _, name = data["payor"].partition(" ")
+        new_payor = None
+        if data["payor_new"]:
+            code, name = "", data["payor_name"]
+            new_payor = NewPayor(name=name, address=self.address("payor_"))
+        relationship = data["relationship"] or "Self"
+        guarantor = None
+        if relationship != "Self":  # Some labs refuse one for the patient's own policy.
+            guarantor = self.somebody("guarantor_", home)
+        rank = data["rank"] or "primary"
+        return Insuring(
+            payor_code=code,
+            payor_name=name,
+            member_id=data["member_id"],
+            group_id=data["group_id"] or None,
+            relationship=relationship,
+            guarantor=guarantor,
+            is_primary=rank == "primary",
+            new_payor=new_payor,
+            before=data[f"before_{rank}"],
+        )
+
+
+def new_reference() -> str:
+    """A reference of our own that says nothing about anybody."""
+    return f"p-{uuid.uuid4()}"
+
+
+class RegisterOnForm(PersonForm, InsuranceForm):
+    """The rest of a registration: the user is there, the details were refused."""
+
+    needs_insurance = False
+    field_order = ("form_id", *PersonForm.base_fields)
+
+
+class RegisterForm(RegisterOnForm):
+    """A person and, when there is one, their insurance."""
+
+    field_order = ("form_id", *PersonForm.base_fields, "client_user_id")
+
+    client_user_id = forms.CharField(
+        label="Our reference",
+        max_length=200,
+        initial=new_reference,
+        help_text="Drawn at random. The service sees it, so nothing personal may stand in it.",
+    )
+
+    def clean_client_user_id(self) -> str:
+        reference: str = self.cleaned_data["client_user_id"]
+        if "@" in reference:
+            raise forms.ValidationError(
+                "This looks like an e-mail address: take another reference."
+            )
+        if _PHONE_LIKE.fullmatch(reference):
+            raise forms.ValidationError("This looks like a phone number: take another reference.")
+        if not reference.isprintable() or "/" in reference:
+            raise forms.ValidationError("Write letters, digits and marks, but no slash.")
+        if Patient.objects.filter(client_user_id=reference).exists():
+            raise forms.ValidationError("Another patient has this reference. Give a new one.")
+        return reference
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or self.cleaned_data
+        reference = fold(data.get("client_user_id", ""))
+        names = [fold(data.get(name, "")) for name in ("first_name", "last_name")]
+        if any(len(name) > 2 and name in reference for name in names):
+            self.add_error("client_user_id", "The patient's name stands in it: take another one.")
+        return data
+
+
+def said_of(person: Demographics) -> dict[str, Any]:
+    """What a form shows of the details on record."""
+    proxy, home = person.said("medical_proxy"), person.said("address")
+    there = person.said("medical_proxy", "address")
+    lines = ("first_line", "city", "state")
+    apart = bool(proxy) and any(there.get(line) != home.get(line) for line in lines)
+    return {
+        "first_name": person.first_name,
+        "last_name": person.last_name,
+        "dob": person.dob,
+        "gender": person.gender.lower(),
+        "phone_number": person.phone_number,
+        "email": person.email,
+        "first_line": person.first_line,
+        "second_line": person.second_line,
+        "city": person.city,
+        "state": person.state,
+        "zip": person.zip,
+        "access_notes": home.get("access_notes") or "",
+        "race": person.race or "",
+        "ethnicity": person.ethnicity or "",
+        "sexual_orientation": person.sexual_orientation or "",
+        "gender_identity": person.gender_identity or "",
+        "proxy_first_name": proxy.get("first_name", ""),
+        "proxy_last_name": proxy.get("last_name", ""),
+        "proxy_phone_number": proxy.get("phone_number", ""),
+        "proxy_email": proxy.get("email") or "",
+        "proxy_same_address": not apart,
+        "proxy_first_line": there.get("first_line", "") if apart else "",
+        "proxy_city": there.get("city", "") if apart else "",
+        "proxy_state": there.get("state", "") if apart else "",
+        "proxy_zip": there.get("zip") or there.get("zip_code") or "" if apart else "",
+    }

@@ -1,0 +1,372 @@
+"""Pages that register a person, change who they are, insure them, and disconnect their devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+from uuid import UUID
+
+from django.core.exceptions import BadRequest
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.urls import NoReverseMatch, reverse
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from backoffice import audit, remote
+from backoffice.access import may, requires
+from backoffice.models import CommandRecord
+from backoffice.outbox import AskForm
+from backoffice.service import errors
+from patients.commands import COMMANDS, CreateUser, Deregister, SetUserInfo
+from patients.commands.alike import mark_of_person, person_now
+from patients.commands.insuring import in_force, mark_now
+from patients.commands.people import insured_of
+from patients.duplicates import Person, Possible, possible_duplicates
+from patients.models import Connection, Demographics, DifferentPeople, Patient, Payor
+from patients.names import birth_date
+from patients.registering_forms import (
+    InsuranceForm,
+    PersonForm,
+    RegisterForm,
+    RegisterOnForm,
+    said_of,
+)
+
+METHODS: Final = ("GET", "HEAD", "POST")
+KINDS: Final = [kind.kind for kind in COMMANDS]
+PAYORS_SHOWN: Final = 12
+PAYOR_WAIT: Final = 5.0
+"""Seconds a person waits for a search at the service."""
+LOOK: Final = "Look at the possible duplicates first, then register. Nothing has been sent yet."
+
+
+@requires("patients.view", "patients.change")
+@require_http_methods(METHODS)
+def register(request: HttpRequest) -> HttpResponse:
+    """A person and their insurance on one page."""
+    form = _form(request, RegisterForm)
+    if _asks(request, form):
+        alike = _unseen(form)
+        if alike:
+            form.add_error(None, LOOK)
+        else:
+            info = form.info()
+            command = CreateUser(
+                client_user_id=form.cleaned_data["client_user_id"],
+                info=info,
+                insuring=form.insuring(info.address) if form.insured else None,
+                not_same=form.not_same(),
+            )
+            row = form.asked(request, command)
+            if row is not None:
+                return redirect("patients:registering", row.pk)
+    return _page(request, "patients/register.html", form, title="Register a patient")
+
+
+@requires("patients.view", "patients.change")
+@require_safe
+def registering(request: HttpRequest, command_id: UUID) -> HttpResponse:
+    """What becomes of a registration, until the patient's own page is there."""
+    row = CommandRecord.objects.filter(pk=command_id, kind=CreateUser.kind).first()
+    if row is None:
+        raise Http404
+    if row.done_url:
+        return redirect(row.done_url)
+    info = CreateUser.read(row.payload).info
+    audit.viewed(request, "registration", [row.pk], [])
+    return render(request, "patients/registering.html", {"command": row, "info": info})
+
+
+@requires("patients.view", "patients.change")
+@require_http_methods(METHODS)
+def register_on(request: HttpRequest, patient_id: UUID) -> HttpResponse:
+    """The rest of a registration whose first step is done, with everything that was typed."""
+    return _details(request, patient_id, RegisterOnForm, "Finish the registration")
+
+
+@requires("patients.view", "patients.change")
+@require_http_methods(METHODS)
+def edit(request: HttpRequest, patient_id: UUID) -> HttpResponse:
+    """Who a patient is."""
+    return _details(request, patient_id, PersonForm, "Edit the details")
+
+
+def _details(
+    request: HttpRequest, patient_id: UUID, kind: type[PersonForm], title: str
+) -> HttpResponse:
+    patient, person = _patient(patient_id)
+    said = said_of(person) if person else {}
+    mark = mark_of_person(person_now(person))
+    form = _form(request, kind, patient_id, on_record=said, initial={**said, "seen": mark})
+    if request.method != "POST":
+        form.data = _with(form.data, seen=mark)
+    if _asks(request, form):
+        insuring = None
+        if isinstance(form, RegisterOnForm) and form.insured:
+            insuring = form.insuring(form.info().address)
+        command = SetUserInfo(
+            user_id=patient.pk,
+            info=form.info(),
+            seen=form.cleaned_data["seen"],
+            registering=kind is RegisterOnForm,
+            insuring=insuring,
+            not_same=form.not_same(),
+        )
+        if form.asked(request, command) is not None:
+            return redirect("patients:detail", patient.pk)
+    template = "patients/register.html" if kind is RegisterOnForm else "patients/edit.html"
+    return _page(request, template, form, title=title, patient=patient, person=person)
+
+
+@requires("patients.view", "patients.change")
+@require_http_methods(METHODS)
+def insure(request: HttpRequest, patient_id: UUID) -> HttpResponse:
+    """One more insurance of a patient; what was there stays in the history."""
+    patient, person = _patient(patient_id)
+    if person is None:
+        return redirect("patients:edit", patient.pk)
+    current = [in_force(patient.pk, True), in_force(patient.pk, False)]
+    marks = {
+        "before_primary": mark_now(patient.pk, True),
+        "before_secondary": mark_now(patient.pk, False),
+    }
+    form = _form(request, InsuranceForm, patient_id, initial=marks)
+    if request.method != "POST":
+        form.data = _with(form.data, **marks)
+    if _asks(request, form):
+        # The covered person is the patient as the service has them: the same rules apply.
+        them = PersonForm(said_of(person) | {"form_id": form.cleaned_data["form_id"]})
+        if not them.is_valid():
+            wrong = ", ".join(sorted(str(them[name].label) for name in them.errors))
+            form.add_error(None, f"Correct the patient's details first: {wrong}.")
+        else:
+            insured = insured_of(them.info())
+            command = form.insuring(insured.address).step(patient.pk, insured)
+            if form.asked(request, command) is not None:
+                return redirect("patients:detail", patient.pk)
+    more = {"patient": patient, "person": person, "current": [one for one in current if one]}
+    return _page(request, "patients/insure.html", form, title="Add an insurance", **more)
+
+
+@requires("patients.view", "patients.change")
+@require_http_methods(METHODS)
+def disconnect(request: HttpRequest, patient_id: UUID, slug: str) -> HttpResponse:
+    """End a connection, after what that does and what it may not do."""
+    patient, person = _patient(patient_id)
+    source = Connection.objects.filter(user_id=patient_id, slug=slug, missing_since=None).first()
+    form = _form(request, AskForm, patient_id)
+    if source is None and not request.GET.get("again"):
+        raise Http404
+    if request.method == "POST" and form.is_valid():
+        name = source.name if source else slug
+        command = Deregister(user_id=patient.pk, slug=slug, name=name)
+        if form.asked(request, command) is not None:
+            return redirect("patients:detail", patient.pk)
+    more = {"patient": patient, "person": person, "source": source, "slug": slug}
+    return _page(request, "patients/disconnect.html", form, title="Disconnect a source", **more)
+
+
+@requires("patients.view", "patients.change")
+@require_POST
+def duplicates(request: HttpRequest) -> HttpResponse:
+    """Possible duplicates of what stands in the form: a fragment. Posted, so that nothing typed
+    about a person stands in an address."""
+    form = PersonForm(request.POST)
+    them = request.POST.get("patient", "")
+    but = {UUID(them)} | DifferentPeople.than(UUID(them)) if _is_uuid(them) else set()
+    found = possible_duplicates(_typed(request.POST), but)
+    _audit_found(request, found)
+    context = {"found": found, "not_same": form.not_same()}
+    return render(request, "patients/_duplicates.html", context)
+
+
+@requires("patients.view", "patients.change")
+@require_POST
+def check(request: HttpRequest) -> HttpResponse:
+    """What is wrong with the one field that was just left: a fragment."""
+    kinds: list[type[AskForm]] = [RegisterForm, RegisterOnForm, PersonForm, InsuranceForm]
+    kind = next((kind for kind in kinds if _fits(kind, request.POST)), PersonForm)
+    form, name = kind(request.POST), request.POST.get("checked", "")
+    if name not in form.fields:
+        raise BadRequest("There is no such field.")
+    form.is_valid()
+    context = {"errors": form[name].errors, "id": form[name].auto_id}
+    return render(request, "patients/_told.html", context)
+
+
+def _fits(kind: type[AskForm], data: QueryDict) -> bool:
+    """Whether these are the fields of this form: text fields are always sent."""
+    marks = {"client_user_id", "first_name", "member_id"}
+    return {name for name in marks if name in data} == marks & kind.base_fields.keys()
+
+
+@requires("patients.view", "patients.change")
+@require_POST
+def payors(request: HttpRequest) -> HttpResponse:
+    """Payors for what was typed: a fragment."""
+    return render(request, "patients/_payors.html", payors_found(request.POST))
+
+
+def payors_found(data: QueryDict) -> dict[str, Any]:
+    """Payors at the service by name or alias, and known ones by code; the chosen one stays."""
+    text, chosen = data.get("payor_query", "").strip()[:100], data.get("payor", "")[:300]
+    found: dict[str, dict[str, str]] = {}
+    trouble = False
+    if len(text) >= 2:
+        for known in Payor.objects.filter(payor_code__iexact=text)[:1]:
+            found[known.payor_code] = _option(known.payor_code, known.name, known.source or "")
+        try:
+            page = remote.service().within(PAYOR_WAIT).insurance.search_payors(insurance_name=text)
+        except errors.ServiceError:
+            trouble = True
+        else:
+            for record in page.records[:PAYORS_SHOWN]:
+                one = record.data
+                code, aliases = one.payor_code, ", ".join(one.aliases)
+                found.setdefault(code, _option(code, one.name, one.source, aliases))
+    code, _, name = chosen.partition(" ")
+    if code and code not in found:
+        found = {code: _option(code, name, ""), **found}
+    return {
+        "payor_options": list(found.values()),
+        "payor_chosen": code,
+        "payor_trouble": trouble,
+        "payor_text": text if len(text) >= 2 else "",
+        "payor_state": data.get("state", "")[:40],
+    }
+
+
+def _option(code: str, name: str, source: str, aliases: str = "") -> dict[str, str]:
+    value = f"{code} {name}"
+    return {"code": code, "name": name, "source": source, "aliases": aliases, "value": value}
+
+
+def _typed(data: QueryDict) -> Person:
+    return Person(
+        first_name=data.get("first_name", "")[:100],
+        last_name=data.get("last_name", "")[:100],
+        dob=birth_date(data.get("dob", "")[:40]),
+        phone_number=data.get("phone_number", "")[:40],
+        email=data.get("email", "")[:200],
+    )
+
+
+def _unseen(form: RegisterForm) -> list[Possible]:
+    """Possible duplicates that nobody can have looked at yet: they were not on the page."""
+    looked_at = {*form.shown(), *form.not_same()}
+    found = possible_duplicates(_typed(form.data))  # type: ignore[arg-type]
+    return [one for one in found if one.person.pk not in looked_at]
+
+
+def _patient(patient_id: UUID) -> tuple[Patient, Demographics | None]:
+    patient = Patient.objects.filter(pk=patient_id).first()
+    if patient is None:
+        raise Http404
+    return patient, Demographics.objects.filter(pk=patient_id, missing_since=None).first()
+
+
+def _asks(request: HttpRequest, form: AskForm) -> bool:
+    """Posted, not only to search on a page without scripts, and without faults."""
+    return request.method == "POST" and form.is_bound and form.is_valid()
+
+
+def _form(
+    request: HttpRequest,
+    kind: Callable[..., Any],
+    patient_id: UUID | None = None,
+    **options: Any,
+) -> Any:
+    """The form as posted, as it was for a refused command about the same patient (`?again=`), or
+    new."""
+    if request.method == "POST":
+        if "find_payor" in request.POST:
+            return kind(**{**options, "initial": _again(kind, request.POST)})
+        return kind(request.POST, **options)
+    again = request.GET.get("again", "")
+    rows = CommandRecord.objects.filter(patient_id=patient_id, kind__in=KINDS)
+    row = rows.filter(pk=UUID(again)).first() if _is_uuid(again) else None
+    return kind.again(row, **options) if row else kind(**options)  # type: ignore[attr-defined]
+
+
+def _again(kind: Any, data: QueryDict) -> dict[str, Any]:
+    """What was typed, not judged yet. A box that is not ticked is not sent at all."""
+    return {name: data.get(name, "") for name in kind.base_fields}
+
+
+def _with(data: Any, **values: str) -> Any:
+    """A form that is shown again speaks of what is on record now, not of what was then."""
+    if not data:
+        return data
+    changed = data.copy()
+    for name, value in values.items():
+        changed[name] = value
+    return changed
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        UUID(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _audit_found(request: HttpRequest, found: list[Possible]) -> None:
+    if found:
+        ids = [one.person.pk for one in found]
+        audit.listed(request, "patient", ids, ids, searched=True)
+
+
+def _page(
+    request: HttpRequest, template: str, form: Any, *, title: str, **more: Any
+) -> HttpResponse:
+    """A form on its page: with possible duplicates and payors for what stands in it."""
+    patient = more.get("patient")
+    if patient is not None:
+        audit.viewed(request, "patient", [patient.pk], [patient.pk])
+    context = {"form": form, "title": title, **more}
+    data = request.POST if request.method == "POST" else (form.data if form.is_bound else None)
+    if data and isinstance(form, PersonForm):
+        but = {patient.pk} | DifferentPeople.than(patient.pk) if patient else set()
+        found = possible_duplicates(_typed(data), but)
+        _audit_found(request, found)
+        context |= {"found": found, "not_same": form.not_same()}
+    if data and isinstance(form, InsuranceForm):
+        context |= payors_found(data)
+    person = more.get("person")
+    context.setdefault("payor_state", person.state if person else "")
+    status = 422 if request.method == "POST" and form.is_bound else 200
+    return render(request, template, context, status=status)
+
+
+def done_but_connected(patient_id: UUID, slugs: dict[str, Any]) -> dict[str, CommandRecord]:
+    """Sources that stand although the service accepted to end them, with what was asked."""
+    rows = CommandRecord.objects.about("patient", patient_id).filter(
+        kind=Deregister.kind, state=CommandRecord.State.DONE, remote_id__in=list(slugs)
+    )
+    found: dict[str, CommandRecord] = {}
+    for row in rows:
+        if row.sent_at is None or row.sent_at > slugs[row.remote_id]:
+            found.setdefault(row.remote_id, row)
+    return found
+
+
+def actions_of(patient: Patient, user: Any) -> list[dict[str, Any]]:
+    """What this person may do with a patient, most wanted first."""
+    if patient.missing_since:
+        return []
+    offers = (
+        ("Order tests", "orders:place", "orders.create"),
+        ("Edit the details", "patients:edit", "patients.change"),
+        ("Add an insurance", "patients:insure", "patients.change"),
+    )
+    found: list[dict[str, Any]] = []
+    for label, page, permission in offers:
+        if not may(user, permission):
+            continue
+        try:
+            url = reverse(page, args=[patient.pk])
+        except NoReverseMatch:
+            continue
+        found.append({"label": label, "url": url, "primary": not found})
+    return found
