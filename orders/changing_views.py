@@ -21,6 +21,7 @@ from orders.commands import CancelOrder, ChangeActivation, CompleteDraw, Simulat
 from orders.commands.changing import CANCELLABLE, DATABLE, SIMULATED
 from orders.consequences import of_cancelling
 from orders.models import Order
+from orders.scheduling import rules
 
 METHODS = ("GET", "HEAD", "POST")
 
@@ -32,9 +33,12 @@ def actions_of(order: Order, user: Any) -> list[dict[str, Any]]:
         return []
     found: list[dict[str, Any]] = []
 
-    def offer(label: str, page: str, primary: bool = False) -> None:
-        found.append({"label": label, "url": reverse(page, args=[pk]), "primary": primary})
+    def offer(label: str, page: str, **more: Any) -> None:
+        found.append({"label": label, "url": reverse(page, args=[pk]), **more})
 
+    if may(user, "appointments.change", "patients.view") and not rules.why_not_book(order):
+        home = order.method == "at_home_phlebotomy"
+        offer("Book", "orders:book", primary=home, drawer=True)
     if may(user, "orders.change"):
         if order.method == "on_site_collection" and low.startswith("requisition_"):
             offer("Sample drawn", "orders:drawn", primary=True)

@@ -1,0 +1,209 @@
+"""Forms that ask about visits. What only narrows the list of times travels in them, too: nothing
+about a patient's address stands in an address of ours, and nothing typed is lost by looking."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Final
+
+from django import forms
+from django.utils import timezone
+
+from backoffice.outbox import AskForm
+from backoffice.service.appointments import VisitAddress
+from orders.scheduling.slots import PARTS, WEEKS, Time, Wishes
+
+NOTES: Final = 1000
+RADII: Final = ("10", "20", "25", "50", "100")
+MOST_SITES: Final = 3
+ADDRESS: Final = ("first_line", "second_line", "city", "state", "zip_code", "access_notes")
+
+
+def _area(rows: int, **more: Any) -> forms.Textarea:
+    return forms.Textarea(attrs={"rows": rows, **more})
+
+
+class _Looking(AskForm):
+    """A list of times, and a choice from it."""
+
+    slot = forms.CharField(required=False, max_length=5000)
+    start_date = forms.DateField(
+        label="From", required=False, widget=forms.DateInput(attrs={"type": "date"})
+    )
+    part = forms.ChoiceField(label="Time of day", required=False, choices=list(PARTS.items()))
+    week = forms.ChoiceField(label="Week", required=False, choices=list(WEEKS.items()))
+    same = forms.BooleanField(label="Same time of day as before", required=False)
+    notes = forms.CharField(
+        required=False,
+        max_length=NOTES,
+        strip=True,
+        widget=_area(3, maxlength=NOTES, **{"data-count": NOTES}),
+        error_messages={"max_length": f"At most {NOTES} characters; these are %(show_value)d."},
+    )
+
+    def clean_start_date(self) -> Any:
+        day = self.cleaned_data["start_date"]
+        if day is not None and day < timezone.now().date():
+            raise forms.ValidationError("Choose today or a later day.")
+        return day
+
+    def clean_slot(self) -> Time | None:
+        text = self.cleaned_data["slot"]
+        if not text:
+            return None
+        try:
+            return Time.read(text)
+        except (ValueError, OverflowError, OSError):
+            raise forms.ValidationError("Choose one of the times shown.") from None
+
+    def told(self, name: str) -> Any:
+        """What stands in a field, checked where that is possible, before the whole is."""
+        if not self.is_bound:
+            return self.get_initial_for_field(self.fields[name], name)
+        if not hasattr(self, "cleaned_data"):
+            self.is_valid()
+        return self.cleaned_data.get(name)
+
+    def wishes(self) -> Wishes:
+        chosen = self.told("slot")
+        return Wishes(
+            start_date=self.told("start_date") or None,
+            part=self.told("part") or "",
+            week=self.told("week") or "",
+            same=bool(self.told("same")),
+            chosen=chosen if isinstance(chosen, Time) else None,
+        )
+
+    def need_slot(self) -> Time | None:
+        """The chosen time; None, and the form says so, where none was."""
+        time: Time | None = self.cleaned_data.get("slot")
+        if time is None and "slot" not in self.errors:
+            self.add_error("slot", "Choose a time first.")
+        return time
+
+
+class HomeForm(_Looking):
+    """A visit at a patient's home."""
+
+    first_line = forms.CharField(label="Street and number", max_length=200)
+    second_line = forms.CharField(label="Apartment, floor", max_length=200, required=False)
+    city = forms.CharField(label="City", max_length=100)
+    state = forms.RegexField(
+        r"^[A-Za-z]{2}$",
+        label="State",
+        max_length=2,
+        error_messages={"invalid": "Two letters, such as AZ."},
+    )
+    zip_code = forms.RegexField(
+        r"^\d{5}(-\d{4})?\Z",
+        label="ZIP code",
+        max_length=10,
+        error_messages={"invalid": "Five digits, or five and four: 85004 or 85004-1234."},
+    )
+    access_notes = forms.CharField(
+        label="How to get in",
+        required=False,
+        max_length=NOTES,
+        widget=_area(2, maxlength=NOTES, **{"data-count": NOTES}),
+    )
+    provider = forms.CharField(max_length=100, required=False)
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.fields["notes"].label = "Notes to the phlebotomist"
+
+    def clean_first_line(self) -> str:
+        line: str = self.cleaned_data["first_line"]
+        if not any(letter.isdigit() for letter in line):
+            raise forms.ValidationError("A street with its number, so that somebody can get there.")
+        return line
+
+    def clean_state(self) -> str:
+        return str(self.cleaned_data["state"]).upper()
+
+    def address(self) -> VisitAddress | None:
+        """Where the visit is; None while the address is not complete."""
+        values = {name: self.told(name) or "" for name in ADDRESS}
+        if not all(values[name] for name in ("first_line", "city", "state", "zip_code")):
+            return None
+        return VisitAddress(
+            first_line=values["first_line"],
+            city=values["city"],
+            state=values["state"],
+            zip_code=values["zip_code"],
+            second_line=values["second_line"] or None,
+            access_notes=values["access_notes"] or None,
+        )
+
+
+class _Codes(forms.MultipleChoiceField):
+    """Site codes: which there are, the service knows."""
+
+    def valid_value(self, value: Any) -> bool:
+        return len(str(value)) <= 64
+
+
+class CenterForm(_Looking):
+    """An appointment at a service center."""
+
+    zip_code = forms.RegexField(
+        r"^\d{5}\Z",
+        label="Near ZIP code",
+        max_length=5,
+        required=False,
+        error_messages={"invalid": "Five digits, such as 85004."},
+    )
+    radius = forms.ChoiceField(
+        label="Within",
+        required=False,
+        choices=[(miles, f"{miles} miles") for miles in RADII],
+    )
+    sites = _Codes(required=False)
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.fields["notes"].label = "Notes to the center"
+
+    def clean_sites(self) -> list[str]:
+        codes: list[str] = self.cleaned_data["sites"]
+        if len(codes) > MOST_SITES:
+            raise forms.ValidationError(f"At most {MOST_SITES} centers at once.")
+        return codes
+
+
+class _Seen(forms.Form):
+    """The visit as the person saw it."""
+
+    seen_id = forms.UUIDField(widget=forms.HiddenInput)
+    seen_start = forms.DateTimeField(widget=forms.HiddenInput, required=False)
+
+
+class MoveHomeForm(_Seen, HomeForm):
+    pass
+
+
+class MoveCenterForm(_Seen, CenterForm):
+    pass
+
+
+class CancelVisitForm(_Seen, AskForm):
+    """Why a visit is cancelled: the service's own reasons."""
+
+    reason = forms.ChoiceField(label="Reason")
+    notes = forms.CharField(
+        label="Note to the provider",
+        required=False,
+        max_length=NOTES,
+        widget=_area(3, maxlength=NOTES, **{"data-count": NOTES}),
+    )
+
+    def __init__(self, *args: Any, reasons: list[tuple[str, str]], **options: Any) -> None:
+        super().__init__(*args, **options)
+        field = self.fields["reason"]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = reasons if len(reasons) == 1 else [("", "Choose…"), *reasons]
+
+
+def seen(moment: datetime | None) -> str:
+    """A start as a hidden field keeps it, to the microsecond."""
+    return moment.isoformat() if moment else ""

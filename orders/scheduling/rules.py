@@ -1,0 +1,143 @@
+"""What may be done about a visit, and what to say before it (appointments.md 3, 4, 6 and 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from django.conf import settings
+from django.utils import timezone
+
+from backoffice.templatetags.spoken import spoken, years, zone_of
+from orders.models import Appointment, Order
+
+HOME: Final = "phlebotomy"
+CENTER: Final = "patient_service_center"
+TYPE_OF_METHOD: Final = {"at_home_phlebotomy": HOME, "walk_in_test": CENTER}
+ENDED: Final = frozenset({"cancelled", "completed"})
+ADULT: Final = 18
+REFUND: Final = timedelta(hours=24)
+"""A visit at home that is cancelled later than this before its start is not refunded."""
+SOON: Final = timedelta(hours=48)
+"""Nearer visits may be moved by a provider that has not got the requisition."""
+
+_NO_REQUISITION: Final = frozenset({"ordered", "awaiting_registration", "registered"})
+BOOKABLE: Final = frozenset(
+    {"requisition_created", "requisition_bypassed", "appointment_cancelled"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Warning:
+    """Something a person should know before they ask."""
+
+    words: str
+    family: str = "needs-action"
+    glyph: str = "warning"
+
+
+def standing_visit(order_id: UUID) -> Appointment | None:
+    """The order's visit that has neither ended nor been replaced."""
+    rows = Appointment.objects.filter(order_id=order_id, superseded_at=None)
+    return rows.exclude(event_status__in=ENDED).exclude(status__in=ENDED).first()
+
+
+def at(moment: datetime | None, zone: str | None) -> str:
+    """A time in its place's zone, named: `Tue 3 Nov, 09:30 MST`."""
+    if moment is None:
+        return "no time yet"
+    local = moment.astimezone(zone_of(zone) or timezone.get_current_timezone())
+    return spoken(local, timezone.now().astimezone(local.tzinfo))
+
+
+def age_on(born: date | None, day: date) -> int | None:
+    return years(born, day) if born else None
+
+
+def why_not_book(order: Order) -> str:
+    """Why no visit can be booked for the order now; empty when it can."""
+    low = order.low_level_status
+    if order.method not in TYPE_OF_METHOD:
+        return "Orders of this kind have no visits."
+    if order.method == "at_home_phlebotomy":
+        age = age_on(order.patient_dob, timezone.localdate())
+        if age is not None and age < ADULT:
+            return (
+                f"The patient is {age}: nobody under {ADULT} is drawn at home. Order a test that "
+                "is drawn at a service center instead."
+            )
+    visit = standing_visit(order.pk)
+    if visit is not None:
+        return f"The order has a visit already: {at(visit.start_at, visit.iana_timezone)}."
+    if low in _NO_REQUISITION:
+        return (
+            "The requisition is not there yet, and nobody draws without it. Book once the order "
+            "says that its paperwork is ready."
+        )
+    if low not in BOOKABLE:
+        return "The order is past its draw: no visit can be booked any more."
+    return ""
+
+
+def other_visit(order: Order, providers: Iterable[str]) -> Appointment | None:
+    """The patient's standing visit with one of these providers for another order: a patient has
+    one at a time with each."""
+    if order.user_id is None:
+        return None
+    rows = Appointment.objects.filter(
+        user_id=order.user_id, type=HOME, provider__in=list(providers), superseded_at=None
+    )
+    rows = rows.exclude(order_id=order.pk).exclude(event_status__in=ENDED)
+    return rows.exclude(status__in=ENDED).first()
+
+
+def theirs_alone(visit: Appointment) -> bool:
+    """Only the patient can change it, by the lab's own e-mail (appointments.md 7)."""
+    return visit.type == CENTER and visit.provider in settings.SELF_SERVICE_LABS
+
+
+TO_READ: Final = (
+    "This lab lets only the patient change the booking. Say: “The lab has sent you an e-mail about "
+    "your appointment. Please open it and use its link to move or cancel the appointment. If you "
+    "cannot find it, look in your spam folder, or call the lab.”"
+)
+
+
+def why_not_move(order: Order, visit: Appointment) -> str:
+    """Why the visit cannot be given another time; empty when it can."""
+    if theirs_alone(visit):
+        return TO_READ
+    if visit.event_status == "in_progress" or visit.status == "in_progress":
+        return "The visit is under way."
+    if visit.event_status in ("pending", "reserved") and not visit.can_reschedule:
+        return "The visit has no agreed time yet, so there is nothing to move."
+    if not visit.can_reschedule:
+        return "The provider does not let this visit be moved. Cancel it and book anew."
+    return ""
+
+
+def why_not_cancel(visit: Appointment) -> str:
+    if theirs_alone(visit):
+        return TO_READ
+    if visit.event_status == "in_progress" or visit.status == "in_progress":
+        return "The visit is under way."
+    return ""
+
+
+def warnings(order: Order, visit: Appointment | None, now: datetime) -> list[Warning]:
+    """Only what is true of this order and its visit now."""
+    found = []
+    start = visit.start_at if visit is not None and visit.type == HOME else None
+    if start is not None and start - now < REFUND:
+        words = "The visit begins in less than 24 hours: it is not refundable any more."
+        found.append(Warning(words))
+    if order.low_level_status == "requisition_bypassed":
+        words = (
+            "The order was imported, without a requisition here. A provider that needs one moves a "
+            "visit by itself 24 hours before: choose a time at least 48 hours ahead."
+        )
+        found.append(Warning(words))
+    return found

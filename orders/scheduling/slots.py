@@ -1,0 +1,340 @@
+"""The times there are: looked up at the service, grouped by the draw's days, ready to be chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from typing import Final
+from zoneinfo import ZoneInfo
+
+import msgspec
+from django.utils import timezone
+
+from backoffice.service import Service, errors
+from backoffice.service import appointments as service_appointments
+from backoffice.templatetags.spoken import zone_name, zone_of
+from orders.scheduling import rules
+
+DAYS: Final = 14
+"""What one look-up covers."""
+NEAREST: Final = 3
+NOON, EVENING = 12, 17
+PARTS: Final = {"": "Any time", "morning": "Morning", "midday": "Midday", "afternoon": "Afternoon"}
+_HOURS: Final = {"morning": (0, 11), "midday": (11, 14), "afternoon": (14, 24)}
+WEEKS: Final = {"": "Both weeks", "1": "First week", "2": "Second week"}
+MARGIN: Final = timedelta(seconds=10)
+"""A key so close to its end is not sent any more."""
+
+
+class Time(msgspec.Struct, frozen=True, kw_only=True):
+    """A time that was offered, as it is chosen, kept and sent. `site` is empty at home."""
+
+    start: datetime
+    zone: str = ""
+    site: str = ""
+    expires_at: datetime | None = None
+    key: str
+
+    def written(self) -> str:
+        """For a form; the key comes last, whatever it holds."""
+        ends = int(self.expires_at.timestamp()) if self.expires_at else "-"
+        start = f"{self.start:%Y-%m-%dT%H:%M:%SZ}"
+        return f"{start} {self.zone or '-'} {self.site or '-'} {ends} {self.key}"
+
+    @classmethod
+    def read(cls, text: str) -> Time:
+        """Raises ValueError."""
+        start, zone, site, ends, key = text.split(" ", 4)
+        moment = datetime.fromisoformat(start)
+        if moment.tzinfo is None or not key or len(key) > 4000 or len(site) > 64:
+            raise ValueError("not a time that was offered")
+        return cls(
+            start=moment.astimezone(UTC),
+            zone=zone if zone_of(zone) else "",
+            site="" if site == "-" else site,
+            expires_at=None if ends == "-" else datetime.fromtimestamp(int(ends), UTC),
+            key=key,
+        )
+
+    @property
+    def expired(self) -> bool:
+        return self.expires_at is not None and self.expires_at - MARGIN <= timezone.now()
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Where times are looked up: a patient's address, or centers of a lab by their codes."""
+
+    address: service_appointments.VisitAddress | None = None
+    lab: str = ""
+    sites: tuple[str, ...] = ()
+
+
+def look_up(
+    service: Service, place: Place, start_date: date | None
+) -> service_appointments.Availability | None:
+    """Fourteen days of times; None when there are none at all. Raises ServiceError."""
+    calls = service.appointments
+    try:
+        if place.address is not None:
+            return calls.phlebotomy_availability(place.address, start_date).data
+        return calls.psc_availability(place.lab, site_codes=place.sites, start_date=start_date).data
+    except errors.Missing:
+        return None
+
+
+def fresh(service: Service, place: Place, time: Time) -> Time | None:
+    """The same time with a key that is good now; None when it is not offered any more."""
+    if time.site:
+        place = Place(lab=place.lab, sites=(time.site,))
+    day = time.start.astimezone(zone_of(time.zone) or UTC).date()
+    found = look_up(service, place, day)
+    for one in found.slots if found else ():
+        for slot in one.slots:
+            code = one.location.code if one.location else ""
+            if slot.start == time.start and slot.booking_key and code == time.site:
+                return msgspec.structs.replace(
+                    time, key=slot.booking_key, expires_at=slot.expires_at
+                )
+    return None
+
+
+@dataclass(slots=True)
+class Chip:
+    """One time to choose."""
+
+    time: Time
+    end: datetime
+    local: datetime
+    here: datetime
+    """The same moment on the staff member's clock."""
+    price: float | None = None
+    priority: bool = False
+    places: int | None = None
+    usual: bool = False
+    """At the time of day of the visit it replaces."""
+    near: bool = False
+    """One of the nearest to a time that was chosen and is gone."""
+    chosen: bool = False
+    soon: bool = False
+
+    @property
+    def value(self) -> str:
+        return self.time.written()
+
+    @property
+    def two_clocks(self) -> bool:
+        return self.local.utcoffset() != self.here.utcoffset()
+
+    @property
+    def shift(self) -> str:
+        """`+1 d` where the staff member's day is another one."""
+        days = (self.here.date() - self.local.date()).days
+        return f"{'+' if days > 0 else '−'}{abs(days)} d" if days else ""
+
+    @property
+    def few(self) -> bool:
+        return self.places == 1
+
+    @property
+    def ends(self) -> str:
+        return f"{self.end.astimezone(self.local.tzinfo):%H:%M}"
+
+
+@dataclass(slots=True)
+class Group:
+    """The times of a day at one place."""
+
+    site: str = ""
+    name: str = ""
+    distance: float | None = None
+    chips: list[Chip] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Day:
+    """A day of the draw's own calendar."""
+
+    date: date
+    groups: list[Group] = field(default_factory=list)
+
+    @property
+    def count(self) -> int:
+        return sum(len(group.chips) for group in self.groups)
+
+
+@dataclass(slots=True)
+class Wishes:
+    """What a person wants to see of the times."""
+
+    start_date: date | None = None
+    part: str = ""
+    week: str = ""
+    same: bool = False
+    chosen: Time | None = None
+    """Kept when it is offered still; else the nearest are marked."""
+
+
+@dataclass(slots=True)
+class Offer:
+    """The list of times as it is shown."""
+
+    days: list[Day]
+    first: date
+    zones: list[str]
+    """Names of the zones that the times are in, as people say them."""
+    here: str
+    """The staff member's zone, where it shows another clock; empty where both agree."""
+    expires_at: datetime | None
+    hidden: int
+    """Times that the filters leave out."""
+    gone: Time | None = None
+    """A chosen time that is not offered any more."""
+    prices: bool = False
+    soon: bool = False
+
+    @property
+    def count(self) -> int:
+        return sum(day.count for day in self.days)
+
+    @property
+    def last(self) -> date:
+        return self.first + timedelta(days=DAYS - 1)
+
+    @property
+    def later(self) -> date:
+        return self.first + timedelta(days=DAYS)
+
+    @property
+    def earlier(self) -> date | None:
+        """None before today."""
+        today = timezone.now().date()
+        start = max(self.first - timedelta(days=DAYS), today)
+        return start if start < self.first else None
+
+    @property
+    def seconds(self) -> int:
+        """Until the list is to be read anew."""
+        if self.expires_at is None:
+            return 0
+        left = (self.expires_at - MARGIN - timezone.now()).total_seconds()
+        return max(int(left), 1)
+
+    def zone_words(self) -> str:
+        return " and ".join(self.zones)
+
+
+def offer(
+    found: service_appointments.Availability | None,
+    wishes: Wishes,
+    *,
+    kept: datetime | None = None,
+    kept_zone: str | None = None,
+) -> Offer:
+    """What was found, by day and place, as wished. `kept`: the start of the visit that stands."""
+    chips = list(_chips(found))
+    now = timezone.now()
+    usual = _time_of_day(kept, kept_zone)
+    for _, chip in chips:
+        chip.usual = usual is not None and f"{chip.local:%H:%M}" == usual
+        chip.soon = chip.time.start - now < rules.SOON
+    first = wishes.start_date or min(
+        (chip.local.date() for _, chip in chips), default=timezone.localdate()
+    )
+    gone = _choose(chips, wishes.chosen)
+    shown = [pair for pair in chips if _wanted(pair[1], wishes, first)]
+    offsets = {chip.local.utcoffset() for _, chip in shown}
+    heres = {chip.here.utcoffset() for _, chip in shown}
+    return Offer(
+        days=_days(shown),
+        first=first,
+        zones=sorted({_zone_words(chip.local) for _, chip in shown}),
+        here=_zone_words(timezone.localtime()) if offsets != heres or len(offsets) > 1 else "",
+        expires_at=min((c.time.expires_at for _, c in chips if c.time.expires_at), default=None),
+        hidden=len(chips) - len(shown),
+        gone=gone,
+        prices=len({chip.price for _, chip in shown}) > 1,
+        soon=any(chip.soon for _, chip in shown),
+    )
+
+
+def _chips(found: service_appointments.Availability | None) -> Iterable[tuple[Group, Chip]]:
+    for one in found.slots if found else ():
+        zone = zone_of(found.zone_of(one) if found else None)
+        location = one.location
+        group = Group()
+        if location is not None:
+            group = Group(location.code, location.name, location.distance)
+        for slot in one.slots:
+            if slot.booking_key is None:
+                continue
+            time = Time(
+                start=slot.start.astimezone(UTC),
+                zone=zone.key if zone else "",
+                site=group.site,
+                expires_at=slot.expires_at,
+                key=slot.booking_key,
+            )
+            yield (
+                group,
+                Chip(
+                    time,
+                    slot.end,
+                    slot.start.astimezone(zone or timezone.get_current_timezone()),
+                    timezone.localtime(slot.start),
+                    slot.price,
+                    slot.is_priority,
+                    slot.places,
+                ),
+            )
+
+
+def _time_of_day(moment: datetime | None, zone: str | None) -> str | None:
+    place = zone_of(zone)
+    return None if moment is None or place is None else f"{moment.astimezone(place):%H:%M}"
+
+
+def _choose(chips: Sequence[tuple[Group, Chip]], wanted: Time | None) -> Time | None:
+    """Keep the choice where its start is offered still; else mark the nearest, and say so."""
+    if wanted is None:
+        return None
+    for _, chip in chips:
+        if chip.time.start == wanted.start and chip.time.site == wanted.site:
+            chip.chosen = True
+            return None
+    by_distance = sorted(chips, key=lambda pair: abs(pair[1].time.start - wanted.start))
+    for _, chip in by_distance[:NEAREST]:
+        chip.near = True
+    return wanted
+
+
+def _wanted(chip: Chip, wishes: Wishes, first: date) -> bool:
+    if chip.near or chip.chosen:
+        return True
+    low, high = _HOURS.get(wishes.part, (0, 24))
+    if not low <= chip.local.hour < high:
+        return False
+    second = (chip.local.date() - first).days >= DAYS // 2
+    if wishes.week and second != (wishes.week == "2"):
+        return False
+    return chip.usual or not wishes.same
+
+
+def _days(pairs: Sequence[tuple[Group, Chip]]) -> list[Day]:
+    days: dict[date, Day] = {}
+    for group, chip in sorted(pairs, key=lambda pair: pair[1].time.start):
+        day = days.setdefault(chip.local.date(), Day(chip.local.date()))
+        mine = next((one for one in day.groups if one.site == group.site), None)
+        if mine is None:
+            mine = Group(group.site, group.name, group.distance)
+            day.groups.append(mine)
+        mine.chips.append(chip)
+    return list(days.values())
+
+
+def _zone_words(local: datetime) -> str:
+    """`MST (America/Phoenix)`: two zones may share their letters."""
+    zone = local.tzinfo
+    key = zone.key.replace("_", " ") if isinstance(zone, ZoneInfo) else ""
+    name = zone_name(local)
+    return f"{name} ({key})" if key and key != name else name

@@ -1,0 +1,47 @@
+"""A visit on the page of its order: what may be done about it, and the time it had before."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django import template
+from django.urls import reverse
+
+from backoffice.access import may
+from backoffice.models import CommandRecord
+from orders.models import Appointment, Order
+from orders.scheduling import rules
+
+register = template.Library()
+
+
+@register.inclusion_tag("orders/scheduling/_actions.html")
+def visit_actions(order: Order, visit: Appointment, user: Any) -> dict[str, Any]:
+    """Buttons for a visit that stands, or the words on why there are none."""
+    ended = visit.event_status in rules.ENDED or visit.status in rules.ENDED
+    if visit.superseded_at or ended or not may(user, "appointments.change", "patients.view"):
+        return {}
+    no_move, no_cancel = rules.why_not_move(order, visit), rules.why_not_cancel(visit)
+    return {
+        "move": "" if no_move else reverse("orders:move", args=[order.pk]),
+        "cancel": "" if no_cancel else reverse("orders:cancel-visit", args=[order.pk]),
+        "words": no_cancel or no_move,
+    }
+
+
+@register.simple_tag
+def time_before(visit: Appointment) -> datetime | None:
+    """The start from which it was moved to where it is, where one of us asked for that."""
+    if visit.superseded_at or visit.start_at is None:
+        return None
+    moves = CommandRecord.objects.about("order", visit.order_id).filter(
+        kind="appointment.move", state=CommandRecord.State.DONE
+    )
+    row = moves.only("payload").select_related(None).first()
+    if row is None or row.payload.get("appointment_id") != str(visit.pk):
+        return None
+    before, after = (row.payload.get("seen"), row.payload.get("time", {}).get("start"))
+    if not before or not after or datetime.fromisoformat(after) != visit.start_at:
+        return None
+    return datetime.fromisoformat(before)
