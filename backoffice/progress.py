@@ -13,7 +13,7 @@ import psycopg
 
 LISTS: Final = (
     *("providers", "users", "labs", "markers", "lab-tests", "lab-accounts"),
-    *("physicians", "orders", "pulls"),
+    *("physicians", "orders", "pulls", "unmatched"),
 )
 LINE_SECONDS: Final = 5
 """Between lines where the terminal cannot overwrite one."""

@@ -5,6 +5,7 @@ from celery import shared_task
 from backoffice import outbox, sync
 from orders.commands import COMMANDS
 from orders.sync import CHANGES, SUBJECTS, SWEEP
+from orders.unmatched.sync import LISTING as UNMATCHED
 
 LOOK_UP_SECONDS = 8.0
 """Less than a slice: changes wait on the same queue while look-ups work."""
@@ -18,6 +19,11 @@ def sync_changes() -> None:
 @shared_task(soft_time_limit=sync.LONGEST, time_limit=sync.LONGEST + 60)
 def sweep() -> None:
     sync.tick(SWEEP, seconds=sync.SLICE)
+
+
+@shared_task(soft_time_limit=sync.LONGEST, time_limit=sync.LONGEST + 60)
+def sync_unmatched() -> None:
+    sync.tick(UNMATCHED, seconds=sync.SLICE)
 
 
 @shared_task

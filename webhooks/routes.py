@@ -14,6 +14,7 @@ from uuid import UUID
 from backoffice.service.events import Envelope, Heard
 from labs.reports.hearing import hear_report_jobs
 from orders.sync.events import hear_appointments, hear_critical_results, hear_orders
+from orders.unmatched.sync import hear_match_reviews
 from patients.hearing import hear_connections, hear_devices
 from patients.wearables.hearing import (
     hear_backfills,
@@ -54,6 +55,7 @@ HELD_BACK: Final = Aside(Event.State.PENDING, "team not known yet")
 CRITICAL_RESULTS: Final = Route("critical results", hear_critical_results)
 ORDERS: Final = Route("orders", hear_orders)
 APPOINTMENTS: Final = Route("appointments", hear_appointments)
+MATCH_REVIEWS: Final = Route("results without a match", hear_match_reviews)
 CONNECTIONS: Final = Route("connections", hear_connections)
 DEVICES: Final = Route("devices", hear_devices)
 REPORT_JOBS: Final = Route("report jobs", hear_report_jobs)
@@ -95,6 +97,8 @@ ROUTES: Final[Mapping[str, Route]] = {
     "labtest.order.updated": ORDERS,
     "labtest.appointment.created": APPOINTMENTS,
     "labtest.appointment.updated": APPOINTMENTS,
+    "labtest.match_review.created": MATCH_REVIEWS,
+    "labtest.match_review.updated": MATCH_REVIEWS,
     "provider.connection.created": CONNECTIONS,
     "provider.connection.error": CONNECTIONS,
     "provider.device.created": DEVICES,
@@ -109,8 +113,6 @@ ROUTES: Final[Mapping[str, Route]] = {
         for name in (*SUMMARY_NAMES, *SAMPLE_NAMES, *STREAM_NAMES)
     },
     # Nothing reads these yet.
-    "labtest.match_review.created": KEPT,
-    "labtest.match_review.updated": KEPT,
     "continuous_query.result_table.changed": KEPT,
     EXHAUSTED: KEPT,
     # Replaced by the sleep cycle events, and out of the catalogue.

@@ -22,6 +22,7 @@ from backoffice.vocabulary.families import (
     step,
     terms,
 )
+from backoffice.vocabulary.unmatched import UNMATCHED
 
 _METHODS = terms(
     ("testkit", "Test kit"),
@@ -172,6 +173,7 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         ("text", "Text"),
         ("numeric", "Number"),
     ),
+    **UNMATCHED,
     "result.type": terms(
         ("numeric", "Number"),
         ("range", "Range"),
@@ -461,6 +463,7 @@ LISTS: Final[dict[str, str]] = {
     "backfill": "Device history",
     "workout-stream": "Workout streams",
     "results": "Results",
+    "unmatched": "Results without a match",
     "lab-test-markers": "Markers of lab tests",
     "report-jobs": "Lab reports being read",
     "appointment-psc": "Appointments at service centres",

@@ -134,8 +134,8 @@ def test_until_our_team_is_known_an_event_is_held_back() -> None:
     put("labtest.order.created", json.dumps(foreign).encode())
     put("labtest.order.created", order(1, 1))
     put("teleport.done", {"id": "x"})
-    nobodys = {"event_type": "labtest.match_review.created", "data": {"id": "x"}}
-    put("labtest.match_review.created", json.dumps(nobodys).encode())
+    nobodys = {"event_type": "continuous_query.result_table.changed", "data": {"id": "x"}}
+    put("continuous_query.result_table.changed", json.dumps(nobodys).encode())
     Patient.objects.all().delete()
     assert applying.drain() == 4
     found = Event.objects.order_by("id").values_list("state", "outcome", "attempts")
@@ -174,7 +174,6 @@ def test_what_the_driver_itself_refuses_is_about_the_event() -> None:
 @pytest.mark.parametrize(
     ("event_type", "outcome"),
     [
-        ("labtest.match_review.created", "kept"),
         ("continuous_query.result_table.changed", "kept"),
         ("daily.timeseries.hypnogram.created", "ignored"),
         ("historical.timeseries.hypnogram.created", "ignored"),

@@ -92,7 +92,7 @@ def test_a_preview_of_what_would_fail_again(told: dict[str, Any]) -> None:
 def test_a_preview_of_what_nobody_reads(told: dict[str, Any]) -> None:
     row = event(1, "teleport.done", data={"id": "x"}, state="skipped", outcome="unknown type")
     assert replaying.preview(row).outcome.value == "unknown type"
-    kept = event(2, "labtest.match_review.created", data={"id": "x"})
+    kept = event(2, "continuous_query.result_table.changed", data={"id": "x"})
     assert replaying.preview(kept).outcome.value == "kept"
 
 

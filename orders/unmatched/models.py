@@ -1,0 +1,74 @@
+"""Unmatched results and the orders they may belong to."""
+
+from __future__ import annotations
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+from backoffice.models import Mirrored
+
+OURS = "pending_customer_review"
+"""Status of a result that waits for us."""
+THEIRS = "pending_ops_review"
+RESOLVED = ("resolved", "matched")
+
+
+class UnmatchedResult(Mirrored):
+    """A result as it came in, and what was decided."""
+
+    id = models.UUIDField(primary_key=True)
+    status = models.TextField()
+    decision_code = models.TextField(help_text="Why it was not matched by itself")
+    sub_reason_codes = ArrayField(models.TextField(), default=list)
+    reason = models.TextField(default="", help_text="The service's words for the reviewer")
+    first_name = models.TextField(default="")
+    last_name = models.TextField(default="")
+    dob = models.DateField(null=True)
+    gender = models.TextField(default="")
+    lab_slug = models.TextField(default="")
+    lab_name = models.TextField(default="")
+    markers = ArrayField(models.TextField(), default=list)
+    interpretation = models.TextField(null=True)
+    result_status = models.TextField(null=True)
+    note = models.TextField(null=True)
+    resolution_action = models.TextField(null=True)
+    resolved_user_id = models.UUIDField(null=True)
+    resolved_order_id = models.UUIDField(null=True)
+    allowed_actions = ArrayField(models.TextField(), default=list)
+    created_at = models.DateTimeField()
+    updated_at = models.DateTimeField()
+    reviewed_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [
+            # Reader: the list, a tab per status
+            models.Index(fields=["status", "created_at", "id"], name="unmatched_by_status"),
+        ]
+
+    def __str__(self) -> str:
+        return f"unmatched result {self.pk}"
+
+    @property
+    def waits_for_us(self) -> bool:
+        return self.status == OURS and self.missing_since is None
+
+
+class Candidate(models.Model):
+    """A patient, or an order of one, that the result may belong to."""
+
+    pk = models.CompositePrimaryKey("result_id", "position")
+    result = models.ForeignKey(
+        UnmatchedResult,
+        on_delete=models.CASCADE,
+        db_constraint=False,
+        db_index=False,
+        related_name="candidates",
+    )
+    position = models.PositiveSmallIntegerField()
+    user_id = models.UUIDField(null=True)
+    order_id = models.UUIDField(null=True)
+    order_transaction_id = models.UUIDField(null=True)
+    candidate_type = models.TextField(default="")
+    last_status = models.TextField(null=True)
+    confidence_level = models.TextField(default="")
+    reasons = ArrayField(models.TextField(), default=list)

@@ -1,0 +1,193 @@
+"""How unmatched results come into the mirror: a list of the open ones, and each by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from django.conf import settings
+
+from backoffice import mirror, sync
+from backoffice.mirror import Fact
+from backoffice.models import SyncRun
+from backoffice.service import Record, Service, errors
+from backoffice.service import events as service_events
+from backoffice.service import unmatched as service_unmatched
+from backoffice.service.events import Heard, typed
+from orders.unmatched.models import RESOLVED, Candidate, UnmatchedResult
+
+RESOURCE: Final = "unmatched"
+A_PAGE: Final = 50
+NO_SUCH_QUEUE: Final = (400, 403, 404)
+"""How the service answers a team for which the queue is not switched on."""
+_OFF: Final = object()
+
+Item = Record[service_unmatched.UnmatchedResult]
+
+
+def _promote(fact: Fact) -> mirror.Values:
+    item: service_unmatched.UnmatchedResult = fact.data
+    patient = item.patient or service_unmatched.ReviewedPatient()
+    lab = item.lab or service_unmatched.ReviewedLab()
+    return {
+        "status": item.status,
+        "decision_code": item.decision_code,
+        "sub_reason_codes": item.sub_reason_codes,
+        "reason": item.reason,
+        "first_name": patient.first_name or "",
+        "last_name": patient.last_name or "",
+        "dob": patient.dob,
+        "gender": patient.gender or "",
+        "lab_slug": lab.slug,
+        "lab_name": lab.name,
+        "markers": [marker.name for marker in item.markers],
+        "interpretation": item.interpretation,
+        "result_status": item.result_status,
+        "note": item.note,
+        "resolution_action": item.resolution_action,
+        "resolved_user_id": item.resolved_user_id,
+        "resolved_order_id": item.resolved_order_id,
+        "allowed_actions": item.allowed_actions,
+        "created_at": item.created_at or fact.as_of,
+        "updated_at": item.updated_at or fact.as_of,
+        "reviewed_at": item.reviewed_at,
+    }
+
+
+def _candidates(fact: Fact) -> Iterator[mirror.Values]:
+    pairs = [
+        (group.user_id, candidate)
+        for group in fact.data.candidate_groups
+        for candidate in group.candidates
+    ]
+    for position, (user_id, candidate) in enumerate(pairs):
+        yield {
+            "result_id": fact.key[0],
+            "position": position,
+            "user_id": user_id,
+            "order_id": candidate.order_id,
+            "order_transaction_id": candidate.order_transaction_id,
+            "candidate_type": candidate.candidate_type,
+            "last_status": candidate.last_status,
+            "confidence_level": candidate.confidence_level,
+            "reasons": candidate.reasons,
+        }
+
+
+UNMATCHED: Final = mirror.Table(
+    model=UnmatchedResult,
+    key=("id",),
+    promote=_promote,
+    children=(
+        mirror.Children(
+            model=Candidate,
+            parent="result_id",
+            key=("result_id", "position"),
+            rows=_candidates,
+            vocabularies={
+                "candidate_type": "unmatched.candidate",
+                "confidence_level": "unmatched.confidence",
+            },
+        ),
+    ),
+    vocabularies={
+        "status": "unmatched.status",
+        "decision_code": "unmatched.decision",
+        "interpretation": "order.interpretation",
+        "result_status": "result.status",
+        "resolution_action": "unmatched.action",
+    },
+)
+
+
+def store_unmatched(records: Sequence[Item]) -> mirror.Outcome:
+    """Items become rows; what they lead to is read where we do not have it."""
+    outcome = mirror.apply(UNMATCHED, [Fact.of(record, record.data.id) for record in records])
+    sync.mark("orders", {order for fact in outcome.touched for order in _orders(fact.data)})
+    return outcome
+
+
+def _orders(item: service_unmatched.UnmatchedResult) -> set[UUID]:
+    """Orders that an item tells of, which stand differently now or are new to us."""
+    found = {one.order_id for group in item.candidate_groups for one in group.candidates}
+    return {order for order in found | {item.resolved_order_id} if order is not None}
+
+
+def _walk(
+    service: Service, run: SyncRun
+) -> Iterator[sync.Batch[service_unmatched.UnmatchedResult]]:
+    """All that are open. No queue for this team is an answer too, and no error."""
+    try:
+        yield from sync.by_cursor(lambda cursor: service.unmatched.list(A_PAGE, cursor))
+    except (errors.Refused, errors.Missing) as error:
+        if error.status not in NO_SUCH_QUEUE:
+            raise
+        yield sync.Batch(checkpoint={"enabled": False})
+
+
+def enabled() -> bool:
+    """Whether the team has such a queue, as the latest reading of the list tells."""
+    done = SyncRun.objects.filter(resource=RESOURCE, state=SyncRun.State.DONE)
+    latest = done.order_by("-created_at").values_list("checkpoint", flat=True).first()
+    return latest is None or latest.get("enabled", True)
+
+
+class _Open(sync.InWholeList):
+    """What we think is open and the list has not was decided elsewhere: each is asked for."""
+
+    def __init__(self, run: SyncRun) -> None:
+        super().__init__(
+            run, UNMATCHED, keys=lambda record: [(record.data.id,)], then=self._look_up
+        )
+        self.off = False
+
+    def __call__(self, batch: sync.Batch[Any], last: bool) -> list[str]:
+        self.off = self.off or batch.checkpoint.get("enabled") is False
+        return super().__call__(batch, last)
+
+    def _look_up(self, keys: list[mirror.Key], asked_at: datetime) -> list[mirror.Key]:
+        if self.off:
+            return []
+        ids = [key[0] for key in keys]
+        known = UnmatchedResult.objects.filter(pk__in=ids).exclude(status__in=RESOLVED)
+        gone = list(known.values_list("pk", flat=True))
+        sync.mark(RESOURCE, gone)
+        return []
+
+
+LISTING: Final = sync.Listing(
+    resource=RESOURCE,
+    walk=_walk,
+    store=store_unmatched,
+    every=lambda: timedelta(seconds=settings.SYNC_UNMATCHED_SECONDS),
+    unseen=_Open,
+)
+
+
+def _fetch(service: Service, key: str) -> Any:
+    try:
+        return service.unmatched.get(key)
+    except errors.Refused as error:
+        if error.status not in NO_SUCH_QUEUE:
+            raise
+        return _OFF
+
+
+def _store(answers: Mapping[str, Any]) -> dict[str, timedelta | None]:
+    store_unmatched([answer for answer in answers.values() if answer is not _OFF])
+    return {}
+
+
+def _absent(keys: Sequence[str], asked_at: datetime) -> None:
+    mirror.flag_missing(UNMATCHED, [(UUID(key),) for key in keys], asked_at)
+
+
+SUBJECT: Final = sync.Subject(kind=RESOURCE, fetch=_fetch, store=_store, absent=_absent)
+
+
+def hear_match_reviews(events: Sequence[Heard]) -> Mapping[str, str]:
+    """An event has less than the item (webhooks.md 4.2): it is a reason to read it."""
+    sync.mark(RESOURCE, [typed(service_events.MATCH_REVIEW, event).id for event in events])
+    return {event.message_id: "looked up" for event in events}
