@@ -16,12 +16,20 @@ from backoffice import audit, vocabulary
 from backoffice.access import may, requires
 from backoffice.models import CommandRecord
 from backoffice.outbox import AskForm, Command
-from orders.changing_forms import ActivationForm, ReasonForm, SimulateForm
-from orders.commands import CancelOrder, ChangeActivation, CompleteDraw, Simulate
+from orders.changing_forms import ActivationForm, CancelForm, SimulateForm
+from orders.commands import (
+    CancelOrder,
+    CancelVisit,
+    ChangeActivation,
+    CompleteDraw,
+    ResendEvents,
+    Simulate,
+)
 from orders.commands.changing import CANCELLABLE, DATABLE, SIMULATED
 from orders.consequences import of_cancelling
-from orders.models import Order
+from orders.models import Appointment, Order
 from orders.scheduling import rules
+from orders.scheduling.views import reasons_of
 
 METHODS = ("GET", "HEAD", "POST")
 
@@ -54,16 +62,46 @@ def actions_of(order: Order, user: Any) -> list[dict[str, Any]]:
 @requires("orders.view", "orders.change")
 @require_http_methods(METHODS)
 def cancel(request: HttpRequest, order_id: UUID) -> HttpResponse:
-    """Cancel an order, after what will and will not happen."""
+    """Cancel an order, after what will and will not happen; order anew, where that is wanted."""
     order = _order(order_id)
-    form = _form(request, ReasonForm)
-    if request.method == "POST" and form.is_valid():
-        command = CancelOrder(order_id=order.pk, user_id=order.user_id)
-        row = form.asked(request, command, form.cleaned_data["reason"])
-        if row is not None:
+    found = of_cancelling(order)
+    reasons: list[tuple[str, str]] = []
+    if found.visit is not None and may(request.user, "appointments.change"):
+        reasons = reasons_of(found.visit.type) or []
+    form = _form(request, CancelForm, reasons=reasons)
+    if request.method == "POST" and found.possible and form.is_valid():
+        wrong_lab = form.cleaned_data["why"] == "wrong_lab"
+        command = CancelOrder(
+            order_id=order.pk,
+            user_id=order.user_id,
+            wrong_lab=wrong_lab,
+            reorder=request.POST.get("then") == "reorder",
+            visit=_visit_too(order, found.visit, form),
+        )
+        if form.asked(request, command, form.told()) is not None:
             return redirect("orders:detail", order.pk)
-    more = {"consequences": of_cancelling(order)}
-    return _page(request, order, form, "Cancel the order", "Cancel the order", more)
+    more = {
+        "found": found,
+        "reorders": may(request.user, "orders.create", "patients.view"),
+        "late": found.visit is not None and not reasons,
+    }
+    title = "Cancel the order"
+    return _page(request, order, form, title, title, more, "orders/cancel.html")
+
+
+def _visit_too(order: Order, visit: Appointment | None, form: CancelForm) -> CancelVisit | None:
+    reason = form.cleaned_data.get("visit_reason")
+    if visit is None or not reason or not form.cleaned_data.get("visit_too"):
+        return None
+    return CancelVisit(
+        order_id=order.pk,
+        user_id=order.user_id,
+        visit_type=visit.type,
+        appointment_id=visit.pk,
+        seen=visit.start_at,
+        reason_id=UUID(reason),
+        notes="The order was cancelled.",
+    )
 
 
 @requires("orders.view", "orders.change")
@@ -94,6 +132,19 @@ def drawn(request: HttpRequest, order_id: UUID) -> HttpResponse:
         if form.asked(request, command) is not None:
             return redirect("orders:detail", order.pk)
     return _page(request, order, form, "The sample was drawn", "Yes, it was drawn")
+
+
+@requires("orders.view", "orders.change")
+@require_http_methods(METHODS)
+def resend(request: HttpRequest, order_id: UUID) -> HttpResponse:
+    """Have the latest event of an order delivered again."""
+    order = _order(order_id)
+    form = _form(request, AskForm)
+    if request.method == "POST" and form.is_valid():
+        command = ResendEvents(order_id=order.pk, user_id=order.user_id)
+        if form.asked(request, command) is not None:
+            return redirect("orders:detail", order.pk)
+    return _page(request, order, form, "Deliver the latest event again", "Deliver it again")
 
 
 @requires("orders.view", "orders.simulate")
@@ -154,8 +205,9 @@ def _page(
     title: str,
     verb: str,
     more: dict[str, Any] | None = None,
+    template: str = "orders/change.html",
 ) -> HttpResponse:
     audit.viewed(request, "order", [order.pk], [order.user_id])
     context = {"order": order, "form": form, "title": title, "verb": verb, **(more or {})}
     status = 422 if form.is_bound and request.method == "POST" else 200
-    return render(request, "orders/change.html", context, status=status)
+    return render(request, template, context, status=status)

@@ -3,6 +3,7 @@
 from django.urls import path
 
 from orders import changing_views, views
+from orders.placing import sheet_views
 from orders.placing import views as placing
 from orders.scheduling import views as scheduling
 
@@ -14,6 +15,7 @@ urlpatterns = [
     path("new/<uuid:patient_id>/", placing.write, name="new"),
     path("new/<uuid:patient_id>/review/", placing.review, name="new-review"),
     path("new/<uuid:patient_id>/panels/", placing.panels, name="panels"),
+    path("import/", sheet_views.import_sheet, name="import-sheet"),
     path("import/<uuid:patient_id>/", placing.write, {"importing": True}, name="import"),
     path(
         "import/<uuid:patient_id>/review/",
@@ -29,5 +31,6 @@ urlpatterns = [
     path("<uuid:order_id>/visit/move/", scheduling.move, name="move"),
     path("<uuid:order_id>/visit/times/", scheduling.times, name="times"),
     path("<uuid:order_id>/visit/cancel/", scheduling.cancel, name="cancel-visit"),
+    path("<uuid:order_id>/resend/", changing_views.resend, name="resend"),
     path("<uuid:order_id>/simulate/", changing_views.simulate, name="simulate"),
 ]

@@ -1,6 +1,12 @@
 """What staff may ask about orders and draws: one class per write (orders.md, appointments.md)."""
 
-from orders.commands.changing import CancelOrder, ChangeActivation, CompleteDraw, Simulate
+from orders.commands.changing import (
+    CancelOrder,
+    ChangeActivation,
+    CompleteDraw,
+    ResendEvents,
+    Simulate,
+)
 from orders.commands.importing import ImportOrder
 from orders.commands.placing import CreateOrder
 from orders.commands.visits import (
@@ -10,11 +16,13 @@ from orders.commands.visits import (
     MoveVisit,
     RequestVisit,
 )
+from orders.unmatched.commands import AcceptResult, ResolveResult
 
 COMMANDS = (
     CancelOrder,
     ChangeActivation,
     CompleteDraw,
+    ResendEvents,
     Simulate,
     CreateOrder,
     ImportOrder,
@@ -23,11 +31,14 @@ COMMANDS = (
     BookCenter,
     MoveVisit,
     CancelVisit,
+    AcceptResult,
+    ResolveResult,
 )
 """Delivered by `orders.tasks.deliver`."""
 
 __all__ = [
     "COMMANDS",
+    "AcceptResult",
     "BookCenter",
     "BookVisit",
     "CancelOrder",
@@ -38,5 +49,7 @@ __all__ = [
     "ImportOrder",
     "MoveVisit",
     "RequestVisit",
+    "ResendEvents",
+    "ResolveResult",
     "Simulate",
 ]

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import ClassVar, Final
 from uuid import UUID
 
 from django.conf import settings
 from django.urls import reverse
+from django.utils import timezone
 
 from backoffice import sync
 from backoffice.outbox import Absent, Again, Command, Happened, NotNow, Refuted, Sending
-from backoffice.service import Record, Service
+from backoffice.service import Record, Service, errors
 from backoffice.service import orders as service_orders
+from orders.commands.visits import CancelVisit
 from orders.models import Order
 from orders.sync.orders import DRAW_KINDS, store_orders
 
@@ -65,6 +67,8 @@ SIMULATED: Final = {
 }
 """Where an order of the sandbox can be moved to, by method."""
 
+RESENDABLE: Final = timedelta(days=60)
+
 Answer = Record[service_orders.Order]
 
 
@@ -108,11 +112,27 @@ class CancelOrder(_OfOrder, kw_only=True):
 
     kind: ClassVar[str] = "order.cancel"
 
+    wrong_lab: bool = False
+    """The reason, named to the service where it has a field for it."""
+    reorder: bool = False
+    """Whoever asked wants to order anew once it is cancelled."""
+    visit: CancelVisit | None = None
+    """The appointment at a service center that is to go, too."""
+
     def title(self) -> str:
         return "Cancel the order"
 
     def form(self) -> str:
         return reverse("orders:cancel", args=[self.order_id])
+
+    def done(self, remote_id: str) -> str:
+        if not self.reorder or self.user_id is None:
+            return ""
+        begin = "replaces" if self.wrong_lab else "repeat"
+        return f"{reverse('orders:new', args=[self.user_id])}?{begin}={self.order_id}"
+
+    def then(self, remote_id: str) -> Command | None:
+        return self.visit
 
     def check(self) -> None:
         order = self.order()
@@ -123,7 +143,9 @@ class CancelOrder(_OfOrder, kw_only=True):
             raise NotNow("The service does not let an order be cancelled any more at this point.")
 
     def send(self, service: Service, sending: Sending) -> Answer:
-        return service.orders.cancel(self.order_id)
+        field = settings.SERVICE_CANCEL_REASON_FIELD
+        told = {field: "INCORRECT_LAB"} if field and self.wrong_lab else None
+        return service.orders.cancel(self.order_id, told)
 
     def settle(self, service: Service, sending: Sending) -> Happened | Absent:
         answer = service.orders.get(self.order_id)
@@ -196,6 +218,32 @@ class CompleteDraw(_OfOrder, kw_only=True):
         answer = service.orders.get(self.order_id)
         steps = {service_orders.low_level(event.status) for event in answer.data.events}
         return Happened(answer) if "draw_completed" in steps else Absent()
+
+
+class ResendEvents(_OfOrder, kw_only=True):
+    """Have the service deliver the order's latest event again (orders.md 11)."""
+
+    kind: ClassVar[str] = "order.resend_events"
+
+    def title(self) -> str:
+        return "Deliver the order's latest event again"
+
+    def form(self) -> str:
+        return reverse("orders:resend", args=[self.order_id])
+
+    def check(self) -> None:
+        order = self.order()
+        if timezone.now() - order.updated_at > RESENDABLE:
+            raise NotNow("The service delivers events again for 60 days only.")
+
+    def send(self, service: Service, sending: Sending) -> Answer:
+        resent = service.orders.resend_events([self.order_id])
+        if self.order_id not in resent.data.order_ids:
+            raise errors.Refused(message="The service has no event of this order to deliver.")
+        return service.orders.get(self.order_id)
+
+    def settle(self, service: Service, sending: Sending) -> Absent:
+        return Absent()  # It leaves no trace, and twice does no harm.
 
 
 class Simulate(_OfOrder, kw_only=True):
