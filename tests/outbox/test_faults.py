@@ -6,6 +6,7 @@ A case after the other over one sandbox and one mirror; `FAULTS` is the matrix.
 from __future__ import annotations
 
 import os
+import re
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -22,8 +23,9 @@ from backoffice import outbox, remote
 from backoffice.models import CommandRecord, User
 from backoffice.outbox import Again
 from tests.outbox import workers
-from tests.outbox.cases import CASES, Case, Scene
-from tests.outbox.desk import Desk
+from tests.outbox.cases import CASES
+from tests.outbox.desk import COMMANDS, Desk
+from tests.outbox.scene import Case, Scene
 from tests.outbox.workers import Workers
 from tests.sandboxes import running
 from tests.sync.house import wait_until
@@ -49,7 +51,7 @@ class Proof:
     def last_write(self) -> int:
         return int(self.scene.sandbox.control("writes?since=1000000000")["last"])
 
-    def writes(self, since: int) -> list[dict[str, Any]]:
+    def writes(self, since: int, path: str) -> list[dict[str, Any]]:
         """The calls that came since, once they have all been carried out that will be."""
         found: list[dict[str, Any]] = []
 
@@ -58,7 +60,7 @@ class Proof:
             return all(one["status"] or one["fault"] in NEVER_DONE for one in found)
 
         wait_until(over, 10, "what came to the sandbox to be carried out")
-        return found
+        return [one for one in found if re.search(path, one["path"])]
 
 
 NEVER_DONE = ("status", "drop_before")
@@ -176,7 +178,7 @@ def _tried(proof: Proof, case: Case, fault: Fault) -> Iterator[str]:
     fault.do(proof, case)
     # Time has not passed yet: nothing of which nobody knows may be sent again.
     proof.desk.deliver()
-    carried_out = [one for one in proof.writes(since) if one["status"]]
+    carried_out = [one for one in proof.writes(since, case.path) if one["status"]]
     if not fault.known and len(carried_out) != fault.happens:
         yield f"carried out {len(carried_out)} times at once"
     proof.desk.later()
@@ -191,6 +193,10 @@ def _tried(proof: Proof, case: Case, fault: Fault) -> Iterator[str]:
         yield f"{effects} effects, {_history(row)}"
     if row.state == State.UNDECIDED:
         outbox.decide(_request(proof), row.pk, row.attempts, "give-up", "", "")
+
+
+def test_every_command_has_a_case() -> None:
+    assert {kind.kind for kind in COMMANDS} == {case.kind.kind for case in CASES}
 
 
 def _request(proof: Proof) -> Any:

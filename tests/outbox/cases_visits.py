@@ -1,0 +1,146 @@
+"""Cases of what is asked about visits: each has an order, and a patient, of its own."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from uuid import UUID
+
+from backoffice.remote import service
+from backoffice.service.appointments import VisitAddress
+from orders.commands import BookCenter, BookVisit, CancelVisit, MoveVisit, RequestVisit
+from orders.models import Appointment, Order
+from orders.scheduling.rules import HOME
+from orders.scheduling.sites import address_of
+from orders.scheduling.slots import Place, Time, look_up
+from orders.sync.appointments import APPOINTMENT_SUBJECTS
+from orders.sync.orders import store_orders
+from tests.outbox.draws import waiting
+from tests.outbox.scene import Case, Scene
+
+LAB: Final = "lab-north"
+READ: Final = {subject.kind: subject for subject in APPOINTMENT_SUBJECTS}
+
+
+def _order(scene: Scene, method: str = "at_home_phlebotomy", zip_code: str = "85004") -> Order:
+    return waiting(scene, method, zip_code)  # type: ignore[arg-type]
+
+
+def _address(order: Order) -> VisitAddress:
+    return VisitAddress(**{name: text for name, text in address_of(order).items() if text})
+
+
+def _times(place: Place) -> list[Time]:
+    """Times that are offered, the latest first: those nobody else takes."""
+    found = look_up(service(), place, None)
+    assert found is not None, "nothing is offered"
+    times = [
+        Time(
+            start=slot.start,
+            zone=found.zone_of(one) or "",
+            site=one.location.code if one.location else "",
+            expires_at=slot.expires_at,
+            key=slot.booking_key,
+        )
+        for one in found.slots
+        for slot in one.slots
+        if slot.booking_key
+    ]
+    return sorted(times, key=lambda time: time.start, reverse=True)
+
+
+def _visits(scene: Scene, order_id: UUID) -> int:
+    """How often a visit of the order was made, whether it stands or not."""
+    return scene.count(
+        "SELECT count(*) FROM sandbox_appointment v JOIN sandbox_order o ON o.number = v.order_id"
+        " WHERE o.id = %s",
+        order_id,
+    )
+
+
+def _book(scene: Scene) -> BookVisit:
+    order = _order(scene)
+    address = _address(order)
+    return BookVisit(
+        order_id=order.pk,
+        user_id=order.user_id,
+        address=address,
+        time=_times(Place(address=address))[0],
+    )
+
+
+def _book_center(scene: Scene) -> BookCenter:
+    order = _order(scene, "walk_in_test")
+    sites = scene.sandbox.query(
+        "SELECT s.site_code FROM sandbox_pscsite s JOIN sandbox_lab l ON l.id = s.lab_id"
+        " WHERE l.slug = %s AND s.state = 'AZ' AND s.is_active ORDER BY 1 LIMIT 2",
+        [LAB],
+    )
+    time = _times(Place(lab=LAB, sites=tuple(site for (site,) in sites)))[0]
+    return BookCenter(order_id=order.pk, user_id=order.user_id, lab=LAB, site="Made up", time=time)
+
+
+def _request(scene: Scene) -> RequestVisit:
+    order = _order(scene, zip_code="54650")
+    provider = service().appointments.area_info("54650").data.phlebotomy.providers[0].name
+    return RequestVisit(
+        order_id=order.pk, user_id=order.user_id, provider=provider, address=_address(order)
+    )
+
+
+def _standing(scene: Scene) -> tuple[Order, Appointment]:
+    """A booked visit at home."""
+    order = _order(scene)
+    time = _times(Place(address=_address(order)))[0]
+    service().appointments.book_phlebotomy(order.pk, time.key)
+    store_orders([service().orders.get(order.pk)])
+    subject = READ["appointment-phlebotomy"]
+    subject.store({str(order.pk): subject.fetch(service(), str(order.pk))})
+    return order, Appointment.objects.get(order_id=order.pk, superseded_at=None)
+
+
+def _seen(order: Order, visit: Appointment) -> dict[str, Any]:
+    return {
+        "order_id": order.pk,
+        "user_id": order.user_id,
+        "visit_type": HOME,
+        "appointment_id": visit.pk,
+        "seen": visit.start_at,
+    }
+
+
+def _move(scene: Scene) -> MoveVisit:
+    order, visit = _standing(scene)
+    where = Place(address=_address(order))
+    return MoveVisit(**_seen(order, visit), time=_times(where)[0], where=where)
+
+
+def _moved(scene: Scene, command: MoveVisit) -> int:
+    return scene.count(
+        "SELECT count(*) FROM sandbox_appointment v JOIN sandbox_order o ON o.number = v.order_id"
+        " WHERE o.id = %s AND v.start_at = %s AND v.is_current",
+        command.order_id,
+        command.time.start,
+    )
+
+
+def _cancel(scene: Scene) -> CancelVisit:
+    order, visit = _standing(scene)
+    reasons = service().appointments.phlebotomy_cancellation_reasons()
+    return CancelVisit(**_seen(order, visit), reason_id=reasons.records[0].data.id)
+
+
+def _cancelled(scene: Scene, command: CancelVisit) -> int:
+    return scene.count(
+        "SELECT count(*) FROM sandbox_appointmentevent WHERE appointment_id = %s"
+        " AND status = 'cancelled'",
+        command.appointment_id,
+    )
+
+
+CASES = (
+    Case(BookVisit, _book, lambda s, c: _visits(s, c.order_id), "/phlebotomy/appointment/book$"),
+    Case(BookCenter, _book_center, lambda s, c: _visits(s, c.order_id), "/psc/appointment/book$"),
+    Case(RequestVisit, _request, lambda s, c: _visits(s, c.order_id), "/appointment/request$"),
+    Case(MoveVisit, _move, _moved, "/appointment/reschedule$"),
+    Case(CancelVisit, _cancel, _cancelled, "/appointment/cancel$"),
+)
