@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import timedelta
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from django.utils import timezone
 
-from orders.models import Appointment, Order
+from orders.commands.changing import CANCELLABLE
+from orders.models import Appointment, Order, OrderEvent
+from orders.scheduling import rules
+from orders.scheduling.rules import at
 
-REFUND: Final = timedelta(hours=24)
-"""A visit cancelled later than this before its start is not refunded."""
+SHIPPED: Final = frozenset(
+    {
+        "transit_customer",
+        "out_for_delivery",
+        "with_customer",
+        "problem_in_transit_customer",
+        "failure_to_deliver_to_customer",
+    }
+)
+"""Statuses that say of a kit that it has left."""
+_RETURNING: Final = frozenset(
+    {"transit_lab", "problem_in_transit_lab", "failure_to_deliver_to_lab", "draw_completed"}
+)
+_AT_LAB: Final = frozenset({"delivered_to_lab", "lab_processing_blocked", "sample_error", "lost"})
+_RESULT: Final = frozenset({"partial_results", "completed", "corrected"})
+_OVER: Final = frozenset({"cancelled", "do_not_process"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,31 +38,119 @@ class Consequence:
     glyph: str = "tick"
 
 
-def visit_of(order: Order) -> Appointment | None:
-    """The order's standing visit."""
-    rows = Appointment.objects.filter(order_id=order.pk, superseded_at=None)
-    rows = rows.exclude(event_status__in=["cancelled", "completed"])
-    return rows.defer("record", "content_hash").order_by("-start_at").first()
+@dataclass(slots=True)
+class Cancelling:
+    """What a person reads before they cancel, in this order."""
+
+    possible: bool
+    lines: list[Consequence] = field(default_factory=list)
+    visit: Appointment | None = None
+    """An appointment that stays, and can be cancelled by a call of its own."""
+    instead: Sequence[Order] = ()
+    """Orders that can be cancelled where this one cannot."""
+
+    def will(self, words: str) -> None:
+        self.lines.append(Consequence(words))
+
+    def warn(self, words: str) -> None:
+        self.lines.append(Consequence(words, "needs-action", "warning"))
+
+    def not_(self, words: str) -> None:
+        self.lines.append(Consequence(words, "closed", "dash"))
 
 
-def of_cancelling(order: Order) -> list[Consequence]:
-    """In the order in which a person should read them."""
-    low, found = order.low_level_status, []
+def of_cancelling(order: Order) -> Cancelling:
+    """By method, status, history, visit and siblings, as the mirror has them."""
+    low = order.low_level_status
+    events = OrderEvent.objects.filter(order_id=order.pk)
+    steps = set(events.values_list("low_level_status", flat=True)) | {low}
+    found = Cancelling(low in CANCELLABLE.get(order.method, frozenset()))
+    if not found.possible:
+        _impossible(found, order, steps)
+        return found
     if order.method == "testkit":
-        found.append(Consequence("The kit has not been shipped, so no kit goes out."))
-    visit = visit_of(order)
-    if visit is not None and visit.type == "phlebotomy":
-        found.append(Consequence("The at-home visit is cancelled too."))
-        if visit.start_at and visit.start_at - timezone.now() < REFUND:
-            words = "It begins in less than 24 hours, so it is not refunded."
-            found.append(Consequence(words, "needs-action", "warning"))
-    elif visit is not None:
-        words = "The service-center appointment is not cancelled by this: cancel it as well."
-        found.append(Consequence(words, "needs-action", "warning"))
+        _kit(found, steps)
+    _visit(found, order)
     if low == "draw_completed":
-        words = "The sample has been drawn already. It will not be tested."
-        found.append(Consequence(words, "needs-action", "warning"))
+        found.warn("The sample has been drawn already. It will not be tested.")
     if order.origin in ("redraw", "recreation"):
-        found.append(Consequence("Only this order ends; the others of its transaction stand."))
-    found.append(Consequence("A cancelled order cannot be taken up again.", "closed", "dash"))
+        found.will("Only this order ends; the others of its transaction stand.")
+    _message(found, order)
+    found.not_("A cancelled order cannot be taken up again: it would be ordered anew.")
     return found
+
+
+def _impossible(found: Cancelling, order: Order, steps: Collection[str]) -> None:
+    low = order.low_level_status
+    if low in _OVER:
+        found.not_("The order has ended already.")
+    elif low == "redraw_available":
+        redraws = Order.objects.filter(parent_id=order.pk, missing_since=None)
+        found.instead = list(redraws.exclude(low_level_status__in=_OVER).listed())
+        found.warn(
+            "This order needs a new draw and cannot be cancelled itself: its redraw carries on. "
+            + ("Cancel the redraw instead." if found.instead else "There is no redraw yet.")
+        )
+    elif low in _RESULT or not _RESULT.isdisjoint(steps):
+        found.warn("A result exists, so the order cannot be cancelled.")
+    elif low in SHIPPED:
+        found.warn(
+            "The kit has been shipped, so the order cannot be cancelled. Ask the patient to leave "
+            "it unopened and to throw it away, or to send it back unused."
+        )
+    elif low in _RETURNING:
+        found.warn("The sample is on its way to the lab, so the order cannot be cancelled.")
+    elif low in _AT_LAB:
+        found.warn("The sample has left our hands, so the order cannot be cancelled.")
+    else:
+        found.warn("The service does not let an order be cancelled at this point.")
+
+
+def _kit(found: Cancelling, steps: Collection[str]) -> None:
+    if SHIPPED.isdisjoint(steps):
+        found.will(
+            "The kit has not been shipped, so no kit goes out. Kits ordered before 13:00 Eastern "
+            "usually leave the same day: if this one leaves first, the service refuses."
+        )
+    else:
+        found.warn(
+            "The kit was shipped before: the service may refuse, and the patient keeps the kit. "
+            "Ask them to throw it away."
+        )
+
+
+def _visit(found: Cancelling, order: Order) -> None:
+    visit = rules.standing_visit(order.pk)
+    if visit is None:
+        if order.method == "walk_in_test":
+            found.will("There is no appointment. A patient who walks in is sent away.")
+        elif order.method == "at_home_phlebotomy" and order.low_level_status != "draw_completed":
+            found.will("No visit is booked, so nobody comes.")
+        return
+    when = at(visit.start_at, visit.iana_timezone)
+    if visit.type == rules.HOME:
+        found.will(f"The visit at home is cancelled, too: {when}.")
+        if visit.start_at is not None and visit.start_at - timezone.now() < rules.REFUND:
+            found.warn("It begins in less than 24 hours, so it is not refundable.")
+        elif visit.start_at is not None:
+            found.will("It begins in more than 24 hours, so it is refunded.")
+        return
+    found.warn(f"The appointment at a service center is not cancelled by this: {when}.")
+    if rules.theirs_alone(visit):
+        found.warn(rules.TO_READ)
+    elif not rules.why_not_cancel(visit):
+        found.visit = visit
+
+
+def _message(found: Cancelling, order: Order) -> None:
+    """Messages follow the team's switches and the contact data on the order (orders.md 2)."""
+    told = order.said("patient_details")
+    ways = ["SMS"] if told.get("phone_number") else []
+    if told.get("email") and order.method != "testkit":
+        ways.append("e-mail")
+    if ways:
+        found.will(
+            f"The service tells the patient by {' and '.join(ways)}, if it sends messages for us."
+        )
+    else:
+        found.warn("The service has no way to tell the patient: call them.")

@@ -32,7 +32,7 @@ def opened(client: Client, address: str) -> tuple[dict[str, Any], list[Time], Ht
         field.name: field.value() if field.value() is not None else "" for field in form
     }
     values |= {"form_id": found[1], "slot": "", "same": ""}
-    visit = shown.context["visit"]
+    visit = shown.context.get("visit")
     if visit is not None:
         values |= {"seen_id": str(visit.pk), "seen_start": visit.start_at.isoformat()}
     times = [Time.read(unescape(value)) for value in SLOT.findall(page)]

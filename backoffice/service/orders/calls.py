@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import date, datetime
 from typing import Any
@@ -117,11 +117,13 @@ class Orders(Chapter):
         taken is refused."""
         return self._call.send("POST", "/v3/order/import", ORDER, as_json(order), inside="order")
 
-    def cancel(self, order_id: UUID | str) -> Record[Order]:
+    def cancel(self, order_id: UUID | str, told: Mapping[str, str] | None = None) -> Record[Order]:
         """Refused from where an order cannot be cancelled. A phlebotomy appointment goes with it,
-        one at a patient service center stays."""
+        one at a patient service center stays. ``told`` is for services that take a body here: none
+        is documented."""
         path = "/v3/order/{order_id}/cancel"
-        return self._call.send("POST", path, ORDER, inside="order", order_id=order_id)
+        body = as_json(told) if told else None
+        return self._call.send("POST", path, ORDER, body, inside="order", order_id=order_id)
 
     def change_activation(self, order_id: UUID | str, activate_by: date | None) -> Record[Order]:
         """Move a scheduled order to another day; None dispatches it at once."""

@@ -1,0 +1,239 @@
+"""Cancelling an order: what a person reads first, what goes with it, and what comes after."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+
+from backoffice import vocabulary
+from backoffice.models import AuditEntry, CommandRecord
+from orders.consequences import of_cancelling
+from orders.models import Appointment, Order, OrderEvent
+from tests.api.rows import envelope, order, uid
+from tests.outbox.desk import Desk
+from tests.outbox.draws import waiting
+from tests.outbox.test_visits import booked, opened
+
+State = CommandRecord.State
+METHODS = ("testkit", "walk_in_test", "at_home_phlebotomy", "on_site_collection")
+STATUSES = tuple(vocabulary.VOCABULARIES["order.low_level_status"])
+BEFORE = {"ordered", "requisition_created", "requisition_bypassed"}
+VISITS = {"appointment_pending", "appointment_scheduled", "appointment_cancelled"}
+# The table of orders.md 4.2, written down once more.
+POSSIBLE = {
+    "testkit": BEFORE | {"awaiting_registration", "registered"},
+    "walk_in_test": BEFORE | VISITS,
+    "at_home_phlebotomy": BEFORE | VISITS | {"draw_completed"},
+    "on_site_collection": BEFORE | {"draw_completed"},
+}
+WORDS = {
+    "cancelled": "ended already",
+    "do_not_process": "ended already",
+    "redraw_available": "needs a new draw",
+    "partial_results": "A result exists",
+    "completed": "A result exists",
+    "corrected": "A result exists",
+    "transit_customer": "kit has been shipped",
+    "out_for_delivery": "kit has been shipped",
+    "with_customer": "kit has been shipped",
+    "problem_in_transit_customer": "kit has been shipped",
+    "failure_to_deliver_to_customer": "kit has been shipped",
+    "transit_lab": "on its way to the lab",
+    "problem_in_transit_lab": "on its way to the lab",
+    "failure_to_deliver_to_lab": "on its way to the lab",
+    "draw_completed": "on its way to the lab",
+    "delivered_to_lab": "left our hands",
+    "lab_processing_blocked": "left our hands",
+    "sample_error": "left our hands",
+    "lost": "left our hands",
+}
+
+
+def words(found: Any) -> str:
+    return " ".join(line.words for line in found.lines)
+
+
+def visit(of: Order, **values: Any) -> Appointment:
+    return Appointment.objects.create(
+        **{
+            "id": uid("appointment", 1),
+            "user_id": of.user_id,
+            "order_id": of.pk,
+            "type": "phlebotomy",
+            "provider": "draw-west",
+            "status": "confirmed",
+            "event_status": "scheduled",
+            "start_at": timezone.now() + timedelta(days=3),
+            "iana_timezone": "America/Phoenix",
+            "can_reschedule": True,
+            **envelope(),
+            **values,
+        }
+    )
+
+
+def test_there_are_27_statuses() -> None:
+    assert len(STATUSES) == 27
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("low", STATUSES)
+def test_the_dialog_offers_what_the_service_allows(low: str, method: str) -> None:
+    one = order(1, low_level_status=low, method=method)
+    one.save()
+    found = of_cancelling(one)
+    assert found.possible == (low in POSSIBLE[method])
+    if found.possible:
+        said = words(found)
+        assert "cannot be taken up again" in said
+        assert ("no kit goes out" in said) == (method == "testkit")
+        assert ("drawn already" in said) == (low == "draw_completed")
+    else:
+        assert WORDS.get(low, "does not let") in words(found)
+
+
+@pytest.mark.django_db
+def test_a_visit_at_home_goes_with_it_and_late_it_is_not_refunded() -> None:
+    one = order(1, low_level_status="appointment_scheduled", method="at_home_phlebotomy")
+    one.save()
+    there = visit(one)
+    said = words(of_cancelling(one))
+    assert "visit at home is cancelled, too" in said and "so it is refunded" in said
+    there.start_at = timezone.now() + timedelta(hours=23)
+    there.save()
+    said = words(of_cancelling(one))
+    assert "not refundable" in said and "so it is refunded" not in said
+    assert of_cancelling(one).visit is None, "it needs no call of its own"
+
+
+@pytest.mark.django_db
+def test_an_appointment_at_a_center_stays_and_is_offered() -> None:
+    one = order(1, low_level_status="appointment_scheduled", method="walk_in_test")
+    one.save()
+    there = visit(one, type="patient_service_center", provider="lab-north")
+    found = of_cancelling(one)
+    assert "not cancelled by this" in words(found) and found.visit == there
+    there.provider = "lab-coast"
+    there.save()
+    found = of_cancelling(one)
+    assert found.visit is None and "e-mail" in words(found), "only the patient can"
+
+
+@pytest.mark.django_db
+def test_the_first_of_a_pair_points_to_its_redraw() -> None:
+    one = order(1, low_level_status="redraw_available", method="walk_in_test")
+    redraw = order(2, low_level_status="ordered", method="walk_in_test", parent_id=one.pk)
+    Order.objects.bulk_create([one, redraw])
+    assert list(of_cancelling(one).instead) == [redraw]
+    redraw.low_level_status = "cancelled"
+    redraw.save()
+    assert not of_cancelling(one).instead
+
+
+@pytest.mark.django_db
+def test_a_kit_that_was_shipped_once_is_warned_of() -> None:
+    one = order(1, low_level_status="registered", method="testkit")
+    one.save()
+    assert "was shipped before" not in words(of_cancelling(one))
+    OrderEvent.objects.create(
+        order_id=one.pk,
+        event_id=1,
+        created_at=timezone.now(),
+        status="collecting_sample.testkit.with_customer",
+        low_level_status="with_customer",
+    )
+    assert "was shipped before" in words(of_cancelling(one))
+
+
+def test_the_appointment_is_cancelled_as_well_by_a_call_of_its_own(desk: Desk) -> None:
+    one = waiting(desk, "walk_in_test")
+    client = desk.client("clinician")
+    there = booked(desk, client, one)
+    page = client.get(reverse("orders:cancel", args=[one.pk])).content.decode()
+    assert "not cancelled by this" in page and 'name="visit_too" value="on" checked' in page
+    values, _, shown = opened(client, reverse("orders:cancel", args=[one.pk]))
+    reason = shown.context["form"].fields["visit_reason"].choices[0][0]
+    address = reverse("orders:cancel", args=[one.pk])
+    values |= {"visit_too": "on", "visit_reason": reason, "why": "patient"}
+    assert client.post(address, values).status_code == 302
+    desk.deliver()
+    done = list(CommandRecord.objects.order_by("requested_at").values_list("kind", "state"))[-2:]
+    assert done == [("order.cancel", State.DONE), ("appointment.cancel", State.DONE)]
+    one.refresh_from_db()
+    there.refresh_from_db()
+    assert (one.low_level_status, there.event_status) == ("cancelled", "cancelled")
+    reasons = AuditEntry.objects.filter(object_type="order.cancel").values_list("reason", flat=True)
+    assert list(reasons) == ["The patient asked for it"]
+
+
+def test_unticked_the_appointment_stands(desk: Desk) -> None:
+    one = waiting(desk, "walk_in_test")
+    client = desk.client("clinician")
+    there = booked(desk, client, one)
+    desk.fill(client, reverse("orders:cancel", args=[one.pk]), why="duplicate")
+    desk.deliver()
+    there.refresh_from_db()
+    assert there.event_status == "scheduled"
+    assert desk.newest().kind == "order.cancel"
+
+
+def test_a_visit_at_home_goes_with_its_order(desk: Desk) -> None:
+    one = waiting(desk)
+    client = desk.client("clinician")
+    there = booked(desk, client, one)
+    desk.fill(client, reverse("orders:cancel", args=[one.pk]), why="patient")
+    desk.deliver()
+    desk.look_up()
+    one.refresh_from_db()
+    assert one.low_level_status == "cancelled"
+    assert not Appointment.objects.filter(
+        pk=there.pk, superseded_at=None, event_status="scheduled"
+    ).exists()
+
+
+@pytest.mark.parametrize(("why", "begin"), [("wrong_lab", "replaces"), ("duplicate", "repeat")])
+def test_to_reorder_leads_to_a_new_order_once_it_is_cancelled(
+    desk: Desk, why: str, begin: str
+) -> None:
+    one = waiting(desk)
+    client = desk.client("clinician")
+    desk.fill(client, reverse("orders:cancel", args=[one.pk]), why=why, then="reorder")
+    asked = desk.newest()
+    assert asked.done_url == "", "not before the service has confirmed"
+    desk.deliver()
+    asked.refresh_from_db()
+    new = reverse("orders:new", args=[one.user_id])
+    assert asked.done_url == f"{new}?{begin}={one.pk}"
+    strip = client.get(reverse("commands:strip", args=[asked.pk]))
+    assert strip.headers["HX-Redirect"] == asked.done_url
+
+
+def test_a_wrong_lab_is_named_only_where_there_is_a_field_for_it(desk: Desk, settings: Any) -> None:
+    settings.SERVICE_CANCEL_REASON_FIELD = "update_reason"
+    one = waiting(desk)
+    desk.fill(desk.client("clinician"), reverse("orders:cancel", args=[one.pk]), why="wrong_lab")
+    desk.deliver()
+    assert desk.newest().state == State.DONE
+    one.refresh_from_db()
+    assert one.low_level_status == "cancelled"
+
+
+def test_a_refusal_leaves_the_order_and_says_why(desk: Desk) -> None:
+    one = waiting(desk)
+    client = desk.client("clinician")
+    desk.fill(client, reverse("orders:cancel", args=[one.pk]), why="other", reason="made up")
+    # It moves on at the service, and the mirror has not heard of it.
+    with desk.sandbox.service() as service:
+        service.orders.simulate(one.pk, "completed.at_home_phlebotomy.completed")
+    desk.deliver()
+    asked = desk.newest()
+    assert asked.state == State.REFUSED and "does not let" in asked.refusal
+    page = client.get(f"{asked.form_url}?again={asked.pk}").content.decode()
+    assert "A result exists" in page
+    one.refresh_from_db()
+    assert one.low_level_status == "completed"
