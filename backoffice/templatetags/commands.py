@@ -18,7 +18,10 @@ RECENT: Final = timedelta(days=1)
 PAGES: Final = {
     "order": "orders:detail",
     "patient": "patients:detail",
+    "order of": "patients:detail",
     "lab account": "labs:account",
+    "lab": "labs:detail",
+    "unmatched result": "unmatched:detail",
     "lab test": "labs:test",
 }
 

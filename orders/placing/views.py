@@ -26,6 +26,22 @@ from patients.models import Demographics, Patient
 
 METHODS: Final = ("GET", "HEAD", "POST")
 NEEDED: Final = ("orders.view", "patients.view", "labs.view", "orders.create")
+MEANT: Final = (
+    ("collection_method", "collection_method"),
+    ("collection method", "collection_method"),
+    ("physician", "physician"),
+    ("account", "lab_account"),
+    ("icd", "icd_codes"),
+    ("diagnosis", "icd_codes"),
+    ("billing", "billing_type"),
+    ("insurance", "billing_type"),
+    ("activate_by", "activate_by"),
+    ("proxy", "dob"),
+    ("minor", "dob"),
+    ("sample", "sample_id"),
+    ("address", "first_line"),
+)
+"""Words of refusals that come without a field (orders.md 2.3: match them loosely)."""
 
 
 @requires(*NEEDED)
@@ -205,11 +221,21 @@ def _complain(form: PlaceForm, found: list[Finding]) -> None:
 def _told(form: PlaceForm, asked: CommandRecord) -> None:
     """What the service said to the same order, at the fields it named."""
     form.is_valid()
+    named = {told["field"] for told in asked.refusal_fields} & form.fields.keys()
     for told in asked.refusal_fields:
-        if told["field"] in form.fields:
+        if told["field"] in named:
             form.add_error(told["field"], told["words"])
-    if asked.refusal:
-        form.add_error(None, asked.refusal)
+    if asked.refusal and not named:
+        form.add_error(_meant(asked.refusal, form), asked.refusal)
+
+
+def _meant(words: str, form: PlaceForm) -> str | None:
+    """The field that a refusal without a place speaks of, as far as its words tell."""
+    said = words.lower()
+    for hint, field in MEANT:
+        if hint in said and field in form.fields:
+            return field
+    return None
 
 
 def _who(patient_id: UUID) -> tuple[Patient, Demographics | None]:

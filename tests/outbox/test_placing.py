@@ -6,6 +6,7 @@ from datetime import date, timedelta
 from typing import Any
 
 import pytest
+from django.db.models import F, Max
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -14,6 +15,7 @@ from backoffice.models import AuditEntry, CommandRecord
 from labs.models import LabAccount, LabTest, Marker
 from orders.models import Order, OrderDraft
 from orders.placing import drafts
+from orders.placing.people import is_name
 from patients.models import Demographics
 from tests.outbox.desk import Desk
 
@@ -22,14 +24,14 @@ State = CommandRecord.State
 
 @pytest.fixture
 def person(desk: Desk) -> Demographics:
-    """A known grown-up whom labs accept, without an order of the last month."""
-    for found in Demographics.objects.filter(dob__lt=date(2000, 1, 1)).order_by("pk"):
-        if found.zip and found.email and found.phone_number and found.first_name.isascii():
-            Order.objects.filter(user_id=found.pk).update(
-                created_at=timezone.now() - timedelta(days=90)
-            )
-            return found
-    raise AssertionError("nobody")
+    """A known grown-up whom labs accept and who waited longest: the sandbox is shared."""
+    known = Demographics.objects.filter(dob__lt=date(2000, 1, 1)).exclude(zip="").exclude(email="")
+    by_last = known.annotate(last=Max("user__orders__created_at")).order_by(
+        F("last").asc(nulls_first=True), "pk"
+    )
+    found = next(one for one in by_last if is_name(one.first_name) and is_name(one.last_name))
+    Order.objects.filter(user_id=found.pk).update(created_at=timezone.now() - timedelta(days=90))
+    return found
 
 
 @pytest.fixture
@@ -69,9 +71,7 @@ def place(client: Client, person: Demographics) -> CommandRecord:
 def at_the_sandbox(desk: Desk, command: CommandRecord) -> int:
     """Orders there that carry our command's id."""
     told = f'%"passthrough":"{command.pk}"%'
-    return desk.count(
-        "SELECT count(*) FROM sandbox_order WHERE fixed_part LIKE %s", told
-    )
+    return desk.count("SELECT count(*) FROM sandbox_order WHERE fixed_part LIKE %s", told)
 
 
 def test_an_order_is_placed_once_and_mirrored(
@@ -93,3 +93,153 @@ def test_an_order_is_placed_once_and_mirrored(
     assert not OrderDraft.objects.exists()
     page = client.get(asked.done_url)
     assert page.status_code == 200
+
+
+def asked_for(desk: Desk, client: Client, person: Demographics, panel: LabTest) -> CommandRecord:
+    assert write(client, person, typed(person, panel)).status_code == 302
+    return place(client, person)
+
+
+def test_one_form_places_one_order_however_often_it_is_sent(
+    desk: Desk, person: Demographics, panel: LabTest
+) -> None:
+    client = desk.client("clinician")
+    write(client, person, typed(person, panel))
+    address = reverse("orders:new-review", args=[person.pk])
+    form_id = str(client.get(address).context["form"]["form_id"].value())
+    for _ in range(3):
+        answer = client.post(address, {"form_id": form_id})
+        assert answer.status_code == 302
+        assert answer["Location"] == reverse("commands:detail", args=[desk.newest().pk])
+    desk.deliver()
+    assert CommandRecord.objects.count() == 1
+    assert at_the_sandbox(desk, desk.newest()) == 1
+
+
+def test_the_same_order_of_two_people_at_once_is_one(
+    desk: Desk, person: Demographics, panel: LabTest
+) -> None:
+    first, second = desk.client("clinician"), desk.client("lab coordinator")
+    write(second, person, typed(person, panel))
+    review = second.get(reverse("orders:new-review", args=[person.pk]))
+    asked_for(desk, first, person, panel)
+    form_id = str(review.context["form"]["form_id"].value())
+    answer = second.post(reverse("orders:new-review", args=[person.pk]), {"form_id": form_id})
+    assert answer.status_code == 422
+    assert "asked for something about this already" in answer.content.decode()
+    assert CommandRecord.objects.count() == 1
+
+
+def test_the_same_order_again_needs_a_tick(
+    desk: Desk, person: Demographics, panel: LabTest
+) -> None:
+    client = desk.client("clinician")
+    asked_for(desk, client, person, panel)
+    desk.deliver()
+    answer = write(client, person, typed(person, panel))
+    assert answer.status_code == 422
+    assert "within the last 24 hours" in answer.content.decode()
+    assert write(client, person, typed(person, panel, another="on")).status_code == 302
+    place(client, person)
+    desk.deliver()
+    assert CommandRecord.objects.filter(state=State.DONE).count() == 2
+
+
+@pytest.mark.parametrize("kind", ["drop_after", "status_after", "truncate"])
+def test_a_lost_answer_is_found_by_our_id(
+    desk: Desk, person: Demographics, panel: LabTest, kind: str
+) -> None:
+    asked = asked_for(desk, desk.client("clinician"), person, panel)
+    desk.fault(kind, "/order/create$", statuses=[500])
+    desk.deliver()
+    asked.refresh_from_db()
+    assert asked.state == State.UNCERTAIN
+    desk.later()
+    asked.refresh_from_db()
+    assert (asked.state, asked.confirmed_by, asked.attempts) == (State.DONE, "look-up", 1)
+    assert at_the_sandbox(desk, asked) == 1
+    assert Order.objects.filter(pk=asked.remote_id).exists()
+
+
+def test_what_never_arrived_is_sent_again_under_the_same_key(
+    desk: Desk, person: Demographics, panel: LabTest
+) -> None:
+    asked = asked_for(desk, desk.client("clinician"), person, panel)
+    desk.fault("drop_before", "/order/create$")
+    desk.deliver()
+    desk.later()
+    key = asked.idempotency_key
+    asked.refresh_from_db()
+    assert (asked.state, asked.confirmed_by, asked.attempts) == (State.DONE, "answer", 2)
+    assert asked.idempotency_key == key
+    assert at_the_sandbox(desk, asked) == 1
+
+
+def test_a_failure_kept_under_the_key_gets_a_new_key_after_looking(
+    desk: Desk, person: Demographics, panel: LabTest
+) -> None:
+    """The service answers the same failure to the same key for a day (reliability.md R4)."""
+    asked = asked_for(desk, desk.client("clinician"), person, panel)
+    key = asked.idempotency_key
+    desk.fault("status", "/order/create$", statuses=[500], times=2)
+    desk.deliver()
+    desk.later()
+    asked.refresh_from_db()
+    assert (asked.state, asked.attempts) == (State.UNCERTAIN, 2)
+    assert asked.idempotency_key == key
+    desk.later()
+    asked.refresh_from_db()
+    assert (asked.state, asked.attempts) == (State.DONE, 3)
+    assert asked.idempotency_key != key
+    assert at_the_sandbox(desk, asked) == 1
+
+
+def test_a_limit_keeps_the_order_waiting(desk: Desk, person: Demographics, panel: LabTest) -> None:
+    asked = asked_for(desk, desk.client("clinician"), person, panel)
+    desk.fault("status", "/order/create$", statuses=[429])
+    desk.deliver()
+    asked.refresh_from_db()
+    assert asked.state == State.WAITING and asked.hindrance
+    desk.later()
+    asked.refresh_from_db()
+    assert (asked.state, asked.attempts) == (State.DONE, 2)
+
+
+def test_where_our_id_is_not_kept_the_one_that_is_like_it_is_taken(
+    desk: Desk, person: Demographics, panel: LabTest
+) -> None:
+    asked = asked_for(desk, desk.client("clinician"), person, panel)
+    desk.fault("drop_after", "/order/create$")
+    desk.deliver()
+    forget_our_id(desk, asked)
+    desk.later()
+    asked.refresh_from_db()
+    assert (asked.state, asked.confirmed_by) == (State.DONE, "look-up")
+
+
+def test_of_several_that_are_like_it_a_person_chooses(
+    desk: Desk, person: Demographics, panel: LabTest
+) -> None:
+    client = desk.client("clinician")
+    first = asked_for(desk, client, person, panel)
+    desk.deliver()
+    write(client, person, typed(person, panel, another="on"))
+    second = place(client, person)
+    desk.fault("drop_after", "/order/create$")
+    desk.deliver()
+    forget_our_id(desk, first, second)
+    desk.later()
+    first.refresh_from_db()
+    second.refresh_from_db()
+    assert second.state == State.UNDECIDED and len(second.found) == 2
+    assert first.remote_id in {one["id"] for one in second.found}
+
+
+def forget_our_id(desk: Desk, *commands: CommandRecord) -> None:
+    """As a service that does not give it back."""
+    for command in commands:
+        changed = (
+            "UPDATE sandbox_order SET fixed_part = replace(fixed_part, %s, 'null')"
+            " WHERE fixed_part LIKE %s RETURNING 1"
+        )
+        assert desk.sandbox.query(changed, (f'"{command.pk}"', f"%{command.pk}%"))

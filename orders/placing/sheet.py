@@ -1,0 +1,201 @@
+"""Many imports at once, from a table: each row is looked at like a form, and asked by itself.
+
+Nothing of a table is kept here: it travels with the page until its rows are asked for.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+from uuid import UUID
+
+from labs.models import LabAccount, LabTest, Physician
+from orders.models import Order
+from orders.placing import drafts
+from orders.placing.findings import STOP, findings
+from orders.placing.wish import Wish
+from patients.models import Demographics, Patient
+
+MOST_ROWS: Final = 200
+MOST_BYTES: Final = 256 * 1024
+MOST_LETTERS: Final = 200
+COLUMNS: Final = (
+    "patient",
+    "test",
+    "sample_id",
+    "billing_type",
+    "collection_method",
+    "lab_account",
+    "physician_npi",
+)
+NEEDED: Final = COLUMNS[:3]
+REASON: Final = "reason"
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+"""How a cell begins that a spreadsheet would carry out."""
+
+
+class Unusable(Exception):
+    """The table as a whole cannot be read; words for staff."""
+
+
+@dataclass(slots=True)
+class Row:
+    """One line: its cells, whom and what it means, and what is wrong with it."""
+
+    number: int
+    cells: dict[str, str]
+    wish: Wish | None = None
+    faults: list[str] = field(default_factory=list)
+    command: Any = None
+    """What was asked for it, once it is."""
+
+    @property
+    def good(self) -> bool:
+        return self.wish is not None and not self.faults
+
+
+def read(raw: bytes) -> list[Row]:
+    """Rows of a CSV file, with a head line; commas or semicolons, in UTF-8."""
+    if len(raw) > MOST_BYTES:
+        raise Unusable(f"The table is too large: at most {MOST_BYTES // 1024} KB are taken.")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise Unusable("The table is not in UTF-8: save it as “CSV UTF-8”.") from error
+    if "\x00" in text:
+        raise Unusable("This is not a table of text.")
+    head, _, _ = text.partition("\n")
+    separator = ";" if head.count(";") > head.count(",") else ","
+    try:
+        lines = list(csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True))
+    except csv.Error as error:
+        raise Unusable(f"The table cannot be read: {error}.") from error
+    if not lines:
+        raise Unusable("The table is empty.")
+    names = [name.strip().lower() for name in lines[0]]
+    lacking = [name for name in NEEDED if name not in names]
+    if lacking:
+        raise Unusable(f"The first line must name the columns; missing: {', '.join(lacking)}.")
+    if len(set(names)) != len(names):
+        raise Unusable("A column is named twice.")
+    rows = [
+        Row(number, _cells(names, line))
+        for number, line in enumerate(lines[1:], start=2)
+        if any(cell.strip() for cell in line)
+    ]
+    if not rows:
+        raise Unusable("The table has no rows below its head line.")
+    if len(rows) > MOST_ROWS:
+        raise Unusable(f"The table has {len(rows)} rows; at most {MOST_ROWS} are taken at once.")
+    return rows
+
+
+def examine(rows: Sequence[Row]) -> None:
+    """Find what each row means and what is wrong with it."""
+    known = _Known(rows)
+    met: dict[str, int] = {}
+    for row in rows:
+        row.wish = known.wish(row)
+        if row.wish is not None:
+            row.faults += [one.words for one in findings(row.wish) if one.level == STOP]
+        sample = row.cells["sample_id"]
+        if sample and sample in met:
+            row.faults.append(f"Row {met[sample]} has this sample id too.")
+        met.setdefault(sample, row.number)
+
+
+def write(rows: Iterable[Row], *, reasons: bool) -> str:
+    """The rows as a table again; safe to open in a spreadsheet."""
+    names = [*COLUMNS, REASON] if reasons else list(COLUMNS)
+    sheet = io.StringIO(newline="")
+    writer = csv.writer(sheet)
+    writer.writerow(names)
+    for row in rows:
+        cells = {**row.cells, REASON: " ".join(row.faults)}
+        writer.writerow([_harmless(cells[name]) for name in names])
+    return sheet.getvalue()
+
+
+def _harmless(cell: str) -> str:
+    return f"'{cell}" if cell.startswith(_FORMULA) else cell
+
+
+def _cells(names: Sequence[str], line: Sequence[str]) -> dict[str, str]:
+    given = dict(zip(names, line, strict=False))
+    return {name: _plain(given.get(name, "")) for name in COLUMNS}
+
+
+def _plain(cell: str) -> str:
+    cell = cell.strip()[:MOST_LETTERS]
+    return cell[1:] if cell.startswith("'") and cell[1:].startswith(_FORMULA) else cell
+
+
+class _Known:
+    """What the rows name, read in a few queries whatever their number."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        named = {row.cells["patient"] for row in rows}
+        ids = [pk for text in named if (pk := _uuid(text))]
+        patients = Patient.objects.filter(missing_since=None)
+        found = [*patients.filter(pk__in=ids), *patients.filter(client_user_id__in=named)]
+        self.patients: dict[str, Patient] = {}
+        for patient in found:
+            self.patients[str(patient.pk)] = patient
+            self.patients[patient.client_user_id] = patient
+        people = Demographics.objects.filter(pk__in=[patient.pk for patient in found])
+        self.people = {person.pk: person for person in people}
+        self.tests: dict[str, list[LabTest]] = {}
+        offered = LabTest.objects.filter(auto_generated=False, missing_since=None)
+        for test in offered.select_related("lab").defer("record", "content_hash"):
+            for name in {str(test.pk), test.slug.lower(), test.name.lower()}:
+                self.tests.setdefault(name, []).append(test)
+        self.physicians = list(Physician.objects.filter(missing_since=None))
+        samples = [row.cells["sample_id"] for row in rows]
+        self.taken = set(
+            Order.objects.filter(sample_id__in=samples).values_list("sample_id", flat=True)
+        )
+        self.accounts: dict[int, list[LabAccount]] = {}
+
+    def wish(self, row: Row) -> Wish | None:
+        cells = row.cells
+        patient = self.patients.get(cells["patient"])
+        tests = [
+            test for test in self.tests.get(cells["test"].lower(), []) if test.status == "active"
+        ]
+        if patient is None:
+            row.faults.append("No patient has this id or reference.")
+        if len(tests) != 1:
+            many = "Several tests have this name: use its id." if tests else ""
+            row.faults.append(many or "No test that can be ordered has this id or name.")
+        if patient is None or len(tests) != 1:
+            return None
+        person = self.people.get(patient.pk)
+        typed = {
+            **drafts.of_person(person),
+            "tests": [str(tests[0].pk)],
+            "sample_id": [cells["sample_id"]],
+            "billing_type": [cells["billing_type"] or "client_bill"],
+            "collection_method": [cells["collection_method"] or tests[0].method],
+            "lab_account": [cells["lab_account"]],
+            "physician": [cells["physician_npi"]],
+        }
+        wish = Wish(patient, person, typed, importing=True)
+        # Read already, or the same for many rows.
+        wish.__dict__["tests"] = tests
+        wish.__dict__["physicians"] = self.physicians
+        lab = tests[0].lab_id or 0
+        if lab in self.accounts:
+            wish.__dict__["accounts"] = self.accounts[lab]
+        else:
+            self.accounts[lab] = wish.accounts
+        return wish
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None

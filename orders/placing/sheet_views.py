@@ -1,0 +1,115 @@
+"""Importing orders from a table: check it, import its good rows, take the bad ones home."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any, Final
+
+from django import forms
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_http_methods
+
+from backoffice import audit, outbox
+from backoffice.access import requires
+from backoffice.outbox.forms import busy_words
+from orders.placing import bodies, sheet
+from orders.placing.views import METHODS, NEEDED
+
+PAGE: Final = "orders/placing/sheet.html"
+
+
+class SheetForm(outbox.AskForm):
+    """A file, or the text of one: what was checked travels as text."""
+
+    file = forms.FileField(label="CSV file", required=False)
+    rows = forms.CharField(
+        label="Or its text",
+        required=False,
+        strip=False,
+        widget=forms.Textarea({"rows": 6, "class": "sheet-input", "spellcheck": "false"}),
+    )
+
+    def given(self) -> bytes:
+        """Raises Unusable where there is nothing, or too much."""
+        file = self.cleaned_data["file"]
+        if file is not None:
+            if file.size > sheet.MOST_BYTES:
+                raise sheet.Unusable(
+                    f"The table is too large: at most {sheet.MOST_BYTES // 1024} KB are taken."
+                )
+            return bytes(file.read())
+        text: str = self.cleaned_data["rows"]
+        if not text.strip():
+            raise sheet.Unusable("Choose a file, or paste its text.")
+        return text.encode()
+
+
+@requires(*NEEDED)
+@require_http_methods(METHODS)
+def import_sheet(request: HttpRequest) -> HttpResponse:
+    """A table is checked first; then its good rows are asked for, one command each."""
+    if request.method != "POST":
+        return _page(request, SheetForm(), [])
+    form, do = SheetForm(request.POST, request.FILES), request.POST.get("do", "")
+    if not form.is_valid():
+        return _page(request, form, [], status=422)
+    try:
+        rows = sheet.read(form.given())
+    except sheet.Unusable as error:
+        form.add_error(None, str(error))
+        return _page(request, form, [], status=422)
+    sheet.examine(rows)
+    patients = [row.wish.patient.pk for row in rows if row.wish]
+    if do == "bad":
+        bad = [row for row in rows if not row.good]
+        audit.record(request, "export", "order import", patients=patients, row_count=len(bad))
+        return _download(sheet.write(bad, reasons=True))
+    if do == "import":
+        for row in rows:
+            if row.good:
+                _ask(request, form.cleaned_data["form_id"], row)
+        return _page(request, form, rows, done=True)
+    audit.listed(request, "order import", [], patients)
+    return _page(request, form, rows)
+
+
+def _ask(request: HttpRequest, form_id: uuid.UUID, row: sheet.Row) -> None:
+    """One row of one page is one command, however often the page is sent."""
+    assert row.wish is not None
+    own = uuid.uuid5(form_id, row.cells["sample_id"])
+    typed = {name: list(values) for name, values in row.wish.typed.items()}
+    try:
+        row.command = outbox.ask(request, bodies.import_(row.wish), own, "", typed)
+    except outbox.NotNow as error:
+        row.faults.append(error.words)
+    except outbox.Busy as error:
+        row.faults.append(busy_words(error.other, request.user))
+
+
+def _page(
+    request: HttpRequest,
+    form: SheetForm,
+    rows: list[sheet.Row],
+    *,
+    status: int = 200,
+    done: bool = False,
+) -> HttpResponse:
+    context: dict[str, Any] = {
+        "form": form,
+        "rows": rows,
+        "good": [row for row in rows if row.good],
+        "bad": [row for row in rows if not row.good],
+        "text": sheet.write(rows, reasons=False),
+        "done": done,
+        "columns": sheet.COLUMNS,
+        "most_rows": sheet.MOST_ROWS,
+    }
+    return render(request, PAGE, context, status=status)
+
+
+def _download(text: str) -> HttpResponse:
+    # The mark tells spreadsheets that it is UTF-8.
+    answer = HttpResponse("\ufeff" + text, content_type="text/csv; charset=utf-8")
+    answer.headers["Content-Disposition"] = 'attachment; filename="orders-not-imported.csv"'
+    return answer

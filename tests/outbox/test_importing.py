@@ -1,0 +1,212 @@
+"""Importing orders placed elsewhere: one by the form, many from a table."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+import pytest
+from django.db.models import F, Max
+from django.test import Client
+from django.urls import reverse
+
+from backoffice.models import AuditEntry, CommandRecord
+from labs.models import LabTest
+from orders.models import Order
+from orders.placing import drafts, sheet
+from orders.placing.people import is_name
+from patients.models import Demographics, Patient
+from tests.outbox.desk import FORM_ID, Desk
+
+State = CommandRecord.State
+SHEET = "/orders/import/"
+
+
+@pytest.fixture
+def person(desk: Desk) -> Demographics:
+    known = Demographics.objects.filter(dob__lt="2000-01-01").exclude(zip="").exclude(email="")
+    by_last = known.annotate(last=Max("user__orders__created_at")).order_by(
+        F("last").asc(nulls_first=True), "pk"
+    )
+    return next(one for one in by_last if is_name(one.first_name) and is_name(one.last_name))
+
+
+@pytest.fixture
+def panel(desk: Desk) -> LabTest:
+    tests = LabTest.objects.filter(lab__slug="lab-south", status="active", auto_generated=False)
+    return tests.order_by("name")[0]
+
+
+def ask(client: Client, person: Demographics, panel: LabTest, sample: str) -> CommandRecord:
+    known = {name: given[0] for name, given in drafts.of_person(person).items()}
+    given = {**known, "tests": [str(panel.pk)], "billing_type": "client_bill", "sample_id": sample}
+    answer = client.post(reverse("orders:import", args=[person.pk]), {**given, "do": "review"})
+    assert answer.status_code == 302, answer.content.decode()
+    address = reverse("orders:import-review", args=[person.pk])
+    form_id = str(client.get(address).context["form"]["form_id"].value())
+    assert client.post(address, {"form_id": form_id}).status_code == 302
+    return CommandRecord.objects.get(form_id=form_id)
+
+
+def imported(desk: Desk, sample: str) -> int:
+    return desk.count("SELECT count(*) FROM sandbox_order WHERE sample_id = %s", sample)
+
+
+def test_an_order_is_imported_once(desk: Desk, person: Demographics, panel: LabTest) -> None:
+    asked = ask(desk.client("clinician"), person, panel, "MADEUP-1")
+    desk.deliver()
+    asked.refresh_from_db()
+    assert (asked.state, asked.confirmed_by) == (State.DONE, "answer")
+    made = Order.objects.get(pk=asked.remote_id)
+    assert (made.sample_id, made.low_level_status) == ("MADEUP-1", "requisition_bypassed")
+    assert imported(desk, "MADEUP-1") == 1
+
+
+@pytest.mark.parametrize("kind", ["drop_after", "status_after", "truncate"])
+def test_a_lost_answer_is_found_by_the_sample(
+    desk: Desk, person: Demographics, panel: LabTest, kind: str
+) -> None:
+    sample = f"MADEUP-{kind}"
+    asked = ask(desk.client("clinician"), person, panel, sample)
+    desk.fault(kind, "/order/import$", statuses=[500])
+    desk.deliver()
+    desk.later()
+    asked.refresh_from_db()
+    assert (asked.state, asked.confirmed_by, asked.attempts) == (State.DONE, "look-up", 1)
+    assert imported(desk, sample) == 1
+
+
+def test_a_clash_with_ourselves_is_a_success(
+    desk: Desk, person: Demographics, panel: LabTest
+) -> None:
+    """The first sending was carried out unseen; the second one is refused for it."""
+    asked = ask(desk.client("clinician"), person, panel, "MADEUP-TWICE")
+    desk.fault("drop_after", "/order/import$")
+    desk.deliver()
+    CommandRecord.objects.filter(pk=asked.pk).update(
+        state=State.WAITING, due_at="2020-01-01T00:00Z"
+    )
+    desk.deliver()
+    asked.refresh_from_db()
+    assert (asked.state, asked.confirmed_by, asked.attempts) == (State.DONE, "look-up", 2)
+    assert imported(desk, "MADEUP-TWICE") == 1
+
+
+def test_a_clash_with_another_order_lands_on_the_field(
+    desk: Desk, person: Demographics, panel: LabTest
+) -> None:
+    client = desk.client("clinician")
+    ask(client, person, panel, "MADEUP-TAKEN")
+    desk.deliver()
+    other = Demographics.objects.filter(dob__lt="2000-01-01").exclude(pk=person.pk)
+    somebody = next(one for one in other if is_name(one.first_name) and is_name(one.last_name))
+    Order.objects.filter(sample_id="MADEUP-TAKEN").delete()  # Not mirrored yet.
+    asked = ask(client, somebody, panel, "MADEUP-TAKEN")
+    desk.deliver()
+    asked.refresh_from_db()
+    assert asked.state == State.REFUSED and asked.refusal
+    page = client.get(f"{asked.form_url}?again={asked.pk}")
+    assert page.context["form"].errors["sample_id"]
+    assert 'value="MADEUP-TAKEN"' in page.content.decode()
+    assert imported(desk, "MADEUP-TAKEN") == 1
+
+
+def test_a_sample_id_known_here_is_said_before_sending(
+    desk: Desk, person: Demographics, panel: LabTest
+) -> None:
+    client = desk.client("clinician")
+    ask(client, person, panel, "MADEUP-KNOWN")
+    desk.deliver()
+    known = {name: given[0] for name, given in drafts.of_person(person).items()}
+    given = {**known, "tests": [str(panel.pk)], "sample_id": "MADEUP-KNOWN", "do": "review"}
+    answer = client.post(reverse("orders:import", args=[person.pk]), given)
+    assert answer.status_code == 422
+    assert "sample id already" in answer.content.decode()
+
+
+# Tables
+
+
+def table(*rows: list[str], head: str = "patient,test,sample_id") -> bytes:
+    sheet_ = io.StringIO(newline="")
+    csv.writer(sheet_).writerows(rows)
+    return (head + "\r\n" + sheet_.getvalue()).encode()
+
+
+def send(client: Client, raw: bytes, do: str, form_id: str = "") -> Any:
+    if not form_id:
+        found = FORM_ID.search(client.get(SHEET).content.decode())
+        assert found
+        form_id = found[1]
+    return client.post(SHEET, {"form_id": form_id, "rows": raw.decode(), "do": do})
+
+
+def test_good_rows_are_imported_and_bad_ones_come_back_with_reasons(
+    desk: Desk, person: Demographics, panel: LabTest
+) -> None:
+    client = desk.client("clinician")
+    reference = Patient.objects.get(pk=person.pk).client_user_id
+    raw = table(
+        [reference, panel.name, "SHEET-1"],
+        [str(person.pk), str(panel.pk), "SHEET-2"],
+        ["nobody", panel.name, "SHEET-3"],
+        [reference, "=1+1", "SHEET-4"],
+        [reference, panel.name, "SHEET-1"],
+        [reference, panel.name, ""],
+    )
+    page = send(client, raw, "check")
+    assert page.status_code == 200
+    assert (len(page.context["good"]), len(page.context["bad"])) == (2, 4)
+    assert not CommandRecord.objects.exists()
+    form_id = page.context["form"]["form_id"].value()
+    for _ in range(2):
+        page = send(client, raw, "import", form_id)
+        assert page.status_code == 200
+    assert CommandRecord.objects.count() == 2
+    desk.deliver()
+    assert CommandRecord.objects.filter(state=State.DONE).count() == 2
+    assert imported(desk, "SHEET-1") == imported(desk, "SHEET-2") == 1
+
+    answer = send(client, raw, "bad")
+    assert answer["Content-Type"].startswith("text/csv")
+    lines = list(csv.DictReader(io.StringIO(answer.content.decode("utf-8-sig"))))
+    told = {line["sample_id"]: line for line in lines}
+    assert "No patient" in told["SHEET-3"]["reason"]
+    assert told["SHEET-4"]["test"] == "'=1+1"
+    assert "sample id is missing" in told[""]["reason"]
+    assert AuditEntry.objects.filter(action="export", row_count__gt=0).exists()
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        (b"", "Choose a file"),
+        (b"patient,test\r\n1,2\r\n", "missing: sample_id"),
+        (b"patient,test,sample_id\r\n", "no rows"),
+        (b'patient,test,sample_id\r\n"open,2,3', "cannot be read"),
+        (b"patient,test,sample_id,test\r\n1,2,3,4\r\n", "named twice"),
+        (b"patient,test,sample_id\r\n" + b"a,b,c\r\n" * 201, "at most 200"),
+    ],
+)
+def test_a_table_that_cannot_be_read_says_why(desk: Desk, raw: bytes, words: str) -> None:
+    answer = send(desk.client("clinician"), raw, "check")
+    assert answer.status_code == 422
+    assert words in answer.content.decode()
+    assert not CommandRecord.objects.exists()
+
+
+def test_cells_come_back_as_they_were_after_a_spreadsheet() -> None:
+    raw = table(["=cmd", "-x", "@y"], ["plain", "it's", "'z"])
+    rows = sheet.read(raw)
+    again = sheet.read(sheet.write(rows, reasons=True).encode())
+    assert [row.cells for row in again] == [row.cells for row in rows]
+    assert "'=cmd" in sheet.write(rows, reasons=False)
+
+
+def test_semicolons_and_marks_of_spreadsheets_are_read() -> None:
+    raw = "\ufeffPatient;Test;Sample_ID\r\na;b;c\r\n".encode()
+    (row,) = sheet.read(raw)
+    assert (row.cells["patient"], row.cells["test"], row.cells["sample_id"]) == ("a", "b", "c")
+    with pytest.raises(sheet.Unusable):
+        sheet.read("patient,test,sample_id\r\né,b,c".encode("latin-1"))
