@@ -17,8 +17,8 @@ from backoffice.access import may, requires
 from backoffice.models import CommandRecord
 from backoffice.outbox import AskForm
 from backoffice.service import errors
+from patients.alike import mark_of_person, person_now
 from patients.commands import COMMANDS, CreateUser, Deregister, SetUserInfo
-from patients.commands.alike import mark_of_person, person_now
 from patients.commands.insuring import in_force, mark_now
 from patients.commands.people import insured_of
 from patients.duplicates import Person, Possible, possible_duplicates

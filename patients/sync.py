@@ -21,6 +21,7 @@ from backoffice.service.insurance import Payor as PayorRecord
 from backoffice.service.users import Address, User, UserInfo
 from backoffice.service.users import Connection as ConnectionRecord
 from backoffice.service.wearables import Provider as ProviderRecord
+from patients.alike import mark_of_insurance
 from patients.models import (
     Connection,
     Demographics,
@@ -230,7 +231,7 @@ def store_insurance(
     """Each new content is a new row of the history; the one before it is superseded."""
     facts = [
         Fact(
-            (_insurance_id(user_id, is_primary, record.raw),),
+            (_insurance_id(user_id, is_primary, record.data),),
             record.raw,
             record.asked_at,
             (UUID(user_id), is_primary, record.data),
@@ -275,8 +276,9 @@ def _no_insurance(is_primary: bool) -> Callable[[Sequence[str], datetime], None]
     return absent
 
 
-def _insurance_id(user_id: str, is_primary: bool, raw: bytes) -> UUID:
-    content = b"\x00".join([user_id.encode(), b"1" if is_primary else b"2", raw])
+def _insurance_id(user_id: str, is_primary: bool, record: InsuranceRecord) -> UUID:
+    """By what the record says, not by its bytes: the answer to a new one may spell it otherwise."""
+    content = "\x00".join([user_id, "1" if is_primary else "2", mark_of_insurance(record)]).encode()
     return UUID(bytes=hashlib.blake2b(content, digest_size=16).digest())
 
 

@@ -32,7 +32,7 @@ from backoffice.service.insurance import Insurance as InsuranceRecord
 from backoffice.service.insurance import NewInsurance, NewInsured, NewPayor
 from backoffice.service.insurance import Payor as PayorRecord
 from backoffice.service.users import NewGuarantor
-from patients.commands.alike import FEDERAL, insurance_now, mark_of_insurance
+from patients.alike import FEDERAL, insurance_now, mark_of_insurance
 from patients.models import Demographics, Insurance, Payor
 from patients.names import fold
 from patients.sync import store_insurance, store_payors

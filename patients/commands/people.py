@@ -13,7 +13,7 @@ from backoffice.outbox import Absent, Again, Command, Happened, NotNow, Refuted,
 from backoffice.service import Record, Service, errors
 from backoffice.service.insurance import NewInsured
 from backoffice.service.users import NewUser, NewUserInfo, User, UserInfo
-from patients.commands.alike import mark_of_person, person_now
+from patients.alike import mark_of_person, person_now
 from patients.commands.insuring import Insuring
 from patients.models import Demographics, DifferentPeople, Patient
 from patients.names import fold
