@@ -33,7 +33,9 @@ function step(distance) {
 }
 
 const places = { o: "/orders/", p: "/patients/", a: "/appointments/", l: "/labs/", s: "/system/" };
+const forms = { p: "/patients/register/" };
 let going = 0;
+let making = 0;
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -54,8 +56,12 @@ document.addEventListener("keydown", (event) => {
   } else if (Date.now() - going < 1200 && places[event.key]) {
     const link = document.querySelector(`.nav a[href="${places[event.key]}"]`);
     if (link) link.click();
+  } else if (Date.now() - making < 1200 && forms[event.key]) {
+    location.assign(forms[event.key]);
   } else if (event.key === "g") {
     going = Date.now();
+  } else if (event.key === "c") {
+    making = Date.now();
   } else if (event.key === "j") {
     step(1);
   } else if (event.key === "k") {

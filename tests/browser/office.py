@@ -1,0 +1,74 @@
+"""A running back office for journeys: its sandbox, its web server, a worker, staff to log in as."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from backoffice.management.commands.demo_users import PASSWORD
+from tests.browser import Browser
+from tests.sandboxes import Sandbox
+from tests.sandboxes import running as sandbox_running
+from tests.sync.house import House, Houses, running
+from tests.webhooks.sending import receiving
+
+TAB, ENTER, SPACE, SHIFT = "\ue004", "\ue007", " ", "\ue008"
+
+
+@dataclass
+class Office:
+    url: str
+    house: House
+    sandbox: Sandbox
+
+    def log_in(self, page: Browser, name: str) -> None:
+        page.open(f"{self.url}/accounts/login/")
+        page.type("#id_username", name)
+        page.type("#id_password", PASSWORD)
+        page.click("form[method=post] button[type=submit]")
+        page.sees("Find a patient")
+
+
+@contextlib.contextmanager
+def at_work(logs: Path, users: int = 12, orders: int = 30, **options: Any) -> Iterator[Office]:
+    """The mirror is current, commands are delivered, and everything is gone with the `with`."""
+    houses = Houses(os.environ["DATABASE_URL"], logs)
+    try:
+        with sandbox_running(users=users, orders=orders, seed=11, **options) as sandbox:
+            house = houses.build(sandbox.url)
+            house.sync()
+            house.manage("demo_users")
+            worker = running(house.start("-m", "tests.browser.worker"))
+            with receiving(house, workers=1) as url, worker:
+                yield Office(url, house, sandbox)
+    finally:
+        houses.close()
+
+
+def press(page: Browser, keys: str) -> None:
+    """Keys for whatever has the focus: text, or the marks above."""
+    downs = [{"type": kind, "value": key} for key in keys for kind in ("keyDown", "keyUp")]
+    page.call("POST", "/actions", {"actions": [{"type": "key", "id": "keys", "actions": downs}]})
+
+
+def focus(page: Browser) -> str:
+    """Name, or else id or words, of what has the focus."""
+    return str(
+        page.run(
+            "const at = document.activeElement;"
+            "return at.name || at.id || at.textContent.trim().slice(0, 60)"
+        )
+    )
+
+
+def tab_to(page: Browser, name: str, most: int = 12) -> int:
+    """Press Tab until this has the focus; how often that took."""
+    for pressed in range(most + 1):
+        if focus(page) == name:
+            return pressed
+        press(page, TAB)
+    raise AssertionError(f"{most} tabs do not lead to {name}, but to {focus(page)}")
