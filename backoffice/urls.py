@@ -17,6 +17,7 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("api/", include("backoffice.api_urls")),
     path("orders/", include("orders.urls")),
+    path("unmatched/", include("orders.unmatched.urls")),
     path("appointments/", include("orders.appointments_urls")),
     path("patients/", include("patients.urls")),
     path("labs/", include("labs.urls")),

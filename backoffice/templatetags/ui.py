@@ -430,6 +430,7 @@ PLACES: Final = (
     Place("Patients", "patients:list", "users", "patients.view"),
     Place("Appointments", "appointments:list", "calendar-days", "appointments.view"),
     Place("Reports", "reports:list", "document-text", "reports.view"),
+    Place("Unmatched", "unmatched:list", "question-mark-circle", "results.match"),
     Place("Labs", "labs:list", "beaker", "labs.view"),
     Place("Requests", "commands:list", "paper-airplane", "commands.view"),
     Place("System", "system:health", "server-stack", "system.view"),

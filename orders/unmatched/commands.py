@@ -1,0 +1,202 @@
+"""Deciding whose an unmatched result is (orders.md 9).
+
+The service takes one decision per result and answers 404 to a second one, so a decision that may
+have arrived can be sent again; what was decided, by whomever, the item tells.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, NamedTuple
+from uuid import UUID
+
+from django.urls import reverse
+
+from backoffice import sync, vocabulary
+from backoffice.outbox import Absent, Again, Command, Happened, NotNow, Refuted, Sending
+from backoffice.service import Record, Service, errors
+from backoffice.service import orders as service_orders
+from backoffice.service import unmatched as service_unmatched
+from orders.models import Order
+from orders.sync.orders import store_orders
+from orders.unmatched.models import OURS, THEIRS, UnmatchedResult
+from orders.unmatched.sync import RESOURCE, store_unmatched
+
+Item = Record[service_unmatched.UnmatchedResult]
+GONE = "The service no longer has this result."
+
+
+def fate(status: str, action: str | None) -> str:
+    """What became of a result that is not ours to decide, in words."""
+    if status == THEIRS or action == "unsure":
+        return "It was passed to the service’s people, who decide now."
+    if action == "reject":
+        return "It was rejected: it belongs to none of our orders."
+    if action == "accept":
+        return "It was given to an order."
+    return f"It stands at: {vocabulary.term('unmatched.status', status).label}."
+
+
+class _OfResult(Command, kw_only=True):
+    """A decision about one unmatched result."""
+
+    again: ClassVar[Again] = Again.SAME_EFFECT
+    task: ClassVar[str] = "orders.tasks.deliver"
+    fields: ClassVar[dict[str, str]] = {
+        "order_id": "choice",
+        "user_id": "choice",
+        "note": "note",
+        "action": "action",
+    }
+
+    result_id: UUID
+    note: str | None = None
+
+    def subject(self) -> tuple[str, str]:
+        return "unmatched result", str(self.result_id)
+
+    def form(self) -> str:
+        return reverse("unmatched:detail", args=[self.result_id])
+
+    def action_wanted(self) -> str:
+        raise NotImplementedError
+
+    def check(self) -> None:
+        row = UnmatchedResult.objects.filter(pk=self.result_id).first()
+        if row is None or row.missing_since:
+            raise NotNow(GONE)
+        if row.status != OURS:
+            raise NotNow(f"It is decided already. {fate(row.status, row.resolution_action)}")
+        if self.action_wanted() not in row.allowed_actions:
+            raise NotNow("The service does not offer this for this result.")
+
+    def refresh(self, service: Service) -> None:
+        try:
+            store_unmatched([service.unmatched.get(self.result_id)])
+        except errors.Missing:
+            raise NotNow(GONE) from None
+
+    def _refuted(self, item: Item) -> Refuted:
+        """Somebody else decided: the page shows what."""
+        store_unmatched([item])
+        return Refuted(
+            "Somebody else was faster. " + fate(item.data.status, item.data.resolution_action)
+        )
+
+
+class Accepted(NamedTuple):
+    """The order that has the result now, and the item as it then stood, where it could be read."""
+
+    order: Record[service_orders.Order]
+    item: Item | None
+
+
+class AcceptResult(_OfResult, kw_only=True):
+    """Give the result to an order, or to a patient. The order that comes back may be a new one."""
+
+    kind: ClassVar[str] = "result.accept"
+
+    order_id: UUID | None
+    user_id: UUID | None
+    """Both None: the only possibility that the service sees."""
+
+    def title(self) -> str:
+        if self.order_id is not None:
+            return f"Give the result to the order {str(self.order_id)[:8]}"
+        return "Give the result to the patient" if self.user_id else "Accept the result"
+
+    def patient(self) -> UUID | None:
+        return self.user_id
+
+    def action_wanted(self) -> str:
+        return "accept"
+
+    def done(self, remote_id: str) -> str:
+        return reverse("orders:detail", args=[remote_id])
+
+    def check(self) -> None:
+        super().check()
+        row = UnmatchedResult.objects.get(pk=self.result_id)
+        known = set(row.candidates.values_list("order_id", flat=True)) - {None}
+        if self.order_id is not None and self.order_id not in known:
+            raise NotNow("The service no longer suggests this order.", field="choice")
+        if self.order_id is None and self.user_id is None and len(known) != 1:
+            raise NotNow("Say which order or patient it belongs to.", field="choice")
+
+    def send(self, service: Service, sending: Sending) -> Accepted:
+        order = service.unmatched.accept(
+            self.result_id, order_id=self.order_id, user_id=self.user_id, note=self.note
+        )
+        try:
+            return Accepted(order, service.unmatched.get(self.result_id))
+        except errors.ServiceError:
+            return Accepted(order, None)  # It is looked up soon after.
+
+    def settle(self, service: Service, sending: Sending) -> Happened | Absent | Refuted:
+        item = service.unmatched.get(self.result_id)
+        if item.data.status == OURS:
+            return Absent()
+        order_id = item.data.resolved_order_id
+        if item.data.resolution_action != "accept" or order_id is None:
+            return self._refuted(item)
+        order = service.orders.get(order_id)
+        if not self._as_wanted(item, order):
+            store_orders([order])
+            return self._refuted(item)
+        return Happened(Accepted(order, item))
+
+    def store(self, answer: Accepted) -> str:
+        """The order is followed to where the result is, also where it is one we never knew."""
+        order_id = answer.order.data.id
+        store_orders([answer.order])
+        sync.mark("results", [order_id])
+        if self.order_id is not None and self.order_id != order_id:
+            sync.mark("orders", [self.order_id])
+        if answer.item is not None:
+            store_unmatched([answer.item])
+        else:
+            sync.mark(RESOURCE, [self.result_id])
+        return str(order_id)
+
+    def _as_wanted(self, item: Item, order: Record[service_orders.Order]) -> bool:
+        """Whether it went where we wanted: to our order, to a new one that recreates it, or to
+        our patient."""
+        if self.user_id is not None and item.data.resolved_user_id != self.user_id:
+            return False
+        if self.order_id is None or self.order_id == order.data.id:
+            return True
+        group = order.data.order_transaction
+        if group is not None and any(one.id == self.order_id for one in group.orders):
+            return True
+        wanted = Order.objects.filter(pk=self.order_id).first()
+        return bool(wanted and group and wanted.order_transaction_id == group.id)
+
+
+class ResolveResult(_OfResult, kw_only=True):
+    """Reject the result, or pass it to the service's people."""
+
+    kind: ClassVar[str] = "result.resolve"
+
+    action: str
+
+    def title(self) -> str:
+        if self.action == "reject":
+            return "Reject the result"
+        return "Ask the service whose the result is"
+
+    def action_wanted(self) -> str:
+        return self.action
+
+    def send(self, service: Service, sending: Sending) -> Item:
+        return service.unmatched.resolve(self.result_id, self.action, self.note)
+
+    def settle(self, service: Service, sending: Sending) -> Happened | Absent | Refuted:
+        item = service.unmatched.get(self.result_id)
+        if item.data.status == OURS:
+            return Absent()
+        if item.data.resolution_action == self.action:
+            return Happened(item)
+        return self._refuted(item)
+
+    def store(self, answer: Item) -> str:
+        store_unmatched([answer])
+        return str(answer.data.id)

@@ -1,0 +1,73 @@
+"""The form that decides whose an unmatched result is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from django import forms
+
+from backoffice.outbox import AskForm
+from orders.unmatched.models import Candidate, UnmatchedResult
+
+NOTE_LETTERS = 1_000
+ACTIONS = {
+    "accept": "Accept",
+    "reject": "Reject",
+    "unsure": "Ask the service",
+}
+PATIENT = "patient:"
+
+
+def choice_of(candidate: Candidate) -> str:
+    return f"{candidate.order_id or ''}/{candidate.user_id or ''}"
+
+
+class DecisionForm(AskForm):
+    """`choice`: an order of the suggestions with its patient, or any patient."""
+
+    action = forms.ChoiceField(required=True)
+    choice = forms.CharField(max_length=100, required=False)
+    note = forms.CharField(
+        label="Note",
+        max_length=NOTE_LETTERS,
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 2}),
+        help_text="Sent to the service with your decision.",
+    )
+
+    def __init__(
+        self, *args: Any, item: UnmatchedResult, candidates: Sequence[Candidate], **kwargs: Any
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self.candidates = {choice_of(one): one for one in candidates}
+        action = self.fields["action"]
+        assert isinstance(action, forms.ChoiceField)
+        action.choices = [(a, ACTIONS[a]) for a in ACTIONS if a in item.allowed_actions]
+
+    def only_choice(self) -> str:
+        """The one suggestion that needs no choosing; empty where somebody has to choose."""
+        return next(iter(self.candidates)) if len(self.candidates) == 1 else ""
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or self.cleaned_data
+        if given.get("action") != "accept":
+            return given
+        chosen = given.get("choice") or self.only_choice()
+        given["order_id"], given["user_id"] = self._read(chosen)
+        return given
+
+    def _read(self, chosen: str) -> tuple[UUID | None, UUID | None]:
+        if chosen in self.candidates:
+            one = self.candidates[chosen]
+            return one.order_id, one.user_id
+        if not chosen:
+            words = "Say which order or patient it belongs to."
+        else:
+            try:
+                return None, UUID(chosen.removeprefix(PATIENT))
+            except ValueError:
+                words = "The service no longer suggests this."
+        self.add_error("choice", words)
+        return None, None

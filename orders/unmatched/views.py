@@ -1,0 +1,134 @@
+"""Results that nobody could match: the list, and the card where one is decided."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from uuid import UUID
+
+from django.core.exceptions import BadRequest, PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods, require_safe
+
+from backoffice import audit
+from backoffice.access import may, requires
+from backoffice.models import CommandRecord
+from backoffice.outbox import Command
+from backoffice.paging import Sort, capped_count, page_of, place_of
+from orders.models import Order
+from orders.unmatched.commands import AcceptResult, ResolveResult, fate
+from orders.unmatched.comparing import compared, patients_beside
+from orders.unmatched.forms import ACTIONS, DecisionForm
+from orders.unmatched.models import OURS, RESOLVED, THEIRS, Candidate, UnmatchedResult
+from orders.unmatched.sync import enabled
+from patients.models import Demographics
+
+SIZE: Final = 50
+FOUND: Final = 8
+"""Patients a search shows: enough to see that more letters are needed."""
+OLDEST_FIRST: Final = Sort(("created_at", "id"))
+NEWEST_FIRST: Final = Sort(("created_at", "id"), descending=True)
+TABS: Final = {"": "Ours to decide", "service": "With the service", "decided": "Decided"}
+STATUSES: Final = {"": (OURS,), "service": (THEIRS,), "decided": RESOLVED}
+
+
+@requires("orders.view", "patients.view")
+@require_safe
+def results(request: HttpRequest) -> HttpResponse:
+    """Results without a match; those that wait for us first, the oldest on top."""
+    show = request.GET.get("show", "")
+    if show not in TABS:
+        raise BadRequest("There is no such tab.")
+    rows = UnmatchedResult.objects.defer("record").filter(missing_since=None)
+    page = page_of(
+        rows.filter(status__in=STATUSES[show]),
+        NEWEST_FIRST if show == "decided" else OLDEST_FIRST,
+        size=SIZE,
+        **place_of(request),
+    )
+    whose = Candidate.objects.filter(result__in=[row.pk for row in page.rows])
+    patients = set(whose.values_list("user_id", flat=True))
+    audit.listed(request, "unmatched result", (row.pk for row in page.rows), patients)
+    context = {
+        "page": page,
+        "show": show,
+        "enabled": enabled(),
+        "tabs": [
+            (key, label, capped_count(rows.filter(status__in=STATUSES[key])))
+            for key, label in TABS.items()
+        ],
+    }
+    return render(request, "unmatched/list.html", context)
+
+
+@requires("orders.view", "patients.view")
+@require_http_methods(["GET", "HEAD", "POST"])
+def result(request: HttpRequest, result_id: UUID) -> HttpResponse:
+    """One result: whom it names, whom it may belong to, and what can be done.
+
+    Looking for a patient is a POST like deciding: names stay out of addresses.
+    """
+    item = get_object_or_404(UnmatchedResult, pk=result_id)
+    candidates = list(item.candidates.order_by("position"))
+    if request.method == "POST" and not may(request.user, "results.match"):
+        raise PermissionDenied
+    form = _form(request, item, candidates)
+    searching = "search" in request.POST
+    if searching:
+        form.errors.clear()  # Looking is not yet deciding.
+    elif request.method == "POST" and form.is_valid():
+        if form.asked(request, _command(item, form)) is not None:
+            return redirect("unmatched:detail", item.pk)
+        item.refresh_from_db()
+    word = request.POST.get("find", "").replace("\x00", "").strip()[:100]
+    context = {**_card(item, candidates, form), "form": form, "find": word, "searching": searching}
+    context["people"] = patients_beside(item, _people(word, form)) if request.POST else []
+    shown = {one.user_id for one in (*context["sides"], *context["people"])}
+    audit.viewed(request, "unmatched result", [item.pk], {*shown, item.resolved_user_id})
+    failed = request.method == "POST" and not searching
+    return render(request, "unmatched/detail.html", context, status=422 if failed else 200)
+
+
+def _form(request: HttpRequest, item: UnmatchedResult, candidates: list[Candidate]) -> DecisionForm:
+    options: dict[str, Any] = {"item": item, "candidates": candidates}
+    if request.method == "POST":
+        return DecisionForm(request.POST, **options)
+    try:
+        asked = UUID(request.GET.get("again", ""))
+    except ValueError:
+        return DecisionForm(**options)
+    row = CommandRecord.objects.filter(pk=asked, form_url=request.path).first()
+    return DecisionForm(**options) if row is None else DecisionForm.again(row, **options)
+
+
+def _command(item: UnmatchedResult, form: DecisionForm) -> Command:
+    given = form.cleaned_data
+    note = given["note"] or None
+    if given["action"] != "accept":
+        return ResolveResult(result_id=item.pk, action=given["action"], note=note)
+    return AcceptResult(
+        result_id=item.pk, order_id=given["order_id"], user_id=given["user_id"], note=note
+    )
+
+
+def _card(item: UnmatchedResult, candidates: list[Candidate], form: DecisionForm) -> dict[str, Any]:
+    given = None
+    if item.resolved_order_id is not None:
+        given = Order.objects.defer("record").filter(pk=item.resolved_order_id).first()
+    return {
+        "item": item,
+        "sides": compared(item, candidates),
+        "chosen": form["choice"].value() or form.only_choice(),
+        "actions": [(a, ACTIONS[a]) for a in ACTIONS if a in item.allowed_actions],
+        "fate": "" if item.waits_for_us else fate(item.status, item.resolution_action),
+        "given": given,
+    }
+
+
+def _people(word: str, form: DecisionForm) -> list[Demographics]:
+    """Patients by name, birth date, e-mail or phone; and the one chosen before."""
+    if not word:
+        return []
+    found = Demographics.objects.defer("record").filter(missing_since=None).matching(word)
+    suggested = {one.user_id for one in form.candidates.values()}
+    return list(found.exclude(pk__in=suggested - {None}).order_by("name_key", "pk")[:FOUND])
