@@ -88,7 +88,8 @@ def panels(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     """What can be chosen, by the letters typed."""
     patient, person = _who(patient_id)
     wish = Wish(patient, person, typed_of(request.GET))
-    context = {"wish": wish, "choices": choices(wish, request.GET.get("panel", ""))}
+    word = request.GET.get("panel", "").strip()
+    context = {"wish": wish, "word": word, "choices": choices(wish, word)}
     return render(request, "orders/placing/_choices.html", context)
 
 
@@ -171,10 +172,10 @@ def _written(
 
 def _refreshed(request: HttpRequest, form: PlaceForm) -> HttpResponse:
     """What changed of the page: the summary, and the fields too where they hang on a choice."""
-    context = _context(form, word=request.POST.get("panel", ""))
+    context = _context(form, word="")
     if request.POST.get("shape") == form.wish.shape:
         return render(request, "orders/placing/_summary.html", context)
-    response = render(request, "orders/placing/_changed.html", {**context, "word": ""})
+    response = render(request, "orders/placing/_changed.html", context)
     response.headers["HX-Retarget"] = "#blocks"
     return response
 
@@ -194,7 +195,7 @@ def _page(
 
 
 def _context(form: PlaceForm, word: str) -> dict[str, Any]:
-    wish, found = form.wish, findings(form.wish)
+    wish, found, word = form.wish, findings(form.wish), word.strip()
     return {
         "wish": wish,
         "form": form,

@@ -11,7 +11,7 @@ function show(field) {
 }
 
 document.addEventListener("click", (event) => {
-  const link = event.target.closest("a[data-fix]");
+  const link = event.target.closest(`#placing a[href^="#id_"]`);
   if (!link) return;
   const field = document.getElementById(link.hash.slice(1));
   if (!field) return;
@@ -22,11 +22,20 @@ document.addEventListener("click", (event) => {
 if (form) {
   form.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || !event.target.matches("[data-panel]")) return;
-    // Enter is not "Save": the answer to the last letter may still be under way.
     event.preventDefault();
-    const choose = () => form.querySelector("#choices input[type=checkbox]")?.click();
-    if (form.querySelector("#id_panel.htmx-request")) document.addEventListener("htmx:afterSettle", choose, { once: true });
-    else choose();
+    const word = event.target.value.trim();
+    if (!word) return;
+    // What is shown may still be the answer to fewer letters: the first of it is not what was meant.
+    const choose = () => {
+      const shown = document.getElementById("choices");
+      if (shown.dataset.word !== word) return false;
+      shown.querySelector("input[type=checkbox]")?.click();
+      return true;
+    };
+    if (choose()) return;
+    const later = () => { if (choose()) document.removeEventListener("htmx:afterSettle", later); };
+    document.addEventListener("htmx:afterSettle", later);
+    htmx.trigger(event.target, "search");
   });
   form.addEventListener("input", () => { touched = true; });
   form.addEventListener("htmx:afterRequest", (event) => { if (event.detail.successful && event.detail.elt === form) touched = false; });
@@ -42,3 +51,7 @@ if (form) {
   if (to) show(to);
   else if (fault) fault.querySelector("a")?.focus();
 }
+
+document.addEventListener("click", (event) => {
+  if (event.target.closest("[data-print]")) window.print();
+});

@@ -1,0 +1,269 @@
+"""Journey 5 in a real browser: order tests for a known patient, in at most nine interactions; and
+the linter finds each of the faults a test seeds, with the right field under the cursor."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from backoffice.management.commands.demo_users import PASSWORD
+from tests.browser import Browser, browser, needs_browser
+from tests.sandboxes import Sandbox
+from tests.sandboxes import running as sandbox_running
+from tests.sync.house import House, Houses, running, wait_until
+from tests.webhooks.sending import receiving
+
+pytestmark = needs_browser
+
+BUDGET = 9
+SECONDS = 45
+ENTER = "\ue007"
+WORKER = """
+import time, django
+django.setup()
+from django.db import close_old_connections
+from backoffice import outbox
+from orders.commands import COMMANDS
+while True:
+    close_old_connections()
+    outbox.deliver(COMMANDS, 5)
+    time.sleep(0.1)
+"""
+
+
+@dataclass
+class Place:
+    """A running back office with its sandbox, a worker of the outbox, and a patient labs accept."""
+
+    url: str
+    house: House
+    sandbox: Sandbox
+    patient: str
+    name: str
+
+    def new(self) -> str:
+        return f"{self.url}/orders/new/{self.patient}/"
+
+    def test_of(self, lab: str, number: int = 0) -> tuple[str, str]:
+        """Id and name of an active test."""
+        return self.house.query(
+            "SELECT t.id::text, t.name FROM labs_labtest t JOIN labs_lab l ON l.id = t.lab_id"
+            " WHERE l.slug = %s AND t.status = 'active' AND NOT t.auto_generated"
+            " ORDER BY t.name LIMIT 1 OFFSET %s",
+            (lab, number),
+        )[0]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    houses = Houses(os.environ["DATABASE_URL"], tmp_path_factory.mktemp("houses"))
+    try:
+        with sandbox_running(users=12, orders=30, seed=11) as sandbox:
+            house = houses.build(sandbox.url)
+            house.sync()
+            house.manage("demo_users")
+            patient, name = house.query(
+                "SELECT user_id::text, first_name || ' ' || last_name FROM patients_demographics"
+                " WHERE dob < '2000-01-01' AND zip <> '' AND email <> ''"
+                " AND first_name || last_name ~ '^[A-Za-z]+$' ORDER BY user_id LIMIT 1"
+            )[0]
+            old = "UPDATE orders_order SET created_at = created_at - interval '90 days'"
+            house.query(old)
+            with receiving(house, workers=1) as url, running(house.start("-c", WORKER)):
+                yield Place(url, house, sandbox, patient, name)
+    finally:
+        houses.close()
+
+
+@pytest.fixture
+def page(place: Place) -> Iterator[Browser]:
+    with browser() as opened:
+        opened.open(f"{place.url}/accounts/login/")
+        opened.type("#id_username", "clinician")
+        opened.type("#id_password", PASSWORD)
+        opened.click("form[method=post] button[type=submit]")
+        opened.sees("Find a patient")
+        yield opened
+
+
+def test_a_known_patient_has_tests_ordered_within_the_budget(page: Browser, place: Place) -> None:
+    test, name = place.test_of("lab-south")
+    began, done = time.monotonic(), 0
+    page.type("body", "/")  # 1
+    page.type("[data-find]", place.name)  # 2
+    page.type("[data-find]", ENTER)  # 3
+    page.sees("Patients")
+    done += 3
+    if f"/patients/{place.patient}/" not in page.url:
+        page.click(f'.lead a[href="/patients/{place.patient}/"]')
+        done += 1
+    page.click(f'a[href="/orders/new/{place.patient}/"]')
+    page.sees("To order")
+    page.type("#id_panel", name)  # The cursor stands there.
+    page.find(f'#choices input[value="{test}"]')
+    page.type("#id_panel", ENTER)
+    done += 3
+    page.find(f'.chosen-tests input[value="{test}"]')
+    page.sees("Nothing is in the way.")
+    page.click("[data-review]")
+    page.sees("Place this order?")
+    page.click("form.review button.primary")
+    done += 2
+    page.sees("The order is placed")
+    assert done <= BUDGET, done
+    assert time.monotonic() - began < SECONDS
+    made = place.house.query(
+        "SELECT remote_id, attempts FROM backoffice_commandrecord WHERE kind = 'order.create'"
+    )
+    assert len(made) == 1 and made[0][1] == 1
+    assert f"/orders/{made[0][0]}/" in page.url
+    there = place.sandbox.query("SELECT count(*) FROM sandbox_order WHERE id = %s", (made[0][0],))
+    assert there == [(1,)]
+    # And once more by one click from the patient's page.
+    page.open(f"{place.url}/patients/{place.patient}/")
+    page.link("Repeat last order")
+    page.find(f'.chosen-tests input[value="{test}"]')
+    page.sees("within the last 24 hours")
+
+
+def test_what_is_typed_outlives_leaving_and_choosing(page: Browser, place: Place) -> None:
+    page.open(place.new())
+    test, _ = place.test_of("lab-north")
+    page.type("#id_clinical_notes", "call first")
+    page.click(f'#choices input[value="{test}"]')
+    page.find(f'.chosen-tests input[value="{test}"]')
+    assert page.run("return document.getElementById('id_clinical_notes').value") == "call first"
+    page.sees("call first")
+    page.type("#id_icd_codes", "E11.9")
+    page.open(f"{place.url}/patients/{place.patient}/")
+    kept = "SELECT count(*) FROM orders_orderdraft WHERE typed::text LIKE '%%E11.9%%'"
+    wait_until(lambda: place.house.value(kept) == 1, 10, "the draft is kept", every=0.1)
+    page.open(place.new())
+    page.sees("Your draft")
+    assert page.run("return document.getElementById('id_icd_codes').value") == "E11.9"
+    page.link("Start over")
+    page.find(f'#choices input[value="{test}"]')
+
+
+YOUNG = f"{time.gmtime().tm_year - 10}-01-01"
+SOUTH, NORTH, WEST = "lab-south", "lab-north", "lab-west"
+FAULTS: list[tuple[str, str, dict[str, Any]]] = [
+    ("name rule", "first_name", {"first_name": "José"}),
+    ("no zip", "zip", {"zip": ""}),
+    ("no phone_number", "phone_number", {"phone_number": ""}),
+    ("no email", "email", {"email": ""}),
+    ("minor without proxy", "dob", {"dob": YOUNG}),
+    ("no test", "panel", {"labs": []}),
+    ("several labs", "panel", {"labs": [SOUTH, WEST]}),
+    ("no active account", "panel", {"sql": "UPDATE labs_labaccount SET status = 'suspended'"}),
+    (
+        "several accounts",
+        "lab_account",
+        {"sql": "UPDATE labs_labaccount SET status = 'active'"},
+    ),
+    ("physician missing", "physician", {"labs": [NORTH]}),
+    (
+        "billing not in state",
+        "billing_type",
+        {"state": "ZZ", "billing_type": "patient_bill"},
+    ),
+    ("no insurance", "billing_type", {"billing_type": "commercial_insurance"}),
+    ("no diagnosis", "icd_codes", {"billing_type": "commercial_insurance"}),
+    ("note too long", "clinical_notes", {"clinical_notes": "n" * 1001}),
+    ("several methods", "collection_method", {"labs": [SOUTH, f"{SOUTH} other"]}),
+    ("date in the past", "activate_by", {"activate_by": "2020-01-01"}),
+    ("question", "q-", {"asked": True}),
+    ("add-on without method", "collection_method", {"labs": [], "marker": True}),
+    ("same test", "another", {"sql": "UPDATE orders_order SET created_at = now()"}),
+]
+
+
+@pytest.mark.parametrize(("kind", "field", "given"), FAULTS, ids=[one[0] for one in FAULTS])
+def test_each_seeded_fault_is_found_and_its_field_focused(
+    page: Browser, place: Place, kind: str, field: str, given: dict[str, Any]
+) -> None:
+    house, values = place.house, dict(given)
+    statement = values.pop("sql", None)
+    accounts = house.query("SELECT id, status FROM labs_labaccount")
+    tests = _chosen(place, values)
+    if kind == "same test":
+        order = house.query("SELECT id FROM orders_order ORDER BY id LIMIT 1")[0][0]
+        house.query(
+            "UPDATE orders_order SET created_at = now(), user_id = %s, lab_test_id = %s,"
+            " low_level_status = 'ordered' WHERE id = %s",
+            (place.patient, tests["tests"][0], order),
+        )
+    elif statement:
+        house.query(statement)
+    if kind == "no insurance":
+        house.query("DELETE FROM patients_insurance WHERE user_id = %s", (place.patient,))
+    try:
+        page.open(place.new())
+        page.run(FILL, {**values, **tests})
+        page.find('[role="alert"]')
+        mended = f'.findings [data-kind="{kind}"] a[href^="#id_{field}"]'
+        page.click(mended if kind != "same test" else 'a[href="#id_another"]')
+        focused = page.run("return document.activeElement.id")
+        assert focused.startswith(f"id_{field}"), focused
+        assert page.run("return document.activeElement.offsetParent !== null")
+    finally:
+        for account, status in accounts:
+            house.query("UPDATE labs_labaccount SET status = %s WHERE id = %s", (status, account))
+        house.query("UPDATE orders_order SET created_at = created_at - interval '90 days'")
+        house.query("DELETE FROM orders_orderdraft")
+
+
+def _chosen(place: Place, values: dict[str, Any]) -> dict[str, list[str]]:
+    """Tests and markers to order, taken out of what a fault says."""
+    if values.pop("asked", False):
+        found = place.house.value(
+            "SELECT x.lab_test_id::text FROM labs_labtestmarker x"
+            " JOIN labs_marker m ON m.id = x.marker_id JOIN labs_labtest t ON t.id = x.lab_test_id"
+            " WHERE m.has_questions AND m.record LIKE '%%\"required\":%%true%%'"
+            " AND t.status = 'active' ORDER BY t.name LIMIT 1"
+        )
+        return {"tests": [found]}
+    marker = values.pop("marker", False)
+    labs = values.pop("labs", [SOUTH])
+    tests = [place.test_of(lab)[0] for lab in labs if " " not in lab]
+    if any(" " in lab for lab in labs):
+        tests.append(
+            place.house.value(
+                "SELECT t.id::text FROM labs_labtest t JOIN labs_lab l ON l.id = t.lab_id"
+                " WHERE l.slug = %s AND t.status = 'active' AND t.method <> ("
+                "SELECT method FROM labs_labtest WHERE id = %s) LIMIT 1",
+                (SOUTH, tests[0]),
+            )
+        )
+    if marker:
+        found = place.house.value(
+            "SELECT m.id::text FROM labs_marker m JOIN labs_lab l ON l.id = m.lab_id"
+            " WHERE l.slug = %s AND m.a_la_carte_enabled LIMIT 1",
+            (SOUTH,),
+        )
+        return {"tests": tests, "markers": [found]}
+    return {"tests": tests}
+
+
+FILL = """
+const form = document.getElementById("placing");
+for (const [name, value] of Object.entries(arguments[0])) {
+  if (Array.isArray(value)) {
+    for (const one of value) {
+      const input = document.createElement("input");
+      Object.assign(input, { type: "hidden", name, value: one });
+      form.append(input);
+    }
+    continue;
+  }
+  const field = form.elements[name];
+  if (field.tagName === "SELECT") field.add(new Option(value, value));
+  field.value = value;
+}
+form.requestSubmit(form.querySelector("[data-review]"));
+"""
