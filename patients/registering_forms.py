@@ -388,7 +388,7 @@ class InsuranceForm(BlockForm):
 
 def new_reference() -> str:
     """A reference of our own that says nothing about anybody."""
-    return f"p-{uuid.uuid4()}"
+    return str(uuid.uuid4())
 
 
 class RegisterOnForm(PersonForm, InsuranceForm):

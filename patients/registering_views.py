@@ -9,7 +9,7 @@ from uuid import UUID
 from django.core.exceptions import BadRequest
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from backoffice import audit, remote
@@ -356,17 +356,12 @@ def actions_of(patient: Patient, user: Any) -> list[dict[str, Any]]:
     if patient.missing_since:
         return []
     offers = (
-        ("Order tests", "orders:place", "orders.create"),
+        ("Order tests", "orders:new", "orders.create"),
         ("Edit the details", "patients:edit", "patients.change"),
         ("Add an insurance", "patients:insure", "patients.change"),
     )
-    found: list[dict[str, Any]] = []
-    for label, page, permission in offers:
-        if not may(user, permission):
-            continue
-        try:
-            url = reverse(page, args=[patient.pk])
-        except NoReverseMatch:
-            continue
-        found.append({"label": label, "url": url, "primary": not found})
-    return found
+    return [
+        {"label": label, "url": reverse(page, args=[patient.pk]), "primary": page == "orders:new"}
+        for label, page, permission in offers
+        if may(user, permission)
+    ]
