@@ -7,10 +7,10 @@ to turn up. `effects` counts rows of the sandbox's own database.
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
+from uuid import UUID
 
 import msgspec
 
-from backoffice.outbox import Command
 from backoffice.service.orders import ImportedOrder, NewOrder
 from orders.commands import (
     CancelOrder,
@@ -36,7 +36,7 @@ def _cancel(scene: Scene) -> CancelOrder:
     return CancelOrder(order_id=order.pk, user_id=order.user_id)
 
 
-def _cancelled(scene: Scene, command: CancelOrder) -> int:
+def _cancelled(scene: Scene, command: CancelOrder, _: UUID) -> int:
     return scene.events(command.order_id, "cancelled")
 
 
@@ -45,7 +45,7 @@ def _activation(scene: Scene) -> ChangeActivation:
     return ChangeActivation(order_id=order.pk, user_id=order.user_id, activate_by=_soon(25))
 
 
-def _activated(scene: Scene, command: ChangeActivation) -> int:
+def _activated(scene: Scene, command: ChangeActivation, _: UUID) -> int:
     return scene.count(
         "SELECT count(*) FROM sandbox_order WHERE id = %s AND activate_by = %s",
         command.order_id,
@@ -58,7 +58,7 @@ def _draw(scene: Scene) -> CompleteDraw:
     return CompleteDraw(order_id=order.pk, user_id=order.user_id)
 
 
-def _drawn(scene: Scene, command: CompleteDraw) -> int:
+def _drawn(scene: Scene, command: CompleteDraw, _: UUID) -> int:
     return scene.events(command.order_id, "draw_completed")
 
 
@@ -68,7 +68,7 @@ def _resend(scene: Scene) -> ResendEvents:
     return ResendEvents(order_id=order.pk, user_id=order.user_id)
 
 
-def _resent(scene: Scene, command: ResendEvents) -> int:
+def _resent(scene: Scene, command: ResendEvents, _: UUID) -> int:
     """Once or more is the same; the first message told that the order was made."""
     told = "SELECT count(*) FROM sandbox_message WHERE body LIKE %s"
     return min(2, scene.count(told, f"%{command.order_id}%"))
@@ -84,21 +84,29 @@ def _simulate(scene: Scene) -> Simulate:
     )
 
 
-def _simulated(scene: Scene, command: Simulate) -> int:
+def _simulated(scene: Scene, command: Simulate, _: UUID) -> int:
     return scene.events(command.order_id, "completed")
 
 
 def _create(scene: Scene) -> CreateOrder:
-    return CreateOrder(words="Made up", body=msgspec.convert(scene.world.body(), NewOrder))
+    body = scene.world.body(user_id=str(cases_people.new_user()))
+    return CreateOrder(words="Made up", body=msgspec.convert(body, NewOrder))
 
 
-def _orders(scene: Scene, _: Command) -> int:
-    return scene.count("SELECT count(*) FROM sandbox_order")
+def _created(scene: Scene, _: CreateOrder, row_id: UUID) -> int:
+    """By the command's own id, which goes along."""
+    return scene.count("SELECT count(*) FROM sandbox_order WHERE fixed_part LIKE %s", f"%{row_id}%")
 
 
 def _import(scene: Scene) -> ImportOrder:
     body = msgspec.convert(scene.world.imported(), ImportedOrder)
     return ImportOrder(words="Made up", body=body)
+
+
+def _imported(scene: Scene, command: ImportOrder, _: UUID) -> int:
+    return scene.count(
+        "SELECT count(*) FROM sandbox_order WHERE sample_id = %s", command.body.sample_id
+    )
 
 
 CASES: tuple[Case, ...] = (
@@ -107,8 +115,8 @@ CASES: tuple[Case, ...] = (
     Case(CompleteDraw, _draw, _drawn, "/draw_completed$"),
     Case(ResendEvents, _resend, _resent, "/resend_events$"),
     Case(Simulate, _simulate, _simulated, "/test$"),
-    Case(CreateOrder, _create, _orders, "/order/create$"),
-    Case(ImportOrder, _import, _orders, "/order/import$"),
+    Case(CreateOrder, _create, _created, "/order/create$"),
+    Case(ImportOrder, _import, _imported, "/order/import$"),
     *cases_people.CASES,
     *cases_labs.CASES,
     *cases_visits.CASES,

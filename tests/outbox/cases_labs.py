@@ -31,7 +31,7 @@ def _allow(scene: Scene) -> SetAllowlist:
     )
 
 
-def _allowed(scene: Scene, command: SetAllowlist) -> int:
+def _allowed(scene: Scene, command: SetAllowlist, _: UUID) -> int:
     found = scene.sandbox.query(
         "SELECT unnest(team_id_allowlist) FROM sandbox_labaccount WHERE id = %s",
         [command.account_id],
@@ -71,7 +71,7 @@ def _create(scene: Scene) -> CreateLabTest:
     )
 
 
-def _created(scene: Scene, command: CreateLabTest) -> int:
+def _created(scene: Scene, command: CreateLabTest, _: UUID) -> int:
     return scene.count("SELECT count(*) FROM sandbox_labtest WHERE name = %s", command.name)
 
 
@@ -80,7 +80,7 @@ def _rename(scene: Scene) -> RenameLabTest:
     return RenameLabTest(lab_test_id=test.pk, name=test.name, new_name=_name())
 
 
-def _renamed(scene: Scene, command: RenameLabTest) -> int:
+def _renamed(scene: Scene, command: RenameLabTest, _: UUID) -> int:
     return scene.count("SELECT count(*) FROM sandbox_labtest WHERE name = %s", command.new_name)
 
 
@@ -101,11 +101,11 @@ def _stands(scene: Scene, status: str, key: UUID) -> int:
     )
 
 
-def _archived(scene: Scene, command: ArchiveLabTest) -> int:
+def _archived(scene: Scene, command: ArchiveLabTest, _: UUID) -> int:
     return _stands(scene, "inactive", command.lab_test_id)
 
 
-def _restored(scene: Scene, command: RestoreLabTest) -> int:
+def _restored(scene: Scene, command: RestoreLabTest, _: UUID) -> int:
     return _stands(scene, "active", command.lab_test_id)
 
 

@@ -30,10 +30,15 @@ ADDRESS = NewAddress(
 )
 
 
+def _letters(number: int) -> str:
+    """A name of its own for each: names have no digits."""
+    return "".join(chr(ord("a") + int(digit)) for digit in str(number))
+
+
 def _info(**more: Any) -> NewUserInfo:
     given: dict[str, Any] = {
         "first_name": "Nora",
-        "last_name": f"Notreal {'abcdefghijklmnopqrstuvwxyz'[next(_NUMBERS) % 26]}",
+        "last_name": f"Notreal {_letters(next(_NUMBERS))}",
         "email": "nora@example.invalid",
         "phone_number": "+15550100001",
         "gender": "female",
@@ -43,7 +48,7 @@ def _info(**more: Any) -> NewUserInfo:
     return NewUserInfo(**{**given, **more})
 
 
-def _user(info: NewUserInfo | None) -> UUID:
+def new_user(info: NewUserInfo | None = None) -> UUID:
     """A new patient, at the service and here."""
     made = service().users.create(NewUser(client_user_id=f"case-{uuid.uuid4().hex[:12]}"))
     user_id = made.data.user_id
@@ -67,17 +72,17 @@ def _create(scene: Scene) -> CreateUser:
     return CreateUser(client_user_id=f"case-{uuid.uuid4().hex[:12]}", info=_info())
 
 
-def _created(scene: Scene, command: CreateUser) -> int:
+def _created(scene: Scene, command: CreateUser, _: UUID) -> int:
     return scene.count(
         "SELECT count(*) FROM sandbox_user WHERE client_user_id = %s", command.client_user_id
     )
 
 
 def _details(scene: Scene) -> SetUserInfo:
-    return SetUserInfo(user_id=_user(None), info=_info(), seen="")
+    return SetUserInfo(user_id=new_user(), info=_info(), seen="")
 
 
-def _detailed(scene: Scene, command: SetUserInfo) -> int:
+def _detailed(scene: Scene, command: SetUserInfo, _: UUID) -> int:
     return scene.count(
         "SELECT count(*) FROM sandbox_userinfo WHERE user_id = %s AND last_name = %s",
         command.user_id,
@@ -87,10 +92,10 @@ def _detailed(scene: Scene, command: SetUserInfo) -> int:
 
 def _insure(scene: Scene) -> AddInsurance:
     info = _info()
-    return AddInsurance(user_id=_user(info), insuring=_card(), insured=insured_of(info))
+    return AddInsurance(user_id=new_user(info), insuring=_card(), insured=insured_of(info))
 
 
-def _insured(scene: Scene, command: AddInsurance) -> int:
+def _insured(scene: Scene, command: AddInsurance, _: UUID) -> int:
     return scene.count("SELECT count(*) FROM sandbox_insurance WHERE user_id = %s", command.user_id)
 
 
@@ -99,13 +104,13 @@ def _payor(scene: Scene) -> CreatePayor:
     payor = NewPayor(name=f"Made-up Payor {uuid.uuid4().hex[:8]}", address=ADDRESS)
     return CreatePayor(
         payor=payor,
-        user_id=_user(info),
+        user_id=new_user(info),
         insuring=_card(new_payor=payor),
         insured=insured_of(info),
     )
 
 
-def _payors(scene: Scene, command: CreatePayor) -> int:
+def _payors(scene: Scene, command: CreatePayor, _: UUID) -> int:
     return scene.count("SELECT count(*) FROM sandbox_payor WHERE name = %s", command.payor.name)
 
 
@@ -123,7 +128,7 @@ def _disconnect(scene: Scene) -> Deregister:
     return Deregister(user_id=user_id, slug=slug, name=slug)
 
 
-def _disconnected(scene: Scene, command: Deregister) -> int:
+def _disconnected(scene: Scene, command: Deregister, _: UUID) -> int:
     return -scene.count(
         "SELECT count(*) FROM sandbox_connection WHERE user_id = %s AND provider_id = %s",
         command.user_id,

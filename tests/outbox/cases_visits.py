@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -18,19 +20,21 @@ from tests.outbox.draws import waiting
 from tests.outbox.scene import Case, Scene
 
 LAB: Final = "lab-north"
+_ZIPS = itertools.cycle(("85004", "85281", "98101"))
+_TAKEN: set[tuple[datetime, str]] = set()
 READ: Final = {subject.kind: subject for subject in APPOINTMENT_SUBJECTS}
 
 
-def _order(scene: Scene, method: str = "at_home_phlebotomy", zip_code: str = "85004") -> Order:
-    return waiting(scene, method, zip_code)  # type: ignore[arg-type]
+def _order(scene: Scene, method: str = "at_home_phlebotomy", zip_code: str = "") -> Order:
+    return waiting(scene, method, zip_code or next(_ZIPS))  # type: ignore[arg-type]
 
 
 def _address(order: Order) -> VisitAddress:
     return VisitAddress(**{name: text for name, text in address_of(order).items() if text})
 
 
-def _times(place: Place) -> list[Time]:
-    """Times that are offered, the latest first: those nobody else takes."""
+def _time(place: Place) -> Time:
+    """A time that is offered, and that no other case takes."""
     found = look_up(service(), place, None)
     assert found is not None, "nothing is offered"
     times = [
@@ -45,15 +49,19 @@ def _times(place: Place) -> list[Time]:
         for slot in one.slots
         if slot.booking_key
     ]
-    return sorted(times, key=lambda time: time.start, reverse=True)
+    where = place.address.zip_code if place.address else place.lab
+    free = [time for time in times if (time.start, time.site or where) not in _TAKEN]
+    chosen = max(free, key=lambda time: time.start)
+    _TAKEN.add((chosen.start, chosen.site or where))
+    return chosen
 
 
-def _visits(scene: Scene, order_id: UUID) -> int:
+def _made(scene: Scene, command: BookVisit | BookCenter | RequestVisit, _: UUID) -> int:
     """How often a visit of the order was made, whether it stands or not."""
     return scene.count(
         "SELECT count(*) FROM sandbox_appointment v JOIN sandbox_order o ON o.number = v.order_id"
         " WHERE o.id = %s",
-        order_id,
+        command.order_id,
     )
 
 
@@ -64,18 +72,18 @@ def _book(scene: Scene) -> BookVisit:
         order_id=order.pk,
         user_id=order.user_id,
         address=address,
-        time=_times(Place(address=address))[0],
+        time=_time(Place(address=address)),
     )
 
 
 def _book_center(scene: Scene) -> BookCenter:
-    order = _order(scene, "walk_in_test")
+    order = _order(scene, "walk_in_test", "85004")
     sites = scene.sandbox.query(
         "SELECT s.site_code FROM sandbox_pscsite s JOIN sandbox_lab l ON l.id = s.lab_id"
         " WHERE l.slug = %s AND s.state = 'AZ' AND s.is_active ORDER BY 1 LIMIT 2",
         [LAB],
     )
-    time = _times(Place(lab=LAB, sites=tuple(site for (site,) in sites)))[0]
+    time = _time(Place(lab=LAB, sites=tuple(site for (site,) in sites)))
     return BookCenter(order_id=order.pk, user_id=order.user_id, lab=LAB, site="Made up", time=time)
 
 
@@ -90,7 +98,7 @@ def _request(scene: Scene) -> RequestVisit:
 def _standing(scene: Scene) -> tuple[Order, Appointment]:
     """A booked visit at home."""
     order = _order(scene)
-    time = _times(Place(address=_address(order)))[0]
+    time = _time(Place(address=_address(order)))
     service().appointments.book_phlebotomy(order.pk, time.key)
     store_orders([service().orders.get(order.pk)])
     subject = READ["appointment-phlebotomy"]
@@ -111,10 +119,10 @@ def _seen(order: Order, visit: Appointment) -> dict[str, Any]:
 def _move(scene: Scene) -> MoveVisit:
     order, visit = _standing(scene)
     where = Place(address=_address(order))
-    return MoveVisit(**_seen(order, visit), time=_times(where)[0], where=where)
+    return MoveVisit(**_seen(order, visit), time=_time(where), where=where)
 
 
-def _moved(scene: Scene, command: MoveVisit) -> int:
+def _moved(scene: Scene, command: MoveVisit, _: UUID) -> int:
     return scene.count(
         "SELECT count(*) FROM sandbox_appointment v JOIN sandbox_order o ON o.number = v.order_id"
         " WHERE o.id = %s AND v.start_at = %s AND v.is_current",
@@ -129,7 +137,7 @@ def _cancel(scene: Scene) -> CancelVisit:
     return CancelVisit(**_seen(order, visit), reason_id=reasons.records[0].data.id)
 
 
-def _cancelled(scene: Scene, command: CancelVisit) -> int:
+def _cancelled(scene: Scene, command: CancelVisit, _: UUID) -> int:
     return scene.count(
         "SELECT count(*) FROM sandbox_appointmentevent WHERE appointment_id = %s"
         " AND status = 'cancelled'",
@@ -138,9 +146,9 @@ def _cancelled(scene: Scene, command: CancelVisit) -> int:
 
 
 CASES = (
-    Case(BookVisit, _book, lambda s, c: _visits(s, c.order_id), "/phlebotomy/appointment/book$"),
-    Case(BookCenter, _book_center, lambda s, c: _visits(s, c.order_id), "/psc/appointment/book$"),
-    Case(RequestVisit, _request, lambda s, c: _visits(s, c.order_id), "/appointment/request$"),
+    Case(BookVisit, _book, _made, "/phlebotomy/appointment/book$"),
+    Case(BookCenter, _book_center, _made, "/psc/appointment/book$"),
+    Case(RequestVisit, _request, _made, "/appointment/request$"),
     Case(MoveVisit, _move, _moved, "/appointment/reschedule$"),
     Case(CancelVisit, _cancel, _cancelled, "/appointment/cancel$"),
 )

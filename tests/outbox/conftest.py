@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from pytest_django import Settings
+from django.core.management import call_command
+from django.db import connections
+from pytest_django import DjangoDbBlocker, Settings
 
 from backoffice import remote
 from tests.outbox.desk import Desk
+from tests.outbox.proving import SEND_SECONDS, Proof, proving
+from tests.outbox.workers import environment
 from tests.sandboxes import Sandbox, running
 
 
@@ -30,3 +34,23 @@ def desk(outbox_sandbox: Sandbox, settings: Settings, transactional_db: None) ->
     finally:
         outbox_sandbox.control("faults", method="DELETE")
         remote.service.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def kept_db(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """Tables that keep their rows from test to test, and are emptied after the last."""
+    with django_db_blocker.unblock():
+        yield
+        call_command("flush", interactive=False, verbosity=0)
+        connections.close_all()
+
+
+@pytest.fixture(scope="module")
+def proof(transactional_db: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proof]:
+    """For tests that share one sandbox and its mirror; their `transactional_db` is `kept_db`."""
+    log = tmp_path_factory.mktemp("proof") / "workers.log"
+    with (
+        running(users=30, orders=40, seed=23) as sandbox,
+        proving(sandbox, environment(), log, OUTBOX_SEND_SECONDS=SEND_SECONDS) as made,
+    ):
+        yield made

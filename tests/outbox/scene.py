@@ -60,11 +60,12 @@ class Scene:
 
 @dataclass(frozen=True)
 class Case:
-    """One class. `path` finds its write at the sandbox. `finds`: its look-up can tell that it
-    happened; else a person has to, with what was found."""
+    """One class. `effects` counts by the command and the id of its row. `path` finds its write at
+    the sandbox. `finds`: its look-up can tell that it happened; else a person has to, with what was
+    found."""
 
     kind: type[Command]
     make: Callable[[Scene], Any]
-    effects: Callable[[Scene, Any], int]
+    effects: Callable[[Scene, Any, UUID], int]
     path: str
     finds: bool = True

@@ -12,6 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from django.db import connection
 
 from backoffice.embedded import dies_with_parent
 
@@ -66,6 +69,13 @@ class Workers:
         line = self.process.stdout.readline()
         assert line, "the process of the workers has ended"
         return json.loads(line)  # type: ignore[no-any-return]
+
+
+def environment() -> dict[str, str]:
+    """Where the database of this process is, as the tests have renamed it."""
+    parts = urlsplit(os.environ["DATABASE_URL"])
+    name = str(connection.settings_dict["NAME"])
+    return {"DATABASE_URL": urlunsplit(parts._replace(path=f"/{name}"))}
 
 
 @contextlib.contextmanager

@@ -1,0 +1,108 @@
+"""`./run chaos outbox`: the long proofs of the outbox (reliability P5 to P8).
+
+Prints a table, writes `var/bench/chaos-outbox.json`, ends with the line `N commands, 0 duplicates,
+0 lost`, and exits non-zero when a proof fails. `CHAOS_COMMANDS` (800) sets the size of P5, and
+`CHAOS_ROUNDS` (200) that of P7 and P8.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backoffice.settings")
+os.environ.setdefault("LOCAL", "1")
+os.environ.setdefault("LOG_LEVEL", "ERROR")
+django.setup()
+
+from django.core.management import call_command  # noqa: E402
+
+from tests.bench.common import Goal  # noqa: E402
+from tests.chaos.common import run  # noqa: E402
+from tests.outbox import storm as storms  # noqa: E402
+from tests.outbox.cases import CASES  # noqa: E402
+from tests.outbox.proving import proving  # noqa: E402
+from tests.outbox.storm import Tally  # noqa: E402
+from tests.sandboxes import running  # noqa: E402
+from tests.sync.house import Houses  # noqa: E402
+
+COMMANDS = int(os.environ.get("CHAOS_COMMANDS", "800"))
+ROUNDS = int(os.environ.get("CHAOS_ROUNDS", "200"))
+KILLS = max(5, COMMANDS // 8)
+KINDS = (
+    "order.cancel",
+    "order.activation",
+    "order.create",
+    "order.import",
+    "patient.create",
+    "insurance.create",
+    "payor.create",
+    "lab_test.create",
+    "appointment.book",
+    "appointment.move",
+)
+TOTAL = Tally()
+
+
+def storm(folder: Path, _: Houses) -> list[Goal]:
+    """P5: 45 % of all answers spoiled, workers killed with SIGKILL, every kind of command."""
+    _emptied()
+    begun = time.monotonic()
+    with (
+        running(users=30, orders=40, seed=29) as sandbox,
+        proving(sandbox, {}, folder / "workers.log", **storms.TIMES) as proof,
+    ):
+        tally = storms.storm(proof, COMMANDS, KILLS, seed=1)
+    extent = f"{COMMANDS} commands, {time.monotonic() - begun:.0f} s, {tally.decided} by a person"
+    return [
+        Goal(f"P5 workers killed ({extent})", str(tally.kills), str(KILLS), tally.kills >= KILLS),
+        *_goals("P5", tally),
+    ]
+
+
+def paused(folder: Path, _: Houses) -> list[Goal]:
+    """P6: workers stopped for longer than their lease at 6 lines of 10 kinds of command."""
+    _emptied()
+    with (
+        running(users=30, orders=40, seed=31) as sandbox,
+        proving(sandbox, {}, folder / "paused.log", **storms.LONG) as proof,
+    ):
+        cases = [case for case in CASES if case.kind.kind in KINDS]
+        tally = storms.paused(proof, cases)
+    wanted = len(KINDS) * len(storms.LINES)
+    return [
+        Goal("P6 workers stopped", str(tally.kills), str(wanted), tally.kills == wanted),
+        *_goals("P6", tally),
+    ]
+
+
+def _goals(name: str, tally: Tally) -> list[Goal]:
+    for words in tally.words:
+        print(f"  {words}", flush=True)
+    TOTAL.commands += tally.commands
+    TOTAL.duplicates += tally.duplicates
+    TOTAL.lost += tally.lost
+    return [
+        Goal(f"{name} {words}", str(count), "0", count == 0)
+        for words, count in (
+            ("done twice", tally.duplicates),
+            ("lost", tally.lost),
+            ("said to have failed, and done", tally.wrongly_failed),
+            ("otherwise wrong", sum(tally.wrong_kinds.values())),
+        )
+    ]
+
+
+def _emptied() -> None:
+    call_command("migrate", verbosity=0)
+    call_command("flush", interactive=False, verbosity=0)
+
+
+if __name__ == "__main__":
+    code = run("chaos-outbox", (storm, paused), {"commands": COMMANDS, "rounds": ROUNDS})
+    print(f"\n{TOTAL.line()}")
+    sys.exit(code)
