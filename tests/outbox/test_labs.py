@@ -11,7 +11,7 @@ from django.urls import reverse
 from pytest_django import Settings
 
 from backoffice import remote
-from backoffice.models import AuditEntry, CommandRecord
+from backoffice.models import AuditEntry, CommandRecord, User
 from backoffice.service import labs as service_labs
 from labs.allowlists.effects import effects_of
 from labs.allowlists.teams import teams_of
@@ -356,7 +356,7 @@ def test_looking_for_markers_asks_for_nothing(desk: Desk, lab: Lab) -> None:
     assert "Half typed" in page and second.name in page
     assert f'value="{first.pk}" checked' in page
     address = reverse("labs:test-new-markers", args=[lab.pk])
-    part = client.get(address, {"find": str(second.provider_id), "markers": [first.pk]})
+    part = client.get(address, {"find": str(second.provider_id), "markers": [str(first.pk)]})
     assert [marker.pk for marker in part.context["markers"]] == [second.pk]
 
 
@@ -489,3 +489,18 @@ def test_who_may_not_change_lab_tests(desk: Desk, lab: Lab) -> None:
     for page in ("rename", "archive", "restore"):
         assert client.post(reverse(f"labs:test-{page}", args=[test.pk])).status_code == 403
     assert "Archive…" not in client.get(reverse("labs:test", args=[test.pk])).content.decode()
+
+
+def test_the_admin_leads_to_the_page_of_an_account(desk: Desk, account: LabAccount) -> None:
+    client = desk.client("lab admin")
+    User.objects.update(is_staff=True)
+    address = reverse("admin:labs_labaccount_change", args=[account.pk])
+    page = client.get(address).content.decode()
+    assert reverse("labs:account", args=[account.pk]) in page and 'name="_save"' not in page
+    assert client.get(reverse("admin:labs_labaccount_changelist")).status_code == 200
+    before = LabAccount.objects.values().get(pk=account.pk)
+    client.post(address, {"status": "suspended"})
+    assert LabAccount.objects.values().get(pk=account.pk) == before
+    other = desk.client("clinician")
+    User.objects.update(is_staff=True)
+    assert other.get(address).status_code == 403
