@@ -1,0 +1,324 @@
+"""Forms about people: every fault is told at its field, in words, and nothing typed is lost."""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+from django.http import HttpResponse
+from django.test import Client
+from django.utils import timezone
+from pytest_django import Settings
+
+from backoffice import remote
+from backoffice.models import AuditEntry, CommandRecord, User
+from patients.duplicates import Person, possible_duplicates
+from patients.models import Connection, DifferentPeople
+from patients.names import phone_key
+from tests.api.rows import NOW, demographics, envelope, patient, staff, uid
+from tests.sandboxes import Sandbox
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+REGISTER = "/patients/register/"
+WHO = uid("patient", 1)
+CHILD = str(timezone.localdate() - timedelta(days=3650))
+PERSON = {
+    "client_user_id": "5ad4c0de-sample",
+    "first_name": "Testa",
+    "last_name": "Sampleton",
+    "dob": "1980-02-29",
+    "gender": "female",
+    "phone_number": "+15550100199",
+    "email": "testa@example.invalid",
+    "first_line": "1 Madeup Street",
+    "city": "Phoenix",
+    "state": "AZ",
+    "zip": "85001",
+    "proxy_same_address": "on",
+    "guarantor_same_address": "on",
+    "relationship": "Self",
+}
+CARD = {"payor": "MUPLAN1 Made-up Mutual", "member_id": "MEMBER-1"}
+
+
+@pytest.fixture
+def desk(client: Client) -> User:
+    user = staff("front desk")
+    client.force_login(user)
+    return user
+
+
+def send(client: Client, address: str = REGISTER, **values: str) -> HttpResponse:
+    given = {**PERSON, "form_id": str(uuid.uuid4()), **values}
+    return client.post(address, given)  # type: ignore[return-value]
+
+
+def somebody(number: int = 1, **columns: Any) -> None:
+    """A patient whose details were read from a record."""
+    patient(number).save()
+    record = {"first_name": "Maria", "last_name": "Testperson", "dob": "1980-02-29", **columns}
+    demographics(number, **{**record, **envelope(json.dumps(record))}).save()
+
+
+def faults(answer: Any) -> dict[str, list[str]]:
+    return {name: list(told) for name, told in answer.context["form"].errors.items()}
+
+
+@pytest.mark.parametrize(
+    ("field", "typed", "words"),
+    [
+        ("first_name", "", "required"),
+        ("first_name", "Zoë", "write Zoe"),
+        ("first_name", " Testa", "spaces"),
+        ("first_name", "Te  sta", "spaces"),
+        ("first_name", "Testa\n", "spaces"),
+        ("first_name", "-Testa", "Begin with a letter"),
+        ("first_name", "Te@sta", "letters, digits"),
+        ("last_name", "S" * 51, "at most 50"),
+        ("dob", "tomorrow", "valid date"),
+        ("dob", str(timezone.localdate() + timedelta(days=2)), "future"),
+        ("dob", "1850-01-01", "nobody is that old"),
+        ("gender", "Female", "valid choice"),
+        ("phone_number", "555-0199", "area code"),
+        ("phone_number", "call me 5550100199", "area code"),
+        ("email", "testa", "valid email"),
+        ("state", "Arizona", "valid choice"),
+        ("zip", "8500", "five digits"),
+        ("zip", "٨٥٠٠١", "five digits"),
+        ("access_notes", "x" * 1001, "at most 1000"),
+        ("client_user_id", "testa@example.invalid", "looks like an e-mail"),
+        ("client_user_id", "+1 (555) 010-0199", "looks like a phone"),
+        ("client_user_id", "sampleton-1", "name stands in it"),
+        ("client_user_id", "a/b", "no slash"),
+        ("proxy_email", "nobody", "valid email"),
+    ],
+)
+def test_what_is_wrong_is_told_at_its_field(
+    client: Client, desk: User, field: str, typed: str, words: str
+) -> None:
+    answer = send(client, **{field: typed})
+    assert answer.status_code == 422
+    told = faults(answer)
+    assert list(told) == [field] and words in told[field][0], told
+    page = answer.content.decode()
+    assert "1 thing to look at" in page and f'href="#id_{field}"' in page
+    assert 'value="1 Madeup Street"' in page or field == "first_line"
+    assert f'id="id_{field}_error"' in page and 'aria-invalid="true"' in page
+    assert not CommandRecord.objects.exists()
+
+
+@pytest.mark.parametrize("name", ["D'Arcy", "Anne-Marie", "St. Clair", "X", "2Pac Jr.", "a" * 50])
+def test_names_that_labs_take(client: Client, desk: User, name: str) -> None:
+    assert send(client, last_name=name).status_code == 302
+
+
+def test_a_number_is_sent_with_its_country(client: Client, desk: User) -> None:
+    for typed in ("(555) 010-0199", "1 555 010 0199", "+1 555 010 0199"):
+        CommandRecord.objects.all().delete()
+        assert send(client, phone_number=typed).status_code == 302
+        payload = CommandRecord.objects.get().payload
+        assert payload["info"]["phone_number"] == "+15550100199"
+
+
+def test_a_minor_needs_a_proxy(client: Client, desk: User) -> None:
+    told = faults(send(client, dob=CHILD))
+    assert set(told) == {"proxy_first_name", "proxy_last_name", "proxy_phone_number"}
+    assert "under 18" in told["proxy_first_name"][0]
+    proxy = {
+        "proxy_first_name": "Pat",
+        "proxy_last_name": "Proxy",
+        "proxy_phone_number": "+15550100111",
+    }
+    told = faults(send(client, dob=CHILD, **proxy, proxy_same_address=""))
+    assert set(told) == {"proxy_first_line", "proxy_city", "proxy_state", "proxy_zip"}
+    assert send(client, dob=CHILD, **proxy).status_code == 302
+    sent = CommandRecord.objects.get().payload["info"]["medical_proxy"]
+    assert (sent["first_name"], sent["address"]["first_line"]) == ("Pat", "1 Madeup Street")
+
+
+def test_insurance_is_whole_or_not_there(client: Client, desk: User) -> None:
+    assert set(faults(send(client, member_id="M-1"))) == {"payor"}
+    assert set(faults(send(client, payor_query="mutual"))) == {"payor", "member_id"}
+    assert set(faults(send(client, payor="MUPLAN1 Made-up Mutual"))) == {"member_id"}
+    told = faults(send(client, payor_new="on", member_id="M-1"))
+    assert set(told) == {
+        "payor_name", "payor_first_line", "payor_city", "payor_state", "payor_zip",
+    }  # fmt: skip
+    assert not CommandRecord.objects.exists()
+    assert send(client).status_code == 302
+    assert CommandRecord.objects.get().payload["insuring"] is None
+
+
+def test_a_guarantor_is_needed_unless_the_policy_is_the_patients(
+    client: Client, desk: User
+) -> None:
+    told = faults(send(client, **CARD, relationship="Spouse"))
+    assert set(told) == {
+        "guarantor_first_name", "guarantor_last_name", "guarantor_phone_number",
+    }  # fmt: skip
+    holder = {
+        "guarantor_first_name": "Holder",
+        "guarantor_last_name": "Sampleton",
+        "guarantor_phone_number": "+15550100112",
+    }
+    assert send(client, **CARD, relationship="Self", **holder).status_code == 302
+    assert CommandRecord.objects.get().payload["insuring"]["guarantor"] is None
+    CommandRecord.objects.all().delete()
+    assert send(client, **CARD, relationship="Spouse", **holder).status_code == 302
+    sent = CommandRecord.objects.get().payload["insuring"]["guarantor"]
+    assert (sent["first_name"], sent["address"]["zip"]) == ("Holder", "85001")
+
+
+def test_one_form_registers_one_person(client: Client, desk: User) -> None:
+    form_id = str(uuid.uuid4())
+    for _ in range(3):
+        assert send(client, form_id=form_id).status_code == 302
+    assert CommandRecord.objects.count() == 1
+    assert AuditEntry.objects.filter(object_type="patient.create").count() == 1
+
+
+def test_a_field_is_judged_when_it_is_left(client: Client, desk: User) -> None:
+    def left(name: str, **values: str) -> str:
+        given = {**PERSON, **values, "checked": name}
+        answer = client.post("/patients/check/", given)
+        assert answer.status_code == 200
+        return answer.content.decode().strip()
+
+    assert "write Zoe" in left("first_name", first_name="Zoë")
+    assert left("last_name", first_name="Zoë") == ""
+    assert "under 18" in left("proxy_first_name", dob=CHILD)
+    assert client.post("/patients/check/", {**PERSON, "checked": "made_up"}).status_code == 400
+
+
+def test_payors_are_searched_by_name_alias_and_code(
+    client: Client, desk: User, sandbox: Sandbox, settings: Settings
+) -> None:
+    settings.SERVICE_BASE_URL = sandbox.url
+    remote.service.cache_clear()
+
+    def found(text: str, **more: str) -> str:
+        return client.post("/patients/payors/", {"payor_query": text, **more}).content.decode()
+
+    assert 'value="MUPLAN1 Made-up Mutual"' in found("mutual")
+    assert "Made-up Mutual" in found("MUM")
+    assert "Nothing found for “zzzz”" in found("zzzz")
+    assert found("m").strip() == ""
+    assert "takes the plan of the patient's state: AZ" in found("senior", state="AZ")
+    assert "Ours" in found("Local Plan")
+    kept = found("shield", payor="MUPLAN1 Made-up Mutual")
+    assert 'value="MUPLAN1 Made-up Mutual" checked' in kept and "Sample Shield" in kept
+    remote.service.cache_clear()
+
+
+def test_a_search_that_gets_no_answer_loses_nothing(
+    client: Client, desk: User, settings: Settings
+) -> None:
+    settings.SERVICE_BASE_URL = "http://127.0.0.1:9"
+    remote.service.cache_clear()
+    answer = send(client, payor_query="mutual", find_payor="1", last_name="Zoë")
+    page = answer.content.decode()
+    assert answer.status_code == 200 and "does not answer" in page
+    assert 'value="Zoë"' in page and 'value="mutual"' in page
+    assert not CommandRecord.objects.exists()
+    remote.service.cache_clear()
+
+
+def alike(**typed: Any) -> list[list[str]]:
+    return [one.reasons for one in possible_duplicates(Person(**typed))]
+
+
+def test_possible_duplicates(client: Client, desk: User) -> None:
+    patient(1).save()
+    demographics(
+        1, first_name="María", last_name="Testperson", dob=date(1980, 2, 29),
+        phone_number="+15550100123", phone_digits=phone_key("+15550100123"),
+        email="Maria@example.invalid",
+    ).save()  # fmt: skip
+    born = date(1980, 2, 29)
+    assert alike(first_name="Maria", last_name="Testperson", dob=born) == [
+        ["Same name and birth date"]
+    ]
+    assert alike(first_name="Testperson", last_name="Maria", dob=born) == [
+        ["First and last name swapped, same birth date"]
+    ]
+    for near in ("Mari", "Marie", "Marya"):
+        found = alike(first_name=near, last_name="Testpersen", dob=born)
+        assert found == [["Similar name, same birth date"]], near
+    assert alike(phone_number="(555) 010-0123") == [["Same phone number"]]
+    assert alike(email="MARIA@example.invalid") == [["Same e-mail address"]]
+    assert alike(first_name="Maria", last_name="Testperson", dob=date(1980, 3, 1)) == []
+    assert alike(first_name="Olga", last_name="Otherwise", dob=born) == []
+    assert alike(phone_number="0123") == alike(email="") == alike() == []
+
+
+def test_possible_duplicates_are_shown_while_somebody_types(client: Client, desk: User) -> None:
+    patient(1).save()
+    demographics(1, first_name="Testa", last_name="Sampleton", dob=date(1980, 2, 29)).save()
+    answer = client.post("/patients/duplicates/", PERSON)
+    page = answer.content.decode()
+    assert f"/patients/{WHO}/" in page and "Not the same person" in page
+    entry = AuditEntry.objects.get(action="search")
+    assert entry.object_ids == [str(WHO)]
+    stopped = send(client)
+    assert stopped.status_code == 422
+    assert "Look at the possible duplicates first" in stopped.content.decode()
+    # It was on the page: that is warning enough.
+    assert send(client, shown=str(WHO)).status_code == 302
+
+
+def test_who_is_not_the_same_is_known_from_both_sides() -> None:
+    one, other = sorted([uuid.uuid4(), uuid.uuid4()])
+    DifferentPeople.remember(other, [one, other])
+    DifferentPeople.remember(one, [other])
+    assert DifferentPeople.objects.count() == 1
+    assert DifferentPeople.than(one) == {other} and DifferentPeople.than(other) == {one}
+
+
+@pytest.mark.parametrize("page", ["details", "insurance", "registration"])
+def test_pages_of_a_patient_are_for_who_may_change(client: Client, page: str) -> None:
+    somebody()
+    client.force_login(staff("viewer"))
+    assert client.get(f"/patients/{WHO}/{page}/").status_code == 403
+    client.force_login(staff("front desk"))
+    assert client.get(f"/patients/{WHO}/{page}/").status_code == 200
+    assert AuditEntry.objects.filter(action="view", patient_ids=[WHO]).count() == 1
+    assert client.get(f"/patients/{uuid.uuid4()}/{page}/").status_code == 404
+
+
+def test_the_details_on_record_stand_in_the_form(client: Client, desk: User) -> None:
+    somebody(race="a_new_word", gender="Female")
+    form = client.get(f"/patients/{WHO}/details/").context["form"]
+    assert form["first_name"].value() == "Maria" and form["gender"].value() == "female"
+    # A value that we have no word for stays what it was.
+    assert 'value="a_new_word" selected' in str(form["race"])
+
+
+def test_what_was_typed_for_one_patient_is_not_shown_on_another(client: Client, desk: User) -> None:
+    for number in (1, 2):
+        somebody(number, first_name=f"P{number}")
+    seen = client.get(f"/patients/{WHO}/details/").context["form"]["seen"].value()
+    assert send(client, f"/patients/{WHO}/details/", seen=seen).status_code == 302
+    row = CommandRecord.objects.get()
+    other = client.get(f"/patients/{uid('patient', 2)}/details/?again={row.pk}")
+    assert other.context["form"]["first_name"].value() == "P2"
+    own = client.get(f"/patients/{WHO}/details/?again={row.pk}")
+    assert own.context["form"]["first_name"].value() == "Testa"
+
+
+def test_disconnecting_says_what_it_may_not_do(client: Client, desk: User) -> None:
+    patient(1).save()
+    demographics(1).save()
+    Connection(user_id=WHO, slug="band-one", name="Band One", created_on=NOW,
+               status="connected", **envelope()).save()  # fmt: skip
+    page = client.get(f"/patients/{WHO}/").content.decode()
+    link = re.search(r'href="([^"]+/disconnect/)"', page)
+    assert link
+    shown = client.get(link[1]).content.decode()
+    assert "goes on: the service accepts and changes nothing" in shown
+    assert not CommandRecord.objects.exists()
+    assert client.get(f"/patients/{WHO}/devices/ring-two/disconnect/").status_code == 404
