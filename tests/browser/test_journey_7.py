@@ -1,4 +1,4 @@
-"""Journey 7: register a person with insurance, by keyboard alone, on one page, without dead ends."""
+"""Journey 7: a person with insurance, by keyboard alone, on one page, without dead ends."""
 
 from __future__ import annotations
 
@@ -90,3 +90,90 @@ def test_a_person_with_insurance_by_keyboard(page: Browser, office: Office) -> N
         " WHERE u.last_name = 'Notreal-Sample' AND i.member_id = 'M-1001'"
     ) == [(1,)]
     picture(page, "patient")
+
+
+def test_a_swapped_name_is_offered_and_can_be_told_apart(page: Browser, office: Office) -> None:
+    first, last, born = office.house.query(
+        "SELECT first_name, last_name, to_char(dob, 'MMDDYYYY') FROM patients_demographics"
+        " WHERE dob < '2000-01-01' AND first_name ~ '^[A-Za-z]+$' AND last_name ~ '^[A-Za-z]+$'"
+        " ORDER BY user_id LIMIT 1"
+    )[0]
+    page.open(f"{office.url}/patients/register/")
+    page.sees("Possible duplicates")
+    fill(page, ("first_name", last), ("last_name", first), ("dob", born))
+    tab_to(page, "gender")
+    page.sees("First and last name swapped, same birth date")
+    fill(page, *PERSON[3:5], ("email", "swapped@example.invalid"), *PERSON[6:])
+    picture(page, "alike")
+    tab_to(page, "not_same", 40)
+    press(page, SPACE)
+    page.click("#id_first_name")
+    press(page, ENTER)
+    page.sees("Save the patient's details")
+    wait_until(
+        lambda: office.house.value("SELECT count(*) FROM patients_differentpeople") == 1,
+        20, "it is remembered",
+    )  # fmt: skip
+
+
+def test_faults_are_told_with_their_number_and_the_way_there(page: Browser, office: Office) -> None:
+    page.open(f"{office.url}/patients/register/")
+    page.sees("Possible duplicates")
+    child = f"0506{time.localtime().tm_year - 9}"
+    fill(page, ("first_name", "Zoe-"), ("last_name", "-Sample"), ("dob", child))
+    tab_to(page, "gender")
+    page.sees("Begin with a letter or a digit.")  # On leaving the field, before anything is sent.
+    page.sees("Medical proxy")
+    assert "Guarantor" not in page.text()
+    tab_to(page, "phone_number")
+    press(page, ENTER)
+    page.sees("things to look at. Nothing typed is lost.")
+    assert focus(page) == "wrong"
+    told = page.run("return document.querySelector('#wrong').getAttribute('role')")
+    assert told == "alert"
+    field = "return document.querySelector('#id_last_name')"
+    assert page.run(f"{field}.value") == "-Sample"
+    assert page.run(f"{field}.getAttribute('aria-invalid')") == "true"
+    described = page.run(f"{field}.getAttribute('aria-describedby')")
+    assert page.text(f"#{described}") == "Begin with a letter or a digit."
+    picture(page, "faults")
+
+
+def test_a_payor_of_our_own_on_the_same_page(page: Browser, office: Office) -> None:
+    page.open(f"{office.url}/patients/register/")
+    page.sees("Possible duplicates")
+    unique = (("first_name", "Ivo"), ("last_name", "Invented"), ("dob", "03041975"))
+    fill(page, *unique, *PERSON[3:4], ("phone_number", "555 010 0177"))
+    fill(page, ("email", "ivo@example.invalid"), *PERSON[6:])
+    fill(page, ("payor_query", "Nowhere Mutuals"))
+    page.sees("Nothing found for")
+    tab_to(page, "payor_new")
+    press(page, SPACE)
+    fill(page, ("payor_name", "Village Fund"), ("payor_first_line", "1 Fund Road"))
+    fill(page, ("payor_city", "Phoenix"), ("payor_state", "AZ"), ("payor_zip", "85001"))
+    fill(page, ("member_id", "V-1"), ("relationship", "Sp"))
+    page.sees("Guarantor")
+    fill(page, ("guarantor_first_name", "Ida"), ("guarantor_last_name", "Invented"))
+    fill(page, ("guarantor_phone_number", "555 010 0178"))
+    picture(page, "own-payor")
+    press(page, ENTER)
+    page.sees("Add primary insurance: Village Fund")
+    wait_until(
+        lambda: office.sandbox.query(
+            "SELECT count(*) FROM sandbox_insurance i JOIN sandbox_payor p"
+            " ON p.payor_code = i.payor_id WHERE p.name = 'Village Fund'"
+        ) == [(1,)], 20, "the insurance is there",
+    )  # fmt: skip
+    patient = office.house.value(
+        "SELECT user_id FROM patients_demographics WHERE last_name = 'Invented'"
+    )
+    for name in ("details", "insurance"):
+        page.open(f"{office.url}/patients/{patient}/{name}/")
+        page.sees("Back")
+        picture(page, name)
+    user, slug = office.house.query(
+        "SELECT user_id, slug FROM patients_connection WHERE missing_since IS NULL LIMIT 1"
+    )[0]
+    page.open(f"{office.url}/patients/{user}/devices/{slug}/disconnect/")
+    page.sees("Disconnect it")
+    picture(page, "disconnect")
