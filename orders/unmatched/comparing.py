@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
 from uuid import UUID
 
+from labs.models import Lab
 from orders.models import Order
 from orders.unmatched.forms import PATIENT, choice_of
 from orders.unmatched.models import Candidate, UnmatchedResult
@@ -37,13 +38,27 @@ class Compared:
     candidate: Candidate | None = None
 
 
+def plain_choice(sides: Sequence[Compared]) -> str:
+    """The only suggestion, where it is of the person whom the result names; empty otherwise."""
+    if len(sides) != 1 or any(
+        (sides[0].name.differs, sides[0].dob.differs, sides[0].gender.differs)
+    ):
+        return ""
+    return sides[0].choice
+
+
 def compared(item: UnmatchedResult, candidates: Sequence[Candidate]) -> list[Compared]:
-    """The suggestions, as the service groups them: two queries."""
+    """The suggestions, as the service groups them: three queries."""
     orders = Order.objects.defer("record").in_bulk(
         [one.order_id for one in candidates if one.order_id]
     )
     people = Demographics.objects.defer("record").in_bulk(
         [one.user_id for one in candidates if one.user_id]
+    )
+    labs = dict(
+        Lab.objects.filter(slug__in={order.lab_slug for order in orders.values()}).values_list(
+            "slug", "name"
+        )
     )
     return [
         _one(
@@ -51,6 +66,7 @@ def compared(item: UnmatchedResult, candidates: Sequence[Candidate]) -> list[Com
             one,
             orders.get(one.order_id) if one.order_id else None,
             people.get(one.user_id) if one.user_id else None,
+            labs,
         )
         for one in candidates
     ]
@@ -76,6 +92,7 @@ def _one(
     candidate: Candidate,
     order: Order | None,
     person: Demographics | None,
+    labs: Mapping[str, str],
 ) -> Compared:
     """By what the order was placed with; by the patient's record where there is no order."""
     if order is not None:
@@ -97,7 +114,7 @@ def _one(
         name=_name(item, first, last),
         dob=_born(item, born),
         gender=_sex(item, gender),
-        lab=Said(lab, bool(item.lab_slug and lab != item.lab_slug)) if lab else None,
+        lab=Said(labs.get(lab, lab), bool(item.lab_slug and lab != item.lab_slug)) if lab else None,
         order=order,
         candidate=candidate,
     )

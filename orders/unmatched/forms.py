@@ -25,7 +25,8 @@ def choice_of(candidate: Candidate) -> str:
 
 
 class DecisionForm(AskForm):
-    """`choice`: an order of the suggestions with its patient, or any patient."""
+    """`choice`: an order of the suggestions with its patient, or any patient. `plain` is the one
+    that needs no choosing, empty where somebody has to choose."""
 
     action = forms.ChoiceField(required=True)
     choice = forms.CharField(max_length=100, required=False)
@@ -38,23 +39,25 @@ class DecisionForm(AskForm):
     )
 
     def __init__(
-        self, *args: Any, item: UnmatchedResult, candidates: Sequence[Candidate], **kwargs: Any
+        self,
+        *args: Any,
+        item: UnmatchedResult,
+        candidates: Sequence[Candidate],
+        plain: str,
+        **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
+        self.plain = plain
         self.candidates = {choice_of(one): one for one in candidates}
         action = self.fields["action"]
         assert isinstance(action, forms.ChoiceField)
         action.choices = [(a, ACTIONS[a]) for a in ACTIONS if a in item.allowed_actions]
 
-    def only_choice(self) -> str:
-        """The one suggestion that needs no choosing; empty where somebody has to choose."""
-        return next(iter(self.candidates)) if len(self.candidates) == 1 else ""
-
     def clean(self) -> dict[str, Any]:
         given = super().clean() or self.cleaned_data
         if given.get("action") != "accept":
             return given
-        chosen = given.get("choice") or self.only_choice()
+        chosen = given.get("choice") or self.plain
         given["order_id"], given["user_id"] = self._read(chosen)
         return given
 

@@ -17,7 +17,7 @@ from backoffice.outbox import Command
 from backoffice.paging import Sort, capped_count, page_of, place_of
 from orders.models import Order
 from orders.unmatched.commands import AcceptResult, ResolveResult, fate
-from orders.unmatched.comparing import compared, patients_beside
+from orders.unmatched.comparing import compared, patients_beside, plain_choice
 from orders.unmatched.forms import ACTIONS, DecisionForm
 from orders.unmatched.models import OURS, RESOLVED, THEIRS, Candidate, UnmatchedResult
 from orders.unmatched.sync import enabled
@@ -72,7 +72,8 @@ def result(request: HttpRequest, result_id: UUID) -> HttpResponse:
     candidates = list(item.candidates.order_by("position"))
     if request.method == "POST" and not may(request.user, "results.match"):
         raise PermissionDenied
-    form = _form(request, item, candidates)
+    sides = compared(item, candidates)
+    form = _form(request, item, candidates, plain_choice(sides))
     searching = "search" in request.POST
     if searching:
         form.errors.clear()  # Looking is not yet deciding.
@@ -81,16 +82,24 @@ def result(request: HttpRequest, result_id: UUID) -> HttpResponse:
             return redirect("unmatched:detail", item.pk)
         item.refresh_from_db()
     word = request.POST.get("find", "").replace("\x00", "").strip()[:100]
-    context = {**_card(item, candidates, form), "form": form, "find": word, "searching": searching}
+    context = {
+        **_card(item, form),
+        "sides": sides,
+        "form": form,
+        "find": word,
+        "searching": searching,
+    }
     context["people"] = patients_beside(item, _people(word, form)) if request.POST else []
-    shown = {one.user_id for one in (*context["sides"], *context["people"])}
+    shown = {one.user_id for one in (*sides, *context["people"])}
     audit.viewed(request, "unmatched result", [item.pk], {*shown, item.resolved_user_id})
     failed = request.method == "POST" and not searching
     return render(request, "unmatched/detail.html", context, status=422 if failed else 200)
 
 
-def _form(request: HttpRequest, item: UnmatchedResult, candidates: list[Candidate]) -> DecisionForm:
-    options: dict[str, Any] = {"item": item, "candidates": candidates}
+def _form(
+    request: HttpRequest, item: UnmatchedResult, candidates: list[Candidate], plain: str
+) -> DecisionForm:
+    options: dict[str, Any] = {"item": item, "candidates": candidates, "plain": plain}
     if request.method == "POST":
         return DecisionForm(request.POST, **options)
     try:
@@ -111,14 +120,13 @@ def _command(item: UnmatchedResult, form: DecisionForm) -> Command:
     )
 
 
-def _card(item: UnmatchedResult, candidates: list[Candidate], form: DecisionForm) -> dict[str, Any]:
+def _card(item: UnmatchedResult, form: DecisionForm) -> dict[str, Any]:
     given = None
     if item.resolved_order_id is not None:
         given = Order.objects.defer("record").filter(pk=item.resolved_order_id).first()
     return {
         "item": item,
-        "sides": compared(item, candidates),
-        "chosen": form["choice"].value() or form.only_choice(),
+        "chosen": form["choice"].value() or form.plain,
         "actions": [(a, ACTIONS[a]) for a in ACTIONS if a in item.allowed_actions],
         "fate": "" if item.waits_for_us else fate(item.status, item.resolution_action),
         "given": given,

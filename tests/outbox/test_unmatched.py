@@ -174,6 +174,16 @@ def test_accepted_with_no_order_selected_it_ends_up_in_review(desk: Desk, case: 
     assert str(order.pk) in client.get(page_of(item)).content.decode()
 
 
+def test_a_suggestion_of_another_person_has_to_be_chosen(desk: Desk) -> None:
+    item = unmatched(desk.sandbox, "match_sample_id_mismatch_demo")
+    client = desk.client("clinician")
+    assert "checked" not in client.get(page_of(item)).content.decode()
+    answer = desk.fill(client, page_of(item), action="accept")
+    assert answer.status_code == 422 and CommandRecord.objects.count() == 0
+    answer = desk.fill(client, page_of(item), action="accept", choice=first_choice(item))
+    assert answer.status_code == 302
+
+
 def test_a_result_of_nobody_known_is_given_to_a_patient(desk: Desk) -> None:
     item = unmatched(desk.sandbox, "no_match")
     client = desk.client("clinician")
