@@ -208,6 +208,13 @@ def _page(
     template: str = "orders/change.html",
 ) -> HttpResponse:
     audit.viewed(request, "order", [order.pk], [order.user_id])
-    context = {"order": order, "form": form, "title": title, "verb": verb, **(more or {})}
+    context = {
+        "order": order,
+        "form": form,
+        "title": title,
+        "verb": verb,
+        "by_name": may(request.user, "patients.view"),
+        **(more or {}),
+    }
     status = 422 if form.is_bound and request.method == "POST" else 200
     return render(request, template, context, status=status)

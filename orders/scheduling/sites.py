@@ -146,6 +146,11 @@ def at_center(form: CenterForm, order: Order, visit: Appointment | None) -> Pick
         place = Place(lab=order.lab_slug or "", sites=tuple(wanted))
         times = look_up(hurry(), place, wishes.start_date)
         found.offer = offer(times, wishes, **_kept(visit))
+        miles = {near.code: near.site.distance for near in found.sites}
+        for day in found.offer.days:
+            day.groups.sort(key=lambda group: wanted.index(group.site))
+            for group in day.groups:
+                group.distance = miles.get(group.site)
     except errors.ServiceError as error:
         found.trouble = _words(error)
     return found

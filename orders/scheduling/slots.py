@@ -117,10 +117,21 @@ class Chip:
     """One of the nearest to a time that was chosen and is gone."""
     chosen: bool = False
     soon: bool = False
+    dear: bool = False
+    """Its price is not the usual one."""
 
     @property
     def value(self) -> str:
         return self.time.written()
+
+    @property
+    def clock(self) -> str:
+        """Not for a template's `date`: that would show it on the staff member's clock."""
+        return f"{self.local:%H:%M}"
+
+    @property
+    def clock_here(self) -> str:
+        return f"{self.here:%H:%M}"
 
     @property
     def two_clocks(self) -> bool:
@@ -159,8 +170,8 @@ class Day:
     groups: list[Group] = field(default_factory=list)
 
     @property
-    def count(self) -> int:
-        return sum(len(group.chips) for group in self.groups)
+    def soon(self) -> bool:
+        return any(chip.soon for group in self.groups for chip in group.chips)
 
 
 @dataclass(slots=True)
@@ -190,12 +201,8 @@ class Offer:
     """Times that the filters leave out."""
     gone: Time | None = None
     """A chosen time that is not offered any more."""
-    prices: bool = False
-    soon: bool = False
-
-    @property
-    def count(self) -> int:
-        return sum(day.count for day in self.days)
+    price: float | None = None
+    """The usual one; nothing where there are no prices."""
 
     @property
     def last(self) -> date:
@@ -235,7 +242,9 @@ def offer(
     chips = list(_chips(found))
     now = timezone.now()
     usual = _time_of_day(kept, kept_zone)
+    price = min((chip.price for _, chip in chips if chip.price), default=None)
     for _, chip in chips:
+        chip.dear = bool(chip.price) and chip.price != price
         chip.usual = usual is not None and f"{chip.local:%H:%M}" == usual
         chip.soon = chip.time.start - now < rules.SOON
     first = wishes.start_date or min(
@@ -253,8 +262,7 @@ def offer(
         expires_at=min((c.time.expires_at for _, c in chips if c.time.expires_at), default=None),
         hidden=len(chips) - len(shown),
         gone=gone,
-        prices=len({chip.price for _, chip in shown}) > 1,
-        soon=any(chip.soon for _, chip in shown),
+        price=price,
     )
 
 

@@ -44,6 +44,8 @@ REASONS_KEPT: Final = 300
 def book(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """The first visit of an order: at home or at a center, as it is collected."""
     order = _order(order_id)
+    if _sent_before(request):
+        return redirect("orders:detail", order.pk)
     hindrance = rules.why_not_book(order)
     if hindrance:
         return _page(request, order, None, {"hindrance": hindrance, "title": "Book a visit"})
@@ -60,6 +62,8 @@ def book(request: HttpRequest, order_id: UUID) -> HttpResponse:
 def move(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Another time for the visit that stands; it stands until the new one is confirmed."""
     order, visit = _order(order_id), rules.standing_visit(order_id)
+    if _sent_before(request):
+        return redirect("orders:detail", order.pk)
     title = {"title": "Reschedule"}
     if visit is None:
         return _page(request, order, None, {"hindrance": "There is no visit to move.", **title})
@@ -100,6 +104,8 @@ def times(request: HttpRequest, order_id: UUID) -> HttpResponse:
 def cancel(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Cancel the visit; with `rebook`, to book anew: the service has one visit at a time."""
     order, visit = _order(order_id), rules.standing_visit(order_id)
+    if _sent_before(request):
+        return redirect("orders:detail", order.pk)
     rebook = "rebook" in request.GET
     title = "Cancel and rebook" if rebook else "Cancel the visit"
     context: dict[str, Any] = {"title": title, "verb": title, "rebook": rebook}
@@ -164,6 +170,17 @@ def _keep(key: str, value: Any) -> None:
 
 def _asks(request: HttpRequest) -> bool:
     return request.method == "POST" and "look" not in request.POST
+
+
+def _sent_before(request: HttpRequest) -> bool:
+    """Whether this very form asked already: a second click, or the back button. What it asked for
+    may be so by now, and then it could not be asked any more."""
+    try:
+        form_id = UUID(request.POST.get("form_id", ""))
+    except ValueError:
+        return False
+    same = CommandRecord.objects.filter(form_id=form_id, requested_by=request.user.pk)
+    return _asks(request) and same.exists()
 
 
 def _booking(request: HttpRequest, order: Order, form: Any) -> Command | None:
@@ -246,6 +263,7 @@ def _page(
     context = {
         "order": order,
         "visit": visit,
+        "by_name": True,
         "warnings": rules.warnings(order, visit, timezone.now()),
         **(_looked_up(order, visit, form) if form is not None else {}),
         **more,
