@@ -189,7 +189,7 @@ def _how(wish: Wish) -> Iterator[Finding]:
         return
     usable, chosen = wish.usable_accounts, wish.one("lab_account")
     if wish.accounts and not usable:
-        words = f"No account at {lab.name} is active: the service would refuse the order."
+        words = f"No account can be used at {lab.name}: the service would refuse the order."
         yield Finding("no active account", words, "panel")
     elif wish.account is None and chosen:
         yield Finding("account", "The chosen account cannot be used for this lab.", "lab_account")
@@ -197,7 +197,7 @@ def _how(wish: Wish) -> Iterator[Finding]:
         words = "This order replaces one at the wrong lab: choose the account anew."
         yield Finding("account anew", words, "lab_account")
     elif wish.account is None and len(usable) > 1:
-        words = f"{len(usable)} accounts at {lab.name} are active: choose one."
+        words = f"{len(usable)} accounts can be used at {lab.name}: choose one."
         yield Finding("several accounts", words, "lab_account")
     if wish.importing:
         return

@@ -179,7 +179,6 @@ class _Known:
             "sample_id": [cells["sample_id"]],
             "billing_type": [cells["billing_type"] or "client_bill"],
             "collection_method": [cells["collection_method"] or tests[0].method],
-            "lab_account": [cells["lab_account"]],
             "physician": [cells["physician_npi"]],
         }
         wish = Wish(patient, person, typed, importing=True)
@@ -191,7 +190,16 @@ class _Known:
             wish.__dict__["accounts"] = self.accounts[lab]
         else:
             self.accounts[lab] = wish.accounts
+        typed["lab_account"] = [_account(cells["lab_account"], wish.accounts)]
         return wish
+
+
+def _account(named: str, accounts: Sequence[LabAccount]) -> str:
+    """The id of an account that is named by its id, its number or its name."""
+    for account in accounts:
+        if named and named in (str(account.pk), account.provider_account_id, account.account_name):
+            return str(account.pk)
+    return named
 
 
 def _uuid(text: str) -> UUID | None:

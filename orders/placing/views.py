@@ -108,8 +108,8 @@ def review(request: HttpRequest, patient_id: UUID, *, importing: bool = False) -
     if draft is None:
         return redirect(_address(patient, importing))
     wish = Wish(patient, person, draft.typed, importing)
-    found = findings(wish)
-    if stops(found, wish) or not PlaceForm(wish).is_valid():
+    found, shown = findings(wish), PlaceForm(wish)
+    if stops(found, wish) or not shown.is_valid():
         return redirect(f"{_address(patient, importing)}?check=1")
     if request.method == "POST" and form.is_valid():
         row = _ask(request, form, wish)
@@ -122,7 +122,7 @@ def review(request: HttpRequest, patient_id: UUID, *, importing: bool = False) -
     context = {
         "form": form,
         "wish": wish,
-        "shown": PlaceForm(wish),
+        "shown": shown,
         "found": found,
         "stopped": [one for one in found if one.level == STOP],
         "back": _address(patient, importing),

@@ -80,7 +80,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         houses.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def page(place: Place) -> Iterator[Browser]:
     with browser() as opened:
         opened.open(f"{place.url}/accounts/login/")

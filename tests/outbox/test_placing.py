@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date, timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.db.models import F, Max
@@ -233,6 +234,105 @@ def test_of_several_that_are_like_it_a_person_chooses(
     second.refresh_from_db()
     assert second.state == State.UNDECIDED and len(second.found) == 2
     assert first.remote_id in {one["id"] for one in second.found}
+
+
+# Refusals
+
+
+def refused(desk: Desk, asked: CommandRecord) -> CommandRecord:
+    desk.deliver()
+    asked.refresh_from_db()
+    assert asked.state == State.REFUSED and asked.refusal, asked.state
+    assert at_the_sandbox(desk, asked) == 0
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value", "field"),
+    [
+        ("patient_address", "zip", "1", "zip"),
+        ("patient_details", "first_name", "", "first_name"),
+        ("patient_details", "email", "nobody", "email"),
+        ("patient_details", "gender", "f", "gender"),
+        ("", "billing_type", "barter", "billing_type"),
+        ("", "collection_method", "by post", "collection_method"),
+        ("", "lab_account_id", str(UUID(int=5)), "lab_account"),
+    ],
+)
+def test_what_the_service_says_of_a_field_lands_there(
+    desk: Desk, person: Demographics, panel: LabTest, part: str, name: str, value: str, field: str
+) -> None:
+    """Rules of the service that are stricter than ours: what we sent is made to break them."""
+    client = desk.client("clinician")
+    write(client, person, typed(person, panel, clinical_notes="kept", icd_codes="E11.9"))
+    asked = place(client, person)
+    body = asked.payload["body"]
+    (body[part] if part else body)[name] = value
+    asked.save(update_fields=["payload"])
+    refused(desk, asked)
+    page = client.get(f"{asked.form_url}?again={asked.pk}")
+    assert page.context["form"].errors[field]
+    shown = page.content.decode()
+    assert f'id="id_{field}"' in shown
+    assert "kept" in shown and "E11.9" in shown and panel.name in shown
+
+
+def test_a_refusal_without_a_field_lands_where_its_words_point(
+    desk: Desk, person: Demographics
+) -> None:
+    """The account wants a physician since a moment ago, and the mirror does not know it yet."""
+    client = desk.client("clinician")
+    LabAccount.objects.filter(lab="lab-north").update(delegated_flow="not_delegated")
+    tests = LabTest.objects.filter(lab__slug="lab-north", status="active", auto_generated=False)
+    asked_of = Marker.objects.filter(has_questions=True)
+    plain = tests.exclude(test_markers__marker__in=asked_of).order_by("name")[0]
+    write(client, person, typed(person, plain))
+    asked = refused(desk, place(client, person))
+    assert "physician" in asked.refusal.lower()
+    page = client.get(f"{asked.form_url}?again={asked.pk}")
+    assert page.context["form"].errors["physician"] == [asked.refusal]
+    assert 'id="id_physician"' in page.content.decode()
+
+
+def test_a_corrected_order_is_a_new_one_under_a_new_key(
+    desk: Desk, person: Demographics, panel: LabTest
+) -> None:
+    client = desk.client("clinician")
+    write(client, person, typed(person, panel))
+    first = place(client, person)
+    desk.fault("status", "/order/create$", statuses=[400])
+    refused(desk, first)
+    again = client.get(f"{first.form_url}?again={first.pk}")
+    given = {name: list(values) for name, values in again.context["wish"].typed.items()}
+    assert write(client, person, given).status_code == 302
+    second = place(client, person)
+    desk.deliver()
+    second.refresh_from_db()
+    assert second.state == State.DONE
+    assert second.idempotency_key != first.idempotency_key
+    assert at_the_sandbox(desk, second) == 1
+
+
+def test_the_review_says_all_that_is_sent(desk: Desk, person: Demographics, panel: LabTest) -> None:
+    client = desk.client("clinician")
+    write(client, person, typed(person, panel, clinical_notes="fasting since ten"))
+    page = client.get(reverse("orders:new-review", args=[person.pk])).content.decode()
+    for said in (person.first_line, person.zip, person.email, panel.name, "fasting since ten"):
+        assert said in page, said
+
+
+def test_codes_that_exclude_each_other_are_said_at_review(
+    desk: Desk, person: Demographics, panel: LabTest
+) -> None:
+    client = desk.client("clinician")
+    write(client, person, typed(person, panel, icd_codes="NOPE"))
+    page = client.get(reverse("orders:new-review", args=[person.pk]))
+    assert "diagnosis" in {one.kind for one in page.context["stopped"]}
+    assert "#id_icd_codes" in page.content.decode()
+    desk.fault("drop_before", "/validate_icd_codes$")
+    page = client.get(reverse("orders:new-review", args=[person.pk]))
+    assert not page.context["stopped"]
+    assert "could not be checked" in page.content.decode()
 
 
 def forget_our_id(desk: Desk, *commands: CommandRecord) -> None:
