@@ -21,7 +21,7 @@ from orders.commands import (
     ResendEvents,
     Simulate,
 )
-from tests.outbox import cases_labs, cases_people, cases_visits
+from tests.outbox import cases_labs, cases_people, cases_unmatched, cases_visits
 from tests.outbox.scene import Case, Scene
 
 DRAWN = "Clinic Draw Basic"
@@ -119,5 +119,6 @@ CASES: tuple[Case, ...] = (
     Case(ImportOrder, _import, _imported, "/order/import$"),
     *cases_people.CASES,
     *cases_labs.CASES,
+    *cases_unmatched.CASES,
     *cases_visits.CASES,
 )
