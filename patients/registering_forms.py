@@ -119,6 +119,12 @@ def _day(label: str, **options: Any) -> forms.DateField:
 class BlockForm(AskForm):
     """Parts that are needed only sometimes: their fields are optional by themselves."""
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        for field in self.fields.values():
+            verb = "Choose" if isinstance(field, forms.ChoiceField) else "Give"
+            field.error_messages["required"] = f"{verb} the {str(field.label).lower()}."
+
     def need(self, names: Mapping[str, str]) -> None:
         """Say at each of these fields what is missing there."""
         for name, words in names.items():
@@ -404,10 +410,10 @@ class RegisterForm(RegisterOnForm):
     field_order = ("form_id", *PersonForm.base_fields, "client_user_id")
 
     client_user_id = forms.CharField(
-        label="Our reference",
+        label="Reference",
         max_length=200,
         initial=new_reference,
-        help_text="Drawn at random. The service sees it, so nothing personal may stand in it.",
+        help_text="Ours, drawn at random. The service sees it: nothing personal may stand in it.",
     )
 
     def clean_client_user_id(self) -> str:

@@ -72,7 +72,8 @@ def faults(answer: Any) -> dict[str, list[str]]:
 @pytest.mark.parametrize(
     ("field", "typed", "words"),
     [
-        ("first_name", "", "required"),
+        ("first_name", "", "Give the first name."),
+        ("state", "", "Choose the state."),
         ("first_name", "Zoë", "write Zoe"),
         ("first_name", " Testa", "spaces"),
         ("first_name", "Te  sta", "spaces"),
