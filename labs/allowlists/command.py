@@ -33,7 +33,7 @@ def obstacle(account: LabAccount) -> str:
         return "The service no longer shows this account."
     if account.org_id is None:
         return "The account belongs to the service, which alone decides who may use it."
-    if str(account.org_id) != settings.MANAGEMENT_ORG_ID:
+    if str(account.org_id) != settings.MANAGEMENT_ORG_ID.lower():
         return "The account belongs to another organisation than our management key."
     return ""
 

@@ -17,6 +17,7 @@ from labs.allowlists.effects import effects_of
 from labs.allowlists.teams import teams_of
 from labs.models import Lab, LabAccount, LabTest, Marker
 from labs.sync import store_lab_accounts
+from orders.models import Order
 from patients.models import Patient
 from tests.outbox.desk import Desk
 
@@ -159,6 +160,25 @@ def test_the_active_accounts_of_a_team_are_counted(desk: Desk, ours: UUID) -> No
     assert (effect.before, effect.after, effect.left_with_none) == (2, 1, False)
     (effect,) = effects_of(second, teams_of(second) | {THIRD})
     assert (effect.before, effect.after) == (1, 2) and "must name one" in effect.words
+
+
+def test_what_follows_is_read_while_choosing(desk: Desk, account: LabAccount, ours: UUID) -> None:
+    """The part of the page that follows the choice: it says what it was computed for, and it does
+    not renew the list that the person saw."""
+    client = desk.client("lab admin")
+    wanted = teams_of(account) - {ours} | {THIRD}
+    address = reverse("labs:account-effects", args=[account.pk])
+    part = client.get(address, {"teams": [str(t) for t in wanted], "confirm": "our te"})
+    shown = part.content.decode()
+    assert {effect.team for effect in part.context["effects"]} == {ours, THIRD}
+    looked_at = part.context["form"]["looked_at"].value()
+    assert {UUID(word) for word in looked_at.split()} == wanted
+    assert 'name="expected"' not in shown and 'value="our te"' in shown
+    under_way = Order.objects.filter(lab_slug=account.lab).exclude(
+        bucket__in=("result-in", "closed")
+    )
+    assert f"{under_way.count()} of our orders are under way at this lab" in shown
+    assert CommandRecord.objects.count() == 0
 
 
 def test_a_list_that_changed_since_is_not_written_over(desk: Desk, account: LabAccount) -> None:

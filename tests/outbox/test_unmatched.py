@@ -7,7 +7,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
@@ -85,6 +87,22 @@ def test_the_card_shows_both_sides_and_what_differs(desk: Desk) -> None:
     assert side.name.differs and not side.dob.differs and not side.gender.differs
     assert f'<strong class="differs">{side.name.value}</strong>' in shown
     assert "Accept" in shown and "Reject" in shown and "Ask the service" in shown
+
+
+def test_queries_do_not_grow_with_what_is_shown(desk: Desk) -> None:
+    client = desk.client("clinician")
+    one, two = unmatched(desk.sandbox, "match_demo"), unmatched(desk.sandbox, "multiple_demo_match")
+    client.get(page_of(one))  # The first page of a session stores its form token.
+    counts = []
+    for item in (one, two):
+        with CaptureQueriesContext(connection) as captured:
+            client.get(page_of(item))
+        counts.append(len(captured))
+        with CaptureQueriesContext(connection) as captured:
+            client.get(reverse("unmatched:list"))
+        counts.append(len(captured))
+        unmatched(desk.sandbox, "no_match")
+    assert counts[:2] == counts[2:]
 
 
 def test_only_what_the_service_allows_is_offered(desk: Desk) -> None:
