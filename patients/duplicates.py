@@ -6,12 +6,10 @@ swapped, the same phone number, the same e-mail address. Each by an index of its
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 from difflib import SequenceMatcher
-from functools import reduce
 from typing import Final
 from uuid import UUID
 
@@ -22,8 +20,8 @@ from patients.models import Demographics
 from patients.names import fold, phone_key
 
 SHOWN: Final = 5
-SAME_DAY: Final = 200
-"""People of one birth date whose names are compared."""
+EACH_WAY: Final = 200
+"""People of one birth date, phone number or address who are looked at."""
 SIMILAR: Final = 0.8
 PHONE_DIGITS: Final = 10
 
@@ -57,12 +55,11 @@ def possible_duplicates(typed: Person, but: Iterable[UUID] = ()) -> list[Possibl
         ways.append(Q(phone_digits__startswith=phone))
     if "@" in email:
         ways.append(Q(mail=email))
-    if not ways:
-        return []
     rows = Demographics.objects.annotate(mail=Lower("email")).defer("record", "content_hash")
-    rows = rows.filter(reduce(operator.or_, ways), missing_since=None)
+    rows = rows.filter(missing_since=None).exclude(pk__in=list(but))
+    people = {person.pk: person for way in ways for person in rows.filter(way)[:EACH_WAY]}
     found = []
-    for person in rows.exclude(pk__in=list(but)).order_by("pk")[:SAME_DAY]:
+    for person in people.values():
         reasons = []
         if typed.dob and person.dob == typed.dob:
             reasons += _names(typed, person)
@@ -72,7 +69,7 @@ def possible_duplicates(typed: Person, but: Iterable[UUID] = ()) -> list[Possibl
             reasons.append("Same e-mail address")
         if reasons:
             found.append(Possible(person, reasons))
-    found.sort(key=lambda one: len(one.reasons), reverse=True)
+    found.sort(key=lambda one: (-len(one.reasons), one.person.pk))
     return found[:SHOWN]
 
 
