@@ -131,6 +131,8 @@ SELF_SERVICE_LABS = frozenset(words("SELF_SERVICE_LABS", "lab-coast" if LOCAL el
 PSC_IDEMPOTENCY = flag("PSC_IDEMPOTENCY", LOCAL)
 # Field of the cancelling call in which a wrong lab is named as INCORRECT_LAB; none is documented.
 SERVICE_CANCEL_REASON_FIELD = text("SERVICE_CANCEL_REASON_FIELD")
+# The same of creating the order in its place: the specification names the value, and no field.
+SERVICE_ORDER_REASON_FIELD = text("SERVICE_ORDER_REASON_FIELD")
 MANAGEMENT_BASE_URL = address("MANAGEMENT_BASE_URL", SERVICE_BASE_URL, ("https", "http"))
 MANAGEMENT_KEY = ""
 if os.environ.get("MANAGEMENT_KEY") != "":  # set to nothing: we have no management interface
