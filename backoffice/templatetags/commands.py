@@ -18,7 +18,6 @@ RECENT: Final = timedelta(days=1)
 PAGES: Final = {
     "order": "orders:detail",
     "patient": "patients:detail",
-    "order of": "patients:detail",
     "lab account": "labs:account",
     "lab": "labs:detail",
     "unmatched result": "unmatched:detail",

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import ClassVar, Final
 from uuid import UUID
 
+from django.conf import settings
 from django.urls import reverse
 
 from backoffice.outbox import Absent, Again, Command, Found, Happened, NotNow, Sending, Several
@@ -46,7 +47,7 @@ class OrderOf(Command, kw_only=True):
         raise NotImplementedError
 
     def subject(self) -> tuple[str, str]:
-        return "order of", str(self.sent().user_id)
+        return "patient", str(self.sent().user_id)
 
     def patient(self) -> UUID | None:
         return self.sent().user_id
@@ -106,7 +107,7 @@ class CreateOrder(OrderOf, kw_only=True):
 
     body: service_orders.NewOrder
     replaces: UUID | None = None
-    """The order that this one is placed instead of."""
+    """The order at the wrong lab that this one is placed instead of."""
 
     def sent(self) -> service_orders.NewOrder:
         return self.body
@@ -136,8 +137,11 @@ class CreateOrder(OrderOf, kw_only=True):
 
     def send(self, service: Service, sending: Sending) -> Answer:
         self.body.passthrough = str(sending.id)
+        field = settings.SERVICE_ORDER_REASON_FIELD
+        told = {field: "INCORRECT_LAB"} if field and self.replaces else None
+        key = str(sending.idempotency_key)
         try:
-            return service.orders.create(self.body, idempotency_key=str(sending.idempotency_key))
+            return service.orders.create(self.body, idempotency_key=key, told=told)
         except errors.Refused as error:
             if error.status == 409:
                 # An earlier sending with this key is still being carried out: it may succeed.

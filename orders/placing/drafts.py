@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from backoffice import vocabulary
 from backoffice.models import User
-from labs.models import LabTest, Marker
+from labs.models import LabAccount, LabTest, Marker
 from orders.models import Order, OrderDraft
 from orders.placing.wish import Typed
 from patients.models import Demographics, Patient
@@ -61,7 +61,7 @@ def like(order: Order) -> dict[str, list[str]]:
     typed: dict[str, list[str]] = {
         "billing_type": [order.billing_type or "client_bill"],
         "icd_codes": [" ".join(map(str, said.get("icd_codes") or []))],
-        "clinical_notes": [str(said.get("clinical_notes") or "")],
+        "clinical_notes": [_own_note(str(said.get("clinical_notes") or ""), order.lab_slug)],
         "physician": [str(order.said("physician").get("npi") or "")],
     }
     if order.priority:
@@ -76,3 +76,11 @@ def like(order: Order) -> dict[str, list[str]]:
     typed["markers"] = [str(marker.pk) for marker in markers]
     typed["collection_method"] = [order.method]
     return typed
+
+
+def _own_note(note: str, lab: str | None) -> str:
+    """Without what the account adds by itself: it would come twice."""
+    accounts = LabAccount.objects.filter(lab=lab or "").exclude(default_clinical_notes=None)
+    for theirs in accounts.values_list("default_clinical_notes", flat=True):
+        note = note.strip().removesuffix(theirs or "").removeprefix(theirs or "").strip()
+    return note

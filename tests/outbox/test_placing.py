@@ -11,6 +11,7 @@ from django.db.models import F, Max
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
+from pytest_django import Settings
 
 from backoffice.models import AuditEntry, CommandRecord
 from labs.models import LabAccount, LabTest, Marker
@@ -84,6 +85,8 @@ def test_an_order_is_placed_once_and_mirrored(
     asked = place(client, person)
     assert (asked.state, asked.attempts) == (State.WAITING, 0)
     assert AuditEntry.objects.filter(object_type="order.create", action="change").count() == 1
+    patient = client.get(reverse("patients:detail", args=[person.pk])).content.decode()
+    assert f"Place the order: {panel.name}" in patient
     desk.deliver()
     asked.refresh_from_db()
     assert (asked.state, asked.confirmed_by) == (State.DONE, "answer")
@@ -234,6 +237,24 @@ def test_of_several_that_are_like_it_a_person_chooses(
     second.refresh_from_db()
     assert second.state == State.UNDECIDED and len(second.found) == 2
     assert first.remote_id in {one["id"] for one in second.found}
+
+
+def test_an_order_in_place_of_one_at_the_wrong_lab_says_so_where_it_can(
+    desk: Desk, person: Demographics, panel: LabTest, settings: Settings
+) -> None:
+    """A field the sandbox gives back stands in for the one that nobody documents."""
+    settings.SERVICE_ORDER_REASON_FIELD = "clinical_notes"
+    client = desk.client("clinician")
+    old = Order.objects.earliest("created_at")
+    account = LabAccount.objects.get(lab="lab-south", status="active")
+    anew = {"replaces": str(old.pk), "lab_account": str(account.pk)}
+    assert write(client, person, typed(person, panel, **anew)).status_code == 302
+    asked = place(client, person)
+    desk.deliver()
+    asked.refresh_from_db()
+    assert asked.state == State.DONE
+    assert "INCORRECT_LAB" in Order.objects.get(pk=asked.remote_id).said()["clinical_notes"]
+    assert asked.payload["replaces"] == str(old.pk)
 
 
 # Refusals
