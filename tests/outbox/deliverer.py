@@ -22,6 +22,8 @@ from typing import Any
 
 import django
 
+from backoffice.embedded import dies_with_parent
+
 IDLE_SECONDS = 0.02
 
 
@@ -40,8 +42,10 @@ def main() -> None:
             os.kill(asked["go_on"], signal.SIGCONT)
             answer = _ended(asked["go_on"])
         else:
+            orphaned = dies_with_parent(signal.SIGKILL)
             pid = os.fork()
             if pid == 0:
+                orphaned()
                 _work(work, asked)
             answer = {"pid": pid} if asked.get("loop") else _ended(pid)
         print(json.dumps(answer), flush=True)

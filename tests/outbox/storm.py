@@ -46,8 +46,10 @@ LINES = {
     "begun": workers.BEGUN,
     "sent": workers.SENT,
     "answered": workers.ANSWERED,
-    "stored": workers.STORED,
+    "closed": workers.CLOSED,
 }
+AT_ONCE = 3
+"""Kinds whose workers are stopped at the same time: each of them keeps a connection."""
 DEAREST = ("lab_account.allowlist",)
 """Kinds of which there is one subject only."""
 
@@ -126,12 +128,7 @@ def storm(proof: Proof, count: int, kills: int, seed: int, pool: int = 3) -> Tal
         _wait(proof, 120, hurry=False)
         proof.scene.sandbox.control("faults", method="DELETE")
         _wait(proof, 60, hurry=True)
-        for one in asked:
-            one.row.refresh_from_db()
-            if one.row.state == State.UNDECIDED:
-                tally.decided += 1
-                effects = one.case.effects(proof.scene, one.command, one.row.pk) - one.before
-                proof.decide(one.row, happened=effects > 0)
+        _decided(proof, asked, tally)
         _wait(proof, 60, hurry=True)
     finally:
         for pid in living:
@@ -160,28 +157,38 @@ def paused(proof: Proof, cases: Sequence[Case]) -> Tally:
     """P6: workers stopped at fixed lines for longer than their lease (with the times `LONG`).
     Others settle what they had in hand, people decide what is left to them, and then they go on."""
     tally = Tally()
+    for first in range(0, len(cases), AT_ONCE):
+        _paused(proof, cases[first : first + AT_ONCE], tally)
+    return tally
+
+
+def _paused(proof: Proof, cases: Sequence[Case], tally: Tally) -> None:
     stopped, asked = [], []
     for case in cases:
         for line, at in LINES.items():
-            [one] = prepared(proof, [case])
+            asked += prepared(proof, [case])
             pid = proof.workers.stopped(at)
             assert pid is not None, f"{case.kind.kind}: no worker came to {line}"
             stopped.append(pid)
-            asked.append(one)
     time.sleep(SEND_SECONDS + 0.2)
     proof.time_passes()
     proof.workers.work()
+    _decided(proof, asked, tally)
+    proof.workers.work()
+    for pid in stopped:
+        assert proof.workers.go_on(pid) == "ended"
+    proof.time_passes()
+    proof.workers.work()
+    for one in asked:
+        tally.count(proof, one)
+    tally.kills += len(stopped)
+
+
+def _decided(proof: Proof, asked: Sequence[Asked], tally: Tally) -> None:
+    """A person finds out about each that waits for one."""
     for one in asked:
         one.row.refresh_from_db()
         if one.row.state == State.UNDECIDED:
             tally.decided += 1
             effects = one.case.effects(proof.scene, one.command, one.row.pk) - one.before
             proof.decide(one.row, happened=effects > 0)
-    proof.workers.work()
-    for pid in stopped:
-        proof.workers.go_on(pid)
-    proof.workers.work()
-    for one in asked:
-        tally.count(proof, one)
-    tally.kills = len(stopped)
-    return tally
