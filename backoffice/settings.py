@@ -256,9 +256,9 @@ SYNC_CATALOGUE_HOURS = number("SYNC_CATALOGUE_HOURS", 24, 1, 24 * 31)
 SYNC_PROFILE_HOURS = number("SYNC_PROFILE_HOURS", 24, 1, 24 * 31)
 # A lease outlives the longest call (20 s): a run is taken over only from a worker that is gone.
 SYNC_LEASE_SECONDS = number("SYNC_LEASE_SECONDS", 25, 1, 3_600)
-# Nothing leaves later than the send time after a sending began, however long its worker was stopped;
-# the lease outlives it. After the settle time, counted from the beginning, one that was slow to
-# arrive at the service has arrived or never will.
+# Nothing leaves later than the send time after a sending began, however long its worker was
+# stopped; the lease outlives it. After the settle time, counted from the beginning, one that was
+# slow to arrive at the service has arrived or never will.
 OUTBOX_SEND_SECONDS = number("OUTBOX_SEND_SECONDS", 30, 1, 3_600)
 OUTBOX_LEASE_SECONDS = number("OUTBOX_LEASE_SECONDS", 60, 1, 3_600)
 OUTBOX_SETTLE_SECONDS = number("OUTBOX_SETTLE_SECONDS", 120, 0, 3_600)
