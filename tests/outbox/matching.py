@@ -15,15 +15,20 @@ from tests.sandbox.conftest import TEAM_KEY
 from tests.sandboxes import Sandbox
 
 
-def unmatched(sandbox: Sandbox, case: str, **more: Any) -> UnmatchedResult:
-    """A new one, as the mirror has it, with the orders it may belong to."""
+def make(sandbox: Sandbox, case: str, **more: Any) -> str:
+    """The id of a new one."""
     heads = {**TEAM_KEY, "x-idempotency-key": str(uuid.uuid4())}
     with httpx.Client(base_url=sandbox.url, headers=heads, timeout=30) as client:
         body = {"case": case, "order_source": "managed", **more}
         run = client.post("/v3/unmatched_result_test", json=body).json()["run_id"]
         made = client.get(f"/v3/unmatched_result_test/{run}").json()
     assert made["status"] == "succeeded", made
-    item = service().unmatched.get(made["unmatched_result_id"])
+    return str(made["unmatched_result_id"])
+
+
+def unmatched(sandbox: Sandbox, case: str, **more: Any) -> UnmatchedResult:
+    """A new one, as the mirror has it, with the orders it may belong to."""
+    item = service().unmatched.get(make(sandbox, case, **more))
     store_unmatched([item])
     row = UnmatchedResult.objects.get(pk=item.data.id)
     for order_id in row.candidates.values_list("order_id", flat=True):
