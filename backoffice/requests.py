@@ -8,6 +8,7 @@ from typing import Final
 from uuid import uuid4
 
 from django.http import HttpRequest, HttpResponseBase
+from django.utils import timezone
 
 HEADER: Final = "X-Request-ID"
 
@@ -24,6 +25,7 @@ def identified(
     def answer(request: HttpRequest) -> HttpResponseBase:
         known = uuid4().hex
         request.request_id = known  # type: ignore[attr-defined]
+        request.began = timezone.now()  # type: ignore[attr-defined]
         token = current.set(known)
         try:
             response = get_response(request)

@@ -15,6 +15,7 @@ register = template.Library()
 
 SHOWN: Final = 3
 RECENT: Final = timedelta(days=1)
+OVERLAP: Final = timedelta(seconds=1)
 PAGES: Final = {
     "order": "orders:detail",
     "patient": "patients:detail",
@@ -31,6 +32,11 @@ def asked_about(context: template.Context, subject_type: str, subject_id: object
     now = timezone.now()
     rows = list(CommandRecord.objects.about(subject_type, subject_id)[:SHOWN])
     shown = [row for row in rows if row.is_open or (row.finished_at or now) > now - RECENT]
+    # What ended while the page was made may not be on it: the strip has the page read itself anew.
+    began = getattr(context.get("request"), "began", now)
+    for row in shown:
+        ended = row.finished_at is not None and row.finished_at > began - OVERLAP
+        row.ended_just_now = ended  # type: ignore[attr-defined]
     return {"commands": shown, "request": context.get("request")}
 
 
