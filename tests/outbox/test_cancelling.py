@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import threading
+from collections.abc import Iterator
 from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 from django.urls import reverse
 from django.utils import timezone
+from pytest_django import Settings
 
 from backoffice import vocabulary
 from backoffice.models import AuditEntry, CommandRecord
+from backoffice.outbox import Sending
+from backoffice.service import Service, errors
+from orders.commands import CancelOrder
 from orders.consequences import of_cancelling
 from orders.models import Appointment, Order, OrderEvent
 from tests.api.rows import envelope, order, uid
@@ -213,14 +222,51 @@ def test_to_reorder_leads_to_a_new_order_once_it_is_cancelled(
     assert strip.headers["HX-Redirect"] == asked.done_url
 
 
-def test_a_wrong_lab_is_named_only_where_there_is_a_field_for_it(desk: Desk, settings: Any) -> None:
-    settings.SERVICE_CANCEL_REASON_FIELD = "update_reason"
-    one = waiting(desk)
-    desk.fill(desk.client("clinician"), reverse("orders:cancel", args=[one.pk]), why="wrong_lab")
-    desk.deliver()
-    assert desk.newest().state == State.DONE
-    one.refresh_from_db()
-    assert one.low_level_status == "cancelled"
+@contextlib.contextmanager
+def recording(bodies: list[bytes]) -> Iterator[str]:
+    """A service that takes down what it is sent and refuses it; its address."""
+
+    class Taker(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            bodies.append(self.rfile.read(int(self.headers.get("content-length") or 0)))
+            self.send_response(400)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Taker) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("field", "wrong_lab", "told"),
+    [
+        ("update_reason", True, {"update_reason": "INCORRECT_LAB"}),
+        ("update_reason", False, None),
+        ("", True, None),
+    ],
+)
+def test_a_wrong_lab_is_named_where_there_is_a_field_for_it(
+    settings: Settings, field: str, wrong_lab: bool, told: dict[str, str] | None
+) -> None:
+    settings.SERVICE_CANCEL_REASON_FIELD = field
+    bodies: list[bytes] = []
+    command = CancelOrder(order_id=uid("order", 1), user_id=None, wrong_lab=wrong_lab)
+    now = timezone.now()
+    sending = Sending(uid("command", 1), uid("key", 1), now, now)
+    with (
+        recording(bodies) as url,
+        Service(url, "sk_us_made_up") as service,
+        pytest.raises(errors.Refused),
+    ):
+        command.send(service, sending)
+    assert [json.loads(body) if body else None for body in bodies] == [told]
 
 
 def test_a_refusal_leaves_the_order_and_says_why(desk: Desk) -> None:

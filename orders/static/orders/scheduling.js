@@ -32,6 +32,34 @@ document.addEventListener("click", (event) => {
   if (field) field.value = button.dataset.provider;
 });
 
+// What was refused while somebody watched opens its form again, once, with the nearest times marked.
+const CORRECTION = '.asked a[href*="/visit/"][href*="again="]';
+const watched = (strip) => `watched-${strip.id}`;
+
+function resume() {
+  for (const strip of document.querySelectorAll(".asked")) {
+    if (strip.hasAttribute("hx-get")) {
+      sessionStorage.setItem(watched(strip), "");
+    } else if (sessionStorage.getItem(watched(strip)) !== null) {
+      sessionStorage.removeItem(watched(strip));
+      strip.querySelector(CORRECTION)?.click();
+    }
+  }
+}
+
+// Arrows move among the times, page keys to another day.
+document.addEventListener("keydown", (event) => {
+  const day = event.target.closest?.(".slot-day");
+  if (!day || !["PageDown", "PageUp"].includes(event.key)) return;
+  const days = [...day.closest(".slots").querySelectorAll(".slot-day")];
+  const next = days[days.indexOf(day) + (event.key === "PageDown" ? 1 : -1)];
+  const time = next?.querySelector(".slot input:not(:disabled)");
+  if (!time) return;
+  event.preventDefault();
+  time.checked = true;
+  time.focus();
+});
+
 function shut(dialog) {
   dialog.close();
   dialog.remove();
@@ -79,7 +107,7 @@ document.addEventListener("click", (event) => {
     shut(dialog);
     return;
   }
-  const link = event.target.closest("a[data-drawer]");
+  const link = event.target.closest(`a[data-drawer], ${CORRECTION}`);
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
   if (matchMedia("(max-width: 60rem)").matches) return;
   event.preventDefault();
@@ -88,3 +116,5 @@ document.addEventListener("click", (event) => {
     .catch(() => location.assign(link.href))
     .finally(() => link.removeAttribute("aria-busy"));
 });
+
+if (!document.querySelector("[data-pick]")) resume();

@@ -1,0 +1,92 @@
+"""Journey 6 in a real browser: book the first draw in at most five interactions; where nobody comes
+there is an explanation, and no empty grid."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from uuid import UUID
+
+import pytest
+
+from tests.browser import Browser, browser, needs_browser
+from tests.browser.office import Office, at_work
+from tests.outbox.draws import placed
+
+pytestmark = needs_browser
+
+BUDGET, SECONDS = 5, 20
+"""Interactions are numbered in the comments; the time ends with the last of them."""
+PATIENCE = 40
+"""Seconds for a worker that shares the machine with other tests."""
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
+    with at_work(tmp_path_factory.mktemp("houses")) as office:
+        yield office
+
+
+@pytest.fixture(scope="module")
+def orders(office: Office) -> dict[str, UUID]:
+    made = {
+        "home": placed(office.sandbox, name="Hilde"),
+        "center": placed(office.sandbox, "walk_in_test", name="Walda"),
+        "nobody": placed(office.sandbox, zip_code="10001", name="Nelly"),
+    }
+    office.house.sync()
+    return made
+
+
+@pytest.fixture(scope="module")
+def page(office: Office, orders: dict[str, UUID]) -> Iterator[Browser]:
+    with browser() as opened:
+        office.log_in(opened, "front-desk")
+        yield opened
+
+
+@pytest.mark.parametrize("kind", ["home", "center"])
+def test_the_first_draw_is_booked_within_the_budget(
+    page: Browser, office: Office, orders: dict[str, UUID], kind: str
+) -> None:
+    order = orders[kind]
+    page.open(f"{office.url}/orders/")
+    began = time.monotonic()
+    page.click('.tabs a[href*="bucket=with-patient"]')  # 1
+    page.sees("With patient")
+    page.click(f'.lead a[href="/orders/{order}/"]')  # 2
+    page.link("Book")  # 3
+    page.find(".drawer .slots")
+    told = page.text(".drawer")
+    assert "MST" in told and "EST" in told
+    if kind == "center":
+        assert "within 25 miles" in told
+    page.press(page.all(".drawer .slot input")[0])  # 4
+    page.click(".drawer .picking .primary")  # 5
+    assert time.monotonic() - began < SECONDS
+    page.sees("Confirmed", PATIENCE)
+    page.sees("Booked")
+    there = office.sandbox.query(
+        "SELECT count(*) FROM sandbox_appointment v JOIN sandbox_order o ON o.number = v.order_id"
+        " WHERE o.id = %s AND v.is_current",
+        [str(order)],
+    )
+    assert there == [(1,)]
+
+
+def test_where_nobody_comes_the_alternatives_are_told(
+    page: Browser, office: Office, orders: dict[str, UUID]
+) -> None:
+    page.open(f"{office.url}/orders/{orders['nobody']}/")
+    page.link("Book")
+    page.sees("Nobody draws blood at home in 10001")
+    page.sees("centers within 25 miles")
+    assert not page.all(".slot")
+    # The address is looked up anew in place, and stays out of the address of the page.
+    page.click(".drawer .fold > summary")
+    for name, text in (("zip_code", "85004"), ("city", "Phoenix"), ("state", "AZ")):
+        page.run(f"document.querySelector('.drawer [name={name}]').value = ''")
+        page.type(f".drawer [name={name}]", text)
+    page.link("Look up times there")
+    page.find(".drawer .slot")
+    assert "85004" not in page.url

@@ -1,0 +1,99 @@
+"""Journey 9 in a real browser: cancel an order, or replace it, without loose ends, in at most five
+interactions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from uuid import UUID
+
+import pytest
+
+from tests.browser import Browser, browser, needs_browser
+from tests.browser.office import Office, at_work
+from tests.outbox.draws import booked_there, placed
+
+pytestmark = needs_browser
+
+BUDGET, SECONDS = 5, 20
+"""Interactions are numbered in the comments; the time ends with the last of them."""
+PATIENCE = 40
+"""Seconds for a worker that shares the machine with other tests."""
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
+    with at_work(tmp_path_factory.mktemp("houses")) as office:
+        yield office
+
+
+@pytest.fixture(scope="module")
+def orders(office: Office) -> dict[str, UUID]:
+    made = {
+        "visited": placed(office.sandbox, name="Vera"),
+        "wrong": placed(office.sandbox, name="Wanda"),
+        "kit": placed(office.sandbox, "testkit", name="Kitty"),
+    }
+    booked_there(office.sandbox, made["visited"])
+    with office.sandbox.service() as service:
+        service.orders.simulate(made["kit"], "collecting_sample.testkit.transit_customer")
+    office.house.sync()
+    return made
+
+
+@pytest.fixture(scope="module")
+def page(office: Office, orders: dict[str, UUID]) -> Iterator[Browser]:
+    with browser() as opened:
+        office.log_in(opened, "lab-coordinator")
+        yield opened
+
+
+def status(office: Office, order: UUID) -> str:
+    row = office.sandbox.query(
+        "SELECT low_level_status FROM sandbox_order WHERE id = %s", [str(order)]
+    )
+    return str(row[0][0])
+
+
+def test_an_order_and_its_visit_are_cancelled_within_the_budget(
+    page: Browser, office: Office, orders: dict[str, UUID]
+) -> None:
+    order = orders["visited"]
+    page.open(f"{office.url}/orders/")
+    began = time.monotonic()
+    page.click(f'.lead a[href="/orders/{order}/"]')  # 1
+    page.link("Cancel…")  # 2
+    page.sees("The visit at home is cancelled, too")
+    page.click("#id_why option[value=patient]")  # 3
+    page.link("Cancel the order for Vera N.")  # 4
+    assert time.monotonic() - began < SECONDS
+    page.sees("Confirmed", PATIENCE)
+    assert status(office, order) == "cancelled"
+    page.sees("Cancelled")
+    stands = "SELECT count(*) FROM sandbox_appointment v JOIN sandbox_order o"
+    stands += " ON o.number = v.order_id WHERE o.id = %s AND v.is_current"
+    assert office.sandbox.query(stands, [str(order)]) == [(0,)]
+
+
+def test_an_order_at_the_wrong_lab_is_replaced(
+    page: Browser, office: Office, orders: dict[str, UUID]
+) -> None:
+    order = orders["wrong"]
+    page.open(f"{office.url}/orders/{order}/")
+    page.link("Cancel…")  # 1
+    page.click("#id_why option[value=wrong_lab]")  # 2
+    page.link("Cancel and re-order")  # 3
+    page.sees("New order, in place of another", PATIENCE)
+    assert status(office, order) == "cancelled", "only then"
+    assert f"replaces={order}" in page.url
+    page.sees("Home Visit Wellness")
+
+
+def test_a_kit_under_way_is_not_cancelled_and_the_page_says_why(
+    page: Browser, office: Office, orders: dict[str, UUID]
+) -> None:
+    page.open(f"{office.url}/orders/{orders['kit']}/")
+    assert "Cancel…" not in page.text("main")
+    page.open(f"{office.url}/orders/{orders['kit']}/cancel/")
+    page.sees("The kit has been shipped")
+    assert not page.all("main form button")
