@@ -3,7 +3,6 @@ the linter finds each of the faults a test seeds, with the right field under the
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,40 +10,31 @@ from typing import Any
 
 import pytest
 
-from backoffice.management.commands.demo_users import PASSWORD
 from tests.browser import Browser, browser, needs_browser
-from tests.sandboxes import Sandbox
-from tests.sandboxes import running as sandbox_running
-from tests.sync.house import House, Houses, running, wait_until
-from tests.webhooks.sending import receiving
+from tests.browser.office import ENTER, Office, at_work
+from tests.sync.house import House, wait_until
 
 pytestmark = needs_browser
 
 BUDGET = 9
 SECONDS = 45
-ENTER = "\ue007"
-WORKER = """
-import time, django
-django.setup()
-from django.db import close_old_connections
-from backoffice import outbox
-from orders.commands import COMMANDS
-while True:
-    close_old_connections()
-    outbox.deliver(COMMANDS, 5)
-    time.sleep(0.1)
-"""
 
 
 @dataclass
 class Place:
-    """A running back office with its sandbox, a worker of the outbox, and a patient labs accept."""
+    """An office at work, and a patient whom labs accept."""
 
-    url: str
-    house: House
-    sandbox: Sandbox
+    office: Office
     patient: str
     name: str
+
+    @property
+    def url(self) -> str:
+        return self.office.url
+
+    @property
+    def house(self) -> House:
+        return self.office.house
 
     def new(self) -> str:
         return f"{self.url}/orders/new/{self.patient}/"
@@ -61,33 +51,20 @@ class Place:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    houses = Houses(os.environ["DATABASE_URL"], tmp_path_factory.mktemp("houses"))
-    try:
-        with sandbox_running(users=12, orders=30, seed=11) as sandbox:
-            house = houses.build(sandbox.url)
-            house.sync()
-            house.manage("demo_users")
-            patient, name = house.query(
-                "SELECT user_id::text, first_name || ' ' || last_name FROM patients_demographics"
-                " WHERE dob < '2000-01-01' AND zip <> '' AND email <> ''"
-                " AND first_name || last_name ~ '^[A-Za-z]+$' ORDER BY user_id LIMIT 1"
-            )[0]
-            old = "UPDATE orders_order SET created_at = created_at - interval '90 days'"
-            house.query(old)
-            with receiving(house, workers=1) as url, running(house.start("-c", WORKER)):
-                yield Place(url, house, sandbox, patient, name)
-    finally:
-        houses.close()
+    with at_work(tmp_path_factory.mktemp("houses")) as office:
+        patient, name = office.house.query(
+            "SELECT user_id::text, first_name || ' ' || last_name FROM patients_demographics"
+            " WHERE dob < '2000-01-01' AND zip <> '' AND email <> ''"
+            " AND first_name || last_name ~ '^[A-Za-z]+$' ORDER BY user_id LIMIT 1"
+        )[0]
+        office.house.query("UPDATE orders_order SET created_at = created_at - interval '90 days'")
+        yield Place(office, patient, name)
 
 
 @pytest.fixture(scope="module")
 def page(place: Place) -> Iterator[Browser]:
     with browser() as opened:
-        opened.open(f"{place.url}/accounts/login/")
-        opened.type("#id_username", "clinician")
-        opened.type("#id_password", PASSWORD)
-        opened.click("form[method=post] button[type=submit]")
-        opened.sees("Find a patient")
+        place.office.log_in(opened, "clinician")
         yield opened
 
 
@@ -122,7 +99,9 @@ def test_a_known_patient_has_tests_ordered_within_the_budget(page: Browser, plac
     )
     assert len(made) == 1 and made[0][1] == 1
     assert f"/orders/{made[0][0]}/" in page.url
-    there = place.sandbox.query("SELECT count(*) FROM sandbox_order WHERE id = %s", (made[0][0],))
+    there = place.office.sandbox.query(
+        "SELECT count(*) FROM sandbox_order WHERE id = %s", (made[0][0],)
+    )
     assert there == [(1,)]
     # And once more by one click from the patient's page.
     page.open(f"{place.url}/patients/{place.patient}/")
