@@ -15,7 +15,7 @@ from django.views.decorators.http import require_http_methods
 from backoffice import audit, vocabulary
 from backoffice.access import may, requires
 from backoffice.models import CommandRecord
-from backoffice.outbox import AskForm, Command
+from backoffice.outbox import AskForm, Command, sent_before
 from orders.changing_forms import ActivationForm, CancelForm, SimulateForm
 from orders.commands import (
     CancelOrder,
@@ -64,6 +64,8 @@ def actions_of(order: Order, user: Any) -> list[dict[str, Any]]:
 def cancel(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Cancel an order, after what will and will not happen; order anew, where that is wanted."""
     order = _order(order_id)
+    if sent_before(request):
+        return redirect("orders:detail", order.pk)
     found = of_cancelling(order)
     reasons: list[tuple[str, str]] = []
     if found.visit is not None and may(request.user, "appointments.change"):
@@ -109,6 +111,8 @@ def _visit_too(order: Order, visit: Appointment | None, form: CancelForm) -> Can
 def activation(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Change when a scheduled order goes out."""
     order = _order(order_id)
+    if sent_before(request):
+        return redirect("orders:detail", order.pk)
     form = _form(request, ActivationForm, initial={"activate_by": order.activate_by})
     if request.method == "POST" and form.is_valid():
         command = ChangeActivation(
@@ -126,6 +130,8 @@ def activation(request: HttpRequest, order_id: UUID) -> HttpResponse:
 def drawn(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Mark the sample of an on-site collection as drawn."""
     order = _order(order_id)
+    if sent_before(request):
+        return redirect("orders:detail", order.pk)
     form = _form(request, AskForm)
     if request.method == "POST" and form.is_valid():
         command: Command = CompleteDraw(order_id=order.pk, user_id=order.user_id)
@@ -139,6 +145,8 @@ def drawn(request: HttpRequest, order_id: UUID) -> HttpResponse:
 def resend(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Have the latest event of an order delivered again."""
     order = _order(order_id)
+    if sent_before(request):
+        return redirect("orders:detail", order.pk)
     form = _form(request, AskForm)
     if request.method == "POST" and form.is_valid():
         command = ResendEvents(order_id=order.pk, user_id=order.user_id)
@@ -154,6 +162,8 @@ def simulate(request: HttpRequest, order_id: UUID) -> HttpResponse:
     if settings.MANAGEMENT_ENV == "production":
         raise Http404
     order = _order(order_id)
+    if sent_before(request):
+        return redirect("orders:detail", order.pk)
     statuses = [
         (status, vocabulary.order_term(vocabulary.low_level(status), order.method, []).label)
         for status in SIMULATED.get(order.method, ())

@@ -23,7 +23,7 @@ still arrive; and then only where a second sending does no harm (`Again`).
 workers do, `pages.py` and `api.py` the faces. Interface: errors and limits, chapter 2.
 """
 
-from backoffice.outbox.asking import Busy, ask, decide, follow, withdraw
+from backoffice.outbox.asking import Busy, ask, decide, follow, sent_before, withdraw
 from backoffice.outbox.command import (
     Absent,
     Again,
@@ -55,5 +55,6 @@ __all__ = [
     "decide",
     "deliver",
     "follow",
+    "sent_before",
     "withdraw",
 ]

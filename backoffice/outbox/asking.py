@@ -91,6 +91,16 @@ def ask(
     return row
 
 
+def sent_before(request: HttpRequest) -> bool:
+    """Whether this very form asked already: a second click, a reload, the back button. What it
+    asked for may be so by now, and then it could not be asked any more."""
+    try:
+        form_id = UUID(request.POST.get("form_id", ""))
+    except ValueError:
+        return False
+    return CommandRecord.objects.filter(form_id=form_id, requested_by=request.user.pk).exists()
+
+
 def _same(sent: CommandRecords, user: User) -> CommandRecord | None:
     """What this form has asked for already."""
     same = sent.first()

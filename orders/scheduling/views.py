@@ -19,7 +19,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from backoffice import audit
 from backoffice.access import requires
 from backoffice.models import CommandRecord
-from backoffice.outbox import Command
+from backoffice.outbox import Command, sent_before
 from backoffice.remote import service
 from backoffice.service import errors
 from orders.commands import BookCenter, BookVisit, CancelVisit, MoveVisit, RequestVisit
@@ -44,7 +44,7 @@ REASONS_KEPT: Final = 300
 def book(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """The first visit of an order: at home or at a center, as it is collected."""
     order = _order(order_id)
-    if _sent_before(request):
+    if _asks(request) and sent_before(request):
         return redirect("orders:detail", order.pk)
     hindrance = rules.why_not_book(order)
     if hindrance:
@@ -62,7 +62,7 @@ def book(request: HttpRequest, order_id: UUID) -> HttpResponse:
 def move(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Another time for the visit that stands; it stands until the new one is confirmed."""
     order, visit = _order(order_id), rules.standing_visit(order_id)
-    if _sent_before(request):
+    if _asks(request) and sent_before(request):
         return redirect("orders:detail", order.pk)
     title = {"title": "Reschedule"}
     if visit is None:
@@ -104,7 +104,7 @@ def times(request: HttpRequest, order_id: UUID) -> HttpResponse:
 def cancel(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Cancel the visit; with `rebook`, to book anew: the service has one visit at a time."""
     order, visit = _order(order_id), rules.standing_visit(order_id)
-    if _sent_before(request):
+    if _asks(request) and sent_before(request):
         return redirect("orders:detail", order.pk)
     rebook = "rebook" in request.GET
     title = "Cancel and rebook" if rebook else "Cancel the visit"
@@ -172,23 +172,15 @@ def _asks(request: HttpRequest) -> bool:
     return request.method == "POST" and "look" not in request.POST
 
 
-def _sent_before(request: HttpRequest) -> bool:
-    """Whether this very form asked already: a second click, or the back button. What it asked for
-    may be so by now, and then it could not be asked any more."""
-    try:
-        form_id = UUID(request.POST.get("form_id", ""))
-    except ValueError:
-        return False
-    same = CommandRecord.objects.filter(form_id=form_id, requested_by=request.user.pk)
-    return _asks(request) and same.exists()
-
-
 def _booking(request: HttpRequest, order: Order, form: Any) -> Command | None:
     """The command of a valid form; None, and the form says so, where no time was chosen."""
     whose: dict[str, Any] = {"order_id": order.pk, "user_id": order.user_id}
     notes = form.cleaned_data["notes"]
     if order.method == "at_home_phlebotomy" and request.POST.get("ask") == "request":
         provider = form.cleaned_data["provider"]
+        if not provider:
+            form.add_error(None, "Choose who is to call the patient.")
+            return None
         return RequestVisit(**whose, provider=provider, address=form.address(), notes=notes)
     time = form.need_slot()
     if time is None:

@@ -95,7 +95,7 @@ def _request(scene: Scene) -> RequestVisit:
     )
 
 
-def _standing(scene: Scene) -> tuple[Order, Appointment]:
+def standing(scene: Scene) -> tuple[Order, Appointment]:
     """A booked visit at home."""
     order = _order(scene)
     time = _time(Place(address=_address(order)))
@@ -117,7 +117,7 @@ def _seen(order: Order, visit: Appointment) -> dict[str, Any]:
 
 
 def _move(scene: Scene) -> MoveVisit:
-    order, visit = _standing(scene)
+    order, visit = standing(scene)
     where = Place(address=_address(order))
     return MoveVisit(**_seen(order, visit), time=_time(where), where=where)
 
@@ -132,7 +132,7 @@ def _moved(scene: Scene, command: MoveVisit, _: UUID) -> int:
 
 
 def _cancel(scene: Scene) -> CancelVisit:
-    order, visit = _standing(scene)
+    order, visit = standing(scene)
     reasons = service().appointments.phlebotomy_cancellation_reasons()
     return CancelVisit(**_seen(order, visit), reason_id=reasons.records[0].data.id)
 

@@ -7,11 +7,13 @@ does what Celery's do, and answers with a line. See `tests/outbox/workers.py` fo
         works until nothing is due; gets the signal when these moments have come, in this order
     {"go_on": 123}      lets a stopped worker go on, to its end
     {"loop": true}      works on and on, until somebody kills it
+    {"for": 1.0}        works for so many seconds
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import sys
@@ -47,7 +49,8 @@ def main() -> None:
             if pid == 0:
                 orphaned()
                 _work(work, asked)
-            answer = {"pid": pid} if asked.get("loop") else _ended(pid)
+            beside = asked.get("loop") or asked.get("for")
+            answer = {"pid": pid} if beside else _ended(pid)
         print(json.dumps(answer), flush=True)
         _bury()
 
@@ -55,8 +58,9 @@ def main() -> None:
 def _work(work: Callable[[float], int], asked: dict[str, Any]) -> None:
     code = 0
     try:
-        if asked.get("loop"):
-            _for_ever(work)
+        if asked.get("loop") or asked.get("for"):
+            _for(work, asked.get("for", math.inf))
+            os._exit(0)
         sys.settrace(Moments(asked.get("at", ()), asked.get("signal", "KILL")))
         while work(5):
             pass
@@ -66,10 +70,11 @@ def _work(work: Callable[[float], int], asked: dict[str, Any]) -> None:
     os._exit(code)
 
 
-def _for_ever(work: Callable[[float], int]) -> None:
+def _for(work: Callable[[float], int], seconds: float) -> None:
     from django.db import Error, close_old_connections
 
-    while True:
+    ends = time.monotonic() + seconds
+    while time.monotonic() < ends:
         close_old_connections()
         try:
             if not work(5):

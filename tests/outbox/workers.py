@@ -58,6 +58,10 @@ class Workers:
     def go_on(self, pid: int) -> str:
         return str(self._asked({"go_on": pid})["went"])
 
+    def ring(self) -> None:
+        """One works for a second, beside what the test does."""
+        self._asked({"for": 1.0})
+
     def loop(self) -> int:
         """One that works until it is killed: its number."""
         return int(self._asked({"loop": True})["pid"])
