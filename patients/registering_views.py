@@ -241,7 +241,7 @@ def _option(code: str, name: str, source: str, aliases: str = "") -> dict[str, s
     return {"code": code, "name": name, "source": source, "aliases": aliases, "value": value}
 
 
-def _typed(data: QueryDict) -> Person:
+def _typed(data: Any) -> Person:
     return Person(
         first_name=data.get("first_name", "")[:100],
         last_name=data.get("last_name", "")[:100],
@@ -251,10 +251,20 @@ def _typed(data: QueryDict) -> Person:
     )
 
 
+def _on_record(person: Demographics) -> Person:
+    return Person(
+        first_name=person.first_name,
+        last_name=person.last_name,
+        dob=person.dob,
+        phone_number=person.phone_number,
+        email=person.email,
+    )
+
+
 def _unseen(form: RegisterForm) -> list[Possible]:
     """Possible duplicates that nobody can have looked at yet: they were not on the page."""
     looked_at = {*form.shown(), *form.not_same()}
-    found = possible_duplicates(_typed(form.data))  # type: ignore[arg-type]
+    found = possible_duplicates(_typed(form.data))
     return [one for one in found if one.person.pk not in looked_at]
 
 
@@ -326,14 +336,15 @@ def _page(
         audit.viewed(request, "patient", [patient.pk], [patient.pk])
     context = {"form": form, "title": title, **more}
     data = request.POST if request.method == "POST" else (form.data if form.is_bound else None)
-    if data and isinstance(form, PersonForm):
+    person = more.get("person")
+    if isinstance(form, PersonForm) and (data or person is not None):
         but = {patient.pk} | DifferentPeople.than(patient.pk) if patient else set()
-        found = possible_duplicates(_typed(data), but)
+        typed = _typed(data) if data or person is None else _on_record(person)
+        found = possible_duplicates(typed, but)
         _audit_found(request, found)
         context |= {"found": found, "not_same": form.not_same()}
     if data and isinstance(form, InsuranceForm):
         context |= payors_found(data)
-    person = more.get("person")
     context.setdefault("payor_state", person.state if person else "")
     status = 422 if request.method == "POST" and form.is_bound else 200
     return render(request, template, context, status=status)

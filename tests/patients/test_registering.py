@@ -299,6 +299,18 @@ def test_the_details_on_record_stand_in_the_form(client: Client, desk: User) -> 
     assert 'value="a_new_word" selected' in str(form["race"])
 
 
+def test_possible_duplicates_are_looked_for_again_when_details_are_edited(
+    client: Client, desk: User
+) -> None:
+    somebody(1)
+    somebody(2, first_name="Testperson", last_name="Maria")
+    other = uid("patient", 2)
+    shown = client.get(f"/patients/{WHO}/details/").content.decode()
+    assert f"/patients/{other}/" in shown and "First and last name swapped" in shown
+    DifferentPeople.remember(other, [WHO])
+    assert f"/patients/{other}/" not in client.get(f"/patients/{WHO}/details/").content.decode()
+
+
 def test_what_was_typed_for_one_patient_is_not_shown_on_another(client: Client, desk: User) -> None:
     for number in (1, 2):
         somebody(number, first_name=f"P{number}")
