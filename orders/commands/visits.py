@@ -90,7 +90,10 @@ class _OfVisit(Command, kw_only=True):
         return found
 
     def refresh(self, service: Service) -> None:
-        order = service.orders.get(self.order_id)
+        try:
+            order = service.orders.get(self.order_id)
+        except errors.Missing:
+            raise NotNow("The service no longer has this order.") from None
         asked_at = datetime.now(UTC)
         found = self.current(service)
         with transaction.atomic():
@@ -350,7 +353,7 @@ class MoveVisit(_OfStandingVisit, kw_only=True):
     def send(self, service: Service, sending: Sending) -> Answer:
         calls = service.appointments
         move = calls.reschedule_phlebotomy if self.type == HOME else calls.reschedule_psc
-        return move(self.order_id, self.time.key, self.notes or None)
+        return move(self.order_id, self.time.key, self.notes)
 
     def settle(self, service: Service, sending: Sending) -> Settled:
         found = self.current(service)

@@ -31,7 +31,7 @@ BOOKABLE: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Warning:
+class Caution:
     """Something a person should know before they ask."""
 
     words: str
@@ -127,17 +127,17 @@ def why_not_cancel(visit: Appointment) -> str:
     return ""
 
 
-def warnings(order: Order, visit: Appointment | None, now: datetime) -> list[Warning]:
+def warnings(order: Order, visit: Appointment | None, now: datetime) -> list[Caution]:
     """Only what is true of this order and its visit now."""
     found = []
     start = visit.start_at if visit is not None and visit.type == HOME else None
     if start is not None and start - now < REFUND:
         words = "The visit begins in less than 24 hours: it is not refundable any more."
-        found.append(Warning(words))
+        found.append(Caution(words))
     if order.low_level_status == "requisition_bypassed":
         words = (
             "The order was imported, without a requisition here. A provider that needs one moves a "
             "visit by itself 24 hours before: choose a time at least 48 hours ahead."
         )
-        found.append(Warning(words))
+        found.append(Caution(words))
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 import uuid
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from html import unescape
 from typing import Any
@@ -628,3 +629,136 @@ def test_who_may_not_does_not_see_the_buttons(desk: Desk) -> None:
     for name in ("book", "move", "cancel-visit"):
         assert viewer.get(reverse(f"orders:{name}", args=[order.pk])).status_code == 403
     assert viewer.post(reverse("orders:times", args=[order.pk])).status_code == 403
+
+
+def drawn_meanwhile(desk: Desk, order: Order) -> None:
+    with desk.sandbox.service() as service:
+        service.orders.simulate(order.pk, f"completed.{order.method}.completed")
+
+
+def gone_meanwhile(desk: Desk, order: Order) -> None:
+    desk.fault("status", f"/v3/order/{order.pk}$", statuses=[404], times=9)
+
+
+def closed_meanwhile(desk: Desk, order: Order) -> None:
+    desk.sandbox.query(
+        "UPDATE sandbox_pscsite SET is_active = false FROM sandbox_lab l"
+        " WHERE l.id = lab_id AND l.slug = %s RETURNING 1",
+        [order.lab_slug],
+    )
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "words", "attempts"),
+    [
+        (drawn_meanwhile, "past its draw", 0),
+        (gone_meanwhile, "no longer has this order", 0),
+        (closed_meanwhile, "no longer active", 1),
+    ],
+)
+def test_what_became_impossible_meanwhile_is_refused_in_words(
+    desk: Desk, meanwhile: Callable[[Desk, Order], None], words: str, attempts: int
+) -> None:
+    order = waiting(desk, "walk_in_test")
+    client = desk.client("front desk")
+    address = reverse("orders:book", args=[order.pk])
+    values, times, _ = opened(client, address)
+    client.post(address, {**values, "slot": times[-1].written()})
+    try:
+        meanwhile(desk, order)
+        desk.deliver()
+        desk.sandbox.control("faults", method="DELETE")
+        row = desk.newest()
+        assert (row.state, row.attempts) == (State.REFUSED, attempts) and words in row.refusal
+        assert visits(desk, order) == []
+    finally:
+        desk.sandbox.query("UPDATE sandbox_pscsite SET is_active = true RETURNING 1")
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_team_that_may_not_is_told_and_keeps_what_it_typed(desk: Desk, status: int) -> None:
+    order = waiting(desk)
+    client = desk.client("front desk")
+    address = reverse("orders:book", args=[order.pk])
+    values, times, _ = opened(client, address)
+    client.post(address, {**values, "slot": times[-1].written(), "notes": "the blue door"})
+    desk.fault("status", "/book$", statuses=[status])
+    desk.deliver()
+    row, page, _ = refused(desk, client)
+    assert row.status == status and "the blue door" in page and 'role="alert"' in page
+
+
+@pytest.mark.parametrize(
+    ("do", "words"), [("cancel", "no visit any more"), ("fix", "Cancel it and book anew")]
+)
+def test_a_visit_that_cannot_be_moved_any_more_is_left_alone(
+    desk: Desk, do: str, words: str
+) -> None:
+    order = waiting(desk)
+    client = desk.client("front desk")
+    first = booked(desk, client, order)
+    address = reverse("orders:move", args=[order.pk])
+    values, times, _ = opened(client, address)
+    other = next(slot for slot in times if slot.start != first.start_at)
+    client.post(address, {**values, "slot": other.written()})
+    desk.sandbox.control("appointments", {"order_id": str(order.pk), "do": do})
+    before = calls(desk, "/reschedule")
+    desk.deliver()
+    row = desk.newest()
+    assert row.state == State.REFUSED and words in row.refusal
+    assert calls(desk, "/reschedule") == before
+    page = client.get(f"{row.form_url}?again={row.pk}").content.decode()
+    assert 'name="slot"' not in page, "the page says what is possible instead"
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_a_center_that_does_not_confirm_in_time_is_asked_what_is_true(
+    desk: Desk, settings: Settings, made: bool
+) -> None:
+    settings.PSC_IDEMPOTENCY = False
+    order = waiting(desk, "walk_in_test")
+    client = desk.client("front desk")
+    address = reverse("orders:book", args=[order.pk])
+    values, times, _ = opened(client, address)
+    client.post(address, {**values, "slot": times[-1].written()})
+    desk.sandbox.control("desk", {"unanswered": 1, "made": made})
+    desk.deliver()
+    assert desk.newest().state == State.UNCERTAIN
+    desk.later()
+    asked = desk.newest()
+    assert asked.state == (State.DONE if made else State.UNDECIDED) and asked.attempts == 1
+    assert visits(desk, order) == ([(times[-1].start, True)] if made else [])
+
+
+def test_no_times_at_all_say_what_else_there_is(desk: Desk) -> None:
+    order = waiting(desk, "walk_in_test")
+    client = desk.client("front desk")
+    address = reverse("orders:book", args=[order.pk])
+    values, _, _ = opened(client, address)
+    desk.fault("status", "/psc/appointment/availability$", statuses=[404])
+    page = client.post(address, {**values, "look": ""}).content.decode()
+    assert "There are no free times in these days" in page and "other centers" in page
+    page = client.post(address, {**values, "look": "", "zip_code": "59715"}).content.decode()
+    assert "No center within 25 miles of 59715" in page and "farther away" in page
+
+
+def test_centers_say_what_can_be_done_there(desk: Desk) -> None:
+    order = waiting(desk, "walk_in_test")
+    client = desk.client("front desk")
+    address = reverse("orders:book", args=[order.pk])
+    values, _, _ = opened(client, address)
+    shown: Any = client.post(address, {**values, "look": "", "zip_code": "10001", "radius": "100"})
+    page = shown.content.decode()
+    near = shown.context["picker"].sites
+    assert len(near) > 3 and [one.site.distance for one in near] == sorted(
+        one.site.distance for one in near
+    )
+    for words in ("Bookable here", "Book with the lab", "Walk in", "Hours unknown", " mi, "):
+        assert words in page, words
+    assert sum(one.chosen for one in near) == 3, "the nearest that can be booked"
+    wanted = [one.code for one in near if one.site.bookable][3]
+    shown = client.post(
+        address,
+        {**values, "look": "", "zip_code": "10001", "radius": "100", "sites": [wanted]},
+    )
+    assert {chip.time.site for chip in chips(shown)} == {wanted}
