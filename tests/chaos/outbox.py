@@ -26,9 +26,11 @@ from tests.chaos.common import run  # noqa: E402
 from tests.outbox import storm as storms  # noqa: E402
 from tests.outbox.cases import CASES  # noqa: E402
 from tests.outbox.proving import proving  # noqa: E402
+from tests.outbox.racing import twice, two_staff  # noqa: E402
 from tests.outbox.storm import Tally  # noqa: E402
 from tests.sandboxes import running  # noqa: E402
-from tests.sync.house import Houses  # noqa: E402
+from tests.sync.house import House, Houses  # noqa: E402
+from tests.webhooks.sending import receiving  # noqa: E402
 
 COMMANDS = int(os.environ.get("CHAOS_COMMANDS", "800"))
 ROUNDS = int(os.environ.get("CHAOS_ROUNDS", "200"))
@@ -80,6 +82,28 @@ def paused(folder: Path, _: Houses) -> list[Goal]:
     ]
 
 
+def races(folder: Path, _: Houses) -> list[Goal]:
+    """P7, P8: two staff move one visit at once; one form is sent twice at once."""
+    _emptied()
+    with (
+        running(users=30, orders=40, seed=37) as sandbox,
+        proving(sandbox, {}, folder / "races.log") as proof,
+        receiving(House(os.environ["DATABASE_URL"], sandbox.url, folder / "web.log")) as url,
+    ):
+        begun = time.monotonic()
+        moved = two_staff(proof, url, ROUNDS)
+        sent = twice(proof, url, ROUNDS)
+    for words in (*moved.wrong, *sent.wrong):
+        print(f"  {words}", flush=True)
+    extent = f"{ROUNDS} rounds each, {time.monotonic() - begun:.0f} s"
+    return [
+        Goal(f"P7 not one winner, or the other not told ({extent})", str(len(moved.wrong)), "0",
+             not moved.wrong and moved.played == ROUNDS),
+        Goal("P8 not one command and one answer", str(len(sent.wrong)), "0",
+             not sent.wrong and sent.played == ROUNDS),
+    ]  # fmt: skip
+
+
 def _goals(name: str, tally: Tally) -> list[Goal]:
     for words in tally.words:
         print(f"  {words}", flush=True)
@@ -103,6 +127,6 @@ def _emptied() -> None:
 
 
 if __name__ == "__main__":
-    code = run("chaos-outbox", (storm, paused), {"commands": COMMANDS, "rounds": ROUNDS})
+    code = run("chaos-outbox", (storm, paused, races), {"commands": COMMANDS, "rounds": ROUNDS})
     print(f"\n{TOTAL.line()}")
     sys.exit(code)

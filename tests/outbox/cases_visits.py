@@ -116,7 +116,7 @@ def _seen(order: Order, visit: Appointment) -> dict[str, Any]:
     }
 
 
-def _move(scene: Scene) -> MoveVisit:
+def move(scene: Scene) -> MoveVisit:
     order, visit = standing(scene)
     where = Place(address=_address(order))
     return MoveVisit(**_seen(order, visit), time=_time(where), where=where)
@@ -149,6 +149,6 @@ CASES = (
     Case(BookVisit, _book, _made, "/phlebotomy/appointment/book$"),
     Case(BookCenter, _book_center, _made, "/psc/appointment/book$"),
     Case(RequestVisit, _request, _made, "/appointment/request$"),
-    Case(MoveVisit, _move, _moved, "/appointment/reschedule$"),
+    Case(MoveVisit, move, _moved, "/appointment/reschedule$"),
     Case(CancelVisit, _cancel, _cancelled, "/appointment/cancel$"),
 )
