@@ -41,7 +41,7 @@ class CancelForm(AskForm):
                 label="Cancel the appointment as well", required=False, initial=True
             )
             self.fields["visit_reason"] = forms.ChoiceField(
-                label="Its reason, for the center", required=False, choices=reasons
+                label="Its reason, for the centre", required=False, choices=reasons
             )
 
     def told(self) -> str:

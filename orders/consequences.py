@@ -135,7 +135,7 @@ def _visit(found: Cancelling, order: Order) -> None:
         elif visit.start_at is not None:
             found.will("It begins in more than 24 hours, so it is refunded.")
         return
-    found.warn(f"The appointment at a service center is not cancelled by this: {when}.")
+    found.warn(f"The appointment at a service centre is not cancelled by this: {when}.")
     if rules.theirs_alone(visit):
         found.warn(rules.TO_READ)
     elif not rules.why_not_cancel(visit):

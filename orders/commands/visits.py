@@ -50,7 +50,7 @@ _SUBJECTS: Final = {
     HOME: next(one for one in APPOINTMENT_SUBJECTS if one.kind == "appointment-phlebotomy"),
     CENTER: next(one for one in APPOINTMENT_SUBJECTS if one.kind == "appointment-psc"),
 }
-_WHERE: Final = {HOME: "visit at home", CENTER: "appointment at a service center"}
+_WHERE: Final = {HOME: "visit at home", CENTER: "appointment at a service centre"}
 
 
 class _OfVisit(Command, kw_only=True):

@@ -162,12 +162,12 @@ class CenterForm(_Looking):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.fields["notes"].label = "Notes to the center"
+        self.fields["notes"].label = "Notes to the centre"
 
     def clean_sites(self) -> list[str]:
         codes: list[str] = self.cleaned_data["sites"]
         if len(codes) > MOST_SITES:
-            raise forms.ValidationError(f"At most {MOST_SITES} centers at once.")
+            raise forms.ValidationError(f"At most {MOST_SITES} centres at once.")
         return codes
 
 

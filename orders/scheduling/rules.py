@@ -67,7 +67,7 @@ def why_not_book(order: Order) -> str:
         if age is not None and age < ADULT:
             return (
                 f"The patient is {age}: nobody under {ADULT} is drawn at home. Order a test that "
-                "is drawn at a service center instead."
+                "is drawn at a service centre instead."
             )
     visit = standing_visit(order.pk)
     if visit is not None:

@@ -21,13 +21,14 @@ SECONDS: Final = 5.0
 """How long a person waits for all that one page looks up."""
 NEAR: Final = "25"
 """Miles around a ZIP code, where nobody said otherwise."""
+WEEK: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 WITH_LAB: Final = "appointment_scheduling_with_lab"
 SLOW: Final = (
     "The service does not answer just now, so there are no times to show. Nothing was asked or "
     "changed. Try again in a moment."
 )
 NOT_ENABLED: Final = (
-    "Booking at service centers is not switched on for this team: sending it again does not help. "
+    "Booking at service centres is not switched on for this team: sending it again does not help. "
     "Ask the service to enable it for this lab. Until then the patient walks in, or books with "
     "the lab."
 )
@@ -58,7 +59,9 @@ class Near:
         told = self.site.metadata.hours
         if not isinstance(told, dict):
             return []
-        return [(str(day).capitalize(), str(said)) for day, said in told.items() if said]
+        days = [day for day in WEEK if told.get(day)]
+        days += [str(day) for day in told if day not in WEEK and told[day]]
+        return [(day.capitalize(), str(told[day])) for day in days]
 
 
 @dataclass(slots=True)

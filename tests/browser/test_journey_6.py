@@ -80,7 +80,7 @@ def test_where_nobody_comes_the_alternatives_are_told(
     page.open(f"{office.url}/orders/{orders['nobody']}/")
     page.link("Book")
     page.sees("Nobody draws blood at home in 10001")
-    page.sees("centers within 25 miles")
+    page.sees("centres within 25 miles")
     assert not page.all(".slot")
     # The address is looked up anew in place, and stays out of the address of the page.
     page.click(".drawer .fold > summary")

@@ -209,7 +209,7 @@ def test_where_nobody_comes_there_are_alternatives(desk: Desk) -> None:
     values, times, shown = opened(client, address)
     page = shown.content.decode()
     assert not times and "Nobody draws blood at home in 10001" in page
-    assert re.search(r"\d+ centers? within 25 miles", page)
+    assert re.search(r"\d+ centres? within 25 miles", page)
     # Another address, looked up in the same form: nothing is asked by that.
     there = {**values, "look": "", "zip_code": "85004", "city": "Phoenix", "state": "AZ"}
     looked = client.post(address, there)
@@ -737,9 +737,9 @@ def test_no_times_at_all_say_what_else_there_is(desk: Desk) -> None:
     values, _, _ = opened(client, address)
     desk.fault("status", "/psc/appointment/availability$", statuses=[404])
     page = client.post(address, {**values, "look": ""}).content.decode()
-    assert "There are no free times in these days" in page and "other centers" in page
+    assert "There are no free times in these days" in page and "other centres" in page
     page = client.post(address, {**values, "look": "", "zip_code": "59715"}).content.decode()
-    assert "No center within 25 miles of 59715" in page and "farther away" in page
+    assert "No centre within 25 miles of 59715" in page and "farther away" in page
 
 
 def test_centers_say_what_can_be_done_there(desk: Desk) -> None:

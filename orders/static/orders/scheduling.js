@@ -96,7 +96,8 @@ async function open(link) {
   dialog.showModal();
   countAll();
   left();
-  (dialog.querySelector(".slot input:checked, .slot input:not(:disabled), select, textarea") ?? button).focus();
+  const first = [".slot input:checked", ".slot.near input", ".slot input:not(:disabled)", "select"];
+  (first.map((css) => dialog.querySelector(css)).find(Boolean) ?? button).focus();
 }
 
 document.addEventListener("click", (event) => {
