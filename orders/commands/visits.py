@@ -103,7 +103,9 @@ class _OfVisit(Command, kw_only=True):
     def store(self, answer: Answer | None) -> str:
         """None: the service has no visit of the order any more."""
         self._keep(answer, datetime.now(UTC))
-        sync.mark("orders", [self.order_id])
+        # A look-up that was asked while this was sent may have brought the visit as it was before.
+        kind = _SUBJECTS[self.type].kind
+        sync.mark_all({"orders": [self.order_id], kind: [self.order_id]})
         return str(answer.data.id) if answer else ""
 
     def _keep(self, found: Answer | None, asked_at: datetime) -> None:
