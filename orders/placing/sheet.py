@@ -81,11 +81,8 @@ def read(raw: bytes) -> list[Row]:
         raise Unusable(f"The first line must name the columns; missing: {', '.join(lacking)}.")
     if len(set(names)) != len(names):
         raise Unusable("A column is named twice.")
-    rows = [
-        Row(number, _cells(names, line))
-        for number, line in enumerate(lines[1:], start=2)
-        if any(cell.strip() for cell in line)
-    ]
+    filled = [line for line in lines[1:] if any(cell.strip() for cell in line)]
+    rows = [Row(number, _cells(names, line)) for number, line in enumerate(filled, start=2)]
     if not rows:
         raise Unusable("The table has no rows below its head line.")
     if len(rows) > MOST_ROWS:

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_http_methods
 
 from backoffice import audit, outbox
 from backoffice.access import requires
+from backoffice.models import CommandRecord
 from backoffice.outbox.forms import busy_words
 from orders.placing import bodies, sheet
 from orders.placing.views import METHODS, NEEDED
@@ -62,7 +63,7 @@ def import_sheet(request: HttpRequest) -> HttpResponse:
     sheet.examine(rows)
     patients = [row.wish.patient.pk for row in rows if row.wish]
     if do == "bad":
-        bad = [row for row in rows if not row.good]
+        bad = [row for row in rows if not row.good and not _asked_before(form, row)]
         audit.record(request, "export", "order import", patients=patients, row_count=len(bad))
         return _download(sheet.write(bad, reasons=True))
     if do == "import":
@@ -77,7 +78,7 @@ def import_sheet(request: HttpRequest) -> HttpResponse:
 def _ask(request: HttpRequest, form_id: uuid.UUID, row: sheet.Row) -> None:
     """One row of one page is one command, however often the page is sent."""
     assert row.wish is not None
-    own = uuid.uuid5(form_id, row.cells["sample_id"])
+    own = _form_of(form_id, row)
     typed = {name: list(values) for name, values in row.wish.typed.items()}
     try:
         row.command = outbox.ask(request, bodies.import_(row.wish), own, "", typed)
@@ -85,6 +86,16 @@ def _ask(request: HttpRequest, form_id: uuid.UUID, row: sheet.Row) -> None:
         row.faults.append(error.words)
     except outbox.Busy as error:
         row.faults.append(busy_words(error.other, request.user))
+
+
+def _form_of(form_id: uuid.UUID, row: sheet.Row) -> uuid.UUID:
+    return uuid.uuid5(form_id, f"{row.number} {row.cells['sample_id']}")
+
+
+def _asked_before(form: SheetForm, row: sheet.Row) -> bool:
+    """From this very page: its sample id is taken by itself since then."""
+    own = _form_of(form.cleaned_data["form_id"], row)
+    return CommandRecord.objects.filter(form_id=own).exists()
 
 
 def _page(

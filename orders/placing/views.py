@@ -154,10 +154,12 @@ def _written(
     if do == "discard":
         drafts.drop(request.user, patient, importing)
         return redirect(address)
+    wish = Wish(patient, person, typed, importing)
+    if request.POST.get("shape", wish.shape) != wish.shape:
+        typed.pop("another", None)  # The tick was for what was chosen before.
     drafts.keep(request.user, patient, importing, typed)
     if do == "leave":
         return HttpResponse(status=204)
-    wish = Wish(patient, person, typed, importing)
     form = PlaceForm(wish)
     if do == "review":
         found = findings(wish)

@@ -234,6 +234,15 @@ def test_a_tick_lets_the_same_test_pass(client_of: Client) -> None:
     assert client_of.post(page_of(client_of), given).status_code == 302
 
 
+def test_a_tick_is_for_what_was_chosen_then(client_of: Client) -> None:
+    ordered_lately()
+    address = page_of(client_of)
+    shape = client_of.get(address).context["wish"].shape
+    given = {**typed(another="on"), "shape": shape, "do": "review"}
+    assert client_of.post(address, given).status_code == 422
+    assert "another" not in OrderDraft.objects.get().typed
+
+
 def test_a_cancelled_order_is_none(client_of: Client) -> None:
     ordered_lately()
     Order.objects.update(low_level_status="cancelled")

@@ -168,10 +168,12 @@ def test_good_rows_are_imported_and_bad_ones_come_back_with_reasons(
     assert CommandRecord.objects.filter(state=State.DONE).count() == 2
     assert imported(desk, "SHEET-1") == imported(desk, "SHEET-2") == 1
 
-    answer = send(client, raw, "bad")
+    answer = send(client, raw, "bad", form_id)
     assert answer["Content-Type"].startswith("text/csv")
     lines = list(csv.DictReader(io.StringIO(answer.content.decode("utf-8-sig"))))
+    assert len(lines) == 4
     told = {line["sample_id"]: line for line in lines}
+    assert "Row 2 has this sample id too" in told["SHEET-1"]["reason"]
     assert "No patient" in told["SHEET-3"]["reason"]
     assert told["SHEET-4"]["test"] == "'=1+1"
     assert "sample id is missing" in told[""]["reason"]
