@@ -342,6 +342,17 @@ def test_panels_are_found_by_name_and_code(client_of: Client) -> None:
     assert not client_of.get(address, {"panel": "nowhere"}).context["choices"].tests
 
 
+def test_without_a_script_a_search_is_a_page(client_of: Client) -> None:
+    address = page_of(client_of)
+    answer = client_of.post(address, {**PERSON, "panel": "Marker 2", "do": "save"})
+    assert answer["Location"] == f"{address}?panel=Marker+2"
+    page = client_of.get(answer["Location"]).content.decode()
+    assert 'name="markers" value="2"' in page and 'value="Marker 2"' in page
+    chosen = {**PERSON, "markers": ["2"], "do": "save"}
+    assert client_of.post(address, chosen)["Location"] == address
+    assert 'id="marker-2" checked' in client_of.get(address).content.decode()
+
+
 def test_five_thousand_markers_are_searched_at_once(client_of: Client) -> None:
     """Journey 5: 300 ms to the first useful paint; the best of three, the machine is shared."""
     Marker.objects.bulk_create(
