@@ -40,6 +40,11 @@ def put(desk: Desk, account: LabAccount, teams: set[UUID]) -> None:
         service.management.set_allowlist(account.pk, sorted(teams))
 
 
+def spoil(desk: Desk, fault: str, path: str, method: str, more: dict[str, Any]) -> None:
+    """The next call of a write goes wrong."""
+    desk.fault(fault, path, methods=[method], **more)
+
+
 def of_status(status: str) -> LabAccount:
     return LabAccount.objects.filter(status=status).order_by("account_name").first()  # type: ignore[return-value]
 
@@ -280,28 +285,26 @@ def test_an_answer_without_the_account_is_read_back(desk: Desk) -> None:
         put(desk, silent, before)
 
 
-@pytest.mark.parametrize(
-    ("fault", "more", "attempts", "confirmed"),
-    [
+def test_a_list_is_written_whatever_becomes_of_the_answer(desk: Desk, account: LabAccount) -> None:
+    client = desk.client("lab admin")
+    for fault, more, attempts, confirmed in (
         ("drop_after", {}, 1, "look-up"),
         ("status_after", {"statuses": [500]}, 1, "look-up"),
         ("drop_before", {}, 2, "answer"),
         ("status", {"statuses": [500]}, 2, "answer"),
         ("status", {"statuses": [429]}, 2, "answer"),
-    ],
-)
-def test_a_list_is_written_whatever_becomes_of_the_answer(
-    desk: Desk, account: LabAccount, fault: str, more: Any, attempts: int, confirmed: str
-) -> None:
-    wanted = teams_of(account) ^ {THIRD}
-    save(desk.client("lab admin"), account, wanted)
-    desk.fault(fault, "/lab_account/", methods=["PATCH"], **more)
-    desk.deliver()
-    desk.later()
-    desk.later()
-    asked = desk.newest()
-    assert (asked.state, asked.attempts, asked.confirmed_by) == (State.DONE, attempts, confirmed)
-    assert there(desk, account) == wanted == teams_of(account)
+    ):
+        wanted = teams_of(account) ^ {THIRD}
+        named = {"confirm": str(THIRD)[-6:]}
+        assert save(client, account, wanted, **named).status_code == 302, fault
+        spoil(desk, fault, "/lab_account/", "PATCH", more)
+        desk.deliver()
+        desk.later()
+        desk.later()
+        asked = desk.newest()
+        ended = (asked.state, asked.attempts, asked.confirmed_by)
+        assert ended == (State.DONE, attempts, confirmed), fault
+        assert there(desk, account) == wanted == teams_of(account)
 
 
 def test_after_a_lost_answer_a_strangers_list_stands(desk: Desk, account: LabAccount) -> None:
@@ -395,28 +398,25 @@ def test_what_the_service_refuses_stands_at_the_field(desk: Desk, lab: Lab) -> N
     assert named(desk, "Never made") == 0
 
 
-@pytest.mark.parametrize(
-    ("fault", "more", "made", "state", "confirmed"),
-    [
+def test_a_lab_test_is_never_made_twice(desk: Desk, lab: Lab) -> None:
+    client = desk.client("lab admin")
+    for fault, more, made, state, confirmed in (
         ("drop_after", {}, 1, State.DONE, "look-up"),
         ("status_after", {"statuses": [500]}, 1, State.DONE, "look-up"),
         ("drop_before", {}, 0, State.UNDECIDED, ""),
         ("status", {"statuses": [500]}, 0, State.UNDECIDED, ""),
         ("status", {"statuses": [429]}, 1, State.DONE, "answer"),
-    ],
-)
-def test_a_lab_test_is_never_made_twice(
-    desk: Desk, lab: Lab, fault: str, more: Any, made: int, state: str, confirmed: str
-) -> None:
-    name = f"Made-up panel {fault} {more}"
-    make(desk, desk.client("lab admin"), lab, name)
-    desk.fault(fault, "/v3/lab_tests$", methods=["POST"], **more)
-    desk.deliver()
-    desk.later()
-    desk.later()
-    asked = desk.newest()
-    assert (asked.state, asked.confirmed_by, named(desk, name)) == (state, confirmed, made)
-    assert LabTest.objects.filter(name=name).count() == made
+    ):
+        name = f"Made-up panel {fault} {more}"
+        assert make(desk, client, lab, name).status_code == 302
+        spoil(desk, fault, "/v3/lab_tests$", "POST", more)
+        desk.deliver()
+        desk.later()
+        desk.later()
+        asked = desk.newest()
+        ended = (asked.state, asked.confirmed_by, named(desk, name))
+        assert ended == (state, confirmed, made), fault
+        assert LabTest.objects.filter(name=name).count() == made
 
 
 def test_a_person_sends_it_again_where_there_is_no_trace(desk: Desk, lab: Lab) -> None:
@@ -474,32 +474,27 @@ def test_a_name_that_changed_meanwhile_is_left_alone(desk: Desk, own: LabTest) -
     assert asked.state == State.REFUSED and "Somebody else named it" in asked.refusal
 
 
-FAULTS = [
-    ("drop_after", {}, "look-up"),
-    ("status_after", {"statuses": [500]}, "look-up"),
-    ("drop_before", {}, "answer"),
-    ("status", {"statuses": [429]}, "answer"),
-]
-
-
-@pytest.mark.parametrize(("fault", "more", "confirmed"), FAULTS)
-def test_changes_of_a_lab_test_survive_faults(
-    desk: Desk, own: LabTest, fault: str, more: Any, confirmed: str
-) -> None:
+def test_changes_of_a_lab_test_survive_faults(desk: Desk, own: LabTest) -> None:
     client = desk.client("lab admin")
-    new_name = f"{own.name[:180]} anew"
-    for page, typed in (("rename", {"name": new_name}), ("archive", {}), ("restore", {})):
-        answer = desk.fill(client, reverse(f"labs:test-{page}", args=[own.pk]), **typed)
-        assert answer.status_code == 302
-        desk.fault(fault, f"/v3/lab_tests/{own.pk}$", methods=["PATCH"], **more)
-        desk.deliver()
-        desk.later()
-        asked = desk.newest()
-        assert (asked.state, asked.confirmed_by) == (State.DONE, confirmed), page
-        truth = desk.sandbox.query("SELECT name, status FROM sandbox_labtest WHERE id=%s", [own.pk])
-        own.refresh_from_db()
-        assert truth == [(own.name, own.status)]
-    assert (own.name, own.status) == (new_name, "active")
+    for fault, more, confirmed in (
+        ("drop_after", {}, "look-up"),
+        ("status_after", {"statuses": [500]}, "look-up"),
+        ("drop_before", {}, "answer"),
+        ("status", {"statuses": [429]}, "answer"),
+    ):
+        new_name = f"{own.name[:150]} {fault}"
+        for page, typed in (("rename", {"name": new_name}), ("archive", {}), ("restore", {})):
+            answer = desk.fill(client, reverse(f"labs:test-{page}", args=[own.pk]), **typed)
+            assert answer.status_code == 302
+            spoil(desk, fault, f"/v3/lab_tests/{own.pk}$", "PATCH", more)
+            desk.deliver()
+            desk.later()
+            asked = desk.newest()
+            assert (asked.state, asked.confirmed_by) == (State.DONE, confirmed), (fault, page)
+            statement = "SELECT name, status FROM sandbox_labtest WHERE id = %s"
+            own.refresh_from_db()
+            assert desk.sandbox.query(statement, [own.pk]) == [(own.name, own.status)]
+        assert (own.name, own.status) == (new_name, "active")
 
 
 def test_who_may_not_change_lab_tests(desk: Desk, lab: Lab) -> None:
