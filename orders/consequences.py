@@ -28,7 +28,6 @@ _RETURNING: Final = frozenset(
 )
 _AT_LAB: Final = frozenset({"delivered_to_lab", "lab_processing_blocked", "sample_error", "lost"})
 _RESULT: Final = frozenset({"partial_results", "completed", "corrected"})
-_OVER: Final = frozenset({"cancelled", "do_not_process"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +81,11 @@ def of_cancelling(order: Order) -> Cancelling:
 
 def _impossible(found: Cancelling, order: Order, steps: Collection[str]) -> None:
     low = order.low_level_status
-    if low in _OVER:
+    if low in rules.OVER:
         found.not_("The order has ended already.")
     elif low == "redraw_available":
         redraws = Order.objects.filter(parent_id=order.pk, missing_since=None)
-        found.instead = list(redraws.exclude(low_level_status__in=_OVER).listed())
+        found.instead = list(redraws.exclude(low_level_status__in=rules.OVER).listed())
         found.warn(
             "This order needs a new draw and cannot be cancelled itself: its redraw carries on. "
             + ("Cancel the redraw instead." if found.instead else "There is no redraw yet.")

@@ -24,6 +24,7 @@ REFUND: Final = timedelta(hours=24)
 SOON: Final = timedelta(hours=48)
 """Nearer visits may be moved by a provider that has not got the requisition."""
 
+OVER: Final = frozenset({"cancelled", "do_not_process"})
 _NO_REQUISITION: Final = frozenset({"ordered", "awaiting_registration", "registered"})
 BOOKABLE: Final = frozenset(
     {"requisition_created", "requisition_bypassed", "appointment_cancelled"}
@@ -110,6 +111,8 @@ def why_not_move(order: Order, visit: Appointment) -> str:
     """Why the visit cannot be given another time; empty when it can."""
     if theirs_alone(visit):
         return TO_READ
+    if order.low_level_status in OVER:
+        return "The order has ended: its appointment can only be cancelled."
     if visit.event_status == "in_progress" or visit.status == "in_progress":
         return "The visit is under way."
     if visit.event_status in ("pending", "reserved") and not visit.can_reschedule:

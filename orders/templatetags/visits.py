@@ -26,6 +26,7 @@ def visit_actions(order: Order, visit: Appointment, user: Any) -> dict[str, Any]
     return {
         "move": "" if no_move else reverse("orders:move", args=[order.pk]),
         "cancel": "" if no_cancel else reverse("orders:cancel-visit", args=[order.pk]),
+        "rebook": order.low_level_status not in rules.OVER,
         "words": no_cancel or no_move,
     }
 
