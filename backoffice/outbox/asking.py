@@ -25,7 +25,12 @@ RINGING: Final = 0.3
 """Seconds that ringing may take: it is not the work."""
 TITLE: Final = 200
 """Letters of a title."""
+NOT_TYPED: Final = ("csrfmiddlewaretoken", "form_id")
 DECISIONS: Final = ("again", "exists", "give-up")
+
+
+class FormUsed(NotNow):
+    """The form was sent before, and this is something else: it is to be sent as a new one."""
 
 
 class Busy(Exception):
@@ -50,21 +55,22 @@ def ask(
     """
     assert isinstance(request.user, User)
     sent = CommandRecord.objects.filter(form_id=form_id)
-    same = _same(sent, request.user)
+    typed = dict(typed or {})
+    same = _same(sent, request.user, typed)
     if same is not None:
         return same
     try:
         command.check()
     except NotNow:
         # Of two clicks the first may be done by now: "cancelled already" was our own doing.
-        same = _same(sent, request.user)
+        same = _same(sent, request.user, typed)
         if same is not None:
             return same
         raise
     row = _row(
         command,
         form_id=form_id,
-        form_data=dict(typed or {}),
+        form_data=typed,
         requested_by=request.user,
         reason=reason,
     )
@@ -76,7 +82,7 @@ def ask(
                 audit.asked(request, row.kind, [row.pk, subject_id], [row.patient_id], reason)
         except IntegrityError:
             # Of this form, or about the same thing; what was open a moment ago may have ended.
-            same = _same(sent, request.user)
+            same = _same(sent, request.user, typed)
             if same is not None:
                 return same
             other = CommandRecord.objects.open().filter(lock=row.lock).first()
@@ -98,14 +104,35 @@ def sent_before(request: HttpRequest) -> bool:
         form_id = UUID(request.POST.get("form_id", ""))
     except ValueError:
         return False
-    return CommandRecord.objects.filter(form_id=form_id, requested_by=request.user.pk).exists()
+    sent = CommandRecord.objects.filter(form_id=form_id, requested_by=request.user.pk).first()
+    return sent is not None and sent.form_data == typed_in(request)
 
 
-def _same(sent: CommandRecords, user: User) -> CommandRecord | None:
-    """What this form has asked for already."""
+def typed_in(request: HttpRequest) -> dict[str, list[str]]:
+    """What stood in a form, as far as a database can keep it."""
+    return {
+        _kept(name): [_kept(value) for value in values]
+        for name, values in request.POST.lists()
+        if name not in NOT_TYPED
+    }
+
+
+def _kept(text: str) -> str:
+    return text.replace("\x00", "").encode("utf-8", "replace").decode()
+
+
+def _same(sent: CommandRecords, user: User, typed: Mapping[str, list[str]]) -> CommandRecord | None:
+    """What this form has asked for already, with the same in it."""
     same = sent.first()
-    if same is not None and same.requested_by_id != user.pk:
-        raise NotNow("This form has been sent by somebody else: open it anew.")
+    if same is None:
+        return None
+    if same.requested_by_id != user.pk:
+        raise FormUsed("This form has been sent by somebody else. Send it again as your own.")
+    if same.form_data != typed:
+        raise FormUsed(
+            f"This form has been sent already, with other contents: {same.title},"
+            f" {same.get_state_display().lower()}. Send it again if this is to be asked as well."
+        )
     return same
 
 

@@ -12,12 +12,11 @@ from django.http import HttpRequest, QueryDict
 from django.utils import timezone
 
 from backoffice.models import CommandRecord, User
-from backoffice.outbox.asking import Busy, ask
+from backoffice.outbox.asking import Busy, FormUsed, ask, typed_in
 from backoffice.outbox.command import Command, NotNow
 from backoffice.templatetags.spoken import spoken
 
 LATELY: Final = timedelta(hours=1)
-NOT_KEPT = ("csrfmiddlewaretoken", "form_id")
 
 
 class AskForm(forms.Form):
@@ -42,9 +41,11 @@ class AskForm(forms.Form):
     ) -> CommandRecord | None:
         """Ask; None, and the form says why, where it cannot be asked now. It must be valid."""
         form_id: UUID = self.cleaned_data["form_id"]
-        typed = {name: values for name, values in request.POST.lists() if name not in NOT_KEPT}
         try:
-            return ask(request, command, form_id, reason, typed)
+            return ask(request, command, form_id, reason, typed_in(request))
+        except FormUsed as error:
+            self.add_error(None, error.words)
+            self.data = _query(dict(request.POST.lists()), form_id=str(uuid.uuid4()))
         except NotNow as error:
             words = error.words + _lately(command, request.user)
             self.add_error(error.field if error.field in self.fields else None, words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 from uuid import UUID
 
@@ -66,14 +67,13 @@ def command(request: HttpRequest, command_id: UUID) -> HttpResponse:
 @requires("commands.view")
 @require_safe
 def strip(request: HttpRequest, command_id: UUID) -> HttpResponse:
-    """How it stands, for the page that shows it; once it has ended that page reads itself anew."""
+    """How it stands, for the page that shows it. That it has ended is told as an event: a page on
+    which nothing is being filled in goes to what came of it; on others the strip has a link."""
     row = _row(command_id)
     response = render(request, "commands/_strip.html", {"command": row, "polled": True})
     if not row.is_open:
-        if row.state == CommandRecord.State.DONE and row.done_url:
-            response.headers["HX-Redirect"] = row.done_url
-        else:
-            response.headers["HX-Refresh"] = "true"
+        leads = row.done_url if row.state == CommandRecord.State.DONE else ""
+        response.headers["HX-Trigger"] = json.dumps({"command-ended": {"leads": leads}})
     return response
 
 

@@ -6,14 +6,17 @@ from datetime import timedelta
 from typing import Any, Final
 
 from django import template
+from django.db.models import Q
 from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 
+from backoffice.access import may
 from backoffice.models import CommandRecord
 
 register = template.Library()
 
 SHOWN: Final = 3
+MOST: Final = 20
 RECENT: Final = timedelta(days=1)
 OVERLAP: Final = timedelta(seconds=1)
 PAGES: Final = {
@@ -28,16 +31,21 @@ PAGES: Final = {
 
 @register.inclusion_tag("commands/_strips.html", takes_context=True)
 def asked_about(context: template.Context, subject_type: str, subject_id: object) -> dict[str, Any]:
-    """The newest commands about a record that are open or ended lately: one query."""
+    """Commands about a record: all that are open, and the newest of those that ended lately."""
+    request = context.get("request")
+    if request is None or not may(request.user, "commands.view"):
+        return {"commands": []}
     now = timezone.now()
-    rows = list(CommandRecord.objects.about(subject_type, subject_id)[:SHOWN])
-    shown = [row for row in rows if row.is_open or (row.finished_at or now) > now - RECENT]
+    lately = Q(state__in=CommandRecord.OPEN) | Q(finished_at__gt=now - RECENT)
+    rows = list(CommandRecord.objects.about(subject_type, subject_id).filter(lately)[:MOST])
+    ended = [row for row in rows if not row.is_open][:SHOWN]
+    shown = [row for row in rows if row.is_open or row in ended]
     # What ended while the page was made may not be on it: the strip has the page read itself anew.
-    began = getattr(context.get("request"), "began", now)
+    began = getattr(request, "began", now)
     for row in shown:
-        ended = row.finished_at is not None and row.finished_at > began - OVERLAP
-        row.ended_just_now = ended  # type: ignore[attr-defined]
-    return {"commands": shown, "request": context.get("request")}
+        just_now = row.finished_at is not None and row.finished_at > began - OVERLAP
+        row.ended_just_now = just_now  # type: ignore[attr-defined]
+    return {"commands": shown, "request": request}
 
 
 @register.filter

@@ -51,6 +51,18 @@ def test_one_form_is_one_command_however_often_it_is_sent(desk: Desk, order: Ord
     assert CommandRecord.objects.count() == 1
 
 
+def test_another_thing_on_a_used_form_is_not_taken_for_the_first(desk: Desk, order: Order) -> None:
+    client = desk.client("clinician")
+    address = reverse("orders:cancel", args=[order.pk])
+    form_id = str(client.get(address).context["form"]["form_id"].value())
+    assert client.post(address, {"form_id": form_id, "reason": "one"}).status_code == 302
+    answer = client.post(address, {"form_id": form_id, "reason": "another"})
+    page = answer.content.decode()
+    assert answer.status_code == 422 and "sent already, with other contents" in page
+    assert 'value="another"' in page and form_id not in page
+    assert CommandRecord.objects.count() == 1
+
+
 def test_the_second_person_hears_of_the_first(desk: Desk, order: Order) -> None:
     address = reverse("orders:cancel", args=[order.pk])
     desk.fill(desk.client("clinician"), address)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from typing import Any
 
 import pytest
-from django.test import Client
+from django.template import Context
+from django.test import Client, RequestFactory
 from django.urls import reverse
+from django.utils import timezone
 
 from backoffice.models import AuditEntry, CommandRecord, User
+from backoffice.outbox.asking import typed_in
+from backoffice.templatetags.commands import SHOWN, asked_about
 from tests.api.rows import staff
 
 State = CommandRecord.State
@@ -121,9 +126,37 @@ def test_the_strip_asks_until_it_has_ended(nurse: User) -> None:
     client = signed_in(nurse)
     address = reverse("commands:strip", args=[row.pk])
     moving = client.get(address)
-    assert "hx-get" in moving.content.decode() and "HX-Refresh" not in moving.headers
+    assert "hx-get" in moving.content.decode() and "HX-Trigger" not in moving.headers
     CommandRecord.objects.filter(pk=row.pk).update(state=State.DONE, done_url="/orders/")
-    assert client.get(address).headers["HX-Redirect"] == "/orders/"
+    ended = client.get(address)
+    assert json.loads(ended.headers["HX-Trigger"]) == {"command-ended": {"leads": "/orders/"}}
+    assert 'href="/orders/" data-anew' in ended.content.decode()
+
+
+def test_what_needs_a_decision_stays_on_the_page_of_what_it_is_about(nurse: User) -> None:
+    key = str(uuid.uuid4())
+    unclear = asked(nurse, subject_id=key, state=State.UNDECIDED)
+    ended = [
+        asked(nurse, subject_id=key, state=State.DONE, finished_at=timezone.now()).pk
+        for _ in range(5)
+    ]
+    request = RequestFactory().get("/")
+    request.user = nurse
+    shown = asked_about(Context({"request": request}), "order", key)["commands"]
+    assert unclear.pk in {row.pk for row in shown}
+    assert len(shown) == 1 + SHOWN and {row.pk for row in shown} - {unclear.pk} <= set(ended)
+
+
+def test_who_may_not_see_requests_sees_none_on_a_record(nurse: User) -> None:
+    row = asked(nurse)
+    request = RequestFactory().get("/")
+    request.user = staff("viewer")
+    assert asked_about(Context({"request": request}), "order", row.subject_id)["commands"] == []
+
+
+def test_nul_in_a_form_is_no_fault(nurse: User) -> None:
+    request = RequestFactory().post("/", {"a\x00b": "c\x00d", "form_id": "x"})
+    assert typed_in(request) == {"ab": ["cd"]}
 
 
 def test_the_api_tells_commands_without_what_they_carry(nurse: User) -> None:

@@ -116,5 +116,26 @@ document.addEventListener("htmx:afterSwap", () => {
   if (total) say(total.textContent.trim());
 });
 
+// What was asked of the service has ended: show what came of it, unless something is being filled in.
+// Always by a new GET: a reload would send the form again that led here.
+document.addEventListener("command-ended", (event) => {
+  const filling = document.querySelector("dialog[open], main form input[name=form_id]");
+  if (!filling) location.replace(event.detail.leads || location.pathname + location.search);
+});
+
+// One press is one sending: the button rests until the answer, or until the page is come back to.
+document.addEventListener("submit", (event) => {
+  const button = event.submitter;
+  if (!button?.matches("[data-once]") || event.defaultPrevented) return;
+  button.setAttribute("aria-busy", "true");
+  setTimeout(() => { button.disabled = true; });
+});
+addEventListener("pageshow", () => {
+  for (const button of document.querySelectorAll("[data-once][aria-busy]")) {
+    button.removeAttribute("aria-busy");
+    button.disabled = false;
+  }
+});
+
 document.addEventListener("htmx:responseError", () => toast("That did not work. Try again."));
 document.addEventListener("htmx:sendError", () => toast("No connection. Try again."));
