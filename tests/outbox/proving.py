@@ -53,14 +53,16 @@ class Proof:
         words = ("exists" if exists else "give-up") if happened else "again"
         assert outbox.decide(self.request(), row.pk, row.attempts, words, exists, "found out")
 
-    def time_passes(self) -> None:
-        """Leases, waiting and settling are over, but for rows that a stopped worker has locked."""
+    def time_passes(self, settled: bool = True) -> None:
+        """Leases and waiting are over, and settling, but for rows that a stopped worker has locked.
+        Not `settled`: what was sent may still arrive at the service."""
         past = timezone.now() - timedelta(hours=1)
         with transaction.atomic():
             rows = CommandRecord.objects.open()
             free = [row.pk for row in rows.select_for_update(skip_locked=True)]
         rows = CommandRecord.objects.filter(pk__in=free)
-        rows.exclude(settle_until=None).update(settle_until=past)
+        if settled:
+            rows.exclude(settle_until=None).update(settle_until=past)
         rows.exclude(lease_until=None).update(lease_until=past)
         rows.update(due_at=past)
 

@@ -91,7 +91,9 @@ def _tried(proof: Proof, case: Case, fault: Fault) -> Iterator[str]:
     row = proof.asked(command)
     before = case.effects(proof.scene, command, row.pk)
     fault.do(proof, case)
-    # Time has not passed yet: nothing of which nobody knows may be sent again.
+    # It is looked up, but a slow sending may still arrive: nothing of which nobody knows may be
+    # sent again.
+    proof.time_passes(settled=False)
     proof.desk.deliver()
     carried_out = [one for one in proof.writes(since, case.path) if one["status"]]
     if not fault.known and len(carried_out) != fault.happens:
