@@ -135,9 +135,13 @@ def test_one_form_books_once(desk: Desk) -> None:
     address = reverse("orders:book", args=[order.pk])
     values, times, _ = opened(client, address)
     before = calls(desk, "/book")
-    for slot in (times[-1], times[-1], times[-2]):
-        assert client.post(address, {**values, "slot": slot.written()}).status_code == 302
+    for _ in range(2):
+        answer = client.post(address, {**values, "slot": times[-1].written()})
+        assert answer.status_code == 302
         desk.deliver()
+    other = client.post(address, {**values, "slot": times[-2].written()})
+    assert other.status_code == 422 and "has a visit already" in other.content.decode()
+    desk.deliver()
     assert CommandRecord.objects.count() == 1 and calls(desk, "/book") == before + 1
     assert visits(desk, order) == [(times[-1].start, True)]
 
