@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
+import msgspec
 from django.urls import reverse
 
 from backoffice.outbox import Absent, Again, Happened, Sending
-from backoffice.service import Service
+from backoffice.service import Service, Unreadable, errors
 from backoffice.service import orders as service_orders
 from orders.commands.placing import PATIENT_FIELDS, Answer, OrderOf
 
@@ -57,7 +58,18 @@ class ImportOrder(OrderOf, kw_only=True):
         return service.orders.import_(self.body)
 
     def settle(self, service: Service, sending: Sending) -> Happened | Absent:
-        for order in self.lately(service, sending):
+        """The sample id is unique, so no date is needed: clocks may differ."""
+        records, unreadable = self.orders_of_patient(service)
+        for order in records:
             if order.data.sample_id == self.body.sample_id:
                 return Happened(order)
+        for one in unreadable:
+            if _sample_id(one) == self.body.sample_id:
+                raise errors.Malformed(unreadable=one)
         return Absent()
+
+
+def _sample_id(one: Unreadable) -> Any:
+    """Of a record that does not fit its type elsewhere."""
+    said = msgspec.json.decode(one.raw)
+    return said.get("sample_id") if isinstance(said, dict) else None

@@ -10,16 +10,22 @@ from uuid import UUID
 
 from django.conf import settings
 from django.urls import reverse
+from django.utils import timezone
 
+from backoffice.models import CommandRecord
 from backoffice.outbox import Absent, Again, Command, Found, Happened, NotNow, Sending, Several
-from backoffice.service import Record, Service, errors
+from backoffice.service import Record, Service, Unreadable, errors
 from backoffice.service import orders as service_orders
 from labs.models import LabAccount, LabTest
+from orders.models import Order
 from orders.sync.orders import store_orders
 from patients.models import Patient
 
-CLOCKS: Final = timedelta(minutes=5)
-"""How far the service's clock may be behind ours."""
+CLOCKS: Final = timedelta(days=1)
+"""How far the service's clock may be behind ours, with room to spare."""
+ECHOED_WITHIN: Final = timedelta(days=30)
+PAGE: Final = 100
+MOST_PAGES: Final = 20
 USABLE: Final = ("active",)
 """States of a lab account that orders can be placed under."""
 PATIENT_FIELDS: Final = {
@@ -72,14 +78,22 @@ class OrderOf(Command, kw_only=True):
         store_orders([answer])
         return str(answer.data.id)
 
-    def lately(self, service: Service, sending: Sending) -> list[Answer]:
-        """Orders of the patient since shortly before it was first sent. Malformed where one of
-        them cannot be read: it may be the one that is looked for."""
-        since = (sending.first_sent_at or sending.requested_at) - CLOCKS
-        page = service.orders.list(user_id=self.sent().user_id, start_date=since, size=100)
-        if page.unreadable:
-            raise errors.Malformed(unreadable=page.unreadable[0])
-        return page.records
+    def orders_of_patient(
+        self, service: Service, since: datetime | None = None
+    ) -> tuple[list[Answer], list[Unreadable]]:
+        """Orders of the patient, all of them or since then, and those that cannot be read."""
+        records: list[Answer] = []
+        unreadable: list[Unreadable] = []
+        for number in range(1, MOST_PAGES + 1):
+            page = service.orders.list(
+                user_id=self.sent().user_id, start_date=since, page=number, size=PAGE
+            )
+            records += page.records
+            unreadable += page.unreadable
+            empty = not page.records and not page.unreadable
+            if empty or (page.total is not None and number * PAGE >= page.total):
+                return records, unreadable
+        raise errors.Malformed()  # A list that does not end says nothing of what is not in it.
 
 
 class CreateOrder(OrderOf, kw_only=True):
@@ -149,18 +163,36 @@ class CreateOrder(OrderOf, kw_only=True):
             raise
 
     def settle(self, service: Service, sending: Sending) -> Happened | Absent | Several:
-        """By the id we sent along; where the service keeps none, by patient, test and time."""
-        lately = self.lately(service, sending)
+        """By the id we sent along. A service that gives none back leaves it to a person to tell
+        ours from one that is like it; one that does has none of ours without it, and what its
+        idempotency key was used for, it knows itself."""
+        since = (sending.first_sent_at or sending.requested_at) - CLOCKS
+        lately, unreadable = self.orders_of_patient(service, since)
         ours = [order for order in lately if order.data.passthrough == str(sending.id)]
-        if not ours:
-            ours = [
-                order for order in lately if not order.data.passthrough and self._is_like(order)
-            ]
-        if not ours:
-            return Absent()
         if len(ours) == 1:
             return Happened(ours[0])
+        if not ours and unreadable:
+            raise errors.Malformed(unreadable=unreadable[0])  # It may be the one looked for.
+        if not ours and not _ids_come_back(lately):
+            ours = self._new_like_ones(lately, sending)
+        if not ours:
+            return Absent()
         return Several([Found(str(order.data.id), _words(order)) for order in ours])
+
+    def _new_like_ones(self, lately: list[Answer], sending: Sending) -> list[Answer]:
+        """Those that may be ours: not another command's, not known before this was asked."""
+        ids = [order.data.id for order in lately]
+        known = Order.objects.filter(pk__in=ids, as_of__lt=sending.requested_at)
+        others = CommandRecord.objects.filter(remote_id__in=map(str, ids)).exclude(pk=sending.id)
+        taken = {str(pk) for pk in known.values_list("pk", flat=True)}
+        taken.update(others.values_list("remote_id", flat=True))
+        return [
+            order
+            for order in lately
+            if str(order.data.id) not in taken
+            and not order.data.passthrough
+            and self._is_like(order)
+        ]
 
     def _is_like(self, answer: Answer) -> bool:
         wanted = self.body.order_set
@@ -172,6 +204,14 @@ class CreateOrder(OrderOf, kw_only=True):
         for test in LabTest.objects.filter(pk__in=tests):
             asked.update(marker["id"] for marker in test.said().get("markers") or ())
         return asked <= {marker.id for marker in answer.data.lab_test.markers}
+
+
+def _ids_come_back(lately: list[Answer]) -> bool:
+    """Whether the service shows the `passthrough` of orders, as far as we have seen."""
+    if any(order.data.passthrough for order in lately):
+        return True
+    seen = Order.objects.filter(created_at__gt=timezone.now() - ECHOED_WITHIN)
+    return seen.exclude(passthrough=None).exclude(passthrough="").exists()
 
 
 def _words(answer: Answer) -> str:

@@ -77,6 +77,21 @@ def test_a_lost_answer_is_found_by_the_sample(
     assert imported(desk, sample) == 1
 
 
+def test_a_lost_answer_is_found_whatever_the_clock_of_the_service_says(
+    desk: Desk, person: Demographics, panel: LabTest
+) -> None:
+    asked = ask(desk.client("clinician"), person, panel, "MADEUP-CLOCK")
+    desk.fault("drop_after", "/order/import$")
+    desk.deliver()
+    assert desk.sandbox.query(
+        "UPDATE sandbox_order SET created_at = created_at - interval '3 days'"
+        " WHERE sample_id = 'MADEUP-CLOCK' RETURNING 1"
+    )
+    desk.later()
+    asked.refresh_from_db()
+    assert (asked.state, asked.confirmed_by, asked.attempts) == (State.DONE, "look-up", 1)
+
+
 def test_a_clash_with_ourselves_is_a_success(
     desk: Desk, person: Demographics, panel: LabTest
 ) -> None:

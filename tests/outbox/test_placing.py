@@ -209,21 +209,37 @@ def test_a_limit_keeps_the_order_waiting(desk: Desk, person: Demographics, panel
     assert (asked.state, asked.attempts) == (State.DONE, 2)
 
 
-def test_where_our_id_is_not_kept_the_one_that_is_like_it_is_taken(
+def placed_elsewhere(desk: Desk, person: Demographics, panel: LabTest) -> str:
+    """An identical order at the service that nobody here asked for and no mirror knows."""
+    client = desk.client("lab coordinator")
+    command = asked_for(desk, client, person, panel)
+    desk.deliver()
+    forget_our_id(desk, command)
+    command.refresh_from_db()
+    Order.objects.filter(pk=command.remote_id).delete()
+    CommandRecord.objects.filter(pk=command.pk).delete()
+    return command.remote_id
+
+
+def test_an_order_that_is_like_ours_is_not_taken_for_it(
     desk: Desk, person: Demographics, panel: LabTest
 ) -> None:
+    """Placed at the service's own pages a moment before; ours never arrived."""
+    other = placed_elsewhere(desk, person, panel)
     asked = asked_for(desk, desk.client("clinician"), person, panel)
-    desk.fault("drop_after", "/order/create$")
+    desk.fault("drop_before", "/order/create$")
     desk.deliver()
-    forget_our_id(desk, asked)
     desk.later()
     asked.refresh_from_db()
-    assert (asked.state, asked.confirmed_by) == (State.DONE, "look-up")
+    assert (asked.state, asked.confirmed_by, asked.attempts) == (State.DONE, "answer", 2)
+    assert asked.remote_id != other
+    assert at_the_sandbox(desk, asked) == 1
 
 
-def test_of_several_that_are_like_it_a_person_chooses(
+def test_where_no_ids_come_back_a_person_tells_which_is_ours(
     desk: Desk, person: Demographics, panel: LabTest
 ) -> None:
+    """Orders of other commands, and those known before, are not among what was found."""
     client = desk.client("clinician")
     first = asked_for(desk, client, person, panel)
     desk.deliver()
@@ -232,11 +248,28 @@ def test_of_several_that_are_like_it_a_person_chooses(
     desk.fault("drop_after", "/order/create$")
     desk.deliver()
     forget_our_id(desk, first, second)
+    Order.objects.update(passthrough=None)
     desk.later()
     first.refresh_from_db()
     second.refresh_from_db()
-    assert second.state == State.UNDECIDED and len(second.found) == 2
-    assert first.remote_id in {one["id"] for one in second.found}
+    assert (second.state, len(second.found)) == (State.UNDECIDED, 1)
+    assert second.found[0]["id"] != first.remote_id
+
+
+def test_where_ids_come_back_none_without_ours_is_ours(
+    desk: Desk, person: Demographics, panel: LabTest
+) -> None:
+    """Should it be there all the same, the key answers with it."""
+    asked = asked_for(desk, desk.client("clinician"), person, panel)
+    desk.fault("drop_after", "/order/create$")
+    desk.deliver()
+    forget_our_id(desk, asked)
+    Order.objects.filter(pk=Order.objects.latest("created_at").pk).update(passthrough="a visit")
+    desk.later()
+    asked.refresh_from_db()
+    assert (asked.state, asked.confirmed_by, asked.attempts) == (State.DONE, "answer", 2)
+    same = "SELECT count(*) FROM sandbox_order WHERE user_id = %s AND created_at >= %s"
+    assert desk.count(same, person.pk, asked.requested_at) == 1
 
 
 def test_an_order_in_place_of_one_at_the_wrong_lab_says_so_where_it_can(
