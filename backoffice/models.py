@@ -273,6 +273,19 @@ class CommandRecord(models.Model):
                 fields=["subject_type", "subject_id", "-requested_at"], name="command_of_subject"
             ),
             models.Index(fields=["-requested_at", "id"], name="command_newest"),
+            # Readers: tabs of the list
+            models.Index(fields=["requested_by", "-requested_at", "id"], name="command_of_person"),
+            models.Index(
+                fields=["-requested_at", "id"],
+                condition=Q(state="refused"),
+                name="command_refused",
+            ),
+            # Reader: patients.commands.carry_on
+            models.Index(
+                fields=["finished_at"],
+                condition=Q(confirmed_by="person"),
+                name="command_by_person",
+            ),
         ]
 
     def __str__(self) -> str:

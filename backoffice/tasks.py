@@ -2,9 +2,10 @@
 
 from celery import shared_task
 
-from backoffice import sync
+from backoffice import outbox, sync
 
 
 @shared_task
 def prune() -> None:
     sync.prune()
+    outbox.forget()

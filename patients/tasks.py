@@ -20,5 +20,5 @@ def look_up() -> None:
 
 @shared_task(soft_time_limit=outbox.LONGEST, time_limit=outbox.LONGEST + 30)
 def deliver() -> None:
-    carry_on()
     outbox.deliver(COMMANDS)
+    carry_on()

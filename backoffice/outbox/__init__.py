@@ -35,7 +35,7 @@ from backoffice.outbox.command import (
     Sending,
     Several,
 )
-from backoffice.outbox.delivering import LONGEST, deliver
+from backoffice.outbox.delivering import LONGEST, deliver, forget
 from backoffice.outbox.forms import AskForm
 
 __all__ = [
@@ -55,6 +55,7 @@ __all__ = [
     "decide",
     "deliver",
     "follow",
+    "forget",
     "sent_before",
     "withdraw",
 ]

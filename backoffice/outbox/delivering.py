@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 State = CommandRecord.State
 
 ROUNDS: Final = 5
-"""Sendings by machine before a person is asked."""
+"""Sendings of unknown outcome before a person is asked."""
 LOOKS: Final = (2, 5, 15, 45, 120)
 """Seconds until the next look-up of something uncertain."""
 LATER_LOOK: Final = 600
@@ -54,6 +54,11 @@ WORDS: Final = 500
 """Letters kept of what the service says."""
 LONGEST: Final = 80
 """Seconds a task may run: it begins nothing after its slice, and one sending is done in these."""
+TELLING: Final = (errors.Missing, errors.Denied)
+"""Answers to a look-up that will hardly change by themselves."""
+KEPT: Final = timedelta(days=30)
+"""How long an ended command keeps its contents, which are health data: a refused one is corrected
+with them."""
 GONE: Final = "The service no longer has what this is about."
 OUR_FAULT: Final = "A fault of the back office holds this up; it was written to the log."
 NOT_SENT: Final = "A fault of the back office kept this from being sent: nothing happened."
@@ -127,6 +132,14 @@ def lapse() -> None:
         )
 
 
+def forget() -> int:
+    """What ended commands carried: who asked for what, and what became of it, stays."""
+    ended = CommandRecord.objects.exclude(state__in=CommandRecord.OPEN).filter(
+        finished_at__lt=Now() - Value(KEPT)
+    )
+    return ended.exclude(payload={}, form_data={}).update(payload={}, form_data={})
+
+
 def _claimed(kinds: Sequence[type[Command]]) -> Claim | None:
     by_kind = {kind.kind: kind for kind in kinds}
     token = uuid.uuid4()
@@ -154,7 +167,8 @@ def _send(claim: Claim) -> None:
         command.refresh(service())
         command.check()
     except NotNow as error:
-        _refuse(claim, error.words, look=row.doubted)
+        # "Cancelled already" may be just what was asked for, whoever did it.
+        _refuse(claim, error.words, look=row.doubted or command.again is Again.SAME_EFFECT)
         return
     except errors.Missing:
         _refuse(claim, GONE, look=row.doubted)
@@ -248,15 +262,18 @@ def _settle(claim: Claim) -> None:
             found = command.settle(service(), sending_of(row))
         except errors.ServiceError as error:
             attempt.ended("failed", error)
-            _look_later(claim)
+            if final and (row.looks >= len(LOOKS) or isinstance(error, TELLING)):
+                _ask_a_person(claim)  # It is looked up there, too, but nobody waits in vain.
+            else:
+                _look_later(claim)
             return
         attempt.ended(type(found).__name__.lower(), None)
     if isinstance(found, Happened):
         _done(claim, found.answer, "look-up")
-    elif isinstance(found, Refuted):
-        _close(claim, State.REFUSED, refusal=found.words)
     elif not final:
         _look_later(claim)
+    elif isinstance(found, Refuted):
+        _close(claim, State.REFUSED, refusal=found.words)
     elif isinstance(found, Several):
         _ask_a_person(claim, found)
     elif row.refusal:
@@ -268,7 +285,8 @@ def _settle(claim: Claim) -> None:
 
 
 def _may_send_again(claim: Claim) -> bool:
-    if claim.row.attempts >= ROUNDS or claim.command.again is Again.NEVER:
+    left = claim.row.history.filter(phase="send", outcome__in=("uncertain", "lost", "fault"))
+    if left.count() >= ROUNDS or claim.command.again is Again.NEVER:
         return False
     return claim.command.again is Again.SAME_EFFECT or not claim.key_is_old()
 
@@ -327,15 +345,21 @@ def _ask_a_person(claim: Claim, several: Several | None = None) -> None:
 
 
 def _put_back(claim: Claim, error: errors.ServiceError) -> None:
-    """Certainly nothing happened: due again later, with the same key."""
-    wait = _backoff(claim.row.attempts)
+    """Certainly nothing happened: due again later, with the same key. What may have happened
+    before goes to a person when this lasts."""
+    row = claim.row
+    if row.doubted and row.looks >= 2 * ROUNDS:
+        _ask_a_person(claim)
+        return
+    wait = _backoff(max(row.attempts, row.looks))
     told = getattr(error, "retry_after", None)
     if told is not None:
         wait = max(1.0, float(told))
     if not isinstance(error, (errors.Limited, errors.Unreachable)):
         # A look before sending was refused: not in our hands, but nothing was sent either.
         wait = max(wait, 10.0)
-    _update(claim, state=State.WAITING, due_at=_in(wait), hindrance=_short(error))
+    words = _short(error)
+    _update(claim, state=State.WAITING, due_at=_in(wait), hindrance=words, looks=row.looks + 1)
 
 
 def _failed(claim: Claim, error: BaseException) -> None:

@@ -160,7 +160,8 @@ class AcceptResult(_OfResult, kw_only=True):
     def _as_wanted(self, item: Item, order: Record[service_orders.Order]) -> bool:
         """Whether it went where we wanted: to our order, to a new one that recreates it, or to
         our patient."""
-        if self.user_id is not None and item.data.resolved_user_id != self.user_id:
+        user_id = item.data.resolved_user_id or order.data.user_id
+        if self.user_id is not None and user_id != self.user_id:
             return False
         if self.order_id is None or self.order_id == order.data.id:
             return True
