@@ -54,16 +54,22 @@ def _taken_back(proof: Proof, row: CommandRecord) -> bool:
     return withdraw(proof.request(), row.pk)
 
 
-@pytest.mark.parametrize("at", [workers.CLAIMED, workers.CHECKED], ids=["taken", "checked"])
+@pytest.mark.parametrize(
+    ("at", "silent"),
+    [(workers.CLAIMED, False), (workers.CHECKED, False), (workers.CLAIMED, True)],
+    ids=["taken", "checked", "taken, and the service tells nothing"],
+)
 def test_what_is_taken_back_in_a_workers_hands_is_not_sent(
-    proof: Proof, at: tuple[str, ...]
+    proof: Proof, at: tuple[str, ...], silent: bool
 ) -> None:
-    command = CANCEL.make(proof.scene)
-    row = proof.asked(command)
+    row = proof.asked(CANCEL.make(proof.scene))
     since = proof.last_write()
     pid = proof.workers.stopped(at)
     assert pid is not None and _taken_back(proof, row)
+    if silent:
+        proof.scene.sandbox.control("faults", {"rate": 1, "kinds": ["html"]})
     proof.workers.go_on(pid)
+    proof.scene.sandbox.control("faults", method="DELETE")
     proof.time_passes()
     proof.workers.work()
     row.refresh_from_db()
