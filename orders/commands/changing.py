@@ -11,10 +11,11 @@ from django.urls import reverse
 from django.utils import timezone
 
 from backoffice import sync
+from backoffice.models import CommandRecord
 from backoffice.outbox import Absent, Again, Command, Happened, NotNow, Refuted, Sending
 from backoffice.service import Record, Service, errors
 from backoffice.service import orders as service_orders
-from orders.commands.visits import CancelVisit
+from orders.commands.visits import CancelVisit, lock_of
 from orders.models import Order
 from orders.sync.orders import DRAW_KINDS, store_orders
 
@@ -102,6 +103,10 @@ class _OfOrder(Command, kw_only=True):
         return str(answer.data.id)
 
 
+def _yesterday() -> date:
+    return (datetime.now(UTC) - timedelta(days=1)).date()
+
+
 def _low(answer: Answer) -> str:
     event = answer.data.latest_event
     return service_orders.low_level(event.status if event else answer.data.status or "")
@@ -141,6 +146,11 @@ class CancelOrder(_OfOrder, kw_only=True):
             raise NotNow("The order is cancelled already.")
         if low not in CANCELLABLE.get(order.method, frozenset()):
             raise NotNow("The service does not let an order be cancelled any more at this point.")
+        visiting = CommandRecord.objects.open().filter(lock=lock_of(self.order_id)).first()
+        if visiting is not None:
+            raise NotNow(
+                f"Its visit is being changed just now ({visiting.title}): wait until that is settled."
+            )
 
     def send(self, service: Service, sending: Sending) -> Answer:
         field = settings.SERVICE_CANCEL_REASON_FIELD
@@ -181,7 +191,8 @@ class ChangeActivation(_OfOrder, kw_only=True):
             raise NotNow("The order has gone out: its date cannot be changed any more.")
         if order.activate_by is None:
             raise NotNow("The order was placed without a date, so it cannot be given one now.")
-        if self.activate_by is not None and self.activate_by < datetime.now(UTC).date():
+        # It is still yesterday somewhere: the service says what is past.
+        if self.activate_by is not None and self.activate_by < _yesterday():
             raise NotNow("The date lies in the past.", field="activate_by")
 
     def send(self, service: Service, sending: Sending) -> Answer:
@@ -190,7 +201,8 @@ class ChangeActivation(_OfOrder, kw_only=True):
     def settle(self, service: Service, sending: Sending) -> Happened | Absent:
         answer = service.orders.get(self.order_id)
         same = answer.data.activate_by == self.activate_by
-        return Happened(answer) if same else Absent()
+        gone_out = self.activate_by is None and _low(answer) not in DATABLE
+        return Happened(answer) if same or gone_out else Absent()
 
 
 class CompleteDraw(_OfOrder, kw_only=True):

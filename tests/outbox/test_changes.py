@@ -6,8 +6,11 @@ import pytest
 from django.urls import reverse
 
 from backoffice.models import AuditEntry, CommandRecord
+from orders.commands.visits import lock_of
 from orders.models import Order
+from tests.api.rows import staff
 from tests.outbox.desk import Desk
+from tests.outbox.test_pages import asked
 
 State = CommandRecord.State
 
@@ -95,3 +98,14 @@ def test_what_never_left_is_sent_again(desk: Desk, order: Order) -> None:
     desk.later()
     asked.refresh_from_db()
     assert (asked.state, asked.confirmed_by, asked.attempts) == (State.DONE, "answer", 2)
+
+
+def test_an_order_is_not_cancelled_while_its_visit_is_being_changed(
+    desk: Desk, order: Order
+) -> None:
+    asked(staff("front desk"), title="Book a visit", lock=lock_of(order.pk))
+    address = reverse("orders:cancel", args=[order.pk])
+    answer = desk.fill(desk.client("clinician"), address, reason="not needed")
+    page = answer.content.decode()
+    assert answer.status_code == 422 and "being changed just now (Book a visit)" in page
+    assert 'value="not needed"' in page
