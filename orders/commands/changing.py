@@ -149,7 +149,8 @@ class CancelOrder(_OfOrder, kw_only=True):
         visiting = CommandRecord.objects.open().filter(lock=lock_of(self.order_id)).first()
         if visiting is not None:
             raise NotNow(
-                f"Its visit is being changed just now ({visiting.title}): wait until that is settled."
+                f"Its visit is being changed just now ({visiting.title}):"
+                " wait until that is settled."
             )
 
     def send(self, service: Service, sending: Sending) -> Answer:
