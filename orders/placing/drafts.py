@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from typing import Any
 
 from django.utils import timezone
@@ -32,6 +34,11 @@ def keep(user: Any, patient: Patient, importing: bool, typed: Typed) -> None:
 
 def drop(user: Any, patient: Patient, importing: bool) -> None:
     OrderDraft.objects.filter(user=user, patient_id=patient.pk, importing=importing).delete()
+
+
+def digest(typed: Typed) -> str:
+    """The same for the same contents, in whatever order a database gives them back."""
+    return hashlib.sha256(json.dumps(dict(typed), sort_keys=True).encode()).hexdigest()
 
 
 def of_person(person: Demographics | None) -> dict[str, list[str]]:

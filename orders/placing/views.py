@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 from uuid import UUID
 
+from django import forms
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -42,6 +43,16 @@ MEANT: Final = (
     ("address", "first_line"),
 )
 """Words of refusals that come without a field (orders.md 2.3: match them loosely)."""
+CHANGED: Final = "The draft changed meanwhile: look at it again."
+
+
+class ReviewForm(outbox.AskForm):
+    """What was reviewed is what is placed: a draft may change in another tab."""
+
+    draft = forms.CharField(widget=forms.HiddenInput, required=False)
+
+    def is_of(self, asked: CommandRecord) -> bool:
+        return drafts.digest(asked.form_data) == str(self.cleaned_data["draft"])
 
 
 @requires(*NEEDED)
@@ -99,11 +110,11 @@ def review(request: HttpRequest, patient_id: UUID, *, importing: bool = False) -
     """The order as it will be sent, once more, and the button that sends it."""
     patient, person = _who(patient_id)
     draft = drafts.of(request.user, patient, importing)
-    form = outbox.AskForm(request.POST if request.method == "POST" else None)
-    if request.method == "POST" and form.is_valid():
+    sent = ReviewForm(request.POST if request.method == "POST" else None)
+    if sent.is_valid():
         # A second click finds no draft any more, but what the first one asked.
-        same = CommandRecord.objects.filter(form_id=form.cleaned_data["form_id"]).first()
-        if same is not None and same.requested_by_id == request.user.pk:
+        same = CommandRecord.objects.filter(form_id=sent.cleaned_data["form_id"]).first()
+        if same is not None and same.requested_by_id == request.user.pk and sent.is_of(same):
             return redirect("commands:detail", same.pk)
     if draft is None:
         return redirect(_address(patient, importing))
@@ -111,13 +122,16 @@ def review(request: HttpRequest, patient_id: UUID, *, importing: bool = False) -
     found, shown = findings(wish), PlaceForm(wish)
     if stops(found, wish) or not shown.is_valid():
         return redirect(f"{_address(patient, importing)}?check=1")
-    if request.method == "POST" and form.is_valid():
-        row = _ask(request, form, wish)
-        if row is not None:
+    form = ReviewForm(initial={"draft": drafts.digest(draft.typed)})
+    if request.method == "POST":
+        asked = _ask(request, sent, wish)
+        if isinstance(asked, CommandRecord):
             drafts.drop(request.user, patient, importing)
-            return redirect("commands:detail", row.pk)
-    else:
-        found += findings_of_codes(wish.icd_codes)
+            return redirect("commands:detail", asked.pk)
+        form = ReviewForm({name: form[name].value() for name in form.fields})
+        form.full_clean()
+        form.add_error(None, asked)
+    found += findings_of_codes(wish.icd_codes)
     audit.viewed(request, "patient", [patient.pk], [patient.pk])
     context = {
         "form": form,
@@ -132,17 +146,18 @@ def review(request: HttpRequest, patient_id: UUID, *, importing: bool = False) -
     return render(request, "orders/placing/review.html", context, status=status)
 
 
-def _ask(request: HttpRequest, form: outbox.AskForm, wish: Wish) -> CommandRecord | None:
-    """Record it; None, and the form says why, where it cannot be asked now."""
+def _ask(request: HttpRequest, sent: ReviewForm, wish: Wish) -> CommandRecord | str:
+    """Record what was reviewed; or why it cannot be asked now, in words."""
+    if not sent.is_valid() or sent.cleaned_data["draft"] != drafts.digest(wish.typed):
+        return CHANGED
     command = bodies.import_(wish) if wish.importing else bodies.create(wish)
     typed = {name: list(values) for name, values in wish.typed.items()}
     try:
-        return outbox.ask(request, command, form.cleaned_data["form_id"], "", typed)
+        return outbox.ask(request, command, sent.cleaned_data["form_id"], "", typed)
     except outbox.NotNow as error:
-        form.add_error(None, error.words)
+        return error.words
     except outbox.Busy as error:
-        form.add_error(None, busy_words(error.other, request.user))
-    return None
+        return busy_words(error.other, request.user)
 
 
 def _written(

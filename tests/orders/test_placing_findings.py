@@ -14,6 +14,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from backoffice.models import CommandRecord
 from labs.models import Lab, LabAccount, LabAccountTeam, LabTest, LabTestMarker, Marker, Physician
 from orders.models import Order, OrderDraft
 from orders.placing.people import is_name, is_npi, phone, plain_name
@@ -302,6 +303,32 @@ def test_a_draft_is_kept_and_can_be_left(client_of: Client) -> None:
     assert "half a tho" in page and "Your draft" in page
     assert client_of.post(address, {"do": "discard"}).status_code == 302
     assert not OrderDraft.objects.exists()
+
+
+def reviewed(client: Client) -> tuple[str, dict[str, str]]:
+    """Address of the review, and what its button sends."""
+    address = reverse("orders:new-review", args=[uid("patient", 1)])
+    form = client.get(address).context["form"]
+    return address, {name: str(form[name].value()) for name in ("form_id", "draft")}
+
+
+def test_a_draft_that_changed_after_its_review_is_reviewed_again(client_of: Client) -> None:
+    """Another tab, or letters that were saved late."""
+    client_of.post(page_of(client_of), {**typed(clinical_notes="first"), "do": "review"})
+    address, given = reviewed(client_of)
+    client_of.post(page_of(client_of), {**typed(clinical_notes="second"), "do": "leave"})
+    answer = client_of.post(address, given)
+    assert answer.status_code == 422
+    page = answer.content.decode()
+    assert "The draft changed meanwhile" in page and "second" in page
+    assert not CommandRecord.objects.exists()
+    shown = answer.context["form"]
+    again = {name: str(shown[name].value()) for name in given}
+    assert f'value="{again["draft"]}"' in page
+    done = {client_of.post(address, again)["Location"] for _ in range(2)}
+    asked = CommandRecord.objects.get()
+    assert done == {reverse("commands:detail", args=[asked.pk])}
+    assert asked.payload["body"]["clinical_notes"] == "second"
 
 
 def test_a_draft_is_its_writers_own_and_old_ones_go(client_of: Client) -> None:

@@ -44,9 +44,10 @@ def ask(client: Client, person: Demographics, panel: LabTest, sample: str) -> Co
     answer = client.post(reverse("orders:import", args=[person.pk]), {**given, "do": "review"})
     assert answer.status_code == 302, answer.content.decode()
     address = reverse("orders:import-review", args=[person.pk])
-    form_id = str(client.get(address).context["form"]["form_id"].value())
-    assert client.post(address, {"form_id": form_id}).status_code == 302
-    return CommandRecord.objects.get(form_id=form_id)
+    form = client.get(address).context["form"]
+    reviewed = {name: str(form[name].value()) for name in ("form_id", "draft")}
+    assert client.post(address, reviewed).status_code == 302
+    return CommandRecord.objects.get(form_id=reviewed["form_id"])
 
 
 def imported(desk: Desk, sample: str) -> int:

@@ -64,10 +64,16 @@ def place(client: Client, person: Demographics) -> CommandRecord:
     address = reverse("orders:new-review", args=[person.pk])
     page = client.get(address)
     assert page.status_code == 200
-    form_id = page.context["form"]["form_id"].value()
-    answer = client.post(address, {"form_id": str(form_id)})
+    given = as_reviewed(page)
+    answer = client.post(address, given)
     assert answer.status_code == 302, answer.content.decode()
-    return CommandRecord.objects.get(form_id=form_id)
+    return CommandRecord.objects.get(form_id=given["form_id"])
+
+
+def as_reviewed(page: Any) -> dict[str, str]:
+    """What the button of a review page sends."""
+    form = page.context["form"]
+    return {name: str(form[name].value()) for name in ("form_id", "draft")}
 
 
 def at_the_sandbox(desk: Desk, command: CommandRecord) -> int:
@@ -110,9 +116,9 @@ def test_one_form_places_one_order_however_often_it_is_sent(
     client = desk.client("clinician")
     write(client, person, typed(person, panel))
     address = reverse("orders:new-review", args=[person.pk])
-    form_id = str(client.get(address).context["form"]["form_id"].value())
+    given = as_reviewed(client.get(address))
     for _ in range(3):
-        answer = client.post(address, {"form_id": form_id})
+        answer = client.post(address, given)
         assert answer.status_code == 302
         assert answer["Location"] == reverse("commands:detail", args=[desk.newest().pk])
     desk.deliver()
@@ -127,8 +133,8 @@ def test_the_same_order_of_two_people_at_once_is_one(
     write(second, person, typed(person, panel))
     review = second.get(reverse("orders:new-review", args=[person.pk]))
     asked_for(desk, first, person, panel)
-    form_id = str(review.context["form"]["form_id"].value())
-    answer = second.post(reverse("orders:new-review", args=[person.pk]), {"form_id": form_id})
+    address = reverse("orders:new-review", args=[person.pk])
+    answer = second.post(address, as_reviewed(review))
     assert answer.status_code == 422
     assert "asked for something about this already" in answer.content.decode()
     assert CommandRecord.objects.count() == 1
