@@ -47,7 +47,8 @@ class Possible:
 
 def possible_duplicates(typed: Person, but: Iterable[UUID] = ()) -> list[Possible]:
     """Those who may be the same person, most reasons first; `but` are known not to be."""
-    phone, email = phone_key(typed.phone_number)[:PHONE_DIGITS], typed.email.strip().lower()
+    phone = phone_key(typed.phone_number)[:PHONE_DIGITS]
+    email = typed.email.replace("\0", "").strip().lower()
     ways = []
     if typed.dob and (typed.first_name or typed.last_name):
         ways.append(Q(dob=typed.dob))

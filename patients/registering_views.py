@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -15,12 +16,12 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from backoffice import audit, remote
 from backoffice.access import may, requires
 from backoffice.models import CommandRecord
-from backoffice.outbox import AskForm
+from backoffice.outbox import AskForm, Command
 from backoffice.service import errors
 from patients.alike import mark_of_person, person_now
-from patients.commands import COMMANDS, CreateUser, Deregister, SetUserInfo
-from patients.commands.insuring import in_force, mark_now
-from patients.commands.people import insured_of
+from patients.commands import AddInsurance, CreatePayor, CreateUser, Deregister, SetUserInfo
+from patients.commands.insuring import ANOTHER, in_force, mark_now
+from patients.commands.people import CHANGED, insured_of
 from patients.duplicates import Person, Possible, possible_duplicates
 from patients.models import Connection, Demographics, DifferentPeople, Patient, Payor
 from patients.names import birth_date
@@ -33,19 +34,32 @@ from patients.registering_forms import (
 )
 
 METHODS: Final = ("GET", "HEAD", "POST")
-KINDS: Final = [kind.kind for kind in COMMANDS]
 PAYORS_SHOWN: Final = 12
-PAYOR_WAIT: Final = 5.0
+PAYOR_LETTERS: Final = 3
+PAYOR_WAIT: Final = 2.0
 """Seconds a person waits for a search at the service."""
 LOOK: Final = "Look at the possible duplicates first, then register. Nothing has been sent yet."
+SENT: Final = (
+    "This form has been sent already, with other contents. Look at what became of that first;"
+    " then send this one, if it is still wanted."
+)
+NOT_TYPED: Final = {"csrfmiddlewaretoken", "form_id", "shown"}
 
 
 @requires("patients.view", "patients.change")
 @require_http_methods(METHODS)
 def register(request: HttpRequest) -> HttpResponse:
     """A person and their insurance on one page."""
-    form = _form(request, RegisterForm)
-    if _asks(request, form):
+    form = _form(request, RegisterForm, [CreateUser])
+    # Before the form is judged: once it is done, its reference is taken, by itself.
+    sent = _sent(request, form)
+    if sent is not None and _typed_alike(sent, request.POST):
+        return redirect("patients:registering", sent.pk)
+    if sent is not None:
+        form.errors.clear()
+        form.add_error(None, SENT)
+        form.data = _with(form.data, form_id=str(uuid.uuid4()))
+    elif _asks(request, form):
         alike = _unseen(form)
         if alike:
             form.add_error(None, LOOK)
@@ -60,7 +74,7 @@ def register(request: HttpRequest) -> HttpResponse:
             row = form.asked(request, command)
             if row is not None:
                 return redirect("patients:registering", row.pk)
-    return _page(request, "patients/register.html", form, title="Register a patient")
+    return _page(request, "patients/register.html", form, title="Register a patient", sent=sent)
 
 
 @requires("patients.view", "patients.change")
@@ -97,7 +111,8 @@ def _details(
     patient, person = _patient(patient_id)
     said = said_of(person) if person else {}
     mark = mark_of_person(person_now(person))
-    form = _form(request, kind, patient_id, on_record=said, initial={**said, "seen": mark})
+    options = {"on_record": said, "initial": {**said, "seen": mark}}
+    form = _form(request, kind, [SetUserInfo], patient_id, **options)
     if request.method != "POST":
         form.data = _with(form.data, seen=mark)
     if _asks(request, form):
@@ -114,8 +129,12 @@ def _details(
         )
         if form.asked(request, command) is not None:
             return redirect("patients:detail", patient.pk)
+        if _told(form, CHANGED):
+            patient, person = _patient(patient_id)
+            form.data = _with(form.data, seen=mark_of_person(person_now(person)))
     template = "patients/register.html" if kind is RegisterOnForm else "patients/edit.html"
-    return _page(request, template, form, title=title, patient=patient, person=person)
+    more = {"patient": patient, "person": person, "said": said_of(person) if person else {}}
+    return _page(request, template, form, title=title, **more)
 
 
 @requires("patients.view", "patients.change")
@@ -125,12 +144,8 @@ def insure(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     patient, person = _patient(patient_id)
     if person is None:
         return redirect("patients:edit", patient.pk)
-    current = [in_force(patient.pk, True), in_force(patient.pk, False)]
-    marks = {
-        "before_primary": mark_now(patient.pk, True),
-        "before_secondary": mark_now(patient.pk, False),
-    }
-    form = _form(request, InsuranceForm, patient_id, initial=marks)
+    marks = _insurance_marks(patient)
+    form = _form(request, InsuranceForm, [AddInsurance, CreatePayor], patient_id, initial=marks)
     if request.method != "POST":
         form.data = _with(form.data, **marks)
     if _asks(request, form):
@@ -144,6 +159,9 @@ def insure(request: HttpRequest, patient_id: UUID) -> HttpResponse:
             command = form.insuring(insured.address).step(patient.pk, insured)
             if form.asked(request, command) is not None:
                 return redirect("patients:detail", patient.pk)
+            if _told(form, ANOTHER):
+                form.data = _with(form.data, **_insurance_marks(patient))
+    current = [in_force(patient.pk, True), in_force(patient.pk, False)]
     more = {"patient": patient, "person": person, "current": [one for one in current if one]}
     return _page(request, "patients/insure.html", form, title="Add an insurance", **more)
 
@@ -154,7 +172,7 @@ def disconnect(request: HttpRequest, patient_id: UUID, slug: str) -> HttpRespons
     """End a connection, after what that does and what it may not do."""
     patient, person = _patient(patient_id)
     source = Connection.objects.filter(user_id=patient_id, slug=slug, missing_since=None).first()
-    form = _form(request, AskForm, patient_id)
+    form = _form(request, AskForm, [Deregister], patient_id)
     if source is None and not request.GET.get("again"):
         raise Http404
     if request.method == "POST" and form.is_valid():
@@ -209,10 +227,11 @@ def payors(request: HttpRequest) -> HttpResponse:
 
 def payors_found(data: QueryDict) -> dict[str, Any]:
     """Payors at the service by name or alias, and known ones by code; the chosen one stays."""
-    text, chosen = data.get("payor_query", "").strip()[:100], data.get("payor", "")[:300]
+    text = data.get("payor_query", "").replace("\0", "").strip()[:100]
+    chosen = data.get("payor", "")[:300]
     found: dict[str, dict[str, str]] = {}
     trouble = False
-    if len(text) >= 2:
+    if len(text) >= PAYOR_LETTERS:
         for known in Payor.objects.filter(payor_code__iexact=text)[:1]:
             found[known.payor_code] = _option(known.payor_code, known.name, known.source or "")
         try:
@@ -231,7 +250,7 @@ def payors_found(data: QueryDict) -> dict[str, Any]:
         "payor_options": list(found.values()),
         "payor_chosen": code,
         "payor_trouble": trouble,
-        "payor_text": text if len(text) >= 2 else "",
+        "payor_text": text if len(text) >= PAYOR_LETTERS else "",
         "payor_state": data.get("state", "")[:40],
     }
 
@@ -280,21 +299,54 @@ def _asks(request: HttpRequest, form: AskForm) -> bool:
     return request.method == "POST" and form.is_bound and form.is_valid()
 
 
+def _sent(request: HttpRequest, form: AskForm) -> CommandRecord | None:
+    """The registration that this person asked for with this very form: a second click, or the
+    back button."""
+    form_id = request.POST.get("form_id", "")
+    if not form.is_bound or not _is_uuid(form_id):
+        return None
+    rows = CommandRecord.objects.filter(kind=CreateUser.kind, requested_by=request.user.pk)
+    return rows.filter(form_id=UUID(form_id)).first()
+
+
+def _typed_alike(row: CommandRecord, data: QueryDict) -> bool:
+    """Whether the form holds what it held then, whoever it showed beside it."""
+    typed = dict(data.lists())
+    names = {*typed, *row.form_data} - NOT_TYPED
+    return all(row.form_data.get(name) == typed.get(name) for name in names)
+
+
+def _told(form: AskForm, words: str) -> bool:
+    """Whether a person hears just now that something changed: then they see what is so today."""
+    return any(str(told).startswith(words) for told in form.non_field_errors())
+
+
+def _insurance_marks(patient: Patient) -> dict[str, str]:
+    return {
+        "before_primary": mark_now(patient.pk, True),
+        "before_secondary": mark_now(patient.pk, False),
+    }
+
+
 def _form(
     request: HttpRequest,
     kind: Callable[..., Any],
+    commands: Sequence[type[Command]],
     patient_id: UUID | None = None,
     **options: Any,
 ) -> Any:
-    """The form as posted, as it was for a refused command about the same patient (`?again=`), or
-    new."""
+    """The form as posted, as it was for a refused one of these commands about the same patient
+    (`?again=`), or new."""
     if request.method == "POST":
         if "find_payor" in request.POST:
             return kind(**{**options, "initial": _again(kind, request.POST)})
         return kind(request.POST, **options)
     again = request.GET.get("again", "")
-    rows = CommandRecord.objects.filter(patient_id=patient_id, kind__in=KINDS)
+    kinds = [command.kind for command in commands]
+    rows = CommandRecord.objects.filter(patient_id=patient_id, kind__in=kinds)
     row = rows.filter(pk=UUID(again)).first() if _is_uuid(again) else None
+    if row is not None and patient_id is None:
+        audit.viewed(request, "registration", [row.pk], [])
     return kind.again(row, **options) if row else kind(**options)  # type: ignore[attr-defined]
 
 

@@ -6,11 +6,13 @@ for a person to decide.
 
 from __future__ import annotations
 
+import logging
 from datetime import timedelta
 from typing import ClassVar, Final
 from uuid import UUID
 
 import msgspec
+from django.db import IntegrityError, transaction
 from django.urls import reverse
 from django.utils import timezone
 
@@ -37,9 +39,12 @@ from patients.models import Demographics, Insurance, Payor
 from patients.names import fold
 from patients.sync import store_insurance, store_payors
 
+logger = logging.getLogger(__name__)
+
 TASK: Final = "patients.tasks.deliver"
 DECIDED: Final = timedelta(days=7)
 """How long a decision of a person still leads on to the next step."""
+ANOTHER: Final = "Another insurance was recorded meanwhile. Look at it, then add this one."
 GUARANTOR_FIELDS: Final = {
     "guarantor": "guarantor_first_name",
     "guarantor.last_name": "guarantor_last_name",
@@ -128,7 +133,7 @@ class AddInsurance(Command, kw_only=True):
         if now == mark_of_insurance(self.body()):
             raise NotNow("This insurance is on record already, just so.", field="member_id")
         if now != self.insuring.before:
-            raise NotNow("Another insurance was recorded meanwhile. Look at it, then add this one.")
+            raise NotNow(ANOTHER)
 
     def refresh(self, service: Service) -> None:
         try:
@@ -263,4 +268,9 @@ def carry_on() -> None:
         confirmed_by="person",
     )
     for row in rows.select_related("requested_by"):
-        follow(row, CreatePayor.read(row.payload).then(row.remote_id))
+        try:
+            with transaction.atomic():
+                follow(row, CreatePayor.read(row.payload).then(row.remote_id))
+        except (msgspec.ValidationError, IntegrityError) as error:
+            # Written by another release, or another worker is at it: no reason to stop the rest.
+            logger.warning("a step could not be asked for: %s", type(error).__name__)

@@ -22,6 +22,7 @@ from patients.sync import store_demographics, store_users
 TASK: Final = "patients.tasks.deliver"
 CLOCKS: Final = timedelta(hours=1)
 """How far the service's clock may be from ours, when we ask who was there first."""
+CHANGED: Final = "Somebody changed these details meanwhile. Compare them, then save again."
 TAKEN: Final = "Another patient has this reference. Give a new one."
 PERSON_FIELDS: Final = {
     "first_name": "first_name",
@@ -160,7 +161,7 @@ class SetUserInfo(Command, kw_only=True):
         person = Demographics.objects.filter(pk=self.user_id).first()
         now = mark_of_person(person_now(person))
         if now not in (self.seen, mark_of_person(self.info)):
-            raise NotNow("Somebody changed these details meanwhile. Compare them, then save again.")
+            raise NotNow(CHANGED)
 
     def refresh(self, service: Service) -> None:
         try:

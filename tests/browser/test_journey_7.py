@@ -116,6 +116,19 @@ def test_a_swapped_name_is_offered_and_can_be_told_apart(page: Browser, office: 
     )  # fmt: skip
 
 
+def test_on_a_phone_possible_duplicates_stand_before_the_button(page: Browser) -> None:
+    for width, before in ((390, True), (1280, False)):
+        page.resize(width, 900)
+        page.open(f"{page.run('return location.origin')}/patients/register/")
+        page.sees("Possible duplicates")
+        panel, button = (
+            f"document.querySelector('{name}').getBoundingClientRect()"
+            for name in ("section[aria-labelledby=alike]", "form[data-person] button.primary")
+        )
+        assert page.run(f"return {panel}.bottom <= {button}.top")
+        assert page.run(f"return {panel}.left < {button}.right") == before
+
+
 def test_faults_are_told_with_their_number_and_the_way_there(page: Browser, office: Office) -> None:
     page.open(f"{office.url}/patients/register/")
     page.sees("Possible duplicates")

@@ -249,6 +249,81 @@ def test_details_that_changed_meanwhile_are_not_written_over(desk: Desk) -> None
     assert street(desk, patient) == "7 My Street"
 
 
+def test_after_comparing_the_details_can_be_saved(desk: Desk) -> None:
+    client, patient = at_desk(), somebody(desk)
+    address = reverse("patients:edit", args=[patient.pk])
+    seen = client.get(address).context["form"]["seen"].value()
+    theirs = {**PERSON, "first_line": "8 Their Street", "seen": seen}
+    assert desk.fill(at_desk("clinician"), address, **theirs).status_code == 302
+    desk.deliver()
+    mine = {**PERSON, "first_line": "7 My Street", "access_notes": "Ring twice", "seen": seen}
+    told_so: Any = desk.fill(client, address, **mine)
+    page, form = told(told_so), told_so.context["form"]
+    assert told_so.status_code == 422 and "Compare them, then save again" in page
+    assert "8 Their Street" in page and 'value="7 My Street"' in page and "Ring twice" in page
+    again = {name: form[name].value() for name in ("form_id", "seen")}
+    assert client.post(address, {**mine, **again}).status_code == 302
+    desk.deliver()
+    assert desk.newest().state == State.DONE and street(desk, patient) == "7 My Street"
+
+
+def test_a_fault_of_another_kind_does_not_hide_that_details_changed(desk: Desk) -> None:
+    client, patient = at_desk(), somebody(desk)
+    address = reverse("patients:edit", args=[patient.pk])
+    seen = client.get(address).context["form"]["seen"].value()
+    theirs = {**PERSON, "first_line": "8 Their Street", "seen": seen}
+    assert desk.fill(at_desk("clinician"), address, **theirs).status_code == 302
+    desk.deliver()
+    wrong: Any = desk.fill(client, address, **{**PERSON, "zip": "1", "seen": seen})
+    assert wrong.status_code == 422 and wrong.context["form"]["seen"].value() == seen
+
+
+def test_after_looking_at_another_insurance_this_one_can_be_added(desk: Desk) -> None:
+    client, patient = at_desk(), somebody(desk)
+    address = reverse("patients:insure", args=[patient.pk])
+    shown = client.get(address).context["form"]
+    marks = {name: shown[name].value() for name in ("before_primary", "before_secondary")}
+    theirs = {**PERSON, **CARD, **marks, "member_id": "THEIRS-1"}
+    assert desk.fill(at_desk("clinician"), address, **theirs).status_code == 302
+    desk.deliver()
+    mine = {**PERSON, **CARD, **marks, "member_id": "MINE-1"}
+    told_so: Any = desk.fill(client, address, **mine)
+    page, form = told(told_so), told_so.context["form"]
+    assert told_so.status_code == 422 and "Another insurance was recorded meanwhile" in page
+    assert "THEIRS-1" in page and 'value="MINE-1"' in page
+    again = {name: form[name].value() for name in ("form_id", *marks)}
+    assert client.post(address, {**mine, **again}).status_code == 302
+    desk.deliver()
+    assert Insurance.objects.get(user_id=patient.pk, superseded_at=None).member_id == "MINE-1"
+    assert insurances(desk, patient) == 2
+
+
+def test_a_second_click_after_the_first_is_done_leads_to_its_page(desk: Desk) -> None:
+    client, mine, form_id = at_desk(), reference(), str(uuid.uuid4())
+    given = {**PERSON, "client_user_id": mine, "last_name": unlike(), "phone_number": phone(),
+             "email": f"{unlike()}@example.invalid", "form_id": form_id}  # fmt: skip
+    first = client.post(REGISTER, given)
+    assert first.status_code == 302, told(first)
+    desk.deliver()
+    patient = Patient.objects.get(client_user_id=mine)
+    # By now the person is a possible duplicate of themselves, and the panel may have said so.
+    for more in ({}, {"shown": str(patient.pk)}):
+        second = client.post(REGISTER, {**given, **more})
+        assert second.status_code == 302, told(second)
+        assert second.headers["Location"] == first.headers["Location"]
+    done = client.get(first.headers["Location"]).headers["Location"]
+    assert done == reverse("patients:detail", args=[patient.pk])
+
+    changed: Any = client.post(REGISTER, {**given, "first_line": "9 Other Street"})
+    page, form = told(changed), changed.context["form"]
+    assert changed.status_code == 422 and "This form has been sent already" in page
+    assert first.headers["Location"] in page and 'value="9 Other Street"' in page
+    assert "Another patient has this reference" not in page
+    assert form["form_id"].value() not in ("", form_id)
+    assert CommandRecord.objects.filter(kind="patient.create").count() == 1
+    assert users(desk, mine) == 1
+
+
 @pytest.mark.parametrize("more", [CARD, {**CARD, **GUARANTOR}])
 def test_an_insurance_is_never_two(desk: Desk, more: dict[str, str]) -> None:
     client, patient = at_desk(), somebody(desk)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import socket
+import time
 import uuid
 from datetime import date, timedelta
 from typing import Any
@@ -208,7 +210,7 @@ def test_payors_are_searched_by_name_alias_and_code(
     assert 'value="MUPLAN1 Made-up Mutual"' in found("mutual")
     assert "Made-up Mutual" in found("MUM")
     assert "Nothing found for “zzzz”" in found("zzzz")
-    assert found("m").strip() == ""
+    assert found("m").strip() == found("mu").strip() == ""
     assert "takes the plan of the patient's state: AZ" in found("senior", state="AZ")
     assert "Ours" in found("Local Plan")
     kept = found("shield", payor="MUPLAN1 Made-up Mutual")
@@ -227,6 +229,58 @@ def test_a_search_that_gets_no_answer_loses_nothing(
     assert 'value="Zoë"' in page and 'value="mutual"' in page
     assert not CommandRecord.objects.exists()
     remote.service.cache_clear()
+
+
+def test_a_search_at_a_silent_service_is_given_up_soon(
+    client: Client, desk: User, settings: Settings
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        settings.SERVICE_BASE_URL = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        remote.service.cache_clear()
+        began = time.monotonic()
+        page = client.post("/patients/payors/", {"payor_query": "mutual"}).content.decode()
+        assert "does not answer" in page and time.monotonic() - began < 3.5
+    remote.service.cache_clear()
+
+
+def test_null_characters_are_no_fault_of_ours(
+    client: Client, desk: User, sandbox: Sandbox, settings: Settings
+) -> None:
+    settings.SERVICE_BASE_URL = sandbox.url
+    remote.service.cache_clear()
+    somebody()
+    for name in ("email", "payor_query", "first_name", "phone_number", "dob", "client_user_id"):
+        given = {**PERSON, "payor_query": "mutual", name: "mut\0ual@"}
+        assert client.post("/patients/duplicates/", given).status_code == 200, name
+        assert client.post("/patients/payors/", given).status_code == 200, name
+        assert send(client, find_payor="1", **given).status_code == 200, name
+        answer = send(client, **given)
+        assert answer.status_code == 422 and name in faults(answer), name
+    for more in ({}, {"find_payor": "1"}):
+        answer = send(client, f"/patients/{WHO}/insurance/", payor_query="mut\0ual", **more)
+        assert answer.status_code == (200 if more else 422)
+    assert not CommandRecord.objects.exists()
+    remote.service.cache_clear()
+
+
+def test_whoever_sees_a_registration_again_is_in_the_record_of_access(
+    client: Client, desk: User
+) -> None:
+    assert send(client).status_code == 302
+    row = CommandRecord.objects.get()
+    again = f"{REGISTER}?again={row.pk}"
+    client.force_login(staff("clinician"))
+    assert client.get(again).context["form"]["first_name"].value() == "Testa"
+    entry = AuditEntry.objects.get(action="view", object_type="registration")
+    assert entry.object_ids == [str(row.pk)]
+    assert entry.actor is not None and entry.actor.pk != desk.pk
+    client.force_login(staff("viewer"))
+    assert client.get(again).status_code == 403
+    # What was typed for something else is not shown as a registration.
+    CommandRecord.objects.update(kind="insurance.create")
+    client.force_login(desk)
+    assert client.get(again).context["form"]["first_name"].value() is None
+    assert AuditEntry.objects.filter(action="view", object_type="registration").count() == 1
 
 
 def alike(**typed: Any) -> list[list[str]]:
