@@ -146,7 +146,8 @@ class CreateOrder(OrderOf, kw_only=True):
     def check(self) -> None:
         super().check()
         day = self.body.activate_by
-        if day is not None and day < datetime.now(UTC).date():
+        # Today, somewhere: it may be yesterday by UTC, or become that while this waits.
+        if day is not None and day < datetime.now(UTC).date() - timedelta(days=1):
             raise NotNow("The date on which it goes out lies in the past.", field="activate_by")
 
     def send(self, service: Service, sending: Sending) -> Answer:

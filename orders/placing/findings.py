@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 from django.urls import reverse
@@ -166,7 +166,9 @@ def _again(wish: Wish) -> Iterator[Finding]:
     if last is None:
         return
     recent = timezone.now() - last.created_at < JUST_NOW
-    when = "within the last 24 hours" if recent else f"on {last.created_at:%-d %b}"
+    when = (
+        "within the last 24 hours" if recent else f"on {timezone.localtime(last.created_at):%-d %b}"
+    )
     words = f"{last.lab_test_name or 'The same test'} was ordered for this patient {when}."
     url = reverse("orders:detail", args=[last.pk])
     yield Finding("same test", words, "another", CONFIRM, url)
@@ -260,6 +262,6 @@ def _text(wish: Wish) -> Iterator[Finding]:
         words = f"The note has {letters} characters{ours}: at most {NOTE_LETTERS} are taken."
         yield Finding("note too long", words, "clinical_notes")
     day = wish.day("activate_by")
-    if day is not None and day < datetime.now(UTC).date():
+    if day is not None and day < timezone.localdate():
         words = "The date on which it goes out lies in the past."
         yield Finding("date in the past", words, "activate_by")

@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from backoffice.models import CommandRecord
+from backoffice.models import CommandRecord, User
+from backoffice.outbox import NotNow
 from labs.models import Lab, LabAccount, LabAccountTeam, LabTest, LabTestMarker, Marker, Physician
+from orders.commands import CreateOrder
 from orders.models import Order, OrderDraft
 from orders.placing.people import is_name, is_npi, phone, plain_name
 from patients.models import Demographics, Insurance
@@ -292,6 +295,50 @@ def test_a_pending_account_is_good_for_imports_only(client_of: Client) -> None:
     assert client_of.post(address, given).status_code == 302
 
 
+WEST_OF_UTC = "Etc/GMT+12"
+EAST_OF_UTC = "Etc/GMT-12"
+
+
+@pytest.mark.parametrize("zone", [WEST_OF_UTC, EAST_OF_UTC])
+def test_an_order_goes_out_today_where_its_writer_is(client_of: Client, zone: str) -> None:
+    """Of these two zones it is never the same day as by UTC in both."""
+    settle_in(zone)
+    today = datetime.now(ZoneInfo(zone)).date()
+    given = typed(activate_by=today.isoformat())
+    assert client_of.post(page_of(client_of), {**given, "do": "review"}).status_code == 302
+    address, sent = reviewed(client_of)
+    assert client_of.post(address, sent).status_code == 302
+    given["activate_by"] = (today - timedelta(days=1)).isoformat()
+    answer = client_of.post(page_of(client_of), {**given, "do": "review"})
+    assert "date in the past" in {one.kind for one in answer.context["found"]}
+
+
+def test_an_order_that_waits_over_midnight_is_sent(client_of: Client) -> None:
+    client_of.post(page_of(client_of), {**typed(), "do": "review"})
+    address, sent = reviewed(client_of)
+    client_of.post(address, sent)
+    command = CreateOrder.read(CommandRecord.objects.get().payload)
+    today = datetime.now(UTC).date()
+    command.body.activate_by = today - timedelta(days=1)
+    command.check()
+    command.body.activate_by = today - timedelta(days=2)
+    with pytest.raises(NotNow):
+        command.check()
+
+
+@pytest.mark.parametrize("zone", [WEST_OF_UTC, EAST_OF_UTC])
+def test_the_day_of_the_same_test_is_the_readers(client_of: Client, zone: str) -> None:
+    ordered_lately()
+    settle_in(zone)
+    answer = client_of.post(page_of(client_of), {**typed(), "do": "review"})
+    day = Order.objects.get().created_at.astimezone(ZoneInfo(zone))
+    assert f"on {day:%-d %b}." in " ".join(one.words for one in answer.context["found"])
+
+
+def settle_in(zone: str) -> None:
+    User.objects.update(time_zone=zone)
+
+
 # The page
 
 
@@ -310,6 +357,16 @@ def reviewed(client: Client) -> tuple[str, dict[str, str]]:
     address = reverse("orders:new-review", args=[uid("patient", 1)])
     form = client.get(address).context["form"]
     return address, {name: str(form[name].value()) for name in ("form_id", "draft")}
+
+
+@pytest.mark.parametrize("name", ["activate_by", "dob"])
+def test_a_date_is_read_in_one_way_only(client_of: Client, name: str) -> None:
+    """12/31 would be shown on the review, and the order would go out now."""
+    given = typed(**{name: f"12/31/{timezone.localdate().year - (30 if name == 'dob' else -1)}"})
+    answer = client_of.post(page_of(client_of), {**given, "do": "review"})
+    assert answer.status_code == 422
+    assert answer.context["form"].errors[name]
+    assert given[name] in answer.content.decode()
 
 
 def test_a_draft_that_changed_after_its_review_is_reviewed_again(client_of: Client) -> None:
