@@ -242,8 +242,9 @@ def _refuse(claim: Claim, words: str, *, look: bool, **said: Any) -> None:
         try:
             found = claim.command.settle(service(), sending_of(claim.row))
         except errors.ServiceError:
-            _doubt(claim, refusal=words, **said)
-            return
+            if claim.row.first_sent_at is not None:
+                _doubt(claim, refusal=words, **said)
+                return
     if isinstance(found, Happened):
         _done(claim, found.answer, "look-up")
     elif isinstance(found, Several) and claim.row.doubted:
