@@ -1,13 +1,15 @@
 """A registration is several writes: a worker that dies between two of them loses none of the rest,
-and what the service refuses lands where it can be corrected."""
+and what the service refuses, or what others changed meanwhile, can be corrected and sent."""
 
 from __future__ import annotations
 
 import uuid
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 from django.test import RequestFactory
+from django.urls import reverse
 from msgspec.structs import replace
 
 from backoffice.models import CommandRecord, User
@@ -17,17 +19,24 @@ from backoffice.service.users import NewAddress, NewGuarantor
 from patients.alike import mark_of_person
 from patients.commands import AddInsurance, CreatePayor, Insuring, SetUserInfo
 from patients.commands.people import insured_of
-from patients.models import Patient
+from patients.models import Insurance, Patient
 from patients.registering_forms import InsuranceForm, PersonForm
 from tests.api.rows import staff
 from tests.outbox import workers
 from tests.outbox.desk import Desk
 from tests.outbox.test_people import (
     CARD,
+    PERSON,
+    REGISTER,
+    State,
     at_desk,
     insurances,
+    phone,
     reference,
     register,
+    somebody,
+    street,
+    told,
     unlike,
     users,
 )
@@ -104,3 +113,78 @@ def test_every_refusal_of_the_service_lands_on_its_field(desk: Desk) -> None:
     assert set(told.values()) == {
         "payor_name", "payor_first_line", "payor_city", "payor_state", "payor_zip",
     }  # fmt: skip
+
+
+def test_after_comparing_the_details_can_be_saved(desk: Desk) -> None:
+    client, patient = at_desk(), somebody(desk)
+    address = reverse("patients:edit", args=[patient.pk])
+    seen = client.get(address).context["form"]["seen"].value()
+    theirs = {**PERSON, "first_line": "8 Their Street", "seen": seen}
+    assert desk.fill(at_desk("clinician"), address, **theirs).status_code == 302
+    desk.deliver()
+    mine = {**PERSON, "first_line": "7 My Street", "access_notes": "Ring twice", "seen": seen}
+    told_so: Any = desk.fill(client, address, **mine)
+    page, form = told(told_so), told_so.context["form"]
+    assert told_so.status_code == 422 and "Compare them, then save again" in page
+    assert "8 Their Street" in page and 'value="7 My Street"' in page and "Ring twice" in page
+    again = {name: form[name].value() for name in ("form_id", "seen")}
+    assert client.post(address, {**mine, **again}).status_code == 302
+    desk.deliver()
+    assert desk.newest().state == State.DONE and street(desk, patient) == "7 My Street"
+
+
+def test_a_fault_of_another_kind_does_not_hide_that_details_changed(desk: Desk) -> None:
+    client, patient = at_desk(), somebody(desk)
+    address = reverse("patients:edit", args=[patient.pk])
+    seen = client.get(address).context["form"]["seen"].value()
+    theirs = {**PERSON, "first_line": "8 Their Street", "seen": seen}
+    assert desk.fill(at_desk("clinician"), address, **theirs).status_code == 302
+    desk.deliver()
+    wrong: Any = desk.fill(client, address, **{**PERSON, "zip": "1", "seen": seen})
+    assert wrong.status_code == 422 and wrong.context["form"]["seen"].value() == seen
+
+
+def test_after_looking_at_another_insurance_this_one_can_be_added(desk: Desk) -> None:
+    client, patient = at_desk(), somebody(desk)
+    address = reverse("patients:insure", args=[patient.pk])
+    shown = client.get(address).context["form"]
+    marks = {name: shown[name].value() for name in ("before_primary", "before_secondary")}
+    theirs = {**PERSON, **CARD, **marks, "member_id": "THEIRS-1"}
+    assert desk.fill(at_desk("clinician"), address, **theirs).status_code == 302
+    desk.deliver()
+    mine = {**PERSON, **CARD, **marks, "member_id": "MINE-1"}
+    told_so: Any = desk.fill(client, address, **mine)
+    page, form = told(told_so), told_so.context["form"]
+    assert told_so.status_code == 422 and "Another insurance was recorded meanwhile" in page
+    assert "THEIRS-1" in page and 'value="MINE-1"' in page
+    again = {name: form[name].value() for name in ("form_id", *marks)}
+    assert client.post(address, {**mine, **again}).status_code == 302
+    desk.deliver()
+    assert Insurance.objects.get(user_id=patient.pk, superseded_at=None).member_id == "MINE-1"
+    assert insurances(desk, patient) == 2
+
+
+def test_a_second_click_after_the_first_is_done_leads_to_its_page(desk: Desk) -> None:
+    client, mine, form_id = at_desk(), reference(), str(uuid.uuid4())
+    given = {**PERSON, "client_user_id": mine, "last_name": unlike(), "phone_number": phone(),
+             "email": f"{unlike()}@example.invalid", "form_id": form_id}  # fmt: skip
+    first = client.post(REGISTER, given)
+    assert first.status_code == 302, told(first)
+    desk.deliver()
+    patient = Patient.objects.get(client_user_id=mine)
+    # By now the person is a possible duplicate of themselves, and the panel may have said so.
+    for more in ({}, {"shown": str(patient.pk)}):
+        second = client.post(REGISTER, {**given, **more})
+        assert second.status_code == 302, told(second)
+        assert second.headers["Location"] == first.headers["Location"]
+    done = client.get(first.headers["Location"]).headers["Location"]
+    assert done == reverse("patients:detail", args=[patient.pk])
+
+    changed: Any = client.post(REGISTER, {**given, "first_line": "9 Other Street"})
+    page, form = told(changed), changed.context["form"]
+    assert changed.status_code == 422 and "This form has been sent already" in page
+    assert first.headers["Location"] in page and 'value="9 Other Street"' in page
+    assert "Another patient has this reference" not in page
+    assert form["form_id"].value() not in ("", form_id)
+    assert CommandRecord.objects.filter(kind="patient.create").count() == 1
+    assert users(desk, mine) == 1
