@@ -232,7 +232,11 @@ class BookCenter(_Booking, kw_only=True):
         )
 
     def settle(self, service: Service, sending: Sending) -> Settled:
-        return self.made_since(service, sending, lambda visit: visit.start_at == self.time.start)
+        return self.made_since(
+            service,
+            sending,
+            lambda visit: (visit.start_at, visit.provider_id) == (self.time.start, self.time.site),
+        )
 
 
 class RequestVisit(_OfVisit, kw_only=True):
@@ -346,6 +350,12 @@ class MoveVisit(_OfStandingVisit, kw_only=True):
         words = rules.why_not_move(order, visit)
         if words:
             raise NotNow(words)
+        if self._is_at(visit.start_at, visit.provider_id):
+            raise NotNow("The appointment is at this time already.", field="slot")
+
+    def _is_at(self, start: datetime | None, site: str | None) -> bool:
+        """Two centers have the same times: only both together say where a visit is."""
+        return start == self.time.start and (self.type == HOME or site == self.time.site)
 
     def refresh(self, service: Service) -> None:
         super().refresh(service)
@@ -361,7 +371,8 @@ class MoveVisit(_OfStandingVisit, kw_only=True):
         found = self.current(service)
         if found is None or found.data.id != self.appointment_id:
             return Absent()
-        return Happened(found) if found.data.start_at == self.time.start else Absent()
+        there = self._is_at(found.data.start_at, found.data.provider_id)
+        return Happened(found) if there else Absent()
 
 
 class CancelVisit(_OfStandingVisit, kw_only=True):

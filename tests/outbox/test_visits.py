@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.urls import reverse
 from pytest_django import Settings
@@ -275,3 +277,38 @@ def test_a_center_that_does_not_confirm_in_time_is_asked_what_is_true(
     asked = desk.newest()
     assert asked.state == (State.DONE if made else State.UNDECIDED) and asked.attempts == 1
     assert visits(desk, order) == ([(times[-1].start, True)] if made else [])
+
+
+def test_another_center_at_the_same_time_is_another_visit(desk: Desk) -> None:
+    order = waiting(desk, "walk_in_test")
+    client = desk.client("front desk")
+    book = reverse("orders:book", args=[order.pk])
+    values, times, _ = opened(client, book)
+    there, other = next(
+        (one, two)
+        for one in times
+        for two in times
+        if one.start == two.start and one.site != two.site
+    )
+    client.post(book, {**values, "slot": there.written()})
+    desk.deliver()
+    address = reverse("orders:move", args=[order.pk])
+    values, times, _ = opened(client, address)
+    same = next((time for time in times if time.start == there.start), there)
+    shown = client.post(address, {**values, "slot": same.written()})
+    assert shown.status_code == 422 and "at this time already" in shown.content.decode()
+
+    shown = client.post(address, {**values, "look": "", "sites": [there.site, other.site]})
+    face = re.search(
+        rf'value="{other.start:%Y-%m-%dT%H:%M:%SZ} \S+ {other.site} [^>]+>', str(shown.content)
+    )
+    assert face and "disabled" not in face[0]
+    values["sites"] = [other.site]
+    assert client.post(address, {**values, "slot": other.written()}).status_code == 302
+    desk.fault("drop_before", "/reschedule$")
+    desk.deliver()
+    assert desk.newest().state == State.UNCERTAIN
+    desk.later()
+    asked = desk.newest()
+    assert (asked.state, asked.attempts) == (State.DONE, 2), "it was not at the other center"
+    assert Appointment.objects.get(order_id=order.pk).provider_id == other.site
