@@ -179,7 +179,7 @@ def _sample(wish: Wish) -> Iterator[Finding]:
     if not sample:
         yield Finding("no sample id", "The sample id is missing.", "sample_id")
         return
-    taken = Order.objects.filter(sample_id=sample).only("pk").first()
+    taken = wish.same_sample
     if taken is not None:
         url = reverse("orders:detail", args=[taken.pk])
         yield Finding("sample id", "An order has this sample id already.", "sample_id", STOP, url)

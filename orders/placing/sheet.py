@@ -16,6 +16,7 @@ from labs.models import LabAccount, LabTest, Physician
 from orders.models import Order
 from orders.placing import drafts
 from orders.placing.findings import STOP, findings
+from orders.placing.forms import PlaceForm
 from orders.placing.wish import Wish
 from patients.models import Demographics, Patient
 
@@ -54,7 +55,7 @@ class Row:
 
     @property
     def good(self) -> bool:
-        return self.wish is not None and not self.faults
+        return self.command is not None or (self.wish is not None and not self.faults)
 
 
 def read(raw: bytes) -> list[Row]:
@@ -79,7 +80,8 @@ def read(raw: bytes) -> list[Row]:
     lacking = [name for name in NEEDED if name not in names]
     if lacking:
         raise Unusable(f"The first line must name the columns; missing: {', '.join(lacking)}.")
-    if len(set(names)) != len(names):
+    named = [name for name in names if name]  # Spreadsheets leave empty columns at the end.
+    if len(set(named)) != len(named):
         raise Unusable("A column is named twice.")
     filled = [line for line in lines[1:] if any(cell.strip() for cell in line)]
     rows = [Row(number, _cells(names, line)) for number, line in enumerate(filled, start=2)]
@@ -96,12 +98,31 @@ def examine(rows: Sequence[Row]) -> None:
     met: dict[str, int] = {}
     for row in rows:
         row.wish = known.wish(row)
+        row.faults += [
+            f"“{name}” has {len(cell)} letters: at most {MOST_LETTERS} are taken."
+            for name, cell in row.cells.items()
+            if len(cell) > MOST_LETTERS
+        ]
         if row.wish is not None:
-            row.faults += [one.words for one in findings(row.wish) if one.level == STOP]
+            row.faults += _stopped(row.wish)
         sample = row.cells["sample_id"]
         if sample and sample in met:
             row.faults.append(f"Row {met[sample]} has this sample id too.")
         met.setdefault(sample, row.number)
+
+
+def _stopped(wish: Wish) -> list[str]:
+    """What would stop the same order on the page where one is imported."""
+    found = [one for one in findings(wish) if one.level == STOP]
+    told = {one.field for one in found}
+    words = [one.words for one in found]
+    form = PlaceForm(wish)
+    for name, errors in form.errors.items():
+        if name == "physician":
+            words.append("No physician of ours has this NPI.")
+        elif name not in told:
+            words += [f"{form.fields[name].label}: {error}" for error in errors]
+    return words
 
 
 def write(rows: Iterable[Row], *, reasons: bool) -> str:
@@ -126,7 +147,7 @@ def _cells(names: Sequence[str], line: Sequence[str]) -> dict[str, str]:
 
 
 def _plain(cell: str) -> str:
-    cell = cell.strip()[:MOST_LETTERS]
+    cell = cell.strip()
     return cell[1:] if cell.startswith("'") and cell[1:].startswith(_FORMULA) else cell
 
 
@@ -151,10 +172,9 @@ class _Known:
                 self.tests.setdefault(name, []).append(test)
         self.physicians = list(Physician.objects.filter(missing_since=None))
         samples = [row.cells["sample_id"] for row in rows]
-        self.taken = set(
-            Order.objects.filter(sample_id__in=samples).values_list("sample_id", flat=True)
-        )
-        self.accounts: dict[int, list[LabAccount]] = {}
+        taken = Order.objects.filter(sample_id__in=samples).only("pk", "sample_id")
+        self.taken = {order.sample_id: order for order in taken}
+        self.accounts: dict[tuple[Any, Any], list[LabAccount]] = {}
 
     def wish(self, row: Row) -> Wish | None:
         cells = row.cells
@@ -182,11 +202,12 @@ class _Known:
         # Read already, or the same for many rows.
         wish.__dict__["tests"] = tests
         wish.__dict__["physicians"] = self.physicians
-        lab = tests[0].lab_id or 0
-        if lab in self.accounts:
-            wish.__dict__["accounts"] = self.accounts[lab]
+        wish.__dict__["same_sample"] = self.taken.get(cells["sample_id"])
+        lab_and_team = (tests[0].lab_id, patient.team_id)
+        if lab_and_team in self.accounts:
+            wish.__dict__["accounts"] = self.accounts[lab_and_team]
         else:
-            self.accounts[lab] = wish.accounts
+            self.accounts[lab_and_team] = wish.accounts
         typed["lab_account"] = [_account(cells["lab_account"], wish.accounts)]
         return wish
 

@@ -61,18 +61,28 @@ def import_sheet(request: HttpRequest) -> HttpResponse:
         form.add_error(None, str(error))
         return _page(request, form, [], status=422)
     sheet.examine(rows)
+    form_id = form.cleaned_data["form_id"]
+    _remember(request, form_id, rows)
     patients = [row.wish.patient.pk for row in rows if row.wish]
     if do == "bad":
-        bad = [row for row in rows if not row.good and not _asked_before(form, row)]
+        bad = [row for row in rows if not row.good]
         audit.record(request, "export", "order import", patients=patients, row_count=len(bad))
         return _download(sheet.write(bad, reasons=True))
+    audit.listed(request, "order import", [], patients)
     if do == "import":
         for row in rows:
-            if row.good:
-                _ask(request, form.cleaned_data["form_id"], row)
-        return _page(request, form, rows, done=True)
-    audit.listed(request, "order import", [], patients)
-    return _page(request, form, rows)
+            if row.good and row.command is None:
+                _ask(request, form_id, row)
+    return _page(request, form, rows, done=do == "import")
+
+
+def _remember(request: HttpRequest, form_id: uuid.UUID, rows: list[sheet.Row]) -> None:
+    """What this very page asked for before: its sample ids are taken by itself since then."""
+    by_form = {_form_of(form_id, row): row for row in rows}
+    asked = CommandRecord.objects.filter(form_id__in=by_form, requested_by=request.user.pk)
+    for command in asked:
+        row = by_form[command.form_id]
+        row.command, row.faults = command, []
 
 
 def _ask(request: HttpRequest, form_id: uuid.UUID, row: sheet.Row) -> None:
@@ -89,13 +99,7 @@ def _ask(request: HttpRequest, form_id: uuid.UUID, row: sheet.Row) -> None:
 
 
 def _form_of(form_id: uuid.UUID, row: sheet.Row) -> uuid.UUID:
-    return uuid.uuid5(form_id, f"{row.number} {row.cells['sample_id']}")
-
-
-def _asked_before(form: SheetForm, row: sheet.Row) -> bool:
-    """From this very page: its sample id is taken by itself since then."""
-    own = _form_of(form.cleaned_data["form_id"], row)
-    return CommandRecord.objects.filter(form_id=own).exists()
+    return uuid.uuid5(form_id, "\n".join([str(row.number), *row.cells.values()]))
 
 
 def _page(

@@ -15,6 +15,7 @@ from django.utils.dateparse import parse_date
 from labs.models import Lab, LabAccount, LabTest, Marker, Physician
 from orders.commands.importing import USABLE_TO_IMPORT
 from orders.commands.placing import USABLE
+from orders.models import Order
 from orders.placing.questions import Question, questions_of
 from patients.models import Demographics, Insurance, Patient
 
@@ -160,6 +161,11 @@ class Wish:
         by_id = {marker.pk: marker for marker in of_tests.order_by("name", "pk")}
         by_id |= {marker.pk: marker for marker in self.markers}
         return questions_of(by_id.values())
+
+    @cached_property
+    def same_sample(self) -> Order | None:
+        """An order that has this sample id already."""
+        return Order.objects.filter(sample_id=self.one("sample_id")).only("pk").first()
 
     @property
     def proxy(self) -> dict[str, Any]:

@@ -7,8 +7,10 @@ import io
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.db.models import F, Max
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from backoffice.models import AuditEntry, CommandRecord
@@ -194,6 +196,66 @@ def test_good_rows_are_imported_and_bad_ones_come_back_with_reasons(
     assert told["SHEET-4"]["test"] == "'=1+1"
     assert "sample id is missing" in told[""]["reason"]
     assert AuditEntry.objects.filter(action="export", row_count__gt=0).exists()
+
+
+def test_an_import_that_is_sent_again_shows_what_it_asked_for(
+    desk: Desk, person: Demographics, panel: LabTest
+) -> None:
+    """Reloaded when the orders are there: their sample ids are taken, by this very page."""
+    client = desk.client("clinician")
+    raw = table([str(person.pk), panel.name, "RELOAD-1"], ["nobody", panel.name, "RELOAD-2"])
+    form_id = send(client, raw, "check").context["form"]["form_id"].value()
+    send(client, raw, "import", form_id)
+    desk.deliver()
+    assert Order.objects.filter(sample_id="RELOAD-1").exists()
+    page = send(client, raw, "import", form_id)
+    assert (len(page.context["good"]), len(page.context["bad"])) == (1, 1)
+    assert "1 row asked for" in page.content.decode()
+    assert reverse("commands:detail", args=[desk.newest().pk]) in page.content.decode()
+    edited = table([str(person.pk), str(panel.pk), "RELOAD-1"])
+    page = send(client, edited, "import", form_id)
+    assert "sample id already" in page.content.decode()
+    assert CommandRecord.objects.count() == 1
+
+
+def test_rows_are_checked_like_the_form_in_few_queries(
+    desk: Desk, person: Demographics, panel: LabTest
+) -> None:
+    client = desk.client("clinician")
+    head = "patient,test,sample_id,billing_type,collection_method,physician_npi,,"
+    bad = {
+        "No physician of ours": ["CELL-1", "", "", "1234567893"],
+        "bananas": ["CELL-2", "bananas", "", ""],
+        "teleport": ["CELL-3", "", "teleport", ""],
+        "at most 200": ["x" * 250, "", "", ""],
+        "at most 100": ["x" * 150, "", "", ""],
+    }
+    rows = [[str(person.pk), panel.name, *cells, "", ""] for cells in bad.values()]
+    page = send(client, table(*rows, head=head), "check")
+    assert len(page.context["bad"]) == len(bad), [row.faults for row in page.context["rows"]]
+    for words, row in zip(bad, page.context["rows"], strict=True):
+        assert words in " ".join(row.faults)
+        assert len(row.faults) == len(set(row.faults))
+    assert "x" * 250 in page.content.decode()
+    counts = []
+    for many in (1, 60):
+        rows = [[str(person.pk), panel.name, f"MANY-{number}"] for number in range(many)]
+        with CaptureQueriesContext(connection) as made:
+            assert len(send(client, table(*rows), "check").context["good"]) == many
+        counts.append(len(made))
+    assert counts[0] == counts[1], counts
+
+
+def test_whoever_is_named_in_a_table_is_in_the_audit(
+    desk: Desk, person: Demographics, panel: LabTest
+) -> None:
+    client = desk.client("clinician")
+    raw = table([str(person.pk), panel.name, ""])
+    for do in ("check", "import"):
+        AuditEntry.objects.all().delete()
+        page = send(client, raw, do)
+        assert person.last_name in page.content.decode()
+        assert AuditEntry.objects.filter(object_type="order import").count() == 1
 
 
 @pytest.mark.parametrize(
