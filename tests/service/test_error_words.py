@@ -15,7 +15,13 @@ from .faulty import Server, answer
 from .writes import WRITES
 
 words = st.text(min_size=1, max_size=20)
-scalar = st.none() | st.booleans() | st.integers() | st.floats() | words
+scalar = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | words
+)
 anything = st.recursive(
     scalar,
     lambda inner: (
