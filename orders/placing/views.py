@@ -77,10 +77,14 @@ def write(request: HttpRequest, patient_id: UUID, *, importing: bool = False) ->
         return _written(request, patient, person, importing)
     draft = drafts.of(request.user, patient, importing)
     asked = _asked(request, patient)
-    if asked is not None:
-        typed, draft = asked.form_data, None
-    elif begun := _begun(request, patient):
-        typed = {**drafts.of_person(person), **begun}
+    begun = _begun(request, patient, person, asked)
+    if begun and draft is not None and draft.typed != begun:
+        audit.viewed(request, "patient", [patient.pk], [patient.pk])
+        context = {"wish": Wish(patient, person, begun, importing), "draft": draft}
+        context["address"] = _address(patient, importing)
+        return render(request, "orders/placing/begin.html", context)
+    if begun:
+        typed, draft = begun, None
     elif draft is not None:
         typed = draft.typed
     else:
@@ -169,6 +173,11 @@ def _written(
     if do == "discard":
         drafts.drop(request.user, patient, importing)
         return redirect(address)
+    if do == "begin":
+        asked = _asked(request, patient)
+        if begun := _begun(request, patient, person, asked):
+            drafts.keep(request.user, patient, importing, begun)
+        return redirect(f"{address}?again={asked.pk}" if asked else address)
     wish = Wish(patient, person, typed, importing)
     if request.POST.get("shape", wish.shape) != wish.shape:
         typed.pop("another", None)  # The tick was for what was chosen before.
@@ -263,15 +272,22 @@ def _who(patient_id: UUID) -> tuple[Patient, Demographics | None]:
     return patient, Demographics.objects.filter(pk=patient.pk).first()
 
 
-def _begun(request: HttpRequest, patient: Patient) -> Typed:
-    """What an order begins with that repeats or replaces another one."""
+def _begun(
+    request: HttpRequest,
+    patient: Patient,
+    person: Demographics | None,
+    asked: CommandRecord | None,
+) -> Typed:
+    """What an order begins with that was refused, or that repeats or replaces another one."""
+    if asked is not None:
+        return dict(asked.form_data)
     replaces, repeat = request.GET.get("replaces", ""), request.GET.get("repeat", "")
     if not replaces and not repeat:
         return {}
     order = _order(replaces or repeat)
     if order.user_id != patient.pk:
         raise Http404
-    typed = drafts.like(order)
+    typed = {**drafts.of_person(person), **drafts.like(order)}
     if replaces:
         typed["replaces"] = [str(order.pk)]
     return typed

@@ -479,6 +479,38 @@ def test_repeating_brings_what_was_ordered(client_of: Client) -> None:
     assert wish.one("lab_account") == ""
 
 
+@pytest.mark.parametrize("name", ["repeat", "replaces"])
+def test_a_kept_draft_is_not_lost_to_another_beginning(client_of: Client, name: str) -> None:
+    ordered_lately()
+    address = page_of(client_of)
+    client_of.post(address, {**typed(clinical_notes="my own work"), "do": "leave"})
+    kept = OrderDraft.objects.get().typed
+    begin = f"{address}?{name}={uid('order', 1)}"
+    page = client_of.get(begin).content.decode()
+    assert "You have a draft of" in page and f'href="{address}"' in page
+    assert "Your draft, kept" not in page
+    assert OrderDraft.objects.get().typed == kept
+    assert client_of.post(begin, {"do": "begin"})["Location"] == address
+    wish = client_of.get(address).context["wish"]
+    assert (wish.note, wish.tests[0].pk) == ("", TEST)
+    assert wish.replaces == (uid("order", 1) if name == "replaces" else None)
+
+
+def test_a_kept_draft_is_not_lost_to_a_refused_order(client_of: Client) -> None:
+    client_of.post(page_of(client_of), {**typed(clinical_notes="refused"), "do": "review"})
+    address, sent = reviewed(client_of)
+    client_of.post(address, sent)
+    CommandRecord.objects.update(state="refused", refusal="The physician is not known.")
+    again = f"{page_of(client_of)}?again={CommandRecord.objects.get().pk}"
+    assert "refused" in client_of.get(again).content.decode()
+    client_of.post(page_of(client_of), {**typed(clinical_notes="newer"), "do": "leave"})
+    assert "You have a draft of" in client_of.get(again).content.decode()
+    assert client_of.post(again, {"do": "begin"})["Location"] == again
+    answer = client_of.get(again)
+    assert answer.context["wish"].note == "refused"
+    assert answer.context["form"].errors["physician"] == ["The physician is not known."]
+
+
 def test_replacing_starts_at_the_order(client_of: Client) -> None:
     ordered_lately()
     address = f"{reverse('orders:start')}?replaces={uid('order', 1)}"
