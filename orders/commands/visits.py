@@ -81,6 +81,11 @@ class _OfVisit(Command, kw_only=True):
             raise NotNow("The service no longer has this order.")
         return found
 
+    def check(self) -> None:
+        own = CommandRecord.objects.open().filter(lock=f"order:{self.order_id}")
+        if own.filter(kind="order.cancel").exists():
+            raise NotNow("The order is being cancelled just now: wait until that is settled.")
+
     def current(self, service: Service) -> Answer | None:
         """The order's visit as the service has it now."""
         try:
@@ -149,6 +154,7 @@ class _Booking(_OfVisit, kw_only=True):
         raise NotImplementedError
 
     def check(self) -> None:
+        super().check()
         words = rules.why_not_book(self.order())
         if words:
             raise NotNow(words)
@@ -267,6 +273,7 @@ class RequestVisit(_OfVisit, kw_only=True):
         return reverse("orders:book", args=[self.order_id])
 
     def check(self) -> None:
+        super().check()
         order = self.order()
         words = rules.why_not_book(order)
         if words:
@@ -316,9 +323,9 @@ class _OfStandingVisit(_OfVisit, kw_only=True):
 
     def _changed_by(self) -> str:
         """Who of us asked for what stands now; nothing when it was none of us."""
-        rows = CommandRecord.objects.filter(
-            lock=self.lock(), state=CommandRecord.State.DONE
-        ).select_related("requested_by")
+        rows = CommandRecord.objects.about(*self.subject()).filter(
+            kind__startswith="appointment.", state=CommandRecord.State.DONE
+        )
         row = rows.order_by("-finished_at").first()
         if row is None or row.finished_at is None:
             return ""
@@ -345,6 +352,7 @@ class MoveVisit(_OfStandingVisit, kw_only=True):
         return reverse("orders:move", args=[self.order_id])
 
     def check(self) -> None:
+        super().check()
         order = self.order()
         visit = self.visit(self.time.start)
         words = rules.why_not_move(order, visit)
@@ -401,6 +409,7 @@ class CancelVisit(_OfStandingVisit, kw_only=True):
         return reverse("orders:book", args=[self.order_id]) if self.rebook else ""
 
     def check(self) -> None:
+        super().check()
         if rules.standing_visit(self.order_id) is None:
             return  # Somebody was faster: what was wanted is so, and the service will say it.
         words = rules.why_not_cancel(self.visit())

@@ -228,6 +228,8 @@ def test_the_second_of_two_who_move_it_hears_of_the_first(desk: Desk) -> None:
     assert "front-desk asked for something about this already" in page
     assert "Move the visit" in page and "the blue door" in page
     desk.deliver()
+    # As that of a step, which waits its turn without a lock.
+    CommandRecord.objects.filter(kind="appointment.move").update(lock="")
     page = two.post(address, ask).content.decode()
     assert "changed meanwhile" in page and "front-desk asked for that" in page
     desk.deliver()
@@ -312,3 +314,24 @@ def test_another_center_at_the_same_time_is_another_visit(desk: Desk) -> None:
     asked = desk.newest()
     assert (asked.state, asked.attempts) == (State.DONE, 2), "it was not at the other center"
     assert Appointment.objects.get(order_id=order.pk).provider_id == other.site
+
+
+def test_a_booking_at_another_center_is_not_taken_for_ours(desk: Desk, settings: Settings) -> None:
+    settings.PSC_IDEMPOTENCY = False
+    order = waiting(desk, "walk_in_test")
+    client = desk.client("front desk")
+    address = reverse("orders:book", args=[order.pk])
+    values, times, _ = opened(client, address)
+    mine, theirs = next(
+        (one, two)
+        for one in times
+        for two in times
+        if one.start == two.start and one.site != two.site
+    )
+    client.post(address, {**values, "slot": mine.written()})
+    desk.fault("drop_before", "/book$")
+    desk.deliver()
+    with desk.sandbox.service() as service:
+        service.appointments.book_psc(order.pk, theirs.key)
+    desk.later()
+    assert desk.newest().state == State.UNDECIDED
