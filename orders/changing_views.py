@@ -14,7 +14,6 @@ from django.views.decorators.http import require_http_methods
 
 from backoffice import audit, vocabulary
 from backoffice.access import may, requires
-from backoffice.models import CommandRecord
 from backoffice.outbox import AskForm, Command, sent_before
 from orders.changing_forms import ActivationForm, CancelForm, SimulateForm
 from orders.commands import (
@@ -29,7 +28,7 @@ from orders.commands.changing import CANCELLABLE, DATABLE, SIMULATED
 from orders.consequences import of_cancelling
 from orders.models import Appointment, Order
 from orders.scheduling import rules
-from orders.scheduling.views import reasons_of
+from orders.scheduling.views import asked_here, reasons_of
 
 METHODS = ("GET", "HEAD", "POST")
 
@@ -193,19 +192,8 @@ def _form(request: HttpRequest, kind: Callable[..., Any], **options: Any) -> Any
     """The form as posted, as it was for a refused command (`?again=`), or new."""
     if request.method == "POST":
         return kind(request.POST, **options)
-    again = request.GET.get("again", "")
-    if again:
-        row = _asked(again)
-        if row is not None:
-            return kind.again(row, **options)  # type: ignore[attr-defined]
-    return kind(**options)
-
-
-def _asked(text: str) -> CommandRecord | None:
-    try:
-        return CommandRecord.objects.filter(pk=UUID(text)).first()
-    except ValueError:
-        return None
+    row = asked_here(request)
+    return kind(**options) if row is None else kind.again(row, **options)  # type: ignore[attr-defined]
 
 
 def _page(

@@ -210,7 +210,7 @@ def _answered(request: HttpRequest, kind: Any, **options: Any) -> Any:
         if _is_day(day):
             data["start_date"] = day
         return kind(data, **options)
-    row = _asked(request.GET.get("again", ""))
+    row = asked_here(request)
     return kind.again(row, **options) if row is not None else kind(**options)
 
 
@@ -222,11 +222,13 @@ def _is_day(text: str) -> bool:
     return True
 
 
-def _asked(text: str) -> CommandRecord | None:
+def asked_here(request: HttpRequest) -> CommandRecord | None:
+    """The command of `?again=`, where this very form asked: others are about other people."""
     try:
-        return CommandRecord.objects.filter(pk=UUID(text)).first()
+        asked = UUID(request.GET.get("again", ""))
     except ValueError:
         return None
+    return CommandRecord.objects.filter(pk=asked, form_url=request.path).first()
 
 
 def _order(order_id: UUID) -> Order:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
+import uuid
 from collections.abc import Iterator
 from datetime import timedelta
+from html import unescape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -16,7 +18,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from backoffice import vocabulary
-from backoffice.models import AuditEntry, CommandRecord
+from backoffice.models import AuditEntry, CommandRecord, User
 from backoffice.outbox import Sending
 from backoffice.service import Service, errors
 from orders.commands import CancelOrder
@@ -180,6 +182,20 @@ def test_the_appointment_is_cancelled_as_well_by_a_call_of_its_own(desk: Desk) -
     assert list(reasons) == ["The patient asked for it"]
 
 
+def test_a_visit_is_left_alone_while_its_order_is_being_cancelled(desk: Desk) -> None:
+    one, other = waiting(desk), waiting(desk)
+    client = desk.client("clinician")
+    address = reverse("orders:book", args=[one.pk])
+    values, times, _ = opened(client, address)
+    desk.fill(client, reverse("orders:cancel", args=[one.pk]), why="patient")
+    assert desk.newest().kind == "order.cancel"
+    answer = client.post(address, {**values, "slot": times[-1].written()})
+    assert answer.status_code == 422
+    assert "order is being cancelled" in answer.content.decode()
+    assert desk.newest().kind == "order.cancel"
+    booked(desk, client, other)
+
+
 def test_unticked_the_appointment_stands(desk: Desk) -> None:
     one = waiting(desk, "walk_in_test")
     client = desk.client("clinician")
@@ -287,3 +303,36 @@ def test_a_refusal_leaves_the_order_and_says_why(desk: Desk) -> None:
     assert "A result exists" in page
     one.refresh_from_db()
     assert one.low_level_status == "completed"
+
+
+def test_only_what_was_typed_into_this_form_fills_it(desk: Desk) -> None:
+    client = desk.client("clinician")
+    theirs, mine = waiting(desk), waiting(desk)
+    for name, typed in (
+        ("cancel", {"reason": "a stranger's words"}),
+        ("book", {"first_line": "9 Stranger Street"}),
+    ):
+        asked = command_of(theirs, f"orders:{name}", typed)
+        page = client.get(reverse(f"orders:{name}", args=[theirs.pk]), {"again": str(asked.pk)})
+        assert next(iter(typed.values())) in unescape(page.content.decode()), "its own form"
+        page = client.get(reverse(f"orders:{name}", args=[mine.pk]), {"again": str(asked.pk)})
+        assert page.status_code == 200
+        assert next(iter(typed.values())) not in unescape(page.content.decode()), "another patient"
+
+
+def command_of(of: Order, page: str, typed: dict[str, str]) -> CommandRecord:
+    """A command of a form that was refused, as the outbox keeps it."""
+    return CommandRecord.objects.create(
+        kind="made.up",
+        title="Made up",
+        subject_type="order",
+        subject_id=str(of.pk),
+        payload={},
+        form_id=uuid.uuid4(),
+        form_url=reverse(page, args=[of.pk]),
+        form_data={name: [value] for name, value in typed.items()},
+        requested_by=User.objects.get(username="clinician"),
+        idempotency_key=uuid.uuid4(),
+        state=State.REFUSED,
+        refusal="Made up.",
+    )
