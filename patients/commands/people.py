@@ -9,6 +9,7 @@ from uuid import UUID
 
 from django.urls import reverse
 
+from backoffice.models import CommandRecord
 from backoffice.outbox import Absent, Again, Command, Happened, NotNow, Refuted, Sending
 from backoffice.service import Record, Service, errors
 from backoffice.service.insurance import NewInsured
@@ -91,7 +92,10 @@ class CreateUser(Command, kw_only=True):
         return reverse("patients:detail", args=[remote_id])
 
     def check(self) -> None:
-        if Patient.objects.filter(client_user_id=self.client_user_id).exists():
+        asked = CommandRecord.objects.open().filter(kind=self.kind, subject_id=self.client_user_id)
+        # Its own row says the same as this command.
+        taken = asked.exclude(payload=self.payload())
+        if Patient.objects.filter(client_user_id=self.client_user_id).exists() or taken.exists():
             raise NotNow(TAKEN, field="client_user_id")
 
     def send(self, service: Service, sending: Sending) -> Record[User]:
@@ -107,6 +111,9 @@ class CreateUser(Command, kw_only=True):
         except errors.Missing:
             return Absent()
         if answer.data.created_on < sending.requested_at - CLOCKS:
+            return Refuted(TAKEN)
+        # What another command made is another person's.
+        if CommandRecord.objects.filter(kind=self.kind, remote_id=answer.data.user_id).exists():
             return Refuted(TAKEN)
         return Happened(answer)
 

@@ -456,3 +456,32 @@ def test_two_of_the_staff_do_not_register_one_person_at_once(desk: Desk) -> None
     assert "asked for something about this already" in told(answer)
     desk.deliver()
     assert Demographics.objects.filter(last_name=name).count() == 1
+
+
+def test_one_reference_never_makes_two_people_one(desk: Desk) -> None:
+    mine, client = reference(), at_desk()
+    register(desk, client, client_user_id=mine)
+    desk.fault("drop_before", "/v2/user$")
+    desk.deliver()
+    first = CommandRecord.objects.get(subject_id=mine)
+    assert first.state == State.UNCERTAIN
+    # Somebody else is registered under it at the same time: told at once, while this is open.
+    answer = register(desk, client, client_user_id=mine, first_name="Testb")
+    assert answer.status_code == 422 and "Another patient has this reference" in told(answer)
+    # And where it got through all the same, the user it made is not taken for the first one's.
+    with desk.sandbox.service() as service:
+        other = service.users.create(NewUser(client_user_id=mine)).data
+    CommandRecord.objects.create(
+        kind="patient.create",
+        subject_type="new patient",
+        subject_id=mine,
+        payload={},
+        form_id=uuid.uuid4(),
+        idempotency_key=uuid.uuid4(),
+        requested_by=first.requested_by,
+        state=State.DONE,
+        remote_id=str(other.user_id),
+    )
+    desk.later()
+    first.refresh_from_db()
+    assert first.state == State.REFUSED and first.remote_id == ""
