@@ -53,6 +53,11 @@ def home(request: HttpRequest) -> HttpResponse:
     return render(request, "no_places.html")
 
 
+def form_expired(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """A form came without its token: most often the session has ended since it was shown."""
+    return render(request, "403_form.html", status=403)
+
+
 @public
 @require_POST
 def theme(request: HttpRequest) -> HttpResponse:

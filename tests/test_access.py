@@ -218,3 +218,10 @@ def test_a_wrong_address_keeps_the_menu_for_staff_alone(client: Client) -> None:
     client.logout()
     page = client.get("/nope/")
     assert 'href="/orders/"' not in page.content.decode()
+
+
+@pytest.mark.django_db
+def test_a_form_of_an_ended_session_says_how_to_go_on() -> None:
+    answer = Client(enforce_csrf_checks=True).post("/patients/register/", {"first_name": "Testa"})
+    page = answer.content.decode()
+    assert answer.status_code == 403 and "Nothing was sent" in page and "Log in in another" in page
