@@ -3,11 +3,10 @@ about a patient's address stands in an address of ours, and nothing typed is los
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from django import forms
-from django.utils import timezone
 
 from backoffice.outbox import AskForm
 from backoffice.service.appointments import VisitAddress
@@ -26,7 +25,10 @@ def _area(rows: int, **more: Any) -> forms.Textarea:
 class _Looking(AskForm):
     """A list of times, and a choice from it."""
 
-    slot = forms.CharField(required=False, max_length=5000)
+    asks: bool = False
+    """Sent by the button that asks: the day from which times were listed does not matter then."""
+
+    slot = forms.CharField(label="Time", required=False, max_length=5000)
     start_date = forms.DateField(
         label="From", required=False, widget=forms.DateInput(attrs={"type": "date"})
     )
@@ -41,9 +43,15 @@ class _Looking(AskForm):
         error_messages={"max_length": f"At most {NOTES} characters; these are %(show_value)d."},
     )
 
+    def full_clean(self) -> None:
+        super().full_clean()
+        if self.asks:
+            self.errors.pop("start_date", None)
+
     def clean_start_date(self) -> Any:
         day = self.cleaned_data["start_date"]
-        if day is not None and day < timezone.now().date():
+        # A day of the draw's calendar, which may be a day behind the one of UTC.
+        if day is not None and day < datetime.now(UTC).date() - timedelta(days=1):
             raise forms.ValidationError("Choose today or a later day.")
         return day
 

@@ -192,6 +192,8 @@ class Offer:
 
     days: list[Day]
     first: date
+    today: date
+    """Where the draw is."""
     zones: list[str]
     """Names of the zones that the times are in, as people say them."""
     here: str
@@ -215,8 +217,7 @@ class Offer:
     @property
     def earlier(self) -> date | None:
         """None before today."""
-        today = timezone.now().date()
-        start = max(self.first - timedelta(days=DAYS), today)
+        start = max(self.first - timedelta(days=DAYS), self.today)
         return start if start < self.first else None
 
     @property
@@ -247,9 +248,11 @@ def offer(
         chip.dear = bool(chip.price) and chip.price != price
         chip.usual = usual is not None and f"{chip.local:%H:%M}" == usual
         chip.soon = chip.time.start - now < rules.SOON
-    first = wishes.start_date or min(
-        (chip.local.date() for _, chip in chips), default=timezone.localdate()
+    today = min(
+        (now.astimezone(chip.local.tzinfo).date() for _, chip in chips),
+        default=timezone.localdate(),
     )
+    first = wishes.start_date or min((chip.local.date() for _, chip in chips), default=today)
     gone = _choose(chips, wishes.chosen)
     shown = [pair for pair in chips if _wanted(pair[1], wishes, first)]
     offsets = {chip.local.utcoffset() for _, chip in shown}
@@ -257,6 +260,7 @@ def offer(
     return Offer(
         days=_days(shown),
         first=first,
+        today=today,
         zones=sorted({_zone_words(chip.local) for _, chip in shown}),
         here=_zone_words(timezone.localtime()) if offsets != heres or len(offsets) > 1 else "",
         expires_at=min((c.time.expires_at for _, c in chips if c.time.expires_at), default=None),

@@ -50,6 +50,7 @@ def book(request: HttpRequest, order_id: UUID) -> HttpResponse:
     if hindrance:
         return _page(request, order, None, {"hindrance": hindrance, "title": "Book a visit"})
     form = _form(request, order, None)
+    form.asks = _asks(request)
     if _asks(request) and form.is_valid():
         command = _booking(request, order, form)
         if command is not None and form.asked(request, command) is not None:
@@ -71,6 +72,7 @@ def move(request: HttpRequest, order_id: UUID) -> HttpResponse:
     if hindrance:
         return _page(request, order, visit, {"hindrance": hindrance, **title})
     form = _form(request, order, visit)
+    form.asks = _asks(request)
     if _asks(request) and form.is_valid() and (time := form.need_slot()):
         home = visit.type == rules.HOME
         command = MoveVisit(
@@ -95,7 +97,8 @@ def times(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """The list of times alone, as the form wishes: filters, another week, keys that ran out."""
     order, visit = _order(order_id), rules.standing_visit(order_id)
     form = _form(request, order, visit)
-    context = {"order": order, "visit": visit, "form": form, **_looked_up(order, visit, form)}
+    context = {"order": order, "visit": visit, "form": form, "alone": True}
+    context |= _looked_up(order, visit, form)
     return render(request, "orders/scheduling/_times.html", context)
 
 

@@ -206,3 +206,39 @@ def test_centers_say_what_can_be_done_there(desk: Desk) -> None:
         {**values, "look": "", "zip_code": "10001", "radius": "100", "sites": [wanted]},
     )
     assert {chip.time.site for chip in chips(shown)} == {wanted}
+
+
+def test_the_day_times_are_listed_from_is_one_of_the_draw(desk: Desk) -> None:
+    order = waiting(desk)
+    client = desk.client("front desk")
+    address = reverse("orders:book", args=[order.pk])
+    values, times, _ = opened(client, address)
+    today = datetime.now(UTC).date()
+    for days, right in ((1, True), (2, False)):
+        day = (today - timedelta(days=days)).isoformat()
+        page = client.post(address, {**values, "look": day}).content.decode()
+        assert ("today or a later day" not in page) == right, "west of us it is yesterday still"
+    # The button that asks needs a time, not a list.
+    asks = {**values, "slot": times[-1].written(), "start_date": "2020-01-01"}
+    assert client.post(address, asks).status_code == 302
+    assert desk.newest().kind == "appointment.book"
+
+
+def test_earlier_times_begin_today_where_the_draw_is() -> None:
+    now = datetime.now(UTC)
+    zone = "Pacific/Kiritimati" if now.hour >= 10 else "Pacific/Pago_Pago"
+    there = now.astimezone(ZoneInfo(zone)).date()
+    assert there != now.date()
+    start = now + timedelta(days=3)
+    slot = {
+        "booking_key": "k",
+        "price": 0,
+        "is_priority": False,
+        "num_appointments_available": 2,
+        "start": start.isoformat(),
+        "end": (start + timedelta(hours=1)).isoformat(),
+    }
+    day = {"date": start.date().isoformat(), "slots": [slot]}
+    found = msgspec.convert({"timezone": zone, "slots": [day]}, Availability)
+    assert offer(found, Wishes(start_date=there + timedelta(days=2))).earlier == there
+    assert offer(found, Wishes(start_date=there)).earlier is None
