@@ -242,3 +242,26 @@ def test_earlier_times_begin_today_where_the_draw_is() -> None:
     found = msgspec.convert({"timezone": zone, "slots": [day]}, Availability)
     assert offer(found, Wishes(start_date=there + timedelta(days=2))).earlier == there
     assert offer(found, Wishes(start_date=there)).earlier is None
+
+
+def test_every_error_leads_to_its_field_and_every_day_names_its_times(desk: Desk) -> None:
+    client = desk.client("front desk")
+    for method in ("at_home_phlebotomy", "walk_in_test"):
+        order = waiting(desk, method)
+        address = reverse("orders:book", args=[order.pk])
+        values, _, _ = opened(client, address)
+        page = client.post(address, {**values, "zip_code": "nowhere"}).content.decode()
+        # Without an address there are no times: a field of theirs is said all the same.
+        for at in re.findall(r'href="#(id_\w+)"', page):
+            assert f'id="{at}"' in page, at
+        page = client.post(address, {**values, "look": "2020-01-01"}).content.decode()
+        assert "today or a later day" in page
+        linked = re.findall(r'href="#(id_\w+)"', page)
+        assert "id_start_date" in linked and 'id="id_start_date"' in page
+        labelled = re.findall(r'role="group" aria-labelledby="([^"]+)"', page)
+        assert labelled and all(page.count(f'id="{day}"') == 1 for day in labelled)
+        alone = client.post(reverse("orders:times", args=[order.pk]), values).content.decode()
+        assert 'hx-swap-oob="innerHTML:#times-said"' in alone and 'id="times-said"' in page
+        for name in re.findall(r"<(?:button|select|input)\b[^>]*hx-post[^>]*>", alone):
+            assert ' id="' in name, name
+        assert len(set(ids := re.findall(r'\bid="([^"]+)"', page))) == len(ids), "each once"
