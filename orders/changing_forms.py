@@ -34,15 +34,30 @@ class CancelForm(AskForm):
         help_text="For your colleagues; the service does not see it.",
     )
 
-    def __init__(self, *args: Any, reasons: list[tuple[str, str]], **options: Any) -> None:
+    def __init__(self, *args: Any, reasons: list[tuple[str, str]] | None, **options: Any) -> None:
+        """`reasons`: none without an appointment; None where they could not be had just now."""
         super().__init__(*args, **options)
-        if reasons:
+        self._late = reasons is None
+        if reasons or (self._late and self.data.get("visit_too")):
             self.fields["visit_too"] = forms.BooleanField(
                 label="Cancel the appointment as well", required=False, initial=True
             )
+        if reasons:
             self.fields["visit_reason"] = forms.ChoiceField(
                 label="Its reason, for the centre", required=False, choices=reasons
             )
+
+    def clean_visit_too(self) -> bool:
+        ticked: bool = self.cleaned_data["visit_too"]
+        if ticked and self._late:
+            raise forms.ValidationError("The reasons could not be had: try again, or untick it.")
+        return ticked
+
+    def clean_visit_reason(self) -> str:
+        reason: str = self.cleaned_data["visit_reason"]
+        if self.cleaned_data.get("visit_too") and not reason:
+            raise forms.ValidationError("Choose the reason for the centre.")
+        return reason
 
     def told(self) -> str:
         """For the log."""

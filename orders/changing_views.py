@@ -66,9 +66,9 @@ def cancel(request: HttpRequest, order_id: UUID) -> HttpResponse:
     if sent_before(request):
         return redirect("orders:detail", order.pk)
     found = of_cancelling(order)
-    reasons: list[tuple[str, str]] = []
+    reasons: list[tuple[str, str]] | None = []
     if found.visit is not None and may(request.user, "appointments.change"):
-        reasons = reasons_of(found.visit.type) or []
+        reasons = reasons_of(found.visit.type)
     form = _form(request, CancelForm, reasons=reasons)
     if request.method == "POST" and found.possible and form.is_valid():
         wrong_lab = form.cleaned_data["why"] == "wrong_lab"

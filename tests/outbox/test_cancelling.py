@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from django.core.cache import cache
 from django.urls import reverse
 from django.utils import timezone
 from pytest_django import Settings
@@ -180,6 +181,27 @@ def test_the_appointment_is_cancelled_as_well_by_a_call_of_its_own(desk: Desk) -
     assert (one.low_level_status, there.event_status) == ("cancelled", "cancelled")
     reasons = AuditEntry.objects.filter(object_type="order.cancel").values_list("reason", flat=True)
     assert list(reasons) == ["The patient asked for it"]
+
+
+def test_what_was_ticked_is_not_dropped_where_the_reasons_cannot_be_had(desk: Desk) -> None:
+    one = waiting(desk, "walk_in_test")
+    client = desk.client("clinician")
+    booked(desk, client, one)
+    address = reverse("orders:cancel", args=[one.pk])
+    values, _, shown = opened(client, address)
+    reason = shown.context["form"].fields["visit_reason"].choices[0][0]
+    ticked = {**values, "visit_too": "on", "visit_reason": reason, "why": "patient"}
+    cache.clear()
+    desk.fault("status", "/cancellation-reasons$", times=99, statuses=[503])
+    before = CommandRecord.objects.count()
+    answer = client.post(address, ticked)
+    page = answer.content.decode()
+    assert answer.status_code == 422 and "try again, or untick it" in page
+    assert 'name="visit_too" value="on" checked' in page
+    assert CommandRecord.objects.count() == before
+    values.pop("visit_too")
+    assert client.post(address, {**values, "why": "patient"}).status_code == 302
+    assert desk.newest().kind == "order.cancel"
 
 
 def test_a_visit_is_left_alone_while_its_order_is_being_cancelled(desk: Desk) -> None:
