@@ -123,6 +123,17 @@ def test_both_clocks_are_right_across_a_change_of_clocks(page: Browser, place: P
     assert len(seen) == 2, "times before and after the change"
 
 
+def test_looking_at_later_times_keeps_the_focus(page: Browser, place: Place) -> None:
+    page.open(place.page("Phoebe"))
+    page.link("Reschedule")
+    page.find(FREE)
+    page.run("const b = document.getElementById('times-later'); b.focus(); b.click()")
+    said = "return document.getElementById('times-said').textContent"
+    wait_until(lambda: page.run(said), 10, "the days are said")
+    assert " to " in page.run(said)
+    assert page.run("return document.activeElement.id") == "times-later"
+
+
 def test_one_of_two_at_once_is_told_of_the_other(page: Browser, place: Place) -> None:
     with browser() as second:
         place.office.log_in(second, "clinician")
