@@ -24,6 +24,12 @@ class AskForm(forms.Form):
 
     form_id = forms.UUIDField(widget=forms.HiddenInput, initial=uuid.uuid4)
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if self.is_bound:
+            # What was typed stands only on this page: it does not go on by itself.
+            self.fields["form_id"].widget.attrs["data-filled"] = ""
+
     @classmethod
     def again(cls, row: CommandRecord, **options: Any) -> Self:
         """The form as it was filled for an earlier command, with the service's words on it."""

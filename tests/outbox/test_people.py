@@ -460,13 +460,13 @@ def test_two_of_the_staff_do_not_register_one_person_at_once(desk: Desk) -> None
 
 def test_one_reference_never_makes_two_people_one(desk: Desk) -> None:
     mine, client = reference(), at_desk()
-    register(desk, client, client_user_id=mine)
+    register(desk, client, client_user_id=mine, last_name=unlike())
     desk.fault("drop_before", "/v2/user$")
     desk.deliver()
     first = CommandRecord.objects.get(subject_id=mine)
     assert first.state == State.UNCERTAIN
     # Somebody else is registered under it at the same time: told at once, while this is open.
-    answer = register(desk, client, client_user_id=mine, first_name="Testb")
+    answer = register(desk, client, client_user_id=mine, last_name=unlike())
     assert answer.status_code == 422 and "Another patient has this reference" in told(answer)
     # And where it got through all the same, the user it made is not taken for the first one's.
     with desk.sandbox.service() as service:

@@ -118,8 +118,10 @@ document.addEventListener("htmx:afterSwap", () => {
 
 // What was asked of the service has ended: show what came of it, unless something is being filled in.
 // Always by a new GET: a reload would send the form again that led here.
+let touched = false;
+document.addEventListener("input", (event) => { touched ||= Boolean(event.target.closest("main form")); });
 document.addEventListener("command-ended", (event) => {
-  const filling = document.querySelector("dialog[open], main form input[name=form_id]");
+  const filling = touched || document.querySelector("dialog[open], [name=form_id][data-filled]");
   if (!filling) location.replace(event.detail.leads || location.pathname + location.search);
 });
 
