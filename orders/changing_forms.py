@@ -82,7 +82,7 @@ class SimulateForm(AskForm):
     )
 
     def __init__(self, *args: object, statuses: list[tuple[str, str]], **kwargs: object) -> None:
-        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+        super().__init__(*args, **kwargs)
         field = self.fields["final_status"]
         assert isinstance(field, forms.ChoiceField)
         field.choices = [("", "The end, with all steps"), *statuses]
