@@ -8,10 +8,12 @@ does what Celery's do, and answers with a line. See `tests/outbox/workers.py` fo
     {"go_on": 123}      lets a stopped worker go on, to its end
     {"loop": true}      works on and on, until somebody kills it
     {"for": 1.0}        works for so many seconds
+    {"rest": true}      waits until those have ended
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -38,9 +40,13 @@ def main() -> None:
 
         return outbox.deliver(COMMANDS, seconds)
 
+    ringing: list[int] = []
     for line in sys.stdin:
         asked = json.loads(line)
-        if "go_on" in asked:
+        if "rest" in asked:
+            answer = {"ended": [_gone(pid) for pid in ringing]}
+            ringing.clear()
+        elif "go_on" in asked:
             os.kill(asked["go_on"], signal.SIGCONT)
             answer = _ended(asked["go_on"])
         else:
@@ -51,6 +57,8 @@ def main() -> None:
                 _work(work, asked)
             beside = asked.get("loop") or asked.get("for")
             answer = {"pid": pid} if beside else _ended(pid)
+            if asked.get("for"):
+                ringing.append(pid)
         print(json.dumps(answer), flush=True)
         _bury()
 
@@ -122,6 +130,13 @@ def _ended(pid: int) -> dict[str, Any]:
     if os.WIFSIGNALED(status):
         return {"pid": pid, "went": "killed"}
     return {"pid": pid, "went": "ended", "code": os.WEXITSTATUS(status)}
+
+
+def _gone(pid: int) -> int:
+    """Once it has ended; it may be buried already."""
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, 0)
+    return pid
 
 
 def _bury() -> None:

@@ -123,6 +123,7 @@ def two_staff(proof: Proof, url: str, rounds: int) -> Rounds:
                 else:
                     name = won[0].requested_by.get_full_name()
                     found.check(_told(answer, rows, one.user, name), "the other was not told")
+    proof.workers.rest()
     return found
 
 
@@ -168,4 +169,5 @@ def twice(proof: Proof, url: str, rounds: int) -> Rounds:
             found.check(len(seen) == 1 and rows.count() == 1, f"{seen}, {rows.count()} commands")
             cancelled = proof.scene.events(UUID(str(order.pk)), "cancelled")
             found.check(cancelled == 1, f"cancelled {cancelled} times")
+    proof.workers.rest()
     return found

@@ -62,6 +62,10 @@ class Workers:
         """One works for a second, beside what the test does."""
         self._asked({"for": 1.0})
 
+    def rest(self) -> None:
+        """Until those have ended: else they would take what the next test asks for."""
+        self._asked({"rest": True})
+
     def loop(self) -> int:
         """One that works until it is killed: its number."""
         return int(self._asked({"loop": True})["pid"])
