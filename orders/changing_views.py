@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
@@ -28,7 +28,7 @@ from orders.commands.changing import CANCELLABLE, DATABLE, SIMULATED
 from orders.consequences import of_cancelling
 from orders.models import Appointment, Order
 from orders.scheduling import rules
-from orders.scheduling.views import asked_here, reasons_of
+from orders.scheduling.views import reasons_of
 
 METHODS = ("GET", "HEAD", "POST")
 
@@ -62,14 +62,14 @@ def actions_of(order: Order, user: Any) -> list[dict[str, Any]]:
 @require_http_methods(METHODS)
 def cancel(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Cancel an order, after what will and will not happen; order anew, where that is wanted."""
-    order = _order(order_id)
+    order = get_object_or_404(Order, pk=order_id)
     if sent_before(request):
         return redirect("orders:detail", order.pk)
     found = of_cancelling(order)
     reasons: list[tuple[str, str]] | None = []
     if found.visit is not None and may(request.user, "appointments.change"):
         reasons = reasons_of(found.visit.type)
-    form = _form(request, CancelForm, reasons=reasons)
+    form = CancelForm.of(request, reasons=reasons)
     if request.method == "POST" and found.possible and form.is_valid():
         wrong_lab = form.cleaned_data["why"] == "wrong_lab"
         command = CancelOrder(
@@ -109,49 +109,35 @@ def _visit_too(order: Order, visit: Appointment | None, form: CancelForm) -> Can
 @require_http_methods(METHODS)
 def activation(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Change when a scheduled order goes out."""
-    order = _order(order_id)
-    if sent_before(request):
-        return redirect("orders:detail", order.pk)
-    form = _form(request, ActivationForm, initial={"activate_by": order.activate_by})
-    if request.method == "POST" and form.is_valid():
-        command = ChangeActivation(
-            order_id=order.pk,
-            user_id=order.user_id,
-            activate_by=form.cleaned_data["activate_by"],
+    order = get_object_or_404(Order, pk=order_id)
+    form = ActivationForm.of(request, initial={"activate_by": order.activate_by})
+
+    def command(told: dict[str, Any]) -> Command:
+        return ChangeActivation(
+            order_id=order.pk, user_id=order.user_id, activate_by=told["activate_by"]
         )
-        if form.asked(request, command) is not None:
-            return redirect("orders:detail", order.pk)
-    return _page(request, order, form, "Change the date", "Change it")
+
+    return _changed(request, order, form, ("Change the date", "Change it"), command)
 
 
 @requires("orders.view", "orders.change")
 @require_http_methods(METHODS)
 def drawn(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Mark the sample of an on-site collection as drawn."""
-    order = _order(order_id)
-    if sent_before(request):
-        return redirect("orders:detail", order.pk)
-    form = _form(request, AskForm)
-    if request.method == "POST" and form.is_valid():
-        command: Command = CompleteDraw(order_id=order.pk, user_id=order.user_id)
-        if form.asked(request, command) is not None:
-            return redirect("orders:detail", order.pk)
-    return _page(request, order, form, "The sample was drawn", "Yes, it was drawn")
+    order = get_object_or_404(Order, pk=order_id)
+    command = CompleteDraw(order_id=order.pk, user_id=order.user_id)
+    words = "The sample was drawn", "Yes, it was drawn"
+    return _changed(request, order, AskForm.of(request), words, lambda told: command)
 
 
 @requires("orders.view", "orders.change")
 @require_http_methods(METHODS)
 def resend(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Have the latest event of an order delivered again."""
-    order = _order(order_id)
-    if sent_before(request):
-        return redirect("orders:detail", order.pk)
-    form = _form(request, AskForm)
-    if request.method == "POST" and form.is_valid():
-        command = ResendEvents(order_id=order.pk, user_id=order.user_id)
-        if form.asked(request, command) is not None:
-            return redirect("orders:detail", order.pk)
-    return _page(request, order, form, "Deliver the latest event again", "Deliver it again")
+    order = get_object_or_404(Order, pk=order_id)
+    command = ResendEvents(order_id=order.pk, user_id=order.user_id)
+    words = "Deliver the latest event again", "Deliver it again"
+    return _changed(request, order, AskForm.of(request), words, lambda told: command)
 
 
 @requires("orders.view", "orders.simulate")
@@ -160,40 +146,40 @@ def simulate(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Have the sandbox move an order along."""
     if settings.MANAGEMENT_ENV == "production":
         raise Http404
-    order = _order(order_id)
-    if sent_before(request):
-        return redirect("orders:detail", order.pk)
+    order = get_object_or_404(Order, pk=order_id)
     statuses = [
         (status, vocabulary.order_term(vocabulary.low_level(status), order.method, []).label)
         for status in SIMULATED.get(order.method, ())
     ]
-    form = _form(request, SimulateForm, statuses=statuses)
-    if request.method == "POST" and form.is_valid():
-        command = Simulate(
+    form = SimulateForm.of(request, statuses=statuses)
+
+    def command(told: dict[str, Any]) -> Command:
+        return Simulate(
             order_id=order.pk,
             user_id=order.user_id,
-            final_status=form.cleaned_data["final_status"] or None,
-            interpretation=form.cleaned_data["interpretation"],
+            final_status=told["final_status"] or None,
+            interpretation=told["interpretation"],
             before=order.last_event_id,
         )
-        if form.asked(request, command) is not None:
-            return redirect("orders:detail", order.pk)
-    return _page(request, order, form, "Simulate", "Move it along")
+
+    return _changed(request, order, form, ("Simulate", "Move it along"), command)
 
 
-def _order(order_id: UUID) -> Order:
-    order = Order.objects.filter(pk=order_id).first()
-    if order is None:
-        raise Http404
-    return order
-
-
-def _form(request: HttpRequest, kind: Callable[..., Any], **options: Any) -> Any:
-    """The form as posted, as it was for a refused command (`?again=`), or new."""
-    if request.method == "POST":
-        return kind(request.POST, **options)
-    row = asked_here(request)
-    return kind(**options) if row is None else kind.again(row, **options)  # type: ignore[attr-defined]
+def _changed(
+    request: HttpRequest,
+    order: Order,
+    form: AskForm,
+    words: tuple[str, str],
+    command: Callable[[dict[str, Any]], Command],
+) -> HttpResponse:
+    """Ask for what `command` makes of a sound form, and go to the order; else show the page, with
+    `words` as its title and on its button."""
+    if request.method == "POST" and (
+        sent_before(request)
+        or (form.is_valid() and form.asked(request, command(form.cleaned_data)) is not None)
+    ):
+        return redirect("orders:detail", order.pk)
+    return _page(request, order, form, *words)
 
 
 def _page(

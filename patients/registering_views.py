@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from backoffice import audit, remote
 from backoffice.access import may, requires
 from backoffice.models import CommandRecord
-from backoffice.outbox import AskForm, Command
+from backoffice.outbox import AskForm, Command, asked_again
 from backoffice.service import errors
 from patients.alike import mark_of_person, person_now
 from patients.commands import AddInsurance, CreatePayor, CreateUser, Deregister, SetUserInfo
@@ -341,10 +341,8 @@ def _form(
         if "find_payor" in request.POST:
             return kind(**{**options, "initial": _again(kind, request.POST)})
         return kind(request.POST, **options)
-    again = request.GET.get("again", "")
     kinds = [command.kind for command in commands]
-    rows = CommandRecord.objects.filter(patient_id=patient_id, kind__in=kinds)
-    row = rows.filter(pk=UUID(again)).first() if _is_uuid(again) else None
+    row = asked_again(request, patient_id=patient_id, kind__in=kinds)
     if row is not None and patient_id is None:
         audit.viewed(request, "registration", [row.pk], [])
     return kind.again(row, **options) if row else kind(**options)  # type: ignore[attr-defined]

@@ -23,7 +23,7 @@ still arrive; and then only where a second sending does no harm (`Again`).
 workers do, `pages.py` and `api.py` the faces. Interface: errors and limits, chapter 2.
 """
 
-from backoffice.outbox.asking import Busy, ask, decide, follow, sent_before, withdraw
+from backoffice.outbox.asking import Busy, ask, decide, follow, kept, sent_before, withdraw
 from backoffice.outbox.command import (
     Absent,
     Again,
@@ -36,7 +36,7 @@ from backoffice.outbox.command import (
     Several,
 )
 from backoffice.outbox.delivering import LONGEST, deliver, forget
-from backoffice.outbox.forms import AskForm
+from backoffice.outbox.forms import AskForm, asked_again
 
 __all__ = [
     "LONGEST",
@@ -52,10 +52,12 @@ __all__ = [
     "Sending",
     "Several",
     "ask",
+    "asked_again",
     "decide",
     "deliver",
     "follow",
     "forget",
+    "kept",
     "sent_before",
     "withdraw",
 ]

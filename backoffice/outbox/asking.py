@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any, Final
 from uuid import UUID
 
@@ -12,7 +12,7 @@ from celery import current_app
 from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 from django.db.models.functions import Now
-from django.http import HttpRequest
+from django.http import HttpRequest, QueryDict
 from django.utils import timezone
 
 from backoffice import audit
@@ -109,11 +109,16 @@ def sent_before(request: HttpRequest) -> bool:
 
 
 def typed_in(request: HttpRequest) -> dict[str, list[str]]:
-    """What stood in a form, as far as a database can keep it."""
+    """What stood in a form."""
+    return kept(request.POST, NOT_TYPED)
+
+
+def kept(data: QueryDict, without: Container[str]) -> dict[str, list[str]]:
+    """What a form sent, but for some names, as far as a database can keep it."""
     return {
         _kept(name): [_kept(value) for value in values]
-        for name, values in request.POST.lists()
-        if name not in NOT_TYPED
+        for name, values in data.lists()
+        if name not in without
     }
 
 

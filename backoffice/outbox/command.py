@@ -30,16 +30,12 @@ class Again(Enum):
 
 
 class NotNow(Exception):
-    """It cannot be asked: words for staff, and the form's field they are about, if any.
+    """It cannot be asked: words for staff, and the form's field they are about, if any."""
 
-    `confirm` names a box that may be ticked to ask all the same.
-    """
-
-    def __init__(self, words: str, *, field: str = "", confirm: str = "") -> None:
+    def __init__(self, words: str, *, field: str = "") -> None:
         super().__init__(words)
         self.words = words
         self.field = field
-        self.confirm = confirm
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +109,8 @@ class Command(msgspec.Struct, kw_only=True):
         raise NotImplementedError
 
     def subject(self) -> tuple[str, str]:
-        """Kind and id of the record it is about; such as ("order", "<id>"). The kind may be new
-        ("order of") where the record is still to be made."""
+        """Kind and id of the record it is about, such as ("order", "<id>"); where it is still to be
+        made, of what it is made for, or by which it will be known."""
         raise NotImplementedError
 
     def patient(self) -> UUID | None:

@@ -31,6 +31,14 @@ class AskForm(forms.Form):
             self.fields["form_id"].widget.attrs["data-filled"] = ""
 
     @classmethod
+    def of(cls, request: HttpRequest, **options: Any) -> Self:
+        """The form as posted, as it was for a refused command (`?again=`), or new."""
+        if request.method == "POST":
+            return cls(request.POST, **options)
+        row = asked_again(request)
+        return cls(**options) if row is None else cls.again(row, **options)
+
+    @classmethod
     def again(cls, row: CommandRecord, **options: Any) -> Self:
         """The form as it was filled for an earlier command, with the service's words on it."""
         form = cls(_query(row.form_data, form_id=str(uuid.uuid4())), **options)
@@ -58,6 +66,17 @@ class AskForm(forms.Form):
         except Busy as error:
             self.add_error(None, busy_words(error.other, request.user))
         return None
+
+
+def asked_again(request: HttpRequest, **about: Any) -> CommandRecord | None:
+    """The command of `?again=`: among those `about` finds, else those of this very form. Any other
+    is about other people."""
+    try:
+        key = UUID(request.GET.get("again", ""))
+    except ValueError:
+        return None
+    about = about or {"form_url": request.path}
+    return CommandRecord.objects.filter(pk=key, **about).first()
 
 
 def busy_words(other: CommandRecord, user: Any) -> str:

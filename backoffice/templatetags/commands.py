@@ -45,7 +45,7 @@ def asked_about(context: template.Context, subject_type: str, subject_id: object
     for row in shown:
         just_now = row.finished_at is not None and row.finished_at > began - OVERLAP
         row.ended_just_now = just_now  # type: ignore[attr-defined]
-    return {"commands": shown, "request": request}
+    return {"commands": shown}
 
 
 @register.filter

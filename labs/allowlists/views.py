@@ -14,7 +14,6 @@ from labs.allowlists.command import SetAllowlist, obstacle
 from labs.allowlists.effects import effects_of, three_ways
 from labs.allowlists.forms import TeamsForm
 from labs.allowlists.teams import in_order, known_teams, our_team, teams_of
-from labs.asking import form_of
 from labs.details import billing_table
 from labs.models import Lab, LabAccount
 
@@ -81,9 +80,8 @@ def _may_change(request: HttpRequest, shown: LabAccount) -> bool:
 
 def _form(request: HttpRequest, shown: LabAccount) -> TeamsForm:
     there = teams_of(shown)
-    return form_of(
+    return TeamsForm.of(
         request,
-        TeamsForm,
         known=known_teams() | there,
         ours=our_team(),
         initial={"teams": [str(team) for team in there]},

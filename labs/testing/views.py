@@ -14,7 +14,6 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice.access import may, requires
 from backoffice.outbox import AskForm, Command
-from labs.asking import form_of
 from labs.models import Lab, LabTest, Marker
 from labs.testing.commands import (
     ARCHIVED,
@@ -42,7 +41,7 @@ RENAMING = ("Orders that were placed keep the name they were placed under until 
 def new(request: HttpRequest, lab_id: int) -> HttpResponse:
     """Make a lab test at one lab."""
     lab = get_object_or_404(Lab, pk=lab_id)
-    form = form_of(request, NewTestForm, lab=lab)
+    form = NewTestForm.of(request, lab=lab)
     searching = request.method == "POST" and "search" in request.POST
     if request.method == "POST" and not searching and form.is_valid():
         if form.asked(request, _creation(form)) is not None:
@@ -84,7 +83,7 @@ def markers(request: HttpRequest, lab_id: int) -> HttpResponse:
 def rename(request: HttpRequest, lab_test_id: UUID) -> HttpResponse:
     """Give a lab test another name."""
     test = get_object_or_404(LabTest, pk=lab_test_id)
-    form = form_of(request, RenameForm, initial={"name": test.name})
+    form = RenameForm.of(request, initial={"name": test.name})
     command: Command | None = None
     if request.method == "POST" and form.is_valid():
         command = RenameLabTest(
@@ -99,7 +98,7 @@ def archive(request: HttpRequest, lab_test_id: UUID) -> HttpResponse:
     """Take a lab test out of use."""
     test = get_object_or_404(LabTest, pk=lab_test_id)
     command = ArchiveLabTest(lab_test_id=test.pk, name=test.name)
-    form = form_of(request, ReasonForm)
+    form = ReasonForm.of(request)
     return _change(request, test, form, command, "Archive", "Archive it", ARCHIVING)
 
 
@@ -109,7 +108,7 @@ def restore(request: HttpRequest, lab_test_id: UUID) -> HttpResponse:
     """Bring an archived lab test back."""
     test = get_object_or_404(LabTest, pk=lab_test_id)
     command = RestoreLabTest(lab_test_id=test.pk, name=test.name)
-    form = form_of(request, ReasonForm)
+    form = ReasonForm.of(request)
     return _change(request, test, form, command, "Bring back", "Bring it back", RESTORING)
 
 

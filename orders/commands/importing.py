@@ -11,7 +11,7 @@ from django.urls import reverse
 from backoffice.outbox import Absent, Again, Happened, Sending
 from backoffice.service import Service, Unreadable, errors
 from backoffice.service import orders as service_orders
-from orders.commands.placing import PATIENT_FIELDS, Answer, OrderOf
+from orders.commands.placing import ORDER_FIELDS, Answer, OrderOf
 
 USABLE_TO_IMPORT: Final = ("active", "pending")
 """States of a lab account that orders can be imported under."""
@@ -25,18 +25,7 @@ class ImportOrder(OrderOf, kw_only=True):
     again: ClassVar[Again] = Again.SAME_EFFECT
     accounts: ClassVar[Sequence[str]] = USABLE_TO_IMPORT
     fields: ClassVar[dict[str, str]] = {
-        **PATIENT_FIELDS,
-        "patient_details.medical_proxy": "dob",
-        "patient_address": "first_line",
-        "order_set": "tests",
-        "order_set.add_on": "markers",
-        "collection_method": "collection_method",
-        "lab_account_id": "lab_account",
-        "physician": "physician",
-        "physician.first_name": "physician_first_name",
-        "physician.last_name": "physician_last_name",
-        "physician.npi": "physician_npi",
-        "billing_type": "billing_type",
+        **ORDER_FIELDS,
         "sample_id": "sample_id",
     }
 
@@ -46,7 +35,7 @@ class ImportOrder(OrderOf, kw_only=True):
         return self.body
 
     def title(self) -> str:
-        return f"Import the order: {self.words}"[:200]
+        return f"Import the order: {self.words}"
 
     def form(self) -> str:
         return reverse("orders:import", args=[self.body.user_id])

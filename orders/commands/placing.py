@@ -28,13 +28,28 @@ PAGE: Final = 100
 MOST_PAGES: Final = 20
 USABLE: Final = ("active",)
 """States of a lab account that orders can be placed under."""
-PATIENT_FIELDS: Final = {
-    f"patient_details.{name}": name
-    for name in ("first_name", "last_name", "dob", "gender", "phone_number", "email")
-} | {
-    f"patient_address.{name}": name
-    for name in ("first_line", "second_line", "city", "state", "zip")
+ORDER_FIELDS: Final = {
+    **{
+        f"patient_details.{name}": name
+        for name in ("first_name", "last_name", "dob", "gender", "phone_number", "email")
+    },
+    "patient_details.medical_proxy": "dob",
+    "patient_address": "first_line",
+    **{
+        f"patient_address.{name}": name
+        for name in ("first_line", "second_line", "city", "state", "zip")
+    },
+    "order_set": "tests",
+    "order_set.add_on": "markers",
+    "collection_method": "collection_method",
+    "lab_account_id": "lab_account",
+    "physician": "physician",
+    "physician.first_name": "physician_first_name",
+    "physician.last_name": "physician_last_name",
+    "physician.npi": "physician_npi",
+    "billing_type": "billing_type",
 }
+"""Where the form has what placed and imported orders have in common."""
 
 Answer = Record[service_orders.Order]
 
@@ -102,18 +117,7 @@ class CreateOrder(OrderOf, kw_only=True):
     kind: ClassVar[str] = "order.create"
     again: ClassVar[Again] = Again.SAME_KEY
     fields: ClassVar[dict[str, str]] = {
-        **PATIENT_FIELDS,
-        "patient_details.medical_proxy": "dob",
-        "patient_address": "first_line",
-        "order_set": "tests",
-        "order_set.add_on": "markers",
-        "collection_method": "collection_method",
-        "lab_account_id": "lab_account",
-        "physician": "physician",
-        "physician.first_name": "physician_first_name",
-        "physician.last_name": "physician_last_name",
-        "physician.npi": "physician_npi",
-        "billing_type": "billing_type",
+        **ORDER_FIELDS,
         "icd_codes": "icd_codes",
         "clinical_notes": "clinical_notes",
         "activate_by": "activate_by",
@@ -127,7 +131,7 @@ class CreateOrder(OrderOf, kw_only=True):
         return self.body
 
     def title(self) -> str:
-        return f"Place the order: {self.words}"[:200]
+        return f"Place the order: {self.words}"
 
     def form(self) -> str:
         return reverse("orders:new", args=[self.body.user_id])

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 from django import forms
 from django.http import QueryDict
 
-from backoffice import vocabulary
+from backoffice import outbox, vocabulary
 from labs.models import LabAccount
 from orders.placing.questions import Question
 from orders.placing.wish import TYPED_PHYSICIAN, Typed, Wish
@@ -136,12 +136,8 @@ def query(typed: Typed) -> QueryDict:
 
 
 def typed_of(data: QueryDict) -> dict[str, list[str]]:
-    """What of a sent form is the order's, without what no database keeps."""
-    return {
-        name: [value.replace("\x00", "") for value in values]
-        for name, values in data.lists()
-        if name not in KEPT_OUT
-    }
+    """What of a sent form is the order's."""
+    return outbox.kept(data, KEPT_OUT)
 
 
 def _answer(question: Question) -> forms.Field:

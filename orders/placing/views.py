@@ -305,11 +305,9 @@ def _order(given: str) -> Order:
 
 def _asked(request: HttpRequest, patient: Patient) -> CommandRecord | None:
     """The refused command whose form this is."""
-    try:
-        rows = CommandRecord.objects.filter(pk=UUID(request.GET.get("again", "")))
-    except ValueError:
-        return None
-    return rows.filter(patient_id=patient.pk, kind__in=("order.create", "order.import")).first()
+    return outbox.asked_again(
+        request, patient_id=patient.pk, kind__in=("order.create", "order.import")
+    )
 
 
 def _address(patient: Patient, importing: bool, page: str = "") -> str:

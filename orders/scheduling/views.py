@@ -11,14 +11,13 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.core.cache import cache
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
 from backoffice import audit
 from backoffice.access import requires
-from backoffice.models import CommandRecord
 from backoffice.outbox import Command, sent_before
 from backoffice.remote import service
 from backoffice.service import errors
@@ -43,7 +42,7 @@ REASONS_KEPT: Final = 300
 @require_http_methods(METHODS)
 def book(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """The first visit of an order: at home or at a center, as it is collected."""
-    order = _order(order_id)
+    order = get_object_or_404(Order, pk=order_id)
     if _asks(request) and sent_before(request):
         return redirect("orders:detail", order.pk)
     hindrance = rules.why_not_book(order)
@@ -62,7 +61,7 @@ def book(request: HttpRequest, order_id: UUID) -> HttpResponse:
 @require_http_methods(METHODS)
 def move(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Another time for the visit that stands; it stands until the new one is confirmed."""
-    order, visit = _order(order_id), rules.standing_visit(order_id)
+    order, visit = get_object_or_404(Order, pk=order_id), rules.standing_visit(order_id)
     if _asks(request) and sent_before(request):
         return redirect("orders:detail", order.pk)
     title = {"title": "Reschedule"}
@@ -95,7 +94,7 @@ def move(request: HttpRequest, order_id: UUID) -> HttpResponse:
 @require_POST
 def times(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """The list of times alone, as the form wishes: filters, another week, keys that ran out."""
-    order, visit = _order(order_id), rules.standing_visit(order_id)
+    order, visit = get_object_or_404(Order, pk=order_id), rules.standing_visit(order_id)
     form = _form(request, order, visit)
     context = {"order": order, "visit": visit, "form": form, "alone": True}
     context |= _looked_up(order, visit, form)
@@ -106,7 +105,7 @@ def times(request: HttpRequest, order_id: UUID) -> HttpResponse:
 @require_http_methods(METHODS)
 def cancel(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Cancel the visit; with `rebook`, to book anew: the service has one visit at a time."""
-    order, visit = _order(order_id), rules.standing_visit(order_id)
+    order, visit = get_object_or_404(Order, pk=order_id), rules.standing_visit(order_id)
     if _asks(request) and sent_before(request):
         return redirect("orders:detail", order.pk)
     rebook = "rebook" in request.GET
@@ -213,8 +212,7 @@ def _answered(request: HttpRequest, kind: Any, **options: Any) -> Any:
         if _is_day(day):
             data["start_date"] = day
         return kind(data, **options)
-    row = asked_here(request)
-    return kind.again(row, **options) if row is not None else kind(**options)
+    return kind.of(request, **options)
 
 
 def _is_day(text: str) -> bool:
@@ -223,22 +221,6 @@ def _is_day(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def asked_here(request: HttpRequest) -> CommandRecord | None:
-    """The command of `?again=`, where this very form asked: others are about other people."""
-    try:
-        asked = UUID(request.GET.get("again", ""))
-    except ValueError:
-        return None
-    return CommandRecord.objects.filter(pk=asked, form_url=request.path).first()
-
-
-def _order(order_id: UUID) -> Order:
-    order = Order.objects.filter(pk=order_id).first()
-    if order is None:
-        raise Http404
-    return order
 
 
 def _looked_up(order: Order, visit: Appointment | None, form: Any) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice import audit
 from backoffice.access import may, requires
-from backoffice.models import CommandRecord
 from backoffice.outbox import Command
 from backoffice.paging import Sort, capped_count, page_of, place_of
 from orders.models import Order
@@ -100,14 +99,7 @@ def _form(
     request: HttpRequest, item: UnmatchedResult, candidates: list[Candidate], plain: str
 ) -> DecisionForm:
     options: dict[str, Any] = {"item": item, "candidates": candidates, "plain": plain}
-    if request.method == "POST":
-        return DecisionForm(request.POST, **options)
-    try:
-        asked = UUID(request.GET.get("again", ""))
-    except ValueError:
-        return DecisionForm(**options)
-    row = CommandRecord.objects.filter(pk=asked, form_url=request.path).first()
-    return DecisionForm(**options) if row is None else DecisionForm.again(row, **options)
+    return DecisionForm.of(request, **options)
 
 
 def _command(item: UnmatchedResult, form: DecisionForm) -> Command:
