@@ -176,13 +176,4 @@ def _blank(seed: int, wanted: Wanted, number: int, seq: int, at: datetime) -> Or
         sms_enabled=True,
         details_id=Draw(seed, "details", number).uuid(),
         details_updated_at=at,
-        collected_at=None,
-        interpretation=None,
-        has_missing_results=None,
-        result_status=None,
-        result_version=0,
-        expected_result_by_date=None,
-        worst_case_result_by_date=None,
-        fixed_part="",
-        moving_part="",
     )

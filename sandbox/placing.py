@@ -106,15 +106,6 @@ def place_redraw(
         sms_enabled=parent.sms_enabled,
         details_id=draw.uuid(),
         details_updated_at=at,
-        collected_at=None,
-        interpretation=None,
-        has_missing_results=None,
-        result_status=None,
-        result_version=0,
-        expected_result_by_date=None,
-        worst_case_result_by_date=None,
-        fixed_part="",
-        moving_part="",
     )
     record = json.loads("{" + parent.fixed_part + "}")
     record |= {
@@ -208,15 +199,6 @@ def _blank(
         sms_enabled=draw.chance(0.8),
         details_id=draw.uuid(),
         details_updated_at=at,
-        collected_at=None,
-        interpretation=None,
-        has_missing_results=None,
-        result_status=None,
-        result_version=0,
-        expected_result_by_date=None,
-        worst_case_result_by_date=None,
-        fixed_part="",
-        moving_part="",
     )
 
 

@@ -121,15 +121,15 @@ class OrderState:
     sms_enabled: bool
     details_id: str
     details_updated_at: datetime
-    collected_at: datetime | None
-    interpretation: str | None
-    has_missing_results: bool | None
-    result_status: str | None
-    result_version: int
-    expected_result_by_date: date | None
-    worst_case_result_by_date: date | None
-    fixed_part: str
-    moving_part: str
+    collected_at: datetime | None = None
+    interpretation: str | None = None
+    has_missing_results: bool | None = None
+    result_status: str | None = None
+    result_version: int = 0
+    expected_result_by_date: date | None = None
+    worst_case_result_by_date: date | None = None
+    fixed_part: str = ""
+    moving_part: str = ""
     transaction_status: str = "active"
     events: list[EventState] = field(default_factory=list)
     siblings: list[SiblingState] = field(default_factory=list)
