@@ -44,7 +44,7 @@ def main() -> None:
     for line in sys.stdin:
         asked = json.loads(line)
         if "rest" in asked:
-            answer = {"ended": [_gone(pid) for pid in ringing]}
+            answer: dict[str, Any] = {"ended": [_gone(pid) for pid in ringing]}
             ringing.clear()
         elif "go_on" in asked:
             os.kill(asked["go_on"], signal.SIGCONT)
