@@ -50,6 +50,12 @@ PERMISSIONS: Final[dict[str, str]] = {
     "appointments.change": "book, move and cancel visits",
     "patients.change": "register patients, change their data and insurance, disconnect devices",
     "results.match": "decide on results that match no order",
+    "results.acknowledge": "acknowledge critical results and record the calls about them",
+    "results.sign": "sign results",
+    "exceptions.work": "take, snooze and close exceptions, and record calls to patients",
+    "notes.write": "write notes and assign work",
+    "lists.export": "download lists as tables",
+    "views.share": "share saved views of lists, and set them for a role",
     "lab_tests.change": "create and archive lab tests",
     "lab_accounts.change": "change which teams may use a lab account",
     "api.read": "read through the JSON API",
@@ -65,16 +71,24 @@ _WORK: Final = frozenset(
     {"orders.view", "patients.view", "appointments.view", "labs.view", "reports.view", "api.read"}
 )
 _DESK: Final = frozenset(
-    {"reports.upload", "appointments.change", "patients.change", "commands.view"}
+    {
+        "reports.upload",
+        "appointments.change",
+        "patients.change",
+        "commands.view",
+        "exceptions.work",
+        "notes.write",
+        "lists.export",
+    }
 )
 _ORDER: Final = frozenset({"orders.create", "orders.change", "orders.simulate", "results.match"})
-_REVIEW: Final = _DESK | _ORDER | {"results.view", "reports.accept"}
-_DECIDE: Final = frozenset({"commands.decide", "system.view", "events.view"})
+_REVIEW: Final = _DESK | _ORDER | {"results.view", "results.acknowledge", "reports.accept"}
+_DECIDE: Final = frozenset({"commands.decide", "system.view", "events.view", "views.share"})
 
 ROLES: Final[dict[str, frozenset[str]]] = {
     "viewer": frozenset({"orders.view", "appointments.view", "labs.view"}),
     "front desk": _WORK | _DESK,
-    "clinician": _WORK | _REVIEW,
+    "clinician": _WORK | _REVIEW | {"results.sign"},
     "lab coordinator": _WORK | _REVIEW | _DECIDE,
     "lab admin": _WORK
     | _REVIEW
