@@ -2,7 +2,7 @@
 
 Prints a table, writes `var/bench/chaos-outbox.json`, ends with the line `N commands, 0 duplicates,
 0 lost`, and exits non-zero when a proof fails. `CHAOS_COMMANDS` (800) sets the size of P5, and
-`CHAOS_ROUNDS` (200) that of P7 and P8.
+`CHAOS_ROUNDS` (1,000) that of P7 and P8.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tests.sync.house import House, Houses  # noqa: E402
 from tests.webhooks.sending import receiving  # noqa: E402
 
 COMMANDS = int(os.environ.get("CHAOS_COMMANDS", "800"))
-ROUNDS = int(os.environ.get("CHAOS_ROUNDS", "200"))
+ROUNDS = int(os.environ.get("CHAOS_ROUNDS", "1000"))
 KILLS = max(5, COMMANDS // 8)
 KINDS = (
     "order.cancel",

@@ -106,6 +106,13 @@ def standing(scene: Scene) -> tuple[Order, Appointment]:
     return order, Appointment.objects.get(order_id=order.pk, superseded_at=None)
 
 
+def freed(order: Order, visit: Appointment) -> None:
+    """Its visit is cancelled at the service; that time and the one it was made for are free."""
+    calls = service().appointments
+    calls.cancel_phlebotomy(order.pk, calls.phlebotomy_cancellation_reasons().records[0].data.id)
+    _TAKEN.difference_update([key for key in _TAKEN if key[0] == visit.start_at])
+
+
 def _seen(order: Order, visit: Appointment) -> dict[str, Any]:
     return {
         "order_id": order.pk,

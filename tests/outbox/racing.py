@@ -19,7 +19,7 @@ from django.urls import reverse
 
 from backoffice.access import ADMINISTRATOR
 from backoffice.models import CommandRecord, User
-from tests.outbox.cases_visits import standing
+from tests.outbox.cases_visits import freed, standing
 from tests.outbox.proving import Proof
 from tests.sync.house import wait_until
 
@@ -123,6 +123,7 @@ def two_staff(proof: Proof, url: str, rounds: int) -> Rounds:
                 else:
                     name = won[0].requested_by.get_full_name()
                     found.check(_told(answer, rows, one.user, name), "the other was not told")
+            freed(order, visit)
     proof.workers.rest()
     return found
 
