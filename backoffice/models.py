@@ -10,6 +10,7 @@ from typing import Any
 
 from django.contrib.auth.models import AbstractUser
 from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -360,4 +361,49 @@ class AuditEntry(models.Model):
     row_count = models.IntegerField(null=True)
 
     class Meta:
-        indexes = [models.Index(fields=["-at"], name="audit_latest")]
+        indexes = [
+            models.Index(fields=["-at"], name="audit_latest"),
+            # Reader: who looked at a patient's record
+            GinIndex(fields=["patient_ids"], name="audit_of_patient"),
+            # Reader: team.changes
+            GinIndex(
+                fields=["object_ids"], condition=Q(action="change"), name="audit_changes_of_object"
+            ),
+        ]
+
+
+# At the end: these tables stand on the ones above.
+from backoffice.lists.models import BulkRow, BulkRun, ListChoice, SavedView  # noqa: E402
+from backoffice.team.models import (  # noqa: E402
+    Assignment,
+    AssignmentChange,
+    Contact,
+    MailChoice,
+    Note,
+    Notification,
+)
+
+__all__ = [
+    "ApiToken",
+    "Assignment",
+    "AssignmentChange",
+    "AuditEntry",
+    "BulkRow",
+    "BulkRun",
+    "CommandAttempt",
+    "CommandRecord",
+    "CommandRecords",
+    "Contact",
+    "Drift",
+    "ListChoice",
+    "Lookup",
+    "MailChoice",
+    "Mirrored",
+    "Note",
+    "Notification",
+    "SavedView",
+    "SyncRun",
+    "UnknownValue",
+    "UnreadRecord",
+    "User",
+]

@@ -248,6 +248,23 @@ if REDIS_URL.startswith("unix://"):
         "?db=", "?virtual_host="
     )
 
+# E-mail to staff: only that something waits for them, and a link
+
+EMAIL_URL = ""
+if text("EMAIL_URL"):
+    EMAIL_URL = address("EMAIL_URL", "", ("smtp", "smtp+tls", "smtps"))
+    _mail = env.email_url_config(EMAIL_URL)
+    EMAIL_HOST, EMAIL_PORT = _mail["EMAIL_HOST"], _mail["EMAIL_PORT"] or 25
+    EMAIL_HOST_USER = _mail["EMAIL_HOST_USER"] or ""
+    EMAIL_HOST_PASSWORD = _mail["EMAIL_HOST_PASSWORD"] or ""
+    EMAIL_USE_TLS = urlsplit(EMAIL_URL).scheme == "smtp+tls"
+    EMAIL_USE_SSL = urlsplit(EMAIL_URL).scheme == "smtps"
+EMAIL_TIMEOUT = 10  # seconds
+EMAIL_FROM = text("EMAIL_FROM", "backoffice@localhost" if LOCAL else "")
+SITE_URL = address("SITE_URL", f"http://127.0.0.1:{PORT}", ("https", "http")).rstrip("/")
+if EMAIL_URL and not (LOCAL or (EMAIL_FROM and text("SITE_URL"))):
+    raise ImproperlyConfigured("EMAIL_URL needs EMAIL_FROM and SITE_URL: links lead there.")
+
 # How often the mirror asks (see `celery.py`)
 
 SYNC_ORDERS_SECONDS = number("SYNC_ORDERS_SECONDS", 30, 1, 86_400)

@@ -1,0 +1,35 @@
+"""Team work on any record: notes, who works on it, calls, and telling each other.
+
+`note`, `assign`, `release` and `contact` write one row each with its audit entry; `notify` tells
+people. On pages: `{% load team %}`.
+"""
+
+from backoffice.team.kinds import KINDS
+from backoffice.team.subjects import SUBJECTS, url_of, word_for
+from backoffice.team.writing import (
+    LETTERS,
+    Empty,
+    Taken,
+    TooLong,
+    assign,
+    contact,
+    note,
+    notify,
+    release,
+)
+
+__all__ = [
+    "KINDS",
+    "LETTERS",
+    "SUBJECTS",
+    "Empty",
+    "Taken",
+    "TooLong",
+    "assign",
+    "contact",
+    "note",
+    "notify",
+    "release",
+    "url_of",
+    "word_for",
+]

@@ -1,0 +1,175 @@
+"""What staff write and agree on about a record: notes, who works on it, calls, and what is told.
+
+A record is named by its kind and id (`subject_type`, `subject_id`), since the floor knows nothing
+of orders or results; `patient_id` says whose record it is, for the patient's page. Notes, contacts
+and changes of assignments are only ever added: a trigger of the database sees to it.
+"""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+
+class Note(models.Model):
+    """What somebody wrote about a record."""
+
+    subject_type = models.CharField(max_length=40)
+    subject_id = models.TextField()
+    patient_id = models.UUIDField(null=True)
+    text = models.TextField()
+    author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        app_label = "backoffice"
+        indexes = [
+            models.Index(fields=["subject_type", "subject_id", "-at"], name="note_of_subject"),
+            models.Index(
+                fields=["patient_id", "-at"],
+                condition=Q(patient_id__isnull=False),
+                name="note_of_patient",
+            ),
+        ]
+
+
+class Assignment(models.Model):
+    """Who works on a record now: one person at most."""
+
+    subject_type = models.CharField(max_length=40)
+    subject_id = models.TextField()
+    patient_id = models.UUIDField(null=True)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    at = models.DateTimeField(db_default=Now())
+    known = models.TextField(
+        default="", db_default="", blank=True, help_text="State of the record its person knows of"
+    )
+
+    class Meta:
+        app_label = "backoffice"
+        constraints = [
+            models.UniqueConstraint(fields=["subject_type", "subject_id"], name="assigned_once")
+        ]
+        indexes = [models.Index(fields=["user", "-at"], name="assignment_of_person")]
+
+
+class AssignmentChange(models.Model):
+    """A record went from one person (or nobody) to another (or nobody)."""
+
+    subject_type = models.CharField(max_length=40)
+    subject_id = models.TextField()
+    patient_id = models.UUIDField(null=True)
+    before = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+"
+    )
+    after = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+"
+    )
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        app_label = "backoffice"
+        indexes = [
+            models.Index(fields=["subject_type", "subject_id", "-at"], name="assigned_of_subject"),
+            models.Index(
+                fields=["patient_id", "-at"],
+                condition=Q(patient_id__isnull=False),
+                name="assigned_of_patient",
+            ),
+        ]
+
+
+class Contact(models.Model):
+    """A try to reach a patient, and what came of it."""
+
+    class Outcome(models.TextChoices):
+        SPOKE = "spoke", "Spoke with the patient"
+        VOICEMAIL = "voicemail", "Left a voicemail"
+        NO_ANSWER = "no_answer", "No answer"
+        WRONG_NUMBER = "wrong_number", "Wrong number"
+        RESHIP_ASKED = "reship_asked", "Asked to send it again"
+        SNOOZED = "snoozed", "Put off"
+
+    patient_id = models.UUIDField(null=True)
+    subject_type = models.CharField(max_length=40)
+    subject_id = models.TextField()
+    outcome = models.CharField(max_length=20, choices=Outcome)
+    note = models.TextField(default="", blank=True)
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    at = models.DateTimeField(db_default=Now())
+    next_due_at = models.DateTimeField(null=True)
+
+    class Meta:
+        app_label = "backoffice"
+        indexes = [
+            models.Index(fields=["subject_type", "subject_id", "-at"], name="contact_of_subject"),
+            models.Index(
+                fields=["patient_id", "-at"],
+                condition=Q(patient_id__isnull=False),
+                name="contact_of_patient",
+            ),
+        ]
+
+
+class Notification(models.Model):
+    """Something one person is told, here and perhaps by e-mail. The row is the work of mailing.
+
+    `about` names the occurrence (an event, a note), so that nobody is told of the same thing twice.
+    Rows of one e-mail share `mail_id`, which is also its Message-ID: sent again because the answer
+    was lost, it is the same message.
+    """
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    kind = models.CharField(max_length=20)
+    subject_type = models.CharField(max_length=40)
+    subject_id = models.TextField()
+    about = models.TextField()
+    at = models.DateTimeField(db_default=Now())
+    seen_at = models.DateTimeField(null=True)
+    mail_due_at = models.DateTimeField(null=True, help_text="Null: no e-mail is to be sent")
+    mail_id = models.UUIDField(null=True)
+    mail_attempts = models.PositiveSmallIntegerField(default=0, db_default=0)
+    mail_lease_until = models.DateTimeField(null=True)
+    mailed_at = models.DateTimeField(null=True)
+    mail_error = models.CharField(max_length=200, default="", db_default="", blank=True)
+
+    class Meta:
+        app_label = "backoffice"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["user", "kind", "subject_type", "subject_id", "about"], name="told_once"
+            )
+        ]
+        indexes = [
+            # Reader: the page of notifications
+            models.Index(fields=["user", "-at", "-id"], name="notification_newest"),
+            # Reader: the bell
+            models.Index(
+                fields=["user"], condition=Q(seen_at__isnull=True), name="notification_unseen"
+            ),
+            # Reader: team.mailing
+            models.Index(
+                fields=["mail_due_at"],
+                condition=Q(mail_due_at__isnull=False),
+                name="notification_to_mail",
+            ),
+            models.Index(
+                fields=["mail_id"], condition=Q(mail_id__isnull=False), name="notification_mail"
+            ),
+        ]
+
+
+class MailChoice(models.Model):
+    """Whether a person wants e-mail about a kind of notification; without a row, yes."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    kind = models.CharField(max_length=20)
+    wanted = models.BooleanField()
+
+    class Meta:
+        app_label = "backoffice"
+        constraints = [models.UniqueConstraint(fields=["user", "kind"], name="mail_choice_once")]
