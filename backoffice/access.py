@@ -103,6 +103,8 @@ ROLES: Final[dict[str, frozenset[str]]] = {
 an auditor no health data at all."""
 
 _DECLARATION: Final = "declared_access"
+SIGNED_IN: Final = "signed in"
+"""What a view declares that every role may use."""
 View = TypeVar("View", bound=Callable[..., Any])
 
 
@@ -146,33 +148,41 @@ def requires(*permissions: str) -> Callable[[View], View]:
         if isinstance(view, type):
             setattr(view, _DECLARATION, permissions)
             return view
-
-        @wraps(view)
-        def checked(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-            user = request.user
-            if not isinstance(user, User):
-                return _to_log_in(request)
-            with timezone.override(_zone(user)):
-                try:
-                    for permission in permissions:
-                        if not may(user, permission):
-                            audit.denied(request, permission)
-                            return _refused(request, permission)
-                    response: HttpResponseBase = view(request, *args, **kwargs)
-                except audit.AuditUnavailable:
-                    return render(request, "503.html", status=503)
-                except PermissionDenied:
-                    audit.denied(request, "")
-                    raise
-            response.headers.setdefault("Cache-Control", "no-store, private")
-            return response
-
-        setattr(checked, _DECLARATION, permissions)
-        # Checked above; the middleware would answer a table swap with the log-in page.
-        checked.login_required = False  # type: ignore[attr-defined]
-        return cast(View, checked)
+        return _guarded(view, permissions, permissions)
 
     return declare
+
+
+def signed_in(view: View) -> View:
+    """Declare that a view is for everybody who has logged in, whatever their role."""
+    return _guarded(view, (), (SIGNED_IN,))
+
+
+def _guarded(view: View, permissions: tuple[str, ...], declared: tuple[str, ...]) -> View:
+    @wraps(view)
+    def checked(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        user = request.user
+        if not isinstance(user, User):
+            return _to_log_in(request)
+        with timezone.override(_zone(user)):
+            try:
+                for permission in permissions:
+                    if not may(user, permission):
+                        audit.denied(request, permission)
+                        return _refused(request, permission)
+                response: HttpResponseBase = view(request, *args, **kwargs)
+            except audit.AuditUnavailable:
+                return render(request, "503.html", status=503)
+            except PermissionDenied:
+                audit.denied(request, "")
+                raise
+        response.headers.setdefault("Cache-Control", "no-store, private")
+        return response
+
+    setattr(checked, _DECLARATION, declared)
+    # Checked above; the middleware would answer a table swap with the log-in page.
+    checked.login_required = False  # type: ignore[attr-defined]
+    return cast(View, checked)
 
 
 def public(view: View) -> View:

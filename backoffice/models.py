@@ -20,6 +20,15 @@ class User(AbstractUser):
     """A member of staff or a service account. Roles are group names (see `access.py`)."""
 
     time_zone = models.CharField(max_length=64, default="UTC", help_text="IANA zone name")
+    theme = models.CharField(
+        max_length=5, default="", db_default="", blank=True, help_text="light, dark; empty: system"
+    )
+    density = models.CharField(
+        max_length=8, default="default", db_default="default", help_text="compact, default, touch"
+    )
+    single_keys = models.BooleanField(
+        default=True, db_default=True, help_text="Shortcuts of one key are on"
+    )
 
 
 class ApiToken(models.Model):
@@ -341,6 +350,23 @@ class UnreadRecord(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["resource", "key"], name="unread_record_once")
         ]
+
+
+class Change(models.Model):
+    """Rows of one table that one transaction changed, for pages that stand open (`live.py`).
+
+    `xact` is PostgreSQL's number of that transaction: a page knows which of them it has seen.
+    `subjects` are the records, patients and orders concerned; null when there were too many.
+    """
+
+    xact = models.BigIntegerField()
+    topic = models.CharField(max_length=40, help_text="Name of the table")
+    rows = models.PositiveIntegerField()
+    subjects = ArrayField(models.UUIDField(), null=True)
+    at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        indexes = [models.Index(fields=["xact"], name="change_since")]
 
 
 class AuditEntry(models.Model):

@@ -2,10 +2,11 @@
 
 from celery import shared_task
 
-from backoffice import outbox, sync
+from backoffice import changes, outbox, sync
 
 
 @shared_task
 def prune() -> None:
     sync.prune()
     outbox.forget()
+    changes.prune()

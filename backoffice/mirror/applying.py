@@ -10,6 +10,7 @@ from uuid import UUID
 import psycopg
 from django.db import DataError, IntegrityError, OperationalError, connection, transaction
 
+from backoffice import changes
 from backoffice.mirror import rows
 from backoffice.mirror.facts import Fact, Key, Outcome, Table, Values, key_text
 from backoffice.mirror.strange import Strange
@@ -74,6 +75,8 @@ def flag_missing(table: Table, keys: Sequence[Key], asked_at: datetime) -> int:
         Drift(resource=table.name, key=key_text(found), kind=Drift.Kind.MISSING_REMOTE)
         for found in flagged
     )
+    if flagged:
+        _tell(table, flagged)
     return len(flagged)
 
 
@@ -150,7 +153,14 @@ def _apply(
         strange.note(cursor)
     if outcome.touched:
         now_read(table.name, (key_text(fact.key) for fact in outcome.touched))
+        _tell(table, [fact.key for fact in outcome.touched])
     return outcome
+
+
+def _tell(table: Table, keys: Sequence[Key]) -> None:
+    """Tell pages that stand open which rows have changed."""
+    join = f"JOIN {rows.keys_as_rows(table)} ON {rows.same_key(table, table.name, 'wanted')}"
+    changes.rows_changed(table.model, join, rows.columns_of(keys), len(keys))
 
 
 def _newer(one: tuple[Any, ...], other: tuple[Any, ...], latest: datetime | None) -> bool:
