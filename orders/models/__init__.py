@@ -1,15 +1,18 @@
+from orders.exceptions.models import Handling
 from orders.models.appointment import Appointment, AppointmentEvent
 from orders.models.critical import CriticalResult
 from orders.models.draft import OrderDraft
 from orders.models.order import Order, OrderEvent, Transaction
 from orders.models.result import Result, ResultMarker
 from orders.unmatched.models import Candidate, UnmatchedResult
+from orders.usual.models import UsualTime
 
 __all__ = [
     "Appointment",
     "AppointmentEvent",
     "Candidate",
     "CriticalResult",
+    "Handling",
     "Order",
     "OrderDraft",
     "OrderEvent",
@@ -17,4 +20,5 @@ __all__ = [
     "ResultMarker",
     "Transaction",
     "UnmatchedResult",
+    "UsualTime",
 ]

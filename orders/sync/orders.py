@@ -16,6 +16,7 @@ from backoffice.models import SyncRun
 from backoffice.service import Record, Service
 from backoffice.service import orders as service_orders
 from orders.models import Order, OrderEvent, Transaction
+from orders.usual import limits
 from patients.names import fold
 from patients.sync import unknown_patients
 
@@ -42,6 +43,8 @@ def _order(fact: Fact) -> mirror.Values:
     address = order.patient_address or order.shipping_details or service_orders.OrderAddress()
     group = order.order_transaction
     own = next((o for o in group.orders if o.id == order.id), None) if group else None
+    since = event.created_at if event else None
+    slug = order.lab_test.lab.slug if order.lab_test.lab else None
     return {
         "team_id": order.team_id,
         "user_id": order.user_id,
@@ -50,7 +53,10 @@ def _order(fact: Fact) -> mirror.Values:
         "created_at": order.created_at,
         "updated_at": order.updated_at,
         "last_event_id": event.id if event else 0,
-        "last_event_at": event.created_at if event else None,
+        "last_event_at": since,
+        "quiet_at": limits.quiet_at(
+            low, method, slug, since, order.activate_by, order.expected_result_by_date
+        ),
         "last_status": dotted,
         "status": service_orders.bucket(dotted),
         "low_level_status": low,
@@ -65,7 +71,7 @@ def _order(fact: Fact) -> mirror.Values:
         "sample_id": order.sample_id,
         "lab_test_id": order.lab_test.id,
         "lab_test_name": order.lab_test.name,
-        "lab_slug": order.lab_test.lab.slug if order.lab_test.lab else None,
+        "lab_slug": slug,
         "billing_type": order.billing_type,
         "interpretation": order.interpretation,
         "has_missing_results": order.has_missing_results,
@@ -150,6 +156,7 @@ def store_orders(
     def gather(fact: Fact) -> None:
         hanging[fact.key] = _hanging(fact)
 
+    limits.refresh()
     outcome = mirror.apply(ORDERS, [_fact(record) for record in records], gather, known)
     touched = [hanging[fact.key] for fact in outcome.touched]
     mirror.apply(TRANSACTIONS, [each.group for each in touched if each.group is not None])

@@ -1,0 +1,44 @@
+"""What staff last did about an order in the exception queue."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from orders.models.order import Order
+
+
+class Handling(models.Model):
+    """Keeps an order out of the queue: until a moment, and only as long as nothing new happens.
+
+    An event later than `event_id` brings the order back at once; so does `until` when it has come.
+    One row per order, the latest word; every word is a `Contact` or stands in the access log.
+    """
+
+    order = models.OneToOneField(
+        Order,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        primary_key=True,
+        related_name="handling",
+    )
+    event_id = models.BigIntegerField(help_text="The order's latest event then")
+    outcome = models.CharField(max_length=20)
+    reason = models.TextField(default="", blank=True)
+    until = models.DateTimeField(null=True, help_text="When it comes back; null: only by an event")
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    at = models.DateTimeField()
+
+    class Meta:
+        indexes = [
+            # Reader: what was put off
+            models.Index(
+                fields=["until", "order"],
+                condition=Q(until__isnull=False),
+                name="handling_comes_back",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.outcome} until {self.until}"
