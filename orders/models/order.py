@@ -25,6 +25,7 @@ LIST_COLUMNS: Final = (
     "created_at",
     "updated_at",
     "last_event_at",
+    "quiet_at",
     "low_level_status",
     "status_detail",
     "bucket",
@@ -41,6 +42,27 @@ LIST_COLUMNS: Final = (
     "patient_dob",
     "missing_since",
 )
+
+TROUBLE: Final[dict[str, tuple[str, ...]]] = {
+    "lost": ("lost", "sample_error"),
+    "stuck": ("lab_processing_blocked",),
+    "delivery": (
+        "problem_in_transit_customer",
+        "problem_in_transit_lab",
+        "failure_to_deliver_to_customer",
+        "failure_to_deliver_to_lab",
+    ),
+    "draw": ("redraw_available", "appointment_cancelled"),
+}
+"""Statuses that need a person, by what is done about them."""
+
+CAN_GO_QUIET: Final = (
+    vocabulary.PREPARING,
+    vocabulary.WITH_PATIENT,
+    vocabulary.ON_THE_WAY,
+    vocabulary.AT_LAB,
+)
+"""Buckets of orders that are on their way to a result."""
 
 
 class Transaction(Mirrored):
@@ -186,6 +208,9 @@ class Order(Mirrored):
     updated_at = models.DateTimeField()
     last_event_id = models.BigIntegerField(default=0)
     last_event_at = models.DateTimeField(null=True)
+    quiet_at = models.DateTimeField(
+        null=True, help_text="When it is over its usual time (`orders.usual`); null: never"
+    )
     last_status = models.TextField(default="", help_text="Dotted, as received")
     status = models.TextField(default="")
     low_level_status = models.TextField(default="")
@@ -227,6 +252,26 @@ class Order(Mirrored):
             models.Index(fields=["user", "-created_at"], name="order_of_patient"),
             models.Index(fields=["patient_dob"], name="order_patient_dob"),
             BrinIndex(fields=["as_of"], name="order_as_of"),
+            # Reader: lists sorted by days over the usual time.
+            models.Index(
+                fields=["quiet_at", "id"],
+                condition=Q(quiet_at__isnull=False),
+                name="order_over_usual",
+            ),
+            # Readers: the groups of the exception queue (`orders.exceptions.queue`).
+            *(
+                models.Index(
+                    fields=["quiet_at", "id"],
+                    condition=Q(low_level_status__in=statuses),
+                    name=f"exception_{name}",
+                )
+                for name, statuses in TROUBLE.items()
+            ),
+            models.Index(
+                fields=["quiet_at", "id"],
+                condition=Q(bucket__in=CAN_GO_QUIET, quiet_at__isnull=False),
+                name="exception_quiet",
+            ),
             models.Index(
                 fields=["sample_id"], condition=Q(sample_id__isnull=False), name="order_sample"
             ),
