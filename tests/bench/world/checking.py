@@ -1,0 +1,110 @@
+"""Whether the world is what the mirror would have written: its own records are given to it again.
+
+A row that was made as it should be is equal in its content hash, so nothing is written; and with
+another hash all of it is written again, and must come out the same in every column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from django.db import connection, models, transaction
+
+from backoffice import mirror
+from backoffice.mirror import Fact, Table
+from backoffice.service import Record
+from backoffice.service.appointments import APPOINTMENT
+from backoffice.service.orders import ORDER, TRANSACTION
+from backoffice.service.payload import Reader
+from backoffice.service.results import RESULT
+from backoffice.service.users import User, UserInfo
+from orders.sync.appointments import APPOINTMENTS
+from orders.sync.orders import ORDERS, TRANSACTIONS, _fact
+from orders.sync.results import RESULTS
+from patients.sync import DEMOGRAPHICS, PATIENTS
+
+SAMPLE: Final = 150
+KINDS: Final[tuple[tuple[Table, Reader[Any]], ...]] = (
+    (ORDERS, ORDER),
+    (TRANSACTIONS, TRANSACTION),
+    (APPOINTMENTS, APPOINTMENT),
+    (RESULTS, RESULT),
+    (PATIENTS, Reader(User)),
+    (DEMOGRAPHICS, Reader(UserInfo)),
+)
+
+
+class _Undone(Exception):
+    """What was tried is not to stay."""
+
+
+def check() -> list[str]:
+    """What is wrong with a sample of each kind, in words; empty when nothing is."""
+    wrong: list[str] = []
+    for table, reader in KINDS:
+        with connection.cursor() as cursor:
+            cursor.execute(f'SELECT count(*) FROM "{table.name}"')
+            share = min(100.0, 100.0 * 4 * SAMPLE / max(1, cursor.fetchone()[0]))
+            cursor.execute(
+                f'SELECT {", ".join(table.key)}, record FROM "{table.name}"'
+                f" TABLESAMPLE BERNOULLI ({share}) LIMIT {SAMPLE}"
+            )
+            rows = cursor.fetchall()
+        if not rows:
+            wrong.append(f"{table.name} is empty")
+        facts = [_again(table, reader, row[:-1], row[-1]) for row in rows]
+        wrong += [f"{table.name}: {words}" for words in _tried(table, facts)]
+    return wrong
+
+
+def _again(table: Table, reader: Reader[Any], key: tuple[Any, ...], text: str) -> Fact:
+    read = reader.read(text.encode(), datetime.now(UTC))
+    assert isinstance(read, Record), (table.name, read)
+    return _fact(read) if table is ORDERS else Fact.of(read, *key)
+
+
+def _tried(table: Table, facts: Sequence[Fact]) -> list[str]:
+    outcome = mirror.apply(table, facts)
+    wrong = [] if outcome.unchanged == len(facts) else [f"{outcome.unchanged} were unchanged"]
+    keys = [fact.key for fact in facts]
+    try:
+        with transaction.atomic():
+            before = _rows(table, keys)
+            table.model.objects.filter(pk__in=[key[0] for key in keys]).update(  # type: ignore[attr-defined]
+                content_hash=b"another", as_of=datetime(2000, 1, 1, tzinfo=UTC)
+            )
+            mirror.apply(table, facts)
+            after = _rows(table, keys)
+            for name, found in before.items():
+                if found != after[name]:
+                    odd = [
+                        (column, one[column], other[column])
+                        for one, other in zip(found, after[name], strict=False)
+                        for column in one
+                        if one[column] != other[column]
+                    ]
+                    wrong.append(f"{name} differs: {len(found)} {len(after[name])} {odd[:3]}")
+            raise _Undone
+    except _Undone:
+        return wrong
+
+
+def _rows(table: Table, keys: Sequence[mirror.Key]) -> dict[str, list[dict[str, Any]]]:
+    """The rows with those below them, without when and from what they were made."""
+    found = {table.name: _values(table.model, "pk__in", [key[0] for key in keys], table.key)}
+    for children in table.children:
+        found[children.name] = _values(
+            children.model, f"{children.parent}__in", [key[0] for key in keys], children.key
+        )
+    return found
+
+
+def _values(
+    model: type[models.Model], condition: str, keys: list[Any], order: Sequence[str]
+) -> list[dict[str, Any]]:
+    rows = model._default_manager.filter(**{condition: keys}).order_by(*order).values()
+    return [
+        {name: value for name, value in row.items() if name not in ("as_of", "pk")} for row in rows
+    ]
