@@ -4,6 +4,7 @@ from orders.models.critical import CriticalResult
 from orders.models.draft import OrderDraft
 from orders.models.order import Order, OrderEvent, Transaction
 from orders.models.result import Result, ResultMarker
+from orders.today.models import Happening, Look, OrderCount, Seen
 from orders.unmatched.models import Candidate, UnmatchedResult
 from orders.usual.models import UsualTime
 
@@ -13,11 +14,15 @@ __all__ = [
     "Candidate",
     "CriticalResult",
     "Handling",
+    "Happening",
+    "Look",
     "Order",
+    "OrderCount",
     "OrderDraft",
     "OrderEvent",
     "Result",
     "ResultMarker",
+    "Seen",
     "Transaction",
     "UnmatchedResult",
     "UsualTime",

@@ -1,0 +1,1 @@
+"""Today: exact counts of work, what happened since one last looked, the hand-over of a shift."""

@@ -1,0 +1,93 @@
+"""Counts and happenings, written by triggers in the transaction that changes an order (migration
+0008), and how far each member of staff has looked."""
+
+from __future__ import annotations
+
+from django.contrib.postgres.indexes import BrinIndex
+from django.db import models
+from django.db.models.functions import Now
+
+from backoffice.models import User
+
+
+class OrderCount(models.Model):
+    """By how much the number of orders in a state changed. The sum over a state is its count.
+
+    Rows are only added, so no writer waits for another; `counting.fold` adds them up, and
+    `counting.mend` proves them against the orders.
+    """
+
+    bucket = models.TextField()
+    low_level_status = models.TextField()
+    method = models.TextField()
+    change = models.BigIntegerField()
+
+    class Meta:
+        db_table = "today_ordercount"
+
+    def __str__(self) -> str:
+        return f"{self.change:+} {self.bucket} {self.low_level_status} {self.method}"
+
+
+class Happening(models.Model):
+    """Something staff want to hear about: an order's step, a visit, a result, a critical one.
+
+    `transaction` is what wrote it. Numbers are given before rows are committed, so "all that is
+    new to me" is asked of the snapshot one has looked at, never of an id or a time.
+    """
+
+    ORDER, VISIT, RESULT, CRITICAL = "order", "visit", "result", "critical"
+
+    at = models.DateTimeField(db_default=Now(), help_text="When we learnt of it")
+    transaction = models.BigIntegerField()
+    kind = models.CharField(max_length=8)
+    order_id = models.UUIDField(null=True)
+    patient_id = models.UUIDField(null=True)
+    before = models.TextField(default="", db_default="", help_text="Status; empty: first heard of")
+    after = models.TextField(default="", db_default="")
+    bucket_before = models.TextField(default="", db_default="")
+    bucket_after = models.TextField(default="", db_default="")
+    start_before = models.DateTimeField(null=True, help_text="Of a visit")
+    start_after = models.DateTimeField(null=True)
+
+    class Meta:
+        db_table = "today_happening"
+        indexes = [
+            # Reader: digest.since
+            models.Index(fields=["transaction"], name="happening_since"),
+            # Readers: a first look, the hand-over, forget_old
+            BrinIndex(fields=["at"], autosummarize=True, name="happening_by_time"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.before} > {self.after}"
+
+
+class Look(models.Model):
+    """How far a member of staff has looked: all that was committed in `snapshot` is known."""
+
+    user = models.OneToOneField(User, on_delete=models.CASCADE, primary_key=True, related_name="+")
+    snapshot = models.TextField(help_text="A pg_snapshot")
+    at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        db_table = "today_look"
+
+    def __str__(self) -> str:
+        return f"look of user {self.user_id}"
+
+
+class Seen(models.Model):
+    """The same about one patient (or one order without a patient), ahead of the whole look."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+", db_index=False)
+    about = models.UUIDField()
+    snapshot = models.TextField()
+    at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        db_table = "today_seen"
+        constraints = [models.UniqueConstraint(fields=["user", "about"], name="seen_once")]
+
+    def __str__(self) -> str:
+        return f"seen by user {self.user_id}"

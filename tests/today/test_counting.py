@@ -1,0 +1,242 @@
+"""Counts of orders are exact: after every kind of statement, beside writers that come, roll back
+and die, and while they are added up and checked."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import Counter
+from contextlib import suppress
+from uuid import uuid4
+
+import psycopg
+import pytest
+from django.db import connection, transaction
+
+from backoffice.models import Drift
+from orders.models import Happening, Order, OrderCount
+from orders.today import counting
+from tests.api.rows import order
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+STATES = [
+    ("preparing", "ordered", "testkit"),
+    ("needs-action", "lost", "testkit"),
+    ("at-lab", "delivered_to_lab", "walk_in_test"),
+    ("result-in", "completed", "at_home_phlebotomy"),
+    ("unknown", "teleported", ""),
+]
+
+
+def truth() -> Counter[tuple[str, str, str]]:
+    return Counter(Order.objects.values_list("bucket", "low_level_status", "method"))
+
+
+def exact() -> bool:
+    return counting.counts().by_state == dict(truth())
+
+
+def place(numbers: range, state: int = 0) -> None:
+    bucket, status, method = STATES[state]
+    Order.objects.bulk_create(
+        order(n, bucket=bucket, low_level_status=status, method=method) for n in numbers
+    )
+
+
+def scatter() -> int:
+    """Rows enough to be worth adding up: some of each state with each statement."""
+    with connection.cursor() as cursor:
+        for _ in range(50):
+            cursor.executemany(_INSERT, [[uuid4(), uuid4(), *state] for state in STATES])
+    return OrderCount.objects.count()
+
+
+def test_every_kind_of_statement_is_counted() -> None:
+    place(range(20))
+    place(range(20, 25), 1)
+    assert counting.counts().by_bucket() == {"preparing": 20, "needs-action": 5}
+    Order.objects.filter(bucket="needs-action").update(
+        bucket="closed", low_level_status="cancelled"
+    )
+    assert counting.counts().of(statuses=["cancelled"]) == 5 and exact()
+    Order.objects.update(method="walk_in_test")
+    assert counting.counts().of(bucket="preparing", methods=["walk_in_test"]) == 20 and exact()
+    Order.objects.filter(bucket="closed").delete()
+    assert counting.counts().of(bucket="closed") == 0 and exact()
+    with connection.cursor() as cursor:
+        cursor.execute("TRUNCATE orders_order CASCADE")
+    assert counting.counts().by_state == {}
+
+
+def test_what_moves_no_order_writes_nothing() -> None:
+    place(range(5))
+    before = OrderCount.objects.count(), Happening.objects.count()
+    Order.objects.update(lab_test_name="Another made-up panel")
+    Order.objects.filter(bucket="closed").update(bucket="at-lab")
+    assert (OrderCount.objects.count(), Happening.objects.count()) == before
+
+
+def test_a_rollback_takes_its_counts_with_it() -> None:
+    place(range(3))
+    with suppress(RuntimeError), transaction.atomic():
+        place(range(3, 9), 1)
+        Order.objects.update(bucket="closed")
+        assert exact(), "one's own changes are counted at once"
+        raise RuntimeError
+    assert counting.counts().by_bucket() == {"preparing": 3} and exact()
+
+
+def test_folding_keeps_the_sums_and_leaves_a_row_per_state() -> None:
+    rows = scatter()
+    before = counting.counts().by_state
+    assert counting.fold() == rows == 250
+    assert counting.counts().by_state == before and exact()
+    assert OrderCount.objects.count() == len(STATES)
+    assert counting.fold() == 0, "nothing to add up is left alone"
+
+
+def test_a_wrong_count_is_mended_and_noted() -> None:
+    place(range(7))
+    assert counting.mend() == 0 and not Drift.objects.exists()
+    OrderCount.objects.create(
+        bucket="preparing", low_level_status="ordered", method="testkit", change=3
+    )
+    OrderCount.objects.create(bucket="closed", low_level_status="cancelled", method="", change=-2)
+    assert counting.mend() == 2 and exact()
+    notes = {note.key: note.detail for note in Drift.objects.all()}
+    assert notes == {
+        "preparing · ordered · testkit": "Counted 10, there are 7. Put right.",
+        "closed · cancelled": "Counted -2, there are 0. Put right.",
+    }
+
+
+class Writers:
+    """Connections that write orders in short transactions, some of which never end well."""
+
+    def __init__(self, address: str, numbers: int) -> None:
+        self.address, self.stopped = address, threading.Event()
+        self.done: Counter[str] = Counter()
+        self.failures: list[Exception] = []
+        self.threads = [threading.Thread(target=self._write, args=(n,)) for n in range(numbers)]
+
+    def __enter__(self) -> Writers:
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stopped.set()
+        for thread in self.threads:
+            thread.join(30)
+
+    def _write(self, number: int) -> None:
+        chance = random.Random(number)
+        while not self.stopped.is_set():
+            try:
+                self._connected(chance)
+            except psycopg.OperationalError as error:
+                if "terminating connection" not in str(error):
+                    self.failures.append(error)
+            except psycopg.Error as error:
+                self.failures.append(error)
+                return
+
+    def _connected(self, chance: random.Random) -> None:
+        with psycopg.connect(self.address, autocommit=True) as own:
+            while not self.stopped.is_set():
+                end = chance.choice(("commit", "commit", "rollback", "kill"))
+                try:
+                    with own.transaction():
+                        for _ in range(chance.randint(1, 4)):
+                            self._statement(own, chance)
+                        if end == "rollback":
+                            raise psycopg.Rollback
+                        if end == "kill":
+                            own.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+                except psycopg.errors.DeadlockDetected:
+                    end = "rollback"
+                finally:
+                    self.done[end] += 1
+
+    def _statement(self, own: psycopg.Connection[object], chance: random.Random) -> None:
+        state = chance.choice(STATES)
+        kind = chance.choice(("insert", "upsert", "update", "update", "delete"))
+        if kind == "insert":
+            own.execute(_INSERT, [uuid4(), uuid4(), *state])
+        elif kind == "upsert":
+            own.execute(_UPSERT, [*state])
+        elif kind == "update":
+            own.execute(_UPDATE, [*state, chance.randint(1, 20)])
+        else:
+            own.execute(_DELETE, [chance.randint(1, 3)])
+
+
+_COLUMNS = """(id, team_id, user_id, bucket, low_level_status, method, created_at, updated_at,
+ last_event_id, last_status, status, priority, lab_test_name, patient_first_name,
+ patient_last_name, patient_name, patient_gender, recipient_name, record, content_hash, as_of)"""
+_REST = """now(), now(), 0, '', '', false, '', '', '', '', '', '', '{}', '', now()"""
+_INSERT = f"INSERT INTO orders_order {_COLUMNS} VALUES (%s, %s, NULL, %s, %s, %s, {_REST})"
+_PICKED = "SELECT id FROM orders_order ORDER BY random() LIMIT"
+_UPSERT = f"""INSERT INTO orders_order {_COLUMNS}
+ SELECT id, id, NULL, state.*, {_REST} FROM (
+  (SELECT id FROM orders_order ORDER BY random() LIMIT 5) UNION SELECT gen_random_uuid()
+ ) AS picked, (SELECT %s::text, %s::text, %s::text) AS state
+ ON CONFLICT (id) DO UPDATE SET bucket = excluded.bucket,
+  low_level_status = excluded.low_level_status, method = excluded.method"""
+_UPDATE = f"""UPDATE orders_order SET bucket = %s, low_level_status = %s, method = %s
+ WHERE id IN ({_PICKED} %s)"""
+_DELETE = f"DELETE FROM orders_order WHERE id IN ({_PICKED} %s)"
+
+
+@pytest.fixture
+def address() -> str:
+    place(range(60))
+    settings = connection.settings_dict
+    return psycopg.conninfo.make_conninfo(
+        host=settings["HOST"], port=settings["PORT"], user=settings["USER"],
+        password=settings["PASSWORD"], dbname=settings["NAME"],
+    )  # fmt: skip
+
+
+def test_counts_are_exact_beside_writers_rollbacks_and_kills(address: str) -> None:
+    """Every look, in one snapshot, finds what it counts anew; adding up and checking go on."""
+    looks = 0
+    with Writers(address, 5) as writers:
+        ends = time.monotonic() + 4
+        while time.monotonic() < ends or min(writers.done.values(), default=0) < 5:
+            with transaction.atomic():
+                with connection.cursor() as cursor:
+                    cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+                assert exact()
+            looks += 1
+            counting.fold()
+            assert counting.mend() == 0, "a check beside writers finds nothing to mend"
+            assert time.monotonic() < ends + 30, writers.done
+    assert looks > 5 and len(writers.done) == 3, writers.done
+    assert not writers.failures
+    assert exact() and not Drift.objects.exists()
+
+
+def test_two_that_add_up_at_once_lose_nothing(address: str) -> None:
+    scatter()
+    before = counting.counts().by_state
+    with psycopg.connect(address) as other:
+        other.execute("SELECT pg_advisory_xact_lock(%s)", [counting._FOLDING])
+        assert counting.fold() == 0
+        other.rollback()
+    threads = [threading.Thread(target=_folding) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert counting.counts().by_state == before and exact()
+    assert OrderCount.objects.count() == len(STATES)
+
+
+def _folding() -> None:
+    try:
+        counting.fold()
+    finally:
+        connection.close()
