@@ -7,14 +7,14 @@ from typing import Self
 from uuid import UUID
 
 from django.contrib.postgres.fields import ArrayField
-from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.indexes import GinIndex, OpClass
 from django.contrib.postgres.search import SearchQuery, SearchVector
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import F, Q, Value
 from django.db.models.functions import Lower, Now
 
 from backoffice.models import Mirrored
-from patients.names import birth_date, phone_key, prefix_query
+from patients.names import prefix_query, told, words
 
 
 class PatientQuerySet(models.QuerySet["Patient"]):
@@ -26,12 +26,29 @@ class PatientQuerySet(models.QuerySet["Patient"]):
         A union of readings, each by an index of its own: alternatives in one condition would be
         tried on every patient.
         """
-        patients = Patient.objects.order_by()
-        readings = [patients.filter(client_user_id=text).values("pk")]
-        if ids := _ids_beginning_with(text):
-            readings.append(patients.filter(pk__range=ids).values("pk"))
         people = Demographics.objects.matching(text)
-        return self.filter(pk__in=people.values("user_id").union(*readings, all=True))
+        return self.filter(pk__in=people.values("user_id").union(*_by_id(text), all=True))
+
+    def nearest(self, text: str, most: int) -> list[UUID]:
+        """Ids of at most `most` patients that match, those first whose names are just the words
+        typed: one query, however many share a beginning."""
+        people = Demographics.objects.order_by()
+        readings = [*_by_id(text), people.named(text), people.matching(text)]
+        limited = [
+            rows.annotate(rank=Value(rank)).values_list("pk", "rank")[:most]
+            for rank, rows in enumerate(readings)
+        ]
+        found = limited[0].union(*limited[1:], all=True)
+        ranked = sorted(found, key=lambda row: row[1])
+        return list(dict.fromkeys(pk for pk, _ in ranked))[:most]
+
+
+def _by_id(text: str) -> list[models.QuerySet[Patient]]:
+    patients = Patient.objects.order_by()
+    readings = [patients.filter(client_user_id=text)]
+    if ids := ids_beginning_with(text):
+        readings.append(patients.filter(pk__range=ids))
+    return [rows.values("pk") for rows in readings]
 
 
 class Patient(Mirrored):
@@ -77,24 +94,34 @@ class DemographicsQuerySet(models.QuerySet["Demographics"]):
     """Reads of user information."""
 
     def matching(self, text: str) -> Self:
-        """People by birth date, e-mail, end of the phone number, or beginnings of names."""
-        born = birth_date(text)
-        if born:
-            return self.filter(dob=born)
-        if "@" in text:
-            return self.annotate(mail=Lower("email")).filter(mail=text.lower())
-        digits = phone_key(text)
-        if len(digits) >= 4 and not any(mark.isalpha() for mark in text):
-            return self.filter(phone_digits__startswith=digits)
-        query = prefix_query(text)
-        if not query:
+        """People by birth date, e-mail, end of the phone number, and beginnings of names: all of
+        these that were typed."""
+        typed = told(text)
+        if not typed:
             return self.none()
-        return self.annotate(name_words=SearchVector("name_key", config="simple")).filter(
-            name_words=SearchQuery(query, config="simple", search_type="raw")
-        )
+        rows = self
+        if typed.born:
+            rows = rows.filter(dob=typed.born)
+        if typed.mail:
+            rows = rows.annotate(mail=Lower("email")).filter(mail__startswith=typed.mail)
+        if typed.bare_date:
+            rows = rows.filter(Q(phone_digits__startswith=typed.digits) | Q(dob=typed.bare_date))
+        elif typed.digits:
+            rows = rows.filter(phone_digits__startswith=typed.digits)
+        return rows._with_words(prefix_query(typed.words)) if typed.words else rows
+
+    def named(self, text: str) -> Self:
+        """People in whose names each word stands as it was typed, not only its beginning."""
+        typed = words(text)
+        return self._with_words(" & ".join(typed)) if typed else self.none()
+
+    def _with_words(self, query: str) -> Self:
+        """The expression of the index `demographics_name_words`, letter by letter."""
+        rows = self.annotate(name_words=SearchVector("name_key", config="simple"))
+        return rows.filter(name_words=SearchQuery(query, config="simple", search_type="raw"))
 
 
-def _ids_beginning_with(text: str) -> tuple[UUID, UUID] | None:
+def ids_beginning_with(text: str) -> tuple[UUID, UUID] | None:
     """The first and last id that begin with `text`, from its fourth character."""
     hexed = text.replace("-", "").lower()
     if not 4 <= len(hexed) <= 32 or set(hexed) - set("0123456789abcdef"):
@@ -142,7 +169,9 @@ class Demographics(Mirrored):
                 name="demographics_phone",
                 opclasses=["text_pattern_ops"],
             ),
-            models.Index(Lower("email"), name="demographics_email"),
+            models.Index(
+                OpClass(Lower("email"), name="text_pattern_ops"), name="demographics_email"
+            ),
             models.Index(fields=["dob"], name="demographics_dob"),
         ]
 

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime
+
+from django.contrib.postgres.indexes import OpClass
 from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Upper
 
 from backoffice.models import Mirrored
+from backoffice.templatetags.spoken import zone_of
 from orders.models.order import Order
 from patients.models import mirrored_patient
+
+
+def draw_day(start_at: datetime | None, zone: str | None) -> date | None:
+    """The date on the wall where a draw begins; that of UTC where its zone is not known."""
+    return start_at.astimezone(zone_of(zone) or UTC).date() if start_at else None
 
 
 class Appointment(Mirrored):
@@ -30,6 +41,9 @@ class Appointment(Mirrored):
     event_status = models.TextField()
     start_at = models.DateTimeField(null=True)
     end_at = models.DateTimeField(null=True)
+    draw_day = models.DateField(
+        null=True, help_text="Calendar date of the start where it is; of UTC if that is not known"
+    )
     iana_timezone = models.TextField(null=True)
     can_reschedule = models.BooleanField(default=False)
     appointment_notes = models.TextField(null=True)
@@ -47,6 +61,24 @@ class Appointment(Mirrored):
             models.Index(fields=["start_at", "id"], name="appointment_by_start"),
             models.Index(fields=["event_status", "start_at"], name="appointment_by_state"),
             models.Index(fields=["user", "-start_at"], name="appointment_of_patient"),
+            # Reader: the day list, the week and the sheet of a day.
+            models.Index(
+                fields=["draw_day", "start_at", "id"],
+                condition=Q(superseded_at=None),
+                name="appointment_by_day",
+            ),
+            # Reader: requests without a time.
+            models.Index(
+                fields=["as_of", "id"],
+                condition=Q(superseded_at=None, start_at=None),
+                name="appointment_requested",
+            ),
+            # Reader: the search box, by the beginning of the lab's number.
+            models.Index(
+                OpClass(Upper("external_id"), name="text_pattern_ops"),
+                condition=Q(external_id__isnull=False),
+                name="appointment_by_number",
+            ),
         ]
 
 

@@ -7,10 +7,11 @@ from datetime import UTC, date, datetime
 from typing import Any, Final, Self
 from uuid import UUID
 
-from django.contrib.postgres.indexes import BrinIndex, GinIndex
+from django.contrib.postgres.indexes import BrinIndex, GinIndex, OpClass
 from django.contrib.postgres.search import SearchQuery, SearchVector
 from django.db import connections, models
 from django.db.models import Q
+from django.db.models.functions import Upper
 from django.utils.dateparse import parse_date
 
 from backoffice import vocabulary
@@ -63,6 +64,10 @@ CAN_GO_QUIET: Final = (
     vocabulary.AT_LAB,
 )
 """Buckets of orders that are on their way to a result."""
+
+
+TO_BOOK: Final = ("requisition_bypassed", "requisition_created")
+"""Statuses of an order whose paperwork is there, and whose draw may be booked."""
 
 
 class Transaction(Mirrored):
@@ -154,6 +159,13 @@ class OrderQuerySet(models.QuerySet["Order"]):
             rows = self._with_name_words()
             wanted |= Q(name_words=_word_beginnings(query))
         return rows.filter(wanted)
+
+    def named(self, text: str) -> Self:
+        """Orders whose patient or recipient is called so: beginnings of words, in any order."""
+        query = prefix_query(text)
+        if not query:
+            return self.none()
+        return self._with_name_words().filter(name_words=_word_beginnings(query))
 
     def bucket_counts(self, cap: int = 1_000) -> dict[str, Count]:
         """All orders per working bucket, each counted up to `cap`: one query, index only."""
@@ -274,6 +286,18 @@ class Order(Mirrored):
             ),
             models.Index(
                 fields=["sample_id"], condition=Q(sample_id__isnull=False), name="order_sample"
+            ),
+            # Reader: the search box, by the beginning of a sample id.
+            models.Index(
+                OpClass(Upper("sample_id"), name="text_pattern_ops"),
+                condition=Q(sample_id__isnull=False),
+                name="order_sample_beginning",
+            ),
+            # Reader: appointments to book. Statuses in which nothing but a draw is missing.
+            models.Index(
+                fields=["method", "created_at", "id"],
+                condition=Q(low_level_status__in=TO_BOOK),
+                name="order_to_book",
             ),
             # Readers: the filters `interpretation` and `is_critical`. Most results are normal.
             models.Index(
