@@ -23,6 +23,7 @@ urlpatterns = [
     path("labs/", include("labs.urls")),
     path("reports/", include("labs.reports.urls")),
     path("commands/", include("backoffice.outbox.urls")),
+    path("", include("backoffice.team.urls")),
     path("system/", include("backoffice.system_urls")),
     path("", include("patients.wearables.pulls_urls")),
     path("", include("webhooks.pages_urls")),

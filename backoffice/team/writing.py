@@ -11,11 +11,13 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Lower
 from django.http import HttpRequest
 from django.utils import timezone
 
 from backoffice import audit
+from backoffice.access import roles_with
 from backoffice.models import User
 from backoffice.team.kinds import KINDS
 from backoffice.team.models import (
@@ -80,6 +82,12 @@ def note(
     return row
 
 
+def colleagues() -> QuerySet[User]:
+    """Members of staff whom one can name and give work to."""
+    role = Q(groups__name__in=roles_with("notes.write")) | Q(is_superuser=True)
+    return User.objects.filter(role, is_active=True).distinct()
+
+
 def names_in(text: str) -> list[str]:
     """The names a note mentions, folded, in the order they come."""
     return list(dict.fromkeys(found.lower() for found in MENTION.findall(text)))
@@ -90,7 +98,7 @@ def mentioned(text: str) -> dict[str, User]:
     names = names_in(text)
     if not names:
         return {}
-    found = User.objects.annotate(folded=Lower("username")).filter(folded__in=names, is_active=True)
+    found = colleagues().annotate(folded=Lower("username")).filter(folded__in=names)
     return {user.username.lower(): user for user in found}
 
 
@@ -124,7 +132,8 @@ def assign(
             with transaction.atomic():
                 made.save(force_insert=True)
         except IntegrityError:
-            rows = Assignment.objects.select_for_update(of=("self",)).select_related("user")
+            # Alone: joined to its person, a row that changed while we waited would not be found.
+            rows = Assignment.objects.select_for_update()
             row = rows.filter(subject_type=about.type, subject_id=about.id).first()
             if row is None:
                 # Given back between the two statements.
@@ -146,7 +155,7 @@ def release(request: HttpRequest, subject_type: str, subject_id: object) -> bool
     """Nobody works on it any more; False where nobody did."""
     about = subject(subject_type, subject_id)
     with transaction.atomic():
-        rows = Assignment.objects.select_for_update(of=("self",)).select_related("user")
+        rows = Assignment.objects.select_for_update()
         row = rows.filter(subject_type=about.type, subject_id=about.id).first()
         if row is None:
             return False

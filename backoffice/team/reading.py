@@ -1,0 +1,57 @@
+"""What stands about a record: notes and calls, and who works on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from backoffice.models import User
+from backoffice.team.models import Assignment, Contact, Note
+from backoffice.team.subjects import Subject, url_of, word_for
+
+SHOWN: Final = 5
+MOST: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A note or a call, as one entry of a list."""
+
+    at: datetime
+    by: User
+    text: str
+    outcome: str
+    next_due_at: datetime | None
+    on: str
+    """What it is about, where that is not the record of the page: `order`."""
+    url: str
+
+
+def said_about(subject: Subject) -> list[Said]:
+    """Newest first; on a patient everything about the patient's orders and visits as well."""
+    if subject.type == "patient":
+        about = {"patient_id": subject.id}
+    else:
+        about = {"subject_type": subject.type, "subject_id": subject.id}
+    notes = Note.objects.filter(**about).select_related("author").order_by("-at", "-pk")
+    contacts = Contact.objects.filter(**about).select_related("by").order_by("-at", "-pk")
+    found = [
+        Said(one.at, one.author, one.text, "", None, *_elsewhere(one, subject))
+        for one in notes[: MOST + 1]
+    ]
+    for one in contacts[: MOST + 1]:
+        outcome, elsewhere = one.get_outcome_display(), _elsewhere(one, subject)
+        found.append(Said(one.at, one.by, one.note, outcome, one.next_due_at, *elsewhere))
+    return sorted(found, key=lambda one: one.at, reverse=True)[: MOST + 1]
+
+
+def _elsewhere(one: Note | Contact, subject: Subject) -> tuple[str, str]:
+    if (one.subject_type, one.subject_id) == (subject.type, subject.id):
+        return "", ""
+    return word_for(one.subject_type), url_of(one.subject_type, one.subject_id)
+
+
+def who_has(subject: Subject) -> Assignment | None:
+    rows = Assignment.objects.select_related("user")
+    return rows.filter(subject_type=subject.type, subject_id=subject.id).first()

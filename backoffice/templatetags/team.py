@@ -1,0 +1,116 @@
+"""Notes, who works on a record, and the bell.
+
+{% load team %}
+{% notes_on "order" order.pk order.user_id %}   a list, and a box to add one
+{% assigned "order" order.pk order.user_id %}   who is on it: Take, Give to, Release
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+from uuid import UUID
+
+from django import template
+from django.template.defaultfilters import linebreaksbr
+from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
+
+from backoffice.access import may
+from backoffice.models import User
+from backoffice.team.reading import SHOWN, said_about, who_has
+from backoffice.team.subjects import Subject, subject
+from backoffice.team.writing import LETTERS, MENTION
+
+register = template.Library()
+
+_ESCAPED_MENTION: Final = re.compile(MENTION.pattern)
+
+
+@register.inclusion_tag("team/_notes.html", takes_context=True)
+def notes_on(
+    context: template.Context,
+    subject_type: str,
+    subject_id: object,
+    patient_id: UUID | None = None,
+) -> dict[str, Any]:
+    """Notes and calls about a record, newest first, and a box to add a note."""
+    about = subject(subject_type, subject_id, patient_id)
+    return notes_context(context.get("request"), about, next_page=_here(context))
+
+
+def notes_context(
+    request: Any,
+    about: Subject,
+    *,
+    next_page: str,
+    typed: str = "",
+    error: str = "",
+    told: str = "",
+) -> dict[str, Any]:
+    """For `team/_notes.html`. Notes name people: who may not see names gets none of them."""
+    if request is None or not may(request.user, "patients.view"):
+        return {"hidden": True}
+    found = said_about(about)
+    return {
+        "request": request,
+        "key": f"{about.type}-{about.id}",
+        "about": about.signed(),
+        "newest": found[:SHOWN],
+        "older": found[SHOWN:],
+        "may_write": may(request.user, "notes.write"),
+        "letters": LETTERS,
+        "next_page": next_page,
+        "typed": typed,
+        "error": error,
+        "told": told,
+    }
+
+
+@register.inclusion_tag("team/_assigned.html", takes_context=True)
+def assigned(
+    context: template.Context,
+    subject_type: str,
+    subject_id: object,
+    patient_id: UUID | None = None,
+) -> dict[str, Any]:
+    """Who works on a record, and what one can do about it: one query."""
+    about = subject(subject_type, subject_id, patient_id)
+    return assigned_context(context.get("request"), about, next_page=_here(context))
+
+
+def assigned_context(
+    request: Any, about: Subject, *, next_page: str, told: str = ""
+) -> dict[str, Any]:
+    """For `team/_assigned.html`."""
+    if request is None:
+        return {"hidden": True}
+    row = who_has(about)
+    return {
+        "request": request,
+        "key": f"{about.type}-{about.id}",
+        "about": about.signed(),
+        "row": row,
+        "mine": row is not None and row.user_id == request.user.pk,
+        "may_write": may(request.user, "notes.write"),
+        "next_page": next_page,
+        "told": told,
+    }
+
+
+@register.filter
+def staff_name(user: User | None) -> str:
+    """The name of a member of staff, or else the log-in name."""
+    return (user.get_full_name() or user.get_username()) if user is not None else ""
+
+
+@register.filter
+def note_text(text: str) -> SafeString:
+    """A note with its lines, and the colleagues it names in bold."""
+    marked = _ESCAPED_MENTION.sub(r"<strong>@\1</strong>", escape(text))
+    return linebreaksbr(mark_safe(marked))  # noqa: S308 - escaped above
+
+
+def _here(context: template.Context) -> str:
+    request = context.get("request")
+    return request.path if request is not None else ""

@@ -1,0 +1,43 @@
+"""Forms of team work as a page shows them."""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import Any
+
+from django.http import HttpResponse
+from django.template import engines
+from django.test import Client, RequestFactory
+
+from backoffice.models import User
+from backoffice.team.subjects import subject
+from tests.api.rows import uid
+
+ORDER = uid("order", 1)
+PATIENT = uid("patient", 1)
+SIGNED = re.compile(r'name="about" value="([^"]+)"')
+
+
+def shown(user: User, tag: str, path: str = "/orders/") -> str:
+    """What a tag of `team` shows to somebody."""
+    request = RequestFactory().get(path)
+    request.user = user
+    template = engines["django"].from_string("{% load team %}{% " + tag + " %}")
+    return template.render({"order": ORDER, "patient": PATIENT}, request)
+
+
+def about(user: User, tag: str = 'notes_on "order" order patient') -> str:
+    found = SIGNED.search(shown(user, tag))
+    assert found, "no form"
+    return html.unescape(found[1])
+
+
+def signed(subject_type: str = "order", subject_id: object = ORDER) -> str:
+    return subject(subject_type, subject_id, PATIENT).signed()
+
+
+def post(client: Client, name: str, htmx: bool = False, **values: Any) -> HttpResponse:
+    headers = {"HX-Request": "true"} if htmx else {}
+    data = {"about": signed(), "next": "/orders/", **values}
+    return client.post(f"/team/{name}/", data, headers=headers)  # type: ignore[return-value]

@@ -1,0 +1,143 @@
+"""Who works on what: one person at most, and whoever comes second is told who and when."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from django.db import connection
+from django.test import Client, RequestFactory
+
+from backoffice import team
+from backoffice.models import (
+    Assignment,
+    AssignmentChange,
+    AuditEntry,
+    Notification,
+    User,
+)
+from tests.api.rows import staff
+from tests.team.forms import ORDER, PATIENT, post, shown
+
+TAG = 'assigned "order" order patient'
+
+
+@pytest.mark.django_db
+def test_taking_and_releasing(client: Client) -> None:
+    user = staff("front desk", "ana")
+    client.force_login(user)
+    assert "Nobody is on this" in shown(user, TAG)
+    assert post(client, "take")["Location"] == "/orders/"
+    row = Assignment.objects.get()
+    assert (row.user, row.by, row.patient_id) == (user, user, PATIENT)
+    assert "Yours since" in shown(user, TAG)
+    assert "<strong>ana</strong> is on this" in shown(staff("clinician"), TAG)
+    post(client, "take")
+    assert AssignmentChange.objects.count() == 1
+    assert "Nobody is on this" in post(client, "release", htmx=True).content.decode()
+    assert not Assignment.objects.exists()
+    assert "Nobody was on this" in post(client, "release", htmx=True).content.decode()
+    assert AuditEntry.objects.filter(object_type="assignment").count() == 2
+    assert not Notification.objects.exists()
+
+
+@pytest.mark.django_db
+def test_who_comes_second_is_told_who_and_when_and_may_take_over(client: Client) -> None:
+    ana, ben = staff("front desk", "ana"), staff("clinician", "ben")
+    client.force_login(ana)
+    post(client, "take")
+    client.force_login(ben)
+    told = post(client, "take", htmx=True).content.decode()
+    assert "ana took this" in told and "Take over" in told
+    assert Assignment.objects.get().user == ana
+    # The page showed a third person to have it: that is over, so nothing is taken.
+    told = post(client, "take", htmx=True, seen=ben.pk + 1000).content.decode()
+    assert "ana took this" in told and Assignment.objects.get().user == ana
+    post(client, "take", seen=ana.pk)
+    assert Assignment.objects.get().user == ben
+    change = AssignmentChange.objects.latest("pk")
+    assert (change.before, change.after, change.by) == (ana, ben, ben)
+    told_to = Notification.objects.get()
+    assert (told_to.user, told_to.kind) == (ana, "taken")
+
+
+@pytest.mark.django_db
+def test_giving_to_a_colleague_tells_them(client: Client) -> None:
+    ana, ben = staff("front desk", "ana"), staff("clinician", "ben")
+    staff("viewer", "vera")
+    client.force_login(ana)
+    form = client.get("/team/give/", {"about": team.writing.subject("order", ORDER).signed()})
+    page = form.content.decode()
+    assert "ben" in page and "vera" not in page
+    answer = post(client, "give", user="")
+    assert answer.status_code == 400 and "Choose a colleague." in answer.content.decode()
+    assert post(client, "give", user=ben.pk).status_code == 302
+    assert Assignment.objects.get().user == ben
+    row = Notification.objects.get()
+    assert (row.user, row.kind, row.subject_id) == (ben, "assigned", str(ORDER))
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", ["take", "release", "give"])
+def test_who_may_not_write_may_not_assign(client: Client, name: str) -> None:
+    user = staff("viewer")
+    client.force_login(user)
+    assert post(client, name, user=user.pk).status_code == 403
+    assert not Assignment.objects.exists()
+    assert "form" not in shown(user, TAG)
+
+
+@pytest.mark.django_db
+def test_other_kinds_of_records_are_refused(rf: RequestFactory) -> None:
+    request = rf.get("/")
+    request.user = staff("front desk")
+    with pytest.raises(LookupError):
+        team.assign(request, "parcel", 1, request.user)
+    with pytest.raises(LookupError):
+        team.notify([request.user], "shouted", "order", ORDER)
+
+
+@pytest.mark.django_db
+def test_nobody_is_told_of_one_thing_twice() -> None:
+    user = staff("front desk")
+    assert team.notify([user, user], "needs-action", "order", ORDER, about="event 7") == 1
+    team.notify([user], "needs-action", "order", ORDER, about="event 7")
+    assert Notification.objects.count() == 1
+    team.notify([user], "needs-action", "order", ORDER, about="event 8")
+    team.notify([user], "needs-action", "order", ORDER)
+    team.notify([user], "needs-action", "order", ORDER)
+    assert Notification.objects.count() == 4
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("over", [False, True])
+def test_of_two_at_once_one_wins_and_the_other_is_told(rf: RequestFactory, over: bool) -> None:
+    holder, people = staff("clinician", "holder"), [staff("front desk", name) for name in "ab"]
+    request = rf.get("/")
+    request.user = holder
+    if over:
+        team.assign(request, "order", ORDER, holder, PATIENT)
+    start, won, lost = threading.Barrier(2), [], []
+
+    def take(user: User) -> None:
+        mine = rf.get("/")
+        mine.user = user
+        try:
+            start.wait(5)
+            team.assign(mine, "order", ORDER, user, PATIENT, take=over, seen=holder.pk)
+            won.append(user)
+        except team.Taken as taken:
+            lost.append((user, taken.user))
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=take, args=(user,)) for user in people]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert len(won) == 1 and len(lost) == 1
+    loser, told_of = lost[0]
+    assert told_of == won[0] != loser
+    assert Assignment.objects.get().user == won[0]
+    assert AssignmentChange.objects.filter(after=loser).count() == 0
