@@ -169,11 +169,11 @@ SELECT id, first_name, last_name, name_key, email, phone, reverse(substr(phone, 
 
 INSERT_VISITS: Final = f"""
 INSERT INTO orders_appointment (id, user_id, order_id, order_transaction_id, type, provider,
- provider_id, status, event_status, start_at, end_at, iana_timezone, can_reschedule, first_line,
- second_line, city, state, zip_code, {MIRRORED})
+ provider_id, status, event_status, start_at, end_at, draw_day, iana_timezone, can_reschedule,
+ first_line, second_line, city, state, zip_code, {MIRRORED})
 SELECT visit_id, user_id, id, group_id, type, provider, '', visit, event_status,
- to_timestamp(starts), to_timestamp(starts + 1800), zone, visit = 'confirmed', street, '', city,
- state, zip, record, world.hash(record), to_timestamp({{now}})
+ to_timestamp(starts), to_timestamp(starts + 1800), (to_timestamp(starts) AT TIME ZONE zone)::date,
+ zone, visit = 'confirmed', street, '', city, state, zip, record, world.hash(record), to_timestamp({{now}})
 FROM (
  SELECT *, format('{{{{"id": "%s", "user_id": "%s", "order_id": "%s", "order_transaction_id": "%s",'
   ' "address": {{{{"first_line": "%s", "city": "%s", "state": "%s", "zip_code": "%s"}}}},'
