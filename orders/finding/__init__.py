@@ -1,0 +1,1 @@
+"""One box that finds patients, orders, visits and samples."""

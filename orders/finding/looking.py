@@ -1,0 +1,227 @@
+"""What was typed, looked up as everything it can be, and where it leads when it is one thing.
+
+A fixed number of queries, each limited and answered by an index, whatever the size of the tables.
+Without the right to see who a patient is, only ids and samples are looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+from uuid import UUID
+
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import OuterRef, Q, QuerySet
+from django.db.models.functions import Upper
+from django.urls import reverse
+
+from backoffice import vocabulary
+from backoffice.access import may
+from backoffice.models import User
+from orders.models import Appointment, Order
+from patients.models import Demographics, Patient, ids_beginning_with
+
+LEAST: Final = 2
+"""Characters from which something is looked up."""
+MOST: Final = 50
+"""Rows of a kind that are looked at."""
+LAST: Final = 5
+"""Orders that are looked at of each patient, the newest first."""
+LEAST_OF_CODE: Final = 3
+SURE: Final = 6
+"""Characters from which the beginning of an id means that id."""
+FINISHED: Final = (vocabulary.RESULT_IN, vocabulary.CLOSED)
+ENDED: Final = ("completed", "cancelled")
+
+
+@dataclass(slots=True)
+class Person:
+    """A patient that was found, with what tells two of one name apart."""
+
+    patient: Patient
+    about: Demographics | None
+    orders: list[Order] = field(default_factory=list)
+    """The newest; `LAST` of them at most."""
+
+    @property
+    def open_orders(self) -> list[Order]:
+        return [order for order in self.orders if order.bucket not in FINISHED]
+
+    @property
+    def url(self) -> str:
+        """Their one open order, or only order; else their page."""
+        one = self.open_orders if len(self.open_orders) == 1 else self.orders
+        if len(one) == 1 and len(self.orders) < LAST:
+            return of_order(one[0])
+        return reverse("patients:detail", args=[self.patient.pk])
+
+
+@dataclass(slots=True)
+class Found:
+    """Everything that fits, by kind."""
+
+    people: list[Person] = field(default_factory=list)
+    orders: list[Order] = field(default_factory=list)
+    samples: list[Order] = field(default_factory=list)
+    visits: list[Appointment] = field(default_factory=list)
+    more: bool = False
+    """There are others that fit."""
+    sure: str = ""
+    """Address of the one thing that was meant; empty when it may be several."""
+
+    @property
+    def count(self) -> int:
+        return len(self.people) + len(self.orders) + len(self.samples) + len(self.visits)
+
+    def ids(self) -> list[UUID]:
+        rows: list[Any] = [*(one.patient for one in self.people), *self.orders]
+        return [row.pk for row in (*rows, *self.samples, *self.visits)]
+
+    def patients(self) -> list[UUID | None]:
+        rows = (*self.orders, *self.samples, *self.visits)
+        return [*(one.patient.pk for one in self.people), *(row.user_id for row in rows)]
+
+
+def find(text: str, user: User) -> Found:
+    """What `text` can mean to this member of staff."""
+    text = " ".join(text.split())
+    found = Found()
+    if len(text) < LEAST:
+        return found
+    orders, samples = _orders_by_code(text)
+    visits = _visits_by_code(text) if may(user, "appointments.view") else []
+    named: list[Order] = []
+    if may(user, "patients.view"):
+        found.people = _people(text)
+        if len(found.people) < MOST:
+            named = _orders_by_name(text, found.people)
+    found.sure = _sure(text, found.people, [*orders, *samples, *named], visits)
+    if len(found.people) == 1 and not (orders or samples or visits or named):
+        named = found.people[0].orders
+        visits = _visits_of(found.people[0].patient.pk) if may(user, "appointments.view") else []
+    found.orders, found.samples, found.visits = [*orders, *named][:MOST], samples, visits
+    found.more = max(map(len, (found.people, found.orders, samples, visits))) >= MOST
+    return found
+
+
+def of_order(order: Order | UUID) -> str:
+    return reverse("orders:detail", args=[order.pk if isinstance(order, Order) else order])
+
+
+def _sure(
+    text: str, people: Sequence[Person], orders: Sequence[Order], visits: Sequence[Appointment]
+) -> str:
+    """Where exactly one thing was found: its page. Orders of one transaction are one thing."""
+    short = len(text.replace("-", "")) < SURE
+    if people and short and ids_beginning_with(text):
+        orders = [order for order in orders if not str(order.pk).startswith(text.lower())]
+    things = {order.order_transaction_id or order.pk for order in orders}
+    owners = {visit.order_id for visit in visits} - {order.pk for order in orders}
+    if len(people) + len(things) + len(owners) != 1:
+        return ""
+    if people:
+        return people[0].url
+    if orders:
+        return of_order(max(orders, key=lambda order: order.created_at))
+    (order_id,) = owners
+    return of_order(order_id) if order_id else ""
+
+
+def _people(text: str) -> list[Person]:
+    """Patients with their last orders: the surest first, then those who have something open, then
+    those whose last order is the newest."""
+    ranked = Patient.objects.nearest(text, MOST)
+    if not ranked:
+        return []
+    newest = Order.objects.filter(user_id=OuterRef("pk")).order_by("-created_at").values("pk")
+    rows = Patient.objects.filter(pk__in=ranked).only("pk", "client_user_id")
+    patients = {row.pk: row for row in rows.annotate(last=ArraySubquery(newest[:LAST]))}
+    about = Demographics.objects.defer("record", "content_hash").in_bulk(ranked)
+    ids = [pk for row in patients.values() for pk in row.last]
+    orders = Order.objects.listed().in_bulk(ids)
+    people = []
+    for pk in ranked:
+        if patient := patients.get(pk):
+            last = [orders[each] for each in patient.last if each in orders]  # type: ignore[attr-defined]
+            people.append(Person(patient, about.get(pk), last))
+    return sorted(people, key=_weight)
+
+
+def _weight(person: Person) -> tuple[bool, float]:
+    last = person.orders[0].created_at.timestamp() if person.orders else 0
+    return not person.open_orders, -last
+
+
+def _orders_by_code(text: str) -> tuple[list[Order], list[Order]]:
+    """Orders by the beginning of their id or that of their transaction, and by sample id."""
+    readings: list[QuerySet[Order]] = []
+    rows = Order.objects.order_by()
+    if ids := ids_beginning_with(text):
+        readings += [rows.filter(pk__range=ids), rows.filter(order_transaction_id__range=ids)]
+    if _is_code(text):
+        by_sample = rows.annotate(code=Upper("sample_id")).filter(code__startswith=text.upper())
+        readings.append(by_sample.filter(sample_id__isnull=False))
+    if not readings:
+        return [], []
+    keys = [each.values("pk")[:MOST] for each in readings]
+    rows = Order.objects.filter(pk__in=_all(keys)).listed()
+    found = list(rows.defer(None).only(*_SHOWN).order_by("-created_at", "-pk")[:MOST])
+    typed = text.upper()
+    samples = [order for order in found if (order.sample_id or "").upper().startswith(typed)]
+    return [order for order in found if order not in samples], samples
+
+
+_SHOWN: Final = (
+    *("id", "user_id", "created_at", "low_level_status", "bucket", "method", "sample_id"),
+    *("lab_test_name", "patient_first_name", "patient_last_name", "patient_name", "patient_dob"),
+    *("recipient_name", "order_transaction_id"),
+)
+
+
+def _all(keys: Sequence[QuerySet[Any, Any]]) -> QuerySet[Any, Any]:
+    return keys[0].union(*keys[1:], all=True) if len(keys) > 1 else keys[0]
+
+
+def _is_code(text: str) -> bool:
+    """One run of letters and digits with a digit in it, as samples and bookings are numbered."""
+    plain = text.replace("-", "")
+    return (
+        len(plain) >= LEAST_OF_CODE
+        and plain.isascii()
+        and plain.isalnum()
+        and any(mark.isdigit() for mark in plain)
+    )
+
+
+def _orders_by_name(text: str, people: Iterable[Person]) -> list[Order]:
+    """Orders that carry the name but belong to none of these people: a kit without a patient yet,
+    a parcel to somebody else, a name the patient no longer has."""
+    rows = Order.objects.named(text)
+    if rows is None:
+        return []
+    known = [person.patient.pk for person in people]
+    return list(rows.exclude(user_id__in=known).only(*_SHOWN)[:MOST])
+
+
+def _visits_by_code(text: str) -> list[Appointment]:
+    """Visits by the beginning of their id or of the number the lab gave them."""
+    rows = Appointment.objects.order_by()
+    readings: list[QuerySet[Appointment]] = []
+    if ids := ids_beginning_with(text):
+        readings.append(rows.filter(pk__range=ids))
+    if _is_code(text):
+        named = rows.annotate(code=Upper("external_id")).filter(code__startswith=text.upper())
+        readings.append(named.filter(external_id__isnull=False))
+    if not readings:
+        return []
+    keys = [each.values("pk")[:MOST] for each in readings]
+    found = Appointment.objects.filter(pk__in=_all(keys)).defer("record", "content_hash")
+    return list(found.order_by("-start_at", "pk")[:MOST])
+
+
+def _visits_of(patient_id: UUID) -> list[Appointment]:
+    """The standing visits of one patient, the next one first."""
+    rows = Appointment.objects.filter(Q(user_id=patient_id), superseded_at=None)
+    rows = rows.exclude(event_status__in=ENDED).exclude(status__in=ENDED)
+    return list(rows.defer("record", "content_hash").order_by("start_at")[:LAST])
