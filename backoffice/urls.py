@@ -16,6 +16,7 @@ urlpatterns = [
     path("theme/", session.theme, name="theme"),
     path("admin/", admin.site.urls),
     path("api/", include("backoffice.api_urls")),
+    path("find/", include("orders.finding.urls")),
     path("orders/", include("orders.urls")),
     path("unmatched/", include("orders.unmatched.urls")),
     path("appointments/", include("orders.appointments_urls")),
