@@ -339,6 +339,7 @@ ROOT_URLCONF = "backoffice.urls"
 WSGI_APPLICATION = "backoffice.wsgi.application"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 AUTH_USER_MODEL = "backoffice.User"
+AUTHENTICATION_BACKENDS = ["backoffice.session.Staff"]
 LOGIN_URL = "/accounts/login/"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = LOGIN_URL

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib import admin
 from django.urls import include, path
 
-from backoffice import health, session
+from backoffice import health, live, preferences, session
 
 urlpatterns = [
     path("", session.home, name="home"),
@@ -14,6 +14,8 @@ urlpatterns = [
     path("accounts/login/", session.LogIn.as_view(), name="login"),
     path("accounts/logout/", session.LogOut.as_view(), name="logout"),
     path("theme/", session.theme, name="theme"),
+    path("preferences/", preferences.preferences, name="preferences"),
+    path("live/", live.live, name="live"),
     path("admin/", admin.site.urls),
     path("api/", include("backoffice.api_urls")),
     path("find/", include("orders.finding.urls")),

@@ -14,7 +14,7 @@ from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from backoffice import access
 from backoffice.access import declaration, may, public, requires, roles_with
 from backoffice.models import AuditEntry, User
-from backoffice.templatetags.ui import PLACES
+from backoffice.templatetags.frame import entries
 from tests.api.rows import staff
 
 CODES = {
@@ -174,11 +174,26 @@ def test_pages_are_never_stored(client: Client) -> None:
 
 @pytest.mark.django_db
 def test_navigation_shows_only_places_one_may_open(client: Client) -> None:
-    assert [reverse(place.route) for place in PLACES]
     client.force_login(staff("front desk"))
     page = client.get("/orders/").content.decode()
     assert 'href="/patients/"' in page
     assert 'href="/system/"' not in page
+
+
+@pytest.mark.django_db
+def test_a_place_opens_with_the_first_door_one_may_pass() -> None:
+    def shown(role: str, path: str) -> dict[str, tuple[str, bool]]:
+        return {e.place.label: (e.url, e.current) for e in entries(staff(role), path)}
+
+    everything = shown("administrator", "/system/events/7/")
+    order = ["Orders", "Appointments", "Results", "Patients", "Catalogue & accounts", "System"]
+    assert [label for label in everything if label != "Today"] == order
+    assert everything["System"] == ("/system/", True)
+    assert [label for label, (_, current) in everything.items() if current] == ["System"]
+    desk = shown("front desk", "/commands/")
+    assert desk["System"] == ("/system/pulls/", True)
+    assert desk["Results"][0] == "/reports/"
+    assert shown("auditor", "/") == {}
 
 
 @pytest.mark.django_db

@@ -13,7 +13,7 @@ from django.test import RequestFactory
 from django.utils import timezone
 
 from backoffice import vocabulary
-from backoffice.templatetags import shapes, spoken, ui
+from backoffice.templatetags import frame, shapes, spoken, ui
 
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
 
@@ -32,7 +32,7 @@ def test_every_glyph_and_icon_that_is_named_exists() -> None:
     for terms in vocabulary.VOCABULARIES.values():
         for item in terms.values():
             assert bool(shapes.glyph_svg(item.glyph)) == bool(item.glyph)
-    for place in ui.PLACES:
+    for place in frame.PLACES:
         assert "<svg" in shapes.icon_svg(place.icon)
     with pytest.raises(KeyError):
         shapes.glyph_svg("unicorn")

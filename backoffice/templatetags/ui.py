@@ -1,6 +1,5 @@
-"""Template tags of the design system: badges, times, ids, money, icons, navigation."""
+"""Template tags of the design system: badges, times, ids, money, icons."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
@@ -8,11 +7,9 @@ from functools import lru_cache
 from typing import Any, Final
 
 from django import template
-from django.conf import settings
 from django.forms import BoundField
 from django.http import HttpRequest
 from django.template import Context
-from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -386,11 +383,11 @@ def options(field: BoundField) -> list[Option]:
 def query(context: Context, **changes: Any) -> str:
     """This page's query with some parameters replaced (None or empty removes), starting at `?`.
 
-    The place in the list (`after`, `before`) is dropped: another filter is another list.
+    The place in the list (`after`, `before`, `at`) is dropped: another filter is another list.
     """
     request: HttpRequest = context["request"]
     params = request.GET.copy()
-    for name in ("after", "before"):
+    for name in ("after", "before", "at", "panel"):
         params.pop(name, None)
     for name, value in changes.items():
         params.pop(name, None)
@@ -412,64 +409,3 @@ def query_without(context: Context, name: str, value: str) -> str:
 def may(user: Any, permission: str) -> bool:
     """`{% if request.user|may:"results.view" %}`."""
     return access.may(user, permission)
-
-
-# The frame
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    label: str
-    route: str
-    icon: str
-    permission: str
-
-
-PLACES: Final = (
-    Place("Orders", "orders:list", "clipboard-document-list", "orders.view"),
-    Place("Patients", "patients:list", "users", "patients.view"),
-    Place("Appointments", "appointments:list", "calendar-days", "appointments.view"),
-    Place("Reports", "reports:list", "document-text", "reports.view"),
-    Place("Unmatched", "unmatched:list", "question-mark-circle", "results.match"),
-    Place("Labs", "labs:list", "beaker", "labs.view"),
-    Place("Requests", "commands:list", "paper-airplane", "commands.view"),
-    Place("System", "system:health", "server-stack", "system.view"),
-)
-
-
-@register.simple_tag(takes_context=True)
-def places(context: Context) -> list[dict[str, Any]]:
-    """Navigation entries this user may open; the current one is marked."""
-    request: HttpRequest = context["request"]
-    return [
-        {"place": place, "url": url, "current": request.path.startswith(url)}
-        for place, url in _reachable(PLACES)
-        if access.may(request.user, place.permission)
-    ]
-
-
-def _reachable(entries: Iterable[Place]) -> Iterable[tuple[Place, str]]:
-    for place in entries:
-        try:
-            yield place, reverse(place.route)
-        except NoReverseMatch:
-            continue
-
-
-@register.simple_tag
-def environment() -> str:
-    """`sandbox` or `production`: which service the numbers on this page come from."""
-    return str(getattr(settings, "MANAGEMENT_ENV", "sandbox"))
-
-
-@register.simple_tag(takes_context=True)
-def theme(context: Context) -> str:
-    """The theme the staff member chose (`light`, `dark`), empty to follow the system."""
-    chosen = context["request"].COOKIES.get("theme", "") if "request" in context else ""
-    return chosen if chosen in ("light", "dark") else ""
-
-
-@register.simple_tag(takes_context=True)
-def roles(context: Context) -> str:
-    """Roles of the user, for the corner of the page."""
-    return ", ".join(sorted(access.roles_of(context["request"].user))) or "no role"

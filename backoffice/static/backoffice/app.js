@@ -1,11 +1,11 @@
-// Conveniences on top of pages that work without them: copy an id, "/" to search, j/k in tables,
-// one open filter at a time, theme without a reload, words for screen readers after a swap.
+// Conveniences on top of pages that work without them: copy an id, one open filter at a time, theme
+// without a reload, words for screen readers after a swap. Shortcuts are in keys.js, news in live.js.
 
-document.documentElement.dataset.js = "";
+const page = document.documentElement;
+page.dataset.js = "";
 
 const live = document.getElementById("live");
 const say = (words) => { if (live) live.textContent = words; };
-const typing = (target) => target.closest("input, textarea, select, [contenteditable], dialog[open]");
 
 function toast(words) {
   let stack = document.querySelector(".toasts");
@@ -23,51 +23,6 @@ function toast(words) {
 }
 
 for (const note of document.querySelectorAll(".toasts .toast")) setTimeout(() => note.remove(), 6000);
-
-function step(distance) {
-  const links = [...document.querySelectorAll(".table tbody .lead a")];
-  if (!links.length) return;
-  const here = links.indexOf(document.activeElement);
-  const next = here < 0 ? (distance > 0 ? 0 : links.length - 1) : here + distance;
-  links[Math.max(0, Math.min(links.length - 1, next))].focus();
-}
-
-const places = { o: "/orders/", p: "/patients/", a: "/appointments/", l: "/labs/", s: "/system/" };
-const forms = { p: "/patients/register/" };
-let going = 0;
-let making = 0;
-
-document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.key === "Escape") {
-    const open = document.querySelector("details[data-pop][open]");
-    if (open) {
-      open.open = false;
-      open.querySelector("summary").focus();
-    }
-    return;
-  }
-  if (typing(event.target)) return;
-  const find = document.querySelector("[data-find]");
-  if (event.key === "/" && find) {
-    event.preventDefault();
-    find.focus();
-    find.select();
-  } else if (Date.now() - going < 1200 && places[event.key]) {
-    const link = document.querySelector(`.nav a[href="${places[event.key]}"]`);
-    if (link) link.click();
-  } else if (Date.now() - making < 1200 && forms[event.key]) {
-    location.assign(forms[event.key]);
-  } else if (event.key === "g") {
-    going = Date.now();
-  } else if (event.key === "c") {
-    making = Date.now();
-  } else if (event.key === "j") {
-    step(1);
-  } else if (event.key === "k") {
-    step(-1);
-  }
-});
 
 document.addEventListener("click", async (event) => {
   for (const pop of document.querySelectorAll("details[data-pop][open]")) {
@@ -91,7 +46,7 @@ document.addEventListener("submit", async (event) => {
   event.preventDefault();
   const form = event.target;
   const body = new FormData(form, button);
-  document.documentElement.dataset.theme = button.value;
+  page.dataset.theme = button.value;
   await fetch(form.action, { method: "POST", body, redirect: "manual", credentials: "same-origin" });
   button.value = button.value === "dark" ? "light" : "dark";
   const words = button.value === "dark" ? "Dark theme" : "Light theme";
@@ -118,10 +73,9 @@ document.addEventListener("htmx:afterSwap", () => {
 
 // What was asked of the service has ended: show what came of it, unless something is being filled in.
 // Always by a new GET: a reload would send the form again that led here.
-let touched = false;
-document.addEventListener("input", (event) => { touched ||= Boolean(event.target.closest("main form")); });
+document.addEventListener("input", (event) => { if (event.target.closest("main form")) page.dataset.touched = ""; });
 document.addEventListener("command-ended", (event) => {
-  const filling = touched || document.querySelector("dialog[open], [name=form_id][data-filled]");
+  const filling = "touched" in page.dataset || document.querySelector("dialog[open], [name=form_id][data-filled]");
   if (!filling) location.replace(event.detail.leads || location.pathname + location.search);
 });
 

@@ -1,0 +1,200 @@
+"""Template tags of the frame around every page: the seven places, theme, preferences, roles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from django import template
+from django.conf import settings
+from django.http import HttpRequest
+from django.template import Context
+from django.urls import NoReverseMatch, reverse
+
+from backoffice import access, live
+from backoffice.models import User
+
+register = template.Library()
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """One page of a place that the navigation leads to. `key`: pressed after `g` it goes there."""
+
+    label: str
+    route: str
+    permission: str
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One of the seven; it opens with its first door that the user may pass."""
+
+    label: str
+    icon: str
+    key: str
+    doors: tuple[Door, ...]
+    short: str = ""
+
+
+PLACES: Final = (
+    Place("Today", "sun", "t", (Door("Today", "today:page", "orders.view"),)),
+    Place(
+        "Orders",
+        "clipboard-document-list",
+        "o",
+        (
+            Door("All orders", "orders:list", "orders.view"),
+            Door("Exceptions", "exceptions:queue", "exceptions.work", "e"),
+        ),
+    ),
+    Place(
+        "Appointments",
+        "calendar-days",
+        "a",
+        (Door("Appointments", "appointments:list", "appointments.view"),),
+    ),
+    Place(
+        "Results",
+        "document-check",
+        "r",
+        (
+            Door("To review", "reviewing:queue", "results.view"),
+            Door("Without a match", "unmatched:list", "results.match"),
+            Door("Uploaded reports", "reports:list", "reports.view"),
+        ),
+    ),
+    Place("Patients", "users", "p", (Door("Patients", "patients:list", "patients.view"),)),
+    Place(
+        "Catalogue & accounts",
+        "beaker",
+        "c",
+        (Door("Labs", "labs:list", "labs.view"),),
+        short="Catalogue",
+    ),
+    Place(
+        "System",
+        "server-stack",
+        "s",
+        (
+            Door("Sync", "system:health", "system.view"),
+            Door("Runs", "system:runs", "system.view"),
+            Door("Differences", "system:drift", "system.view"),
+            Door("Unread records", "system:unread", "system.view"),
+            Door("Events", "events:list", "events.view"),
+            Door("Historical pulls", "pulls:list", "patients.view"),
+            Door("Requests", "commands:list", "commands.view"),
+        ),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A door as one user sees it on one page."""
+
+    label: str
+    url: str
+    key: str
+    current: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A place as one user sees it on one page. `here`: the page is one of its doors itself."""
+
+    place: Place
+    url: str
+    ways: tuple[Way, ...]
+    current: bool
+    here: bool
+
+
+def entries(user: Any, path: str) -> list[Entry]:
+    """The places that `user` may open, in order; the one that `path` lies in is current."""
+    found = []
+    for place in PLACES:
+        doors = [
+            (door, url)
+            for door in place.doors
+            if access.may(user, door.permission) and (url := _address(door.route))
+        ]
+        if doors:
+            found.append((place, doors))
+    inside = max(
+        (url for _, doors in found for _, url in doors if _lies_in(path, url)), key=len, default=""
+    )
+    return [
+        Entry(
+            place,
+            doors[0][1],
+            tuple(Way(door.label, url, door.key, url == inside) for door, url in doors),
+            current=any(url == inside for _, url in doors),
+            here=any(url == path for _, url in doors),
+        )
+        for place, doors in found
+    ]
+
+
+def _lies_in(path: str, url: str) -> bool:
+    return path == url or (url != "/" and path.startswith(url))
+
+
+@lru_cache(maxsize=64)
+def _address(route: str) -> str:
+    """Empty for a page that does not exist (yet)."""
+    try:
+        return reverse(route)
+    except NoReverseMatch:
+        return ""
+
+
+@register.simple_tag(takes_context=True)
+def places(context: Context) -> list[Entry]:
+    """Navigation entries of this user."""
+    request: HttpRequest = context["request"]
+    return entries(request.user, request.path)
+
+
+@register.simple_tag
+def environment() -> str:
+    """`sandbox` or `production`: which service the numbers on this page come from."""
+    return str(getattr(settings, "MANAGEMENT_ENV", "sandbox"))
+
+
+@register.simple_tag(takes_context=True)
+def theme(context: Context) -> str:
+    """The theme the staff member chose (`light`, `dark`), empty to follow the system.
+
+    The browser's cookie also knows it before anybody has logged in.
+    """
+    if "request" not in context:
+        return ""
+    request: HttpRequest = context["request"]
+    user = getattr(request, "user", None)
+    chosen = user.theme if isinstance(user, User) else request.COOKIES.get("theme", "")
+    return chosen if chosen in ("light", "dark") else ""
+
+
+@register.simple_tag(takes_context=True)
+def preference(context: Context, name: str) -> Any:
+    """A preference of this user; the field's default for strangers."""
+    user = getattr(context.get("request"), "user", None)
+    return getattr(user if isinstance(user, User) else _NOBODY, name)
+
+
+_NOBODY: Final = User()
+
+
+@register.simple_tag(takes_context=True)
+def roles(context: Context) -> str:
+    """Roles of the user, for the corner of the page."""
+    return ", ".join(sorted(access.roles_of(context["request"].user))) or "no role"
+
+
+@register.simple_tag(takes_context=True)
+def cursor(context: Context) -> str:
+    """What this page has seen, for `components/live.html`."""
+    return live.now_of(context["request"].user)
