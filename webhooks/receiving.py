@@ -13,7 +13,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -26,6 +26,7 @@ from django.db import connections
 from backoffice.service import signing
 from backoffice.service.events import Misread
 from webhooks import reading
+from webhooks.grouping import Group, Row
 
 logger = logging.getLogger(__name__)
 
@@ -46,17 +47,20 @@ ON CONFLICT (message_id) DO UPDATE SET
  last_received_at = now(),
  body_conflict = held.body_conflict OR held.body_digest <> excluded.body_digest
 """
-STORE = f"""
+_STORE = """
 INSERT INTO webhooks_event AS held (message_id, sent_at, key_id, body, body_digest, event_type,
  subject_id, user_id, team_id)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s) {_REPEAT}
-"""
+VALUES """
+_ROW = "(%s, %s, %s, %s, %s, %s, %s, %s, %s)"
+STORE = f"{_STORE}{_ROW}{_REPEAT}"
 STORE_DEAD = f"""
 INSERT INTO webhooks_event AS held (message_id, sent_at, key_id, body, body_digest, event_type,
  reason, path, state, outcome, applied_at)
 VALUES (%s, %s, %s, %s, %s, %s, %s, %s, 'dead', 'failed', now()) {_REPEAT}
 """
 HELD = "SELECT 1 FROM webhooks_event WHERE message_id = %s AND body_digest = %s"
+MOST_TOGETHER = 16
+"""Rows of one statement: more threads than the launcher gives a process."""
 FLOOD = 20
 """Refusals of one reason in a minute, beyond which they are no mishap."""
 COUNT = f"""
@@ -169,6 +173,8 @@ def _store(signed: signing.Signed, body: bytes) -> Answer:
         subject_id, user_id = reading.subject(envelope)
         row = (*outside, envelope.event_type, subject_id, user_id, envelope.team_id)
         statement = STORE
+        if _together.store(row):
+            return STORED
     try:
         _execute(statement, row)
     except psycopg.errors.LockNotAvailable:
@@ -199,6 +205,18 @@ def _execute(statement: str, values: tuple[object, ...]) -> int:
     raise AssertionError("unreachable")
 
 
+def _store_all(rows: Sequence[Row]) -> None:
+    # In key order: another process may have repeats of the same deliveries in its group.
+    ordered = sorted(rows, key=lambda row: str(row[0]))
+    _execute(_statement(len(rows)), tuple(value for row in ordered for value in row))
+
+
+@lru_cache(maxsize=MOST_TOGETHER)
+def _statement(count: int) -> str:
+    return f"{_STORE}{', '.join([_ROW] * count)}{_REPEAT}"
+
+
+_together = Group(_store_all, MOST_TOGETHER)
 _places = threading.BoundedSemaphore(READERS)
 
 

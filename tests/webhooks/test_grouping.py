@@ -1,0 +1,121 @@
+"""Deliveries that arrive together share a commit, and each learns its own outcome."""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pytest
+from django.db import connections, transaction
+
+from tests.webhooks.records import order
+from tests.webhooks.signed import Message, message
+from webhooks import receiving
+from webhooks.grouping import Group, Row
+from webhooks.models import Event
+
+THREADS = 12
+
+
+def deliver(sent: Message) -> int:
+    try:
+        return receiving.receive(sent.headers(), io.BytesIO(sent.body).read).status
+    finally:
+        connections.close_all()
+
+
+def messages(count: int) -> list[Message]:
+    return [message("labtest.order.created", order(number, 1)) for number in range(count)]
+
+
+@contextmanager
+def held(event: Event) -> Iterator[None]:
+    """A worker is applying it."""
+    ready, over = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        try:
+            with transaction.atomic():
+                Event.objects.select_for_update().get(pk=event.pk)
+                ready.set()
+                over.wait(30)
+        finally:
+            connections.close_all()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert ready.wait(10)
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+@pytest.mark.usefixtures("inbox")
+def test_many_at_once_with_repeats_are_each_stored_once() -> None:
+    sent = messages(60)
+    with ThreadPoolExecutor(THREADS) as pool:
+        answers = list(pool.map(deliver, [one for one in sent for _ in range(3)]))
+    assert set(answers) == {204}
+    stored = dict(Event.objects.values_list("message_id", "deliveries"))
+    assert stored == {one.id: 3 for one in sent}
+    assert {bytes(body or b"") for body in Event.objects.values_list("body", flat=True)} == {
+        one.body for one in sent
+    }
+
+
+@pytest.mark.usefixtures("inbox")
+def test_a_repeat_that_a_worker_holds_does_not_fail_those_beside_it() -> None:
+    first, *others = messages(40)
+    assert deliver(first) == 204
+    with held(Event.objects.get()), ThreadPoolExecutor(THREADS) as pool:
+        answers = list(pool.map(deliver, [*others[:6], first, *others[6:]]))
+    assert set(answers) == {204}
+    assert Event.objects.count() == 40
+    assert Event.objects.get(message_id=first.id).deliveries == 1
+
+
+def together(write: Callable[[Sequence[Row]], object], rows: Sequence[Row]) -> list[bool]:
+    """The first row's thread is at it until all others wait; then they go."""
+    all_wait = threading.Event()
+    group = Group(lambda given: (all_wait.wait(10), write(given)), most=4)
+    with ThreadPoolExecutor(len(rows)) as pool:
+        first = pool.submit(group.store, rows[0])
+        while not group._busy:
+            pass
+        rest = [pool.submit(group.store, row) for row in rows[1:]]
+        while len(group._waiting) < len(rest):
+            pass
+        all_wait.set()
+        return [one.result(10) for one in (first, *rest)]
+
+
+def test_those_that_wait_go_together_and_no_more_than_allowed() -> None:
+    written: list[list[str]] = []
+    rows = [(name,) for name in "abcdefgh"]
+    stored = together(lambda given: written.append([str(row[0]) for row in given]), rows)
+    assert all(stored)
+    assert [len(group) for group in written] == [1, 4, 3]
+    assert sorted(name for group in written for name in group) == list("abcdefgh")
+
+
+def test_repeats_never_share_a_statement() -> None:
+    written: list[list[str]] = []
+    rows = [(name,) for name in "axxxy"]
+    assert all(together(lambda given: written.append([str(row[0]) for row in given]), rows))
+    assert sorted(name for group in written for name in group) == sorted("axxxy")
+    assert all(len(set(group)) == len(group) for group in written)
+
+
+def test_where_the_commit_fails_each_is_told_to_try_alone() -> None:
+    def write(given: Sequence[Row]) -> None:
+        if len(given) > 1:
+            raise ValueError("one of them")
+
+    stored = together(write, [(name,) for name in "abcdef"])
+    # The first went alone; of the others four and one.
+    assert stored.count(False) == 4 and stored.count(True) == 2
