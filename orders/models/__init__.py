@@ -4,6 +4,15 @@ from orders.models.critical import CriticalResult
 from orders.models.draft import OrderDraft
 from orders.models.order import Order, OrderEvent, Transaction
 from orders.models.result import Result, ResultMarker
+from orders.reviewing.models import (
+    CriticalAcknowledgement,
+    CriticalCall,
+    Delegation,
+    ResultVersion,
+    Review,
+    ReviewTally,
+    Signature,
+)
 from orders.today.models import Happening, Look, OrderCount, Seen
 from orders.unmatched.models import Candidate, UnmatchedResult
 from orders.usual.models import UsualTime
@@ -12,7 +21,10 @@ __all__ = [
     "Appointment",
     "AppointmentEvent",
     "Candidate",
+    "CriticalAcknowledgement",
+    "CriticalCall",
     "CriticalResult",
+    "Delegation",
     "Handling",
     "Happening",
     "Look",
@@ -22,7 +34,11 @@ __all__ = [
     "OrderEvent",
     "Result",
     "ResultMarker",
+    "ResultVersion",
+    "Review",
+    "ReviewTally",
     "Seen",
+    "Signature",
     "Transaction",
     "UnmatchedResult",
     "UsualTime",

@@ -62,4 +62,12 @@ class ResultMarker(models.Model):
     failure_type = models.TextField(null=True, help_text="Why a marker is missing")
 
     class Meta:
-        indexes = [models.Index(fields=["loinc_slug", "result"], name="marker_trend")]
+        indexes = [
+            models.Index(fields=["loinc_slug", "result"], name="marker_trend"),
+            # Reader: causes of missing results, by month
+            models.Index(
+                fields=["result", "failure_type"],
+                condition=models.Q(is_missing=True),
+                name="marker_missing",
+            ),
+        ]

@@ -11,6 +11,7 @@ from backoffice.mirror import Fact
 from backoffice.service import Record
 from backoffice.service import results as service_results
 from orders.models import Result, ResultMarker
+from orders.reviewing.versions import note_versions
 
 
 def _result(fact: Fact) -> mirror.Values:
@@ -106,10 +107,10 @@ RESULTS = mirror.Table(
 def _store(
     answers: Mapping[str, Record[service_results.Result]],
 ) -> dict[str, timedelta | None]:
-    mirror.apply(
-        RESULTS,
-        [Fact.of(r, UUID(key)) for key, r in answers.items()],
-    )
+    facts = [Fact.of(r, UUID(key)) for key, r in answers.items()]
+    mirror.apply(RESULTS, facts)
+    # The unchanged ones, too: the order may have been called corrected since.
+    note_versions(fact.key[0] for fact in facts)
     return {}
 
 

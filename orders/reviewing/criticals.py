@@ -1,0 +1,77 @@
+"""Critical results until somebody was told: acknowledged by a person, called about, recorded."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db.models import QuerySet
+
+from backoffice.models import User
+from orders.reviewing.models import (
+    OPEN_CRITICAL,
+    CriticalAcknowledgement,
+    CriticalCall,
+    ResultVersion,
+    Review,
+)
+from orders.reviewing.signing import Changed, held
+
+
+def open_criticals() -> QuerySet[Review]:
+    """Critical results that nobody acknowledged, or about which nobody was reached; oldest first.
+
+    A short list however many orders there are. Each row has its order's id as `pk`, `user_id`,
+    `since`, `is_acknowledged`, `is_told` and `next_call_at`.
+    """
+    return Review.objects.filter(OPEN_CRITICAL).order_by("since")
+
+
+def acknowledge(review: Review, version: int, by: User) -> None:
+    """`by` saw the critical values of this version. Inside a transaction.
+
+    Raises `Changed` when another version has come, or it is critical no more.
+    """
+    standing = held(review.pk)
+    if standing.version != version or not standing.is_critical:
+        raise Changed
+    if standing.is_acknowledged:
+        return
+    CriticalAcknowledgement(
+        order_id=review.pk, version=version, by=by, values=_values(review, version)
+    ).save(force_insert=True)
+
+
+def record_call(
+    review: Review,
+    version: int,
+    by: User,
+    *,
+    recipient: str,
+    outcome: str,
+    note: str = "",
+    next_attempt_at: datetime | None = None,
+    made_by_service_network: bool = False,
+    source: str = "",
+) -> None:
+    """Keep a call about the critical values of this version. Inside a transaction.
+
+    A call that was made is kept whatever has come since: it happened.
+    """
+    held(review.pk)
+    CriticalCall(
+        order_id=review.pk,
+        version=version,
+        by=by,
+        values=_values(review, version),
+        recipient=recipient,
+        outcome=outcome,
+        note=note,
+        next_attempt_at=next_attempt_at,
+        made_by_service_network=made_by_service_network,
+        source=source,
+    ).save(force_insert=True)
+
+
+def _values(review: Review, version: int) -> object:
+    found = ResultVersion.objects.filter(order_id=review.pk, number=version)
+    return found.values_list("critical", flat=True).first() or []

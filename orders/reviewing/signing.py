@@ -1,0 +1,140 @@
+"""Signing: who may, what stands in the way, and what two people at once are told."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from backoffice.access import may
+from backoffice.models import User
+from orders.reviewing.models import (
+    FINAL,
+    PARTIAL,
+    RANKS,
+    SEEN,
+    SIGNED,
+    UNDONE,
+    Delegation,
+    Review,
+    Signature,
+)
+
+UNDO_SECONDS: Final = 10
+
+
+class CannotSign(Exception):
+    """The word does not count; what to tell the person stands in it."""
+
+
+class Taken(CannotSign):
+    """Somebody else was faster."""
+
+    def __init__(self, signature: Signature) -> None:
+        self.by: User = signature.by
+        self.at: datetime = signature.at
+        super().__init__("Somebody signed this already.")
+
+
+class Changed(CannotSign):
+    """Another version came meanwhile."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Another version of this result came while you were reading. Look at it first."
+        )
+
+
+class NotAcknowledged(CannotSign):
+    def __init__(self) -> None:
+        super().__init__("This result is critical: acknowledge it before you sign.")
+
+
+class OnlyPartial(CannotSign):
+    def __init__(self) -> None:
+        super().__init__(
+            "Part of this result is still to come: it can be acknowledged, not signed."
+        )
+
+
+class TooLate(CannotSign):
+    def __init__(self) -> None:
+        super().__init__(
+            f"A signature can be taken back for {UNDO_SECONDS} seconds, by who signed."
+        )
+
+
+def standing(order_id: UUID) -> QuerySet[Signature]:
+    """Signatures that nobody took back."""
+    rows = Signature.objects.filter(order_id=order_id, undone=None).exclude(kind=UNDONE)
+    return rows.select_related("by", "delegated_by")
+
+
+def held(order_id: UUID) -> Review:
+    """The review, locked until the transaction ends: of two people at once, one waits here."""
+    return Review.objects.select_for_update(of=("self",)).get(pk=order_id)
+
+
+def sign(
+    order_id: UUID,
+    version: int,
+    by: User,
+    *,
+    note: str = "",
+    tells: str = "",
+    delegated_by: User | None = None,
+) -> Signature:
+    """Sign the version that `by` has seen; a partial one is acknowledged. Inside a transaction.
+
+    Raises a `CannotSign` when somebody was faster, another version came, or a critical value was
+    not acknowledged.
+    """
+    review = held(order_id)
+    if review.version != version or version < 1:
+        raise Changed
+    kind = SEEN if review.kind == PARTIAL else SIGNED
+    before = standing(order_id).filter(version=version, kind=kind).first()
+    if before is not None:
+        raise Taken(before)
+    if not review.is_acknowledged:
+        raise NotAcknowledged
+    signature = Signature(
+        order_id=order_id,
+        version=version,
+        kind=kind,
+        by=by,
+        note=note,
+        tells=tells,
+        delegated_by=delegated_by,
+    )
+    signature.save(force_insert=True)
+    signature.refresh_from_db(fields=["at"])
+    return signature
+
+
+def undo(signature_id: int, by: User) -> Signature:
+    """Take back one's own signature, as a further row. Inside a transaction. Raises `TooLate`."""
+    found = Signature.objects.filter(pk=signature_id, by=by).exclude(kind=UNDONE).first()
+    if found is None:
+        raise TooLate
+    held(found.order_id)
+    gone = Signature.objects.filter(undoes=found).exists()
+    if gone or timezone.now() - found.at > timedelta(seconds=UNDO_SECONDS):
+        raise TooLate
+    Signature(
+        order_id=found.order_id, version=found.version, kind=UNDONE, by=by, undoes=found
+    ).save(force_insert=True)
+    return found
+
+
+def delegation(user: User, review: Review) -> Delegation | None:
+    """The word of a clinician by which somebody without the right to sign may sign this."""
+    now = timezone.now()
+    rows = Delegation.objects.filter(to=user, until__gt=now, ended_at=None).select_related("by")
+    which = Q(order_id=review.pk)
+    if review.rank == RANKS.index("normal") and review.kind == FINAL:
+        which |= Q(order_id=None)
+    return next((row for row in rows.filter(which) if may(row.by, "results.sign")), None)

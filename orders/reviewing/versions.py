@@ -1,0 +1,86 @@
+"""Every version of a result that says something new is kept, in the transaction that stores it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+from uuid import UUID
+
+from django.db import connection
+
+_ONE_LINE: Final = """jsonb_strip_nulls(jsonb_build_object(
+ 'name', m.name, 'slug', nullif(m.slug, ''), 'text', nullif(m.text, ''), 'unit', m.unit,
+ 'range', m.reference_range, 'low', m.min_range_value, 'high', m.max_range_value,
+ 'above', m.is_above_max_range, 'below', m.is_below_min_range,
+ 'flag', nullif(m.interpretation, ''), 'notes', m.notes, 'loinc', m.loinc,
+ 'missing', nullif(m.is_missing, false), 'why', m.failure_type))"""
+
+_LOCK: Final = "SELECT FROM orders_result WHERE order_id = ANY(%s) ORDER BY order_id FOR UPDATE"
+
+_NOTE: Final = f"""
+WITH told AS (
+ SELECT r.order_id, r.as_of, r.status, r.returned, r.missing, steps.corrections,
+  CASE WHEN lines.critical IS NOT NULL THEN 'critical' WHEN lines.is_abnormal
+   AND r.interpretation IS DISTINCT FROM 'critical' THEN 'abnormal'
+   ELSE r.interpretation END AS interpretation,
+  jsonb_build_object(
+   'status', r.status, 'laboratory', r.laboratory, 'specimen', r.specimen_number,
+   'collected', r.date_collected, 'received', r.date_received, 'reported', r.date_reported,
+   'corrections', steps.corrections, 'lines', coalesce(lines.as_sent, '[]')
+  ) AS content,
+  sha256(convert_to(jsonb_build_array(
+   r.status, r.interpretation, steps.corrections, lines.sorted)::text, 'UTF8')) AS digest,
+  coalesce(lines.critical, '[]') AS critical,
+  coalesce(r.interpretation = 'critical', false) OR lines.critical IS NOT NULL AS is_critical
+ FROM orders_result r
+ CROSS JOIN LATERAL (
+  SELECT jsonb_agg(one.line ORDER BY one.position) AS as_sent,
+   jsonb_agg(one.line ORDER BY one.line) AS sorted,
+   bool_or(one.interpretation = 'abnormal') AS is_abnormal,
+   jsonb_agg(one.line ORDER BY one.line) FILTER (WHERE one.is_critical) AS critical
+  FROM (
+   SELECT m.position, m.interpretation, m.interpretation = 'critical' AS is_critical,
+    {_ONE_LINE} AS line
+   FROM orders_resultmarker m WHERE m.result_id = r.order_id
+  ) one
+ ) lines
+ CROSS JOIN LATERAL (
+  SELECT count(*) AS corrections FROM orders_orderevent e
+  WHERE e.order_id = r.order_id AND e.low_level_status = 'corrected'
+ ) steps
+ WHERE r.order_id = ANY(%s)
+), newest AS (
+ SELECT DISTINCT ON (order_id) order_id, number, digest, critical, critical_since
+ FROM orders_resultversion WHERE order_id = ANY(%s) ORDER BY order_id, number DESC
+)
+INSERT INTO orders_resultversion (order_id, number, received_at, kind, interpretation, returned,
+ missing, critical, critical_since, digest, content)
+SELECT told.order_id, coalesce(newest.number, 0) + 1,
+ CASE WHEN newest.number IS NULL THEN told.as_of ELSE clock_timestamp() END,
+ CASE WHEN told.status = 'partial' THEN 'partial'
+  WHEN told.corrections > 0 OR EXISTS (
+   SELECT FROM orders_resultversion v WHERE v.order_id = told.order_id AND v.kind <> 'partial'
+  ) THEN 'corrected' ELSE 'final' END,
+ told.interpretation, told.returned, told.missing, told.critical,
+ CASE WHEN NOT told.is_critical THEN NULL
+  WHEN newest.critical_since IS NOT NULL AND newest.critical = told.critical
+  THEN newest.critical_since ELSE coalesce(newest.number, 0) + 1 END,
+ told.digest, told.content
+FROM told LEFT JOIN newest USING (order_id)
+WHERE newest.digest IS DISTINCT FROM told.digest
+ORDER BY told.order_id
+"""
+
+
+def note_versions(orders: Iterable[UUID]) -> int:
+    """Keep the results of these orders as they now stand, where that is news. Returns how many.
+
+    The rows are locked first: of two workers, the second counts on from the first one's version.
+    """
+    keys = list(orders)
+    if not keys:
+        return 0
+    with connection.cursor() as cursor:
+        cursor.execute(_LOCK, [keys])
+        cursor.execute(_NOTE, [keys, keys])
+        return int(cursor.rowcount)

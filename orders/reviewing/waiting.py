@@ -1,0 +1,73 @@
+"""What waits for eyes: the queue, how many there are, which one comes next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from django.db import connection
+from django.db.models import QuerySet
+from django.db.models.fields.tuple_lookups import TupleGreaterThan
+
+from backoffice.models import User
+from backoffice.paging import Sort
+from orders.reviewing.models import IN_QUEUE, RANKS, Review
+
+IN_ORDER: Final = Sort(("rank", "since", "order_id"))
+"""Most urgent first; of the same urgency, what has waited longest."""
+
+
+def unsigned_count() -> int:
+    """How many results wait for somebody: exact, at the cost of a handful of rows.
+
+    Partial results that were acknowledged wait for the lab, and are not among them.
+    """
+    return _tally("unsigned")
+
+
+def seen_count() -> int:
+    """How many partial results were acknowledged and wait for the rest."""
+    return _tally("seen")
+
+
+def _tally(counted: str) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT coalesce(sum(delta), 0) FROM orders_reviewtally WHERE counted = %s", [counted]
+        )
+        return int(cursor.fetchone()[0])
+
+
+def add_up() -> None:
+    """Make few rows of the many; the sums stay what they are at every moment."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "WITH gone AS (DELETE FROM orders_reviewtally RETURNING counted, delta)"
+            " INSERT INTO orders_reviewtally (counted, delta)"
+            " SELECT counted, sum(delta) FROM gone GROUP BY counted HAVING sum(delta) <> 0"
+        )
+
+
+def queue(given: Mapping[str, Any], user: User) -> QuerySet[Review]:
+    """The queue, narrowed by a lab, a patient, to one's own or to critical ones."""
+    rows = Review.objects.filter(IN_QUEUE)
+    if given.get("lab"):
+        rows = rows.filter(lab_slug=given["lab"])
+    if given.get("patient"):
+        rows = rows.filter(user=given["patient"])
+    if given.get("critical"):
+        rows = rows.filter(rank=RANKS.index("critical"))
+    if given.get("mine"):
+        rows = rows.filter(signer=user)
+    return rows
+
+
+def in_order(rows: QuerySet[Review]) -> QuerySet[Review]:
+    return rows.order_by(*IN_ORDER.columns)
+
+
+def after(rows: QuerySet[Review], review: Review) -> Review | None:
+    """What comes after a review in the queue, be it still there or not; else the first one."""
+    edge = (review.rank, review.since, review.pk)
+    later = in_order(rows.filter(TupleGreaterThan(IN_ORDER.columns, edge))).first()
+    return later or in_order(rows.exclude(pk=review.pk)).first()

@@ -1,0 +1,348 @@
+"""However versions, signatures, undos and calls follow each other, no result is ever lost."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+from django.utils import timezone
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from backoffice.models import User
+from orders.models import (
+    CriticalAcknowledgement,
+    CriticalCall,
+    CriticalResult,
+    ResultVersion,
+    Review,
+    Signature,
+)
+from orders.reviewing import open_criticals, unsigned_count
+from orders.reviewing.criticals import acknowledge, record_call
+from orders.reviewing.models import NOT_REACHED, READ_BACK, SEEN, SIGNED, UNDONE
+from orders.reviewing.signing import (
+    CannotSign,
+    Changed,
+    NotAcknowledged,
+    Taken,
+    TooLate,
+    sign,
+    undo,
+)
+from orders.reviewing.waiting import add_up, in_order, queue, seen_count
+from tests.api.rows import staff
+from tests.reviewing.rows import came, corrected, ordered, uid
+
+pytestmark = pytest.mark.django_db
+
+NORMAL = ("Sodium", "4.1", "normal")
+HIGH = ("Sodium", "5.6", "abnormal")
+CRITICAL = ("Potassium", "6.9", "critical")
+
+
+@pytest.fixture
+def anna() -> User:
+    return staff("clinician", "anna")
+
+
+@pytest.fixture
+def bruno() -> User:
+    return staff("clinician", "bruno")
+
+
+def review(n: int = 1) -> Review:
+    return Review.objects.get(pk=uid("order", n))
+
+
+def announced(order_id: UUID) -> None:
+    now = timezone.now()
+    CriticalResult(
+        order_id=order_id, first_heard_at=now, heard_at=now, event_number=1, message_id="m"
+    ).save(force_insert=True)
+
+
+def test_it_waits_until_it_is_signed(anna: User) -> None:
+    row = ordered(1)
+    came(row.pk, NORMAL)
+    assert review().in_queue and unsigned_count() == 1 and review().place == "normal"
+    sign(row.pk, 1, anna)
+    assert not review().in_queue and unsigned_count() == 0
+    assert review().signer == anna
+
+
+def test_the_same_again_is_no_other_version(anna: User) -> None:
+    row = ordered(1)
+    came(row.pk, NORMAL)
+    sign(row.pk, 1, anna)
+    came(row.pk, NORMAL, date_reported="2026-11-21T10:00:00+00:00")
+    assert ResultVersion.objects.count() == 1 and not review().in_queue
+
+
+def test_another_value_reopens_it_as_corrected(anna: User) -> None:
+    row = ordered(1)
+    came(row.pk, NORMAL)
+    sign(row.pk, 1, anna)
+    came(row.pk, ("Sodium", "4.2", "normal"))
+    assert (review().place, review().version, review().signed) == ("corrected", 2, 1)
+    assert list(queue({"mine": True}, anna)) == [review()]
+
+
+def test_a_correction_that_changes_no_value_reopens_it_too(anna: User) -> None:
+    row = ordered(1)
+    came(row.pk, NORMAL)
+    sign(row.pk, 1, anna)
+    corrected(row.pk)
+    assert review().in_queue and review().kind == "corrected"
+
+
+def test_a_partial_one_is_acknowledged_and_waits_for_the_rest(anna: User, bruno: User) -> None:
+    row = ordered(1)
+    came(row.pk, NORMAL, status="partial", missing=("Iron",))
+    assert review().place == "partial"
+    assert sign(row.pk, 1, anna).kind == SEEN
+    assert review().in_queue and review().place == "seen"
+    assert (unsigned_count(), seen_count()) == (0, 1)
+    with pytest.raises(Taken):
+        sign(row.pk, 1, bruno)
+    came(row.pk, NORMAL, ("Iron", "4", "normal"))
+    assert review().kind == "final", "the first whole one corrects nothing"
+    assert (unsigned_count(), seen_count()) == (1, 0)
+
+
+def test_a_critical_one_is_acknowledged_first_and_open_until_somebody_was_told(anna: User) -> None:
+    row = ordered(1)
+    came(row.pk, NORMAL, CRITICAL)
+    assert review().place == "critical" and list(open_criticals()) == [review()]
+    with pytest.raises(NotAcknowledged):
+        sign(row.pk, 1, anna)
+    acknowledge(review(), 1, anna)
+    kept = CriticalAcknowledgement.objects.get()
+    assert [value["text"] for value in kept.values] == ["6.9"]
+    sign(row.pk, 1, anna)
+    assert list(open_criticals()) == [review()], "nobody was called"
+    record_call(review(), 1, anna, recipient="Dr. Madeup", outcome=NOT_REACHED,
+                next_attempt_at=timezone.now() + timedelta(minutes=15))  # fmt: skip
+    assert list(open_criticals()) == [review()] and review().next_call_at
+    record_call(review(), 1, anna, recipient="Dr. Madeup", outcome=READ_BACK)
+    assert not open_criticals().exists() and review().next_call_at is None
+
+
+def test_another_critical_value_wants_another_acknowledgement(anna: User) -> None:
+    row = ordered(1)
+    came(row.pk, CRITICAL, status="partial")
+    acknowledge(review(), 1, anna)
+    came(row.pk, CRITICAL, NORMAL)
+    assert review().is_acknowledged, "the same critical value, with more beside it"
+    came(row.pk, ("Potassium", "7.2", "critical"), NORMAL)
+    assert not review().is_acknowledged
+    with pytest.raises(NotAcknowledged):
+        sign(row.pk, 3, anna)
+
+
+def test_an_announced_critical_result_is_on_top_before_it_is_read(anna: User) -> None:
+    row = ordered(1)
+    announced(row.pk)
+    assert review().place == "critical" and review().in_queue and unsigned_count() == 1
+    assert open_criticals().count() == 1
+    with pytest.raises(Changed):
+        sign(row.pk, 0, anna)
+    came(row.pk, HIGH)
+    assert review().place == "critical", "announced, and the values do not say so: a person decides"
+    acknowledge(review(), 1, anna)
+    sign(row.pk, 1, anna)
+    assert not review().in_queue
+
+
+def test_an_order_we_do_not_know_yet_is_not_lost() -> None:
+    announced(uid("order", 99))
+    assert unsigned_count() == 1 and review(99).in_queue
+
+
+def test_what_came_meanwhile_is_not_signed(anna: User) -> None:
+    row = ordered(1)
+    came(row.pk, NORMAL)
+    came(row.pk, HIGH)
+    with pytest.raises(Changed):
+        sign(row.pk, 1, anna)
+    assert not Signature.objects.exists()
+
+
+def test_only_the_signer_takes_it_back_and_only_at_once(anna: User, bruno: User) -> None:
+    row = ordered(1)
+    came(row.pk, NORMAL)
+    signature = sign(row.pk, 1, anna)
+    with pytest.raises(TooLate):
+        undo(signature.pk, bruno)
+    undo(signature.pk, anna)
+    assert review().in_queue and review().signer is None
+    with pytest.raises(TooLate):
+        undo(signature.pk, anna)
+    assert sign(row.pk, 1, bruno) and not review().in_queue
+
+
+def test_it_is_too_late_after_ten_seconds(anna: User) -> None:
+    row = ordered(1)
+    came(row.pk, NORMAL)
+    signature = sign(row.pk, 1, anna)
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL session_replication_role = replica")  # without the triggers
+        cursor.execute("UPDATE orders_signature SET at = at - interval '11 seconds'")
+        cursor.execute("SET LOCAL session_replication_role = origin")
+    with pytest.raises(TooLate):
+        undo(signature.pk, anna)
+    assert not review().in_queue
+
+
+def test_the_most_urgent_come_first(anna: User) -> None:
+    came(ordered(1).pk, NORMAL)
+    came(ordered(2).pk, NORMAL, status="partial")
+    came(ordered(3).pk, HIGH)
+    came(ordered(4).pk, CRITICAL)
+    came(ordered(5).pk, NORMAL)
+    corrected(ordered(6).pk)
+    came(uid("order", 6), NORMAL)
+    came(ordered(7).pk, NORMAL, interpretation=None)
+    came(ordered(8).pk, NORMAL, status="partial")
+    sign(uid("order", 8), 1, anna)
+    places = [row.place for row in in_order(queue({}, anna))]
+    assert places == [
+        *("critical", "abnormal", "corrected", "unknown", "normal", "normal", "partial", "seen")
+    ]
+
+
+def test_the_server_stamps_the_time(anna: User) -> None:
+    row = ordered(1)
+    came(row.pk, CRITICAL)
+    acknowledge(review(), 1, anna)
+    long_ago = timezone.now() - timedelta(days=1)
+    CriticalCall(
+        order_id=row.pk, version=1, by=anna, recipient="x", outcome=READ_BACK, at=long_ago
+    ).save()
+    assert CriticalCall.objects.get().at > long_ago + timedelta(hours=23)
+
+
+@pytest.mark.parametrize(
+    "table",
+    ["resultversion", "signature", "criticalacknowledgement", "criticalcall"],
+)
+@pytest.mark.parametrize("change", ["DELETE FROM {}", "UPDATE {} SET version = version"])
+def test_the_database_refuses_to_change_what_was_recorded(
+    anna: User, table: str, change: str
+) -> None:
+    row = ordered(1)
+    came(row.pk, CRITICAL)
+    acknowledge(review(), 1, anna)
+    sign(row.pk, 1, anna)
+    record_call(review(), 1, anna, recipient="Dr. Madeup", outcome=READ_BACK)
+    words = change.format(f"orders_{table}")
+    if table == "resultversion":
+        words = words.replace("version = version", "number = number")
+    with (
+        pytest.raises(IntegrityError, match="append-only"),
+        transaction.atomic(),
+        connection.cursor() as cursor,
+    ):
+        cursor.execute(words)
+
+
+def test_a_call_that_reached_nobody_names_the_next_attempt(anna: User) -> None:
+    row = ordered(1)
+    came(row.pk, CRITICAL)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        record_call(review(), 1, anna, recipient="x", outcome=NOT_REACHED)
+
+
+STEP = st.one_of(
+    st.tuples(
+        st.just("came"),
+        st.lists(st.sampled_from([NORMAL, HIGH, CRITICAL]), max_size=2).map(tuple),
+        st.sampled_from(["partial", "final"]),
+    ),
+    st.tuples(st.just("corrected")),
+    st.tuples(st.just("announced")),
+    st.tuples(st.just("sign"), st.integers(0, 1), st.integers(0, 4)),
+    st.tuples(st.just("sign newest"), st.integers(0, 1)),
+    st.tuples(st.just("undo"), st.integers(0, 1)),
+    st.tuples(st.just("acknowledge")),
+    st.tuples(st.just("call"), st.booleans()),
+    st.tuples(st.just("add up")),
+)
+
+
+def act(order_id: UUID, people: list[User], step: tuple[Any, ...]) -> None:
+    found = Review.objects.filter(pk=order_id).first()
+    match step:
+        case ("came", lines, status):
+            came(order_id, *lines, status=status)
+        case ("corrected",):
+            corrected(order_id)
+        case ("announced",):
+            if not CriticalResult.objects.filter(pk=order_id).exists():
+                announced(order_id)
+        case ("sign", who, version):
+            sign(order_id, version, people[who])
+        case ("sign newest", who):
+            sign(order_id, found.version if found else 1, people[who])
+        case ("undo", who):
+            newest = Signature.objects.exclude(kind=UNDONE).order_by("pk").last()
+            undo(newest.pk if newest else 0, people[who])
+        case ("acknowledge",):
+            if found:
+                acknowledge(found, found.version, people[0])
+        case ("call", reached):
+            if found and found.version >= 0:
+                when = None if reached else timezone.now()
+                outcome = READ_BACK if reached else NOT_REACHED
+                record_call(found, found.version, people[0], recipient="Dr. Madeup",
+                            outcome=outcome, next_attempt_at=when)  # fmt: skip
+        case ("add up",):
+            add_up()
+
+
+def expected(order_id: UUID) -> tuple[bool, bool]:
+    """Whether it must be in the queue, and open as critical: told from the records alone."""
+    newest = ResultVersion.objects.filter(order_id=order_id).order_by("number").last()
+    is_announced = CriticalResult.objects.filter(pk=order_id).exists()
+    if newest is None:
+        number, since = (0, 0) if is_announced else (-1, None)
+    else:
+        borne_out = ResultVersion.objects.exclude(critical_since=None).exists()
+        number, since = newest.number, newest.critical_since
+        if since is None and is_announced and not borne_out:
+            since = 0
+    gone = set(Signature.objects.filter(kind=UNDONE).values_list("undoes_id", flat=True))
+    signed = {s.version for s in Signature.objects.filter(kind=SIGNED) if s.pk not in gone}
+    waits = number >= 0 and number not in signed
+    if since is None:
+        return waits, False
+    seen = CriticalAcknowledgement.objects.filter(version__gte=since).exists()
+    calls = CriticalCall.objects.filter(version__gte=since).exclude(outcome=NOT_REACHED)
+    return waits, not (seen and calls.exists())
+
+
+@settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.lists(STEP, max_size=12))
+def test_no_sequence_loses_an_item(anna: User, bruno: User, steps: list[tuple[Any, ...]]) -> None:
+    with transaction.atomic():
+        row = ordered(1)
+        for step in steps:
+            try:
+                with transaction.atomic():
+                    act(row.pk, [anna, bruno], step)
+            except (CannotSign, Review.DoesNotExist):
+                pass
+            waits, is_open = expected(row.pk)
+            assert queue({}, anna).filter(pk=row.pk).exists() == waits
+            assert open_criticals().filter(pk=row.pk).exists() == is_open
+            assert unsigned_count() + seen_count() == queue({}, anna).count()
+            signed = Signature.objects.filter(kind=SIGNED, undone=None)
+            for one in signed:
+                version = ResultVersion.objects.get(order_id=row.pk, number=one.version)
+                assert version.kind != "partial", "a partial result is never signed"
+        transaction.set_rollback(True)
