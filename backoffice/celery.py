@@ -81,6 +81,9 @@ app.conf.beat_schedule = {
     "wearables: historical pulls": _every(30, "patients.wearables.tasks.sync_pulls", "bulk"),
     "wearables: ranges, streams": _every(3, "patients.wearables.tasks.look_up", "bulk"),
     "wearables: forget the old": _every(3_600, "patients.wearables.tasks.forget", "bulk"),
+    "team: what became of requests": _every(10, "backoffice.tasks.tell", "bulk"),
+    "team: what became of orders": _every(5, "orders.tasks.tell", "bulk"),
+    "team: e-mails": _every(10, "backoffice.tasks.mail", "bulk"),
     "runs: forget the old": _every(3_600, "backoffice.tasks.prune", "bulk"),
 }
 app.autodiscover_tasks()

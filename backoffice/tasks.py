@@ -3,6 +3,7 @@
 from celery import shared_task
 
 from backoffice import changes, outbox, sync
+from backoffice.team import mailing, telling
 
 
 @shared_task
@@ -10,3 +11,13 @@ def prune() -> None:
     sync.prune()
     outbox.forget()
     changes.prune()
+
+
+@shared_task
+def tell() -> None:
+    telling.tell_of_requests()
+
+
+@shared_task
+def mail() -> None:
+    mailing.send_due()

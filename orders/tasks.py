@@ -6,6 +6,7 @@ from backoffice import outbox, sync
 from orders.commands import COMMANDS
 from orders.sync import CHANGES, SUBJECTS, SWEEP
 from orders.unmatched.sync import LISTING as UNMATCHED
+from orders.watching import tell_of_orders
 
 LOOK_UP_SECONDS = 8.0
 """Less than a slice: changes wait on the same queue while look-ups work."""
@@ -34,3 +35,8 @@ def look_up() -> None:
 @shared_task(soft_time_limit=outbox.LONGEST, time_limit=outbox.LONGEST + 30)
 def deliver() -> None:
     outbox.deliver(COMMANDS)
+
+
+@shared_task
+def tell() -> None:
+    tell_of_orders()

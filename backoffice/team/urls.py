@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from backoffice.team import pages
+from backoffice.team import pages, told
 
 app_name = "team"
 
@@ -11,4 +11,8 @@ urlpatterns = [
     path("team/take/", pages.take, name="take"),
     path("team/give/", pages.give, name="give"),
     path("team/release/", pages.give_back, name="release"),
+    path("notifications/", told.notifications, name="notifications"),
+    path("notifications/seen/", told.seen, name="seen"),
+    path("notifications/choices/", told.choices, name="choices"),
+    path("notifications/<int:notification_id>/", told.open_one, name="open"),
 ]

@@ -17,12 +17,15 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
 from backoffice.access import may
-from backoffice.models import User
+from backoffice.models import Notification, User
+from backoffice.paging import capped_count
 from backoffice.team.reading import SHOWN, said_about, who_has
 from backoffice.team.subjects import Subject, subject
 from backoffice.team.writing import LETTERS, MENTION
 
 register = template.Library()
+
+BELL_CAP: Final = 99
 
 _ESCAPED_MENTION: Final = re.compile(MENTION.pattern)
 
@@ -96,6 +99,16 @@ def assigned_context(
         "next_page": next_page,
         "told": told,
     }
+
+
+@register.inclusion_tag("team/_bell.html", takes_context=True)
+def bell(context: template.Context) -> dict[str, Any]:
+    """What I have not seen yet: one query, of a small index, that stops at a hundred."""
+    request = context.get("request")
+    if request is None or not may(request.user, "notes.write"):
+        return {"hidden": True}
+    unseen = Notification.objects.filter(user=request.user.pk, seen_at=None)
+    return {"unseen": capped_count(unseen, BELL_CAP)}
 
 
 @register.filter

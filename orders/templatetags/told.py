@@ -1,0 +1,58 @@
+"""What notifications are about, in words that the floor does not know: tests and people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+from uuid import UUID
+
+from django import template
+
+from backoffice.access import may
+from backoffice.models import CommandRecord
+from backoffice.templatetags.ui import initials
+from orders.models import Order
+from patients.models import Demographics
+
+register = template.Library()
+
+OF_ORDER: Final = ("order", "result")
+
+
+@register.simple_tag(takes_context=True)
+def records_of(context: template.Context, groups: Iterable[Any]) -> dict[tuple[str, str], str]:
+    """Records in words: one query for each kind of them. Names only for who may see them."""
+    keys: dict[str, set[str]] = {}
+    for group in groups:
+        keys.setdefault(group.subject_type, set()).add(group.subject_id)
+    by_name = may(context["request"].user, "patients.view")
+    found: dict[tuple[str, str], str] = {}
+    for kind in OF_ORDER:
+        for order in Order.objects.listed().filter(pk__in=_ids(keys.get(kind, ()))):
+            name = f"{order.patient_first_name} {order.patient_last_name}".strip()
+            who = name if by_name else initials(name)
+            found[kind, str(order.pk)] = ", ".join(filter(None, [order.lab_test_name, who]))
+    if by_name:
+        people = Demographics.objects.filter(pk__in=_ids(keys.get("patient", ())))
+        for person in people.only("first_name", "last_name"):
+            found["patient", str(person.pk)] = f"{person.first_name} {person.last_name}"
+    rows = CommandRecord.objects.filter(pk__in=_ids(keys.get("command", ())))
+    for pk, title in rows.values_list("pk", "title"):
+        found["command", str(pk)] = title
+    return found
+
+
+@register.simple_tag
+def record_words(records: dict[tuple[str, str], str], group: Any) -> str:
+    words = records.get((group.subject_type, group.subject_id))
+    return words or f"{group.word.capitalize()} {group.subject_id[:8]}"
+
+
+def _ids(keys: Iterable[str]) -> list[UUID]:
+    found = []
+    for key in keys:
+        try:
+            found.append(UUID(key))
+        except ValueError:
+            continue
+    return found

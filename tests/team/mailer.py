@@ -1,0 +1,14 @@
+"""`python -m tests.team.mailer`: a worker that sends what is due, once."""
+
+import django
+
+
+def main() -> None:
+    django.setup()
+    from backoffice.team.mailing import send_due
+
+    send_due()
+
+
+if __name__ == "__main__":
+    main()
