@@ -158,15 +158,17 @@ def _orders_by_code(text: str) -> tuple[list[Order], list[Order]]:
     readings: list[QuerySet[Order]] = []
     rows = Order.objects.order_by()
     if ids := ids_beginning_with(text):
-        readings += [rows.filter(pk__range=ids), rows.filter(order_transaction_id__range=ids)]
+        low, high = ids
+        together = rows.filter(order_transaction__gte=low, order_transaction__lte=high)
+        readings += [rows.filter(pk__range=ids), together]
     if _is_code(text):
         by_sample = rows.annotate(code=Upper("sample_id")).filter(code__startswith=text.upper())
         readings.append(by_sample.filter(sample_id__isnull=False))
     if not readings:
         return [], []
     keys = [each.values("pk")[:MOST] for each in readings]
-    rows = Order.objects.filter(pk__in=_all(keys)).listed()
-    found = list(rows.defer(None).only(*_SHOWN).order_by("-created_at", "-pk")[:MOST])
+    rows = Order.objects.filter(pk__in=_all(keys)).only(*_SHOWN)
+    found = list(rows.order_by("-created_at", "-pk")[:MOST])
     typed = text.upper()
     samples = [order for order in found if (order.sample_id or "").upper().startswith(typed)]
     return [order for order in found if order not in samples], samples

@@ -48,7 +48,7 @@ def results(request: HttpRequest) -> HttpResponse:
         return _page(request, _kept(request))
     form = FindForm(request.POST)
     if not form.is_valid():
-        context = {"errors": form.errors["q"], "text": form.data.get("q", "")}
+        context = {"errors": form.errors["q"], "sought": form.data.get("q", "")}
         return _shown(request, Found(), context, status=400)
     text = form.cleaned_data["q"]
     found = find(text, cast(User, request.user))
@@ -65,7 +65,7 @@ def suggestions(request: HttpRequest) -> HttpResponse:
     form = FindForm(request.POST)
     text = form.cleaned_data["q"] if form.is_valid() else ""
     found = find(text, cast(User, request.user)) if text else Found()
-    context = {"text": text, "least": LEAST, "errors": form.errors.get("q")}
+    context = {"sought": text, "least": LEAST, "errors": form.errors.get("q")}
     for name in ("people", "orders", "samples", "visits"):
         rows = getattr(found, name)
         found.more = found.more or len(rows) > SUGGESTED
@@ -77,10 +77,10 @@ def suggestions(request: HttpRequest) -> HttpResponse:
 
 def _page(request: HttpRequest, text: str | None) -> HttpResponse:
     if text is None:
-        return _shown(request, Found(), {"text": "", "over": "of" in request.GET})
+        return _shown(request, Found(), {"sought": "", "over": "of" in request.GET})
     found = find(text, cast(User, request.user))
     _record(request, found)
-    return _shown(request, found, {"text": text, "asked": True})
+    return _shown(request, found, {"sought": text, "asked": True})
 
 
 def _shown(

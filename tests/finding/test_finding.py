@@ -1,0 +1,296 @@
+"""The search box: what it finds, where it leads, who is shown what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from backoffice.models import AuditEntry, User
+from orders.finding.looking import MOST
+from orders.models import Appointment, Order
+from patients.models import Demographics, Patient
+from patients.names import fold, phone_key
+from tests.api.rows import NOW, demographics, envelope, order, patient, staff, uid
+
+pytestmark = pytest.mark.django_db
+
+ADDRESS = "/find/"
+NOWHERE = "f" * 12
+
+
+def person(n: int, first: str, last: str, phone: str = "", **values: Any) -> None:
+    patient(n).save()
+    demographics(
+        n,
+        first_name=first,
+        last_name=last,
+        name_key=fold(first, last),
+        phone_number=phone,
+        phone_digits=phone_key(phone),
+        **values,
+    ).save()
+
+
+def ordered(n: int, of: int | None, **values: Any) -> Order:
+    row = order(n, user_id=uid("patient", of) if of is not None else None, **values)
+    row.save()
+    return row
+
+
+def visit(n: int, of: int, **values: Any) -> Appointment:
+    return Appointment.objects.create(
+        **{
+            "id": uid("visit", n),
+            "user_id": uid("patient", of),
+            "order_id": uid("order", n),
+            "type": "phlebotomy",
+            "provider": "draw-west",
+            "status": "confirmed",
+            "event_status": "scheduled",
+            "start_at": NOW + timedelta(days=900),
+            "iana_timezone": "America/Phoenix",
+            **envelope(),
+            **values,
+        }
+    )
+
+
+@pytest.fixture
+def desk(client: Client) -> User:
+    user = staff("front desk")
+    client.force_login(user)
+    return user
+
+
+@pytest.fixture
+def clinic(desk: User) -> None:
+    person(1, "Maria", "Gonzalez", "+15550100123", dob=date(1980, 1, 2), city="Phoenix")
+    person(2, "José", "Núñez-Sample", "(555) 010-0199", email="Jose.N@Example.invalid")
+    person(3, "Mario", "Gonzaga", dob=date(1984, 2, 29))
+    ordered(1, 1, sample_id="K123456789", order_transaction_id=uid("group", 1))
+    ordered(2, 2, bucket="closed")
+    ordered(3, 2, bucket="closed")
+    visit(1, 1, external_id="A7654321")
+
+
+def lead(client: Client, text: str) -> str:
+    """Where Enter leads: a path, without the name of a page of results."""
+    answer = client.post(ADDRESS, {"q": text})
+    assert answer.status_code == 302, (text, answer.status_code)
+    return answer["Location"].partition("?")[0]
+
+
+def found(client: Client, text: str) -> Any:
+    answer = client.post("/find/suggestions/", {"q": text})
+    assert answer.status_code == 200
+    return answer.context["found"]
+
+
+def of_order(n: int) -> str:
+    return reverse("orders:detail", args=[uid("order", n)])
+
+
+def of_patient(n: int) -> str:
+    return reverse("patients:detail", args=[uid("patient", n)])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("maria gon", "gonzalez", "González", "GONZALEZ maria", "gon mar 2 Jan 1980"),
+        *("2 Jan 1980", "1980-01-02", "01/02/1980", "1/2/80", "Jan 2, 1980", "01021980"),
+        *("0100123", "555-010-0123", "+1 (555) 010 0123", "1.555.010.0123", "5550100123"),
+        *("gonzalez 0123", "client-1"),
+        *("K123456789", "k1234567", "A7654321", "a765"),
+        str(uid("order", 1)),
+        str(uid("order", 1))[:6],
+        str(uid("order", 1)).replace("-", "")[:12].upper(),
+        str(uid("group", 1))[:8],
+        str(uid("visit", 1))[:8],
+        str(uid("patient", 1))[:8],
+    ],
+)
+def test_enter_leads_to_the_one_open_order(client: Client, clinic: None, text: str) -> None:
+    assert lead(client, text) == of_order(1)
+
+
+@pytest.mark.parametrize(
+    "text", ["nunez", "Núñez josé", "jose.n@", "JOSE.N@example.invalid", "0199"]
+)
+def test_with_several_orders_and_none_open_it_leads_to_the_patient(
+    client: Client, clinic: None, text: str
+) -> None:
+    assert lead(client, text) == of_patient(2)
+
+
+def test_with_several_open_orders_it_leads_to_the_patient(client: Client, clinic: None) -> None:
+    ordered(4, 1)
+    assert lead(client, "maria gonzalez") == of_patient(1)
+
+
+def test_a_patient_without_orders(client: Client, clinic: None) -> None:
+    assert lead(client, "gonzaga") == of_patient(3)
+
+
+def test_several_are_shown_on_a_page_that_can_be_come_back_to(client: Client, clinic: None) -> None:
+    answer = client.post(ADDRESS, {"q": "mar gonz"})
+    assert answer.status_code == 302
+    address = answer["Location"]
+    assert address.startswith("/find/?of=") and "gonz" not in address
+    for _ in range(2):
+        page = client.get(address)
+        assert page.status_code == 200
+        text = page.content.decode()
+        assert "Found for “mar gonz”" in text
+        for words in ("Maria Gonzalez", "2 Jan 1980", "Phoenix", "Mario Gonzaga", "No orders"):
+            assert words in text, words
+    assert page.context["found"].people[0].patient.pk == uid("patient", 1), "open orders first"
+    other = Client()
+    other.force_login(staff("front desk", "another"))
+    assert "This search is over" in other.get(address).content.decode()
+
+
+def test_whose_name_is_just_that_comes_before_beginnings(client: Client, desk: User) -> None:
+    Patient.objects.bulk_create(patient(n) for n in range(MOST + 20))
+    Demographics.objects.bulk_create(
+        demographics(n, first_name="Lisa", name_key="lisa testperson") for n in range(MOST + 19)
+    )
+    last = MOST + 19
+    demographics(last, first_name="Li", name_key="li testperson").save()
+    shown = found(client, "li testp")
+    assert uid("patient", last) not in {one.patient.pk for one in shown.people}
+    assert shown.more
+    assert uid("patient", last) in {one.patient.pk for one in found(client, "li").people}
+
+
+def test_orders_with_a_name_no_patient_has_are_found(client: Client, clinic: None) -> None:
+    ordered(7, None, patient_name="", recipient_name="zora parcel")
+    ordered(
+        8, 3, patient_first_name="Wilma", patient_last_name="Before", patient_name="wilma before"
+    )
+    assert lead(client, "zora") == of_order(7)
+    assert (
+        "Parcel for Zora Parcel"
+        in client.post("/find/suggestions/", {"q": "zora"}).content.decode()
+    )
+    assert lead(client, "wilma bef") == of_order(8)
+
+
+def test_orders_of_one_transaction_are_one_thing(client: Client, clinic: None) -> None:
+    ordered(9, 1, order_transaction_id=uid("group", 1), created_at=NOW + timedelta(days=1))
+    assert lead(client, str(uid("group", 1))) == of_order(9)
+
+
+def test_the_one_patient_comes_with_orders_and_visits(client: Client, clinic: None) -> None:
+    shown = found(client, "maria gonzalez")
+    assert [row.pk for row in shown.orders] == [uid("order", 1)]
+    assert [row.pk for row in shown.visits] == [uid("visit", 1)]
+    page = client.post("/find/suggestions/", {"q": "maria gonzalez"}).content.decode()
+    assert 'role="option"' in page and "MST" in page
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a", "%", "_", "%%", "'; --", "😀😀", "\\", "* & !", "x" * 100, "zz zz", NOWHERE, "-----"],
+)
+def test_nothing_is_an_answer(client: Client, clinic: None, text: str) -> None:
+    assert lead(client, text) == ADDRESS
+    assert found(client, text).count == 0
+
+
+@pytest.mark.parametrize("text", ["x" * 101, "m" * 10_000, "mar\x00ia"])
+def test_what_cannot_be_looked_up_is_said_and_kept(client: Client, clinic: None, text: str) -> None:
+    answer = client.post(ADDRESS, {"q": text})
+    assert answer.status_code == 400
+    assert "Type " in answer.content.decode()
+    assert f'value="{text}"' in answer.content.decode()
+    assert client.post("/find/suggestions/", {"q": text}).status_code == 200
+
+
+def test_without_the_right_to_names_only_ids_and_samples_are_found(
+    client: Client, clinic: None
+) -> None:
+    client.force_login(staff("viewer"))
+    Order.objects.update(patient_first_name="Canaria", patient_name="canaria secret")
+    for text in ("gonzalez", "canaria", "0100123", "1980-01-02", "jose.n@example.invalid"):
+        assert lead(client, text) == ADDRESS
+        assert found(client, text).count == 0
+    for text in ("K123456789", str(uid("order", 1))[:6], "A7654321", str(uid("visit", 1))[:8]):
+        assert lead(client, text) == of_order(1)
+        page = client.post("/find/suggestions/", {"q": text}).content.decode()
+        assert "Canaria" not in page and "Gonzalez" not in page and "1980" not in page
+
+
+def test_it_is_recorded_as_a_search_with_what_was_shown(client: Client, clinic: None) -> None:
+    lead(client, "maria gonzalez")
+    found(client, "gonza")
+    first, second = AuditEntry.objects.order_by("pk")
+    assert (first.action, first.object_type, second.action) == ("search", "finding", "search")
+    assert {uid("patient", 1), uid("patient", 3)} <= set(second.patient_ids)
+    assert "gonz" not in f"{first.__dict__}{second.__dict__}".lower()
+
+
+def test_words_stand_in_no_address(client: Client, clinic: None) -> None:
+    for address in (ADDRESS, "/find/suggestions/"):
+        answer = Client().post(address, {"q": "Canary"})
+        assert answer.status_code == 302
+        assert "canary" not in answer["Location"].lower()
+    assert "q=" not in client.post(ADDRESS, {"q": "gonza"})["Location"]
+
+
+def test_an_auditor_is_refused(client: Client) -> None:
+    client.force_login(staff("auditor"))
+    assert client.post(ADDRESS, {"q": "maria"}).status_code == 403
+
+
+def test_the_number_of_queries_is_fixed(client: Client, desk: User) -> None:
+    def queries(text: str) -> int:
+        with CaptureQueriesContext(connection) as seen:
+            client.post("/find/suggestions/", {"q": text})
+        return len(seen)
+
+    person(1, "Ada", "Sample")
+    ordered(1, 1)
+    queries("ada")
+    few = queries("ada s")
+    for n in range(2, 40):
+        person(n, "Ada", "Sample")
+        ordered(n, n)
+        ordered(n + 100, n)
+    assert queries("ada s") <= few + 1 <= 14
+
+
+@pytest.mark.parametrize(
+    ("make", "index"),
+    [
+        (lambda: Order.objects.named("ada"), "order_name_words"),
+        (lambda: Patient.objects.matching("ada@exa"), "demographics_email"),
+    ],
+)
+def test_readings_are_answered_by_an_index(make: Callable[[], Any], index: str) -> None:
+    Order.objects.bulk_create(order(n, patient_name=f"ada{n} testperson") for n in range(300))
+    Demographics.objects.bulk_create(demographics(n) for n in range(300))
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE orders_order, patients_demographics")
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        plan = make().explain()
+    assert index in plan
+    assert "Seq Scan" not in plan
+
+
+def test_an_id_of_the_sample_is_no_name(client: Client, clinic: None) -> None:
+    """A word of hexadecimal letters may begin an id by chance: the person is meant."""
+    person(5, "Ada", "Decade")
+    low = order(50, id=UUID("decade00-0000-4000-8000-000000000001"))
+    low.save()
+    assert lead(client, "dec") == of_patient(5)
+    assert lead(client, "deca") == of_patient(5)
+    assert lead(client, "decade00") == reverse("orders:detail", args=[low.pk])
