@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Self
+from typing import Any, Self
 from uuid import UUID
 
 from django.contrib.postgres.fields import ArrayField
@@ -43,7 +43,7 @@ class PatientQuerySet(models.QuerySet["Patient"]):
         return list(dict.fromkeys(pk for pk, _ in ranked))[:most]
 
 
-def _by_id(text: str) -> list[models.QuerySet[Patient]]:
+def _by_id(text: str) -> list[models.QuerySet[Patient, Any]]:
     patients = Patient.objects.order_by()
     readings = [patients.filter(client_user_id=text)]
     if ids := ids_beginning_with(text):

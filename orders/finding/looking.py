@@ -79,7 +79,7 @@ class Found:
         return [row.pk for row in (*rows, *self.samples, *self.visits)]
 
     def patients(self) -> list[UUID | None]:
-        rows = (*self.orders, *self.samples, *self.visits)
+        rows: list[Any] = [*self.orders, *self.samples, *self.visits]
         return [*(one.patient.pk for one in self.people), *(row.user_id for row in rows)]
 
 
@@ -101,7 +101,7 @@ def find(text: str, user: User) -> Found:
         named = found.people[0].orders
         visits = _visits_of(found.people[0].patient.pk) if may(user, "appointments.view") else []
     found.orders, found.samples, found.visits = [*orders, *named][:MOST], samples, visits
-    found.more = max(map(len, (found.people, found.orders, samples, visits))) >= MOST
+    found.more = MOST in (len(found.people), len(found.orders), len(samples), len(visits))
     return found
 
 
@@ -135,15 +135,17 @@ def _people(text: str) -> list[Person]:
     if not ranked:
         return []
     newest = Order.objects.filter(user_id=OuterRef("pk")).order_by("-created_at").values("pk")
-    rows = Patient.objects.filter(pk__in=ranked).only("pk", "client_user_id")
-    patients = {row.pk: row for row in rows.annotate(last=ArraySubquery(newest[:LAST]))}
+    rows = Patient.objects.filter(pk__in=ranked).only("pk")
+    patients: dict[UUID, Any] = {
+        row.pk: row for row in rows.annotate(last=ArraySubquery(newest[:LAST]))
+    }
     about = Demographics.objects.defer("record", "content_hash").in_bulk(ranked)
     ids = [pk for row in patients.values() for pk in row.last]
     orders = Order.objects.listed().in_bulk(ids)
     people = []
     for pk in ranked:
         if patient := patients.get(pk):
-            last = [orders[each] for each in patient.last if each in orders]  # type: ignore[attr-defined]
+            last = [orders[each] for each in patient.last if each in orders]
             people.append(Person(patient, about.get(pk), last))
     return sorted(people, key=_weight)
 
