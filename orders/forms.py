@@ -1,8 +1,9 @@
-"""The order list's filters: those of `GET /v3/orders`, under the same names."""
+"""The order list's filters: those of `GET /v3/orders`, under the same names, and our own."""
 
 from collections.abc import Iterable
-from datetime import UTC, date, datetime, time
-from typing import Any, Final
+from datetime import UTC, date, datetime, time, timedelta
+from functools import cache
+from typing import Any, ClassVar, Final
 from uuid import UUID
 
 from django import forms
@@ -11,15 +12,16 @@ from django.utils import timezone
 from django.utils.dateparse import parse_date, parse_datetime
 
 from backoffice import vocabulary
-from backoffice.paging import Sort
-
-SIZE: Final = 50
+from backoffice.lists.forms import Filter, FilterForm
+from backoffice.models import User
+from labs.models import Lab
 
 SORTS: Final[dict[str, tuple[str, ...]]] = {
     "created_at": ("created_at", "id"),
     "updated_at": ("updated_at", "id"),
     "patient_name": ("patient_name", "id"),
     "last_status": ("low_level_status", "created_at", "id"),
+    "quiet_at": ("quiet_at", "id"),
 }
 FALLING: Final = frozenset({"created_at", "updated_at"})
 """Sort keys whose first click shows the newest first."""
@@ -28,6 +30,19 @@ WORD_BEGINNINGS: Final = "Beginnings of words, in any order."
 """The service matches any part of a name; word beginnings are what an index answers at once."""
 
 YES_NO: Final = (("", "Either"), ("true", "Yes"), ("false", "No"))
+
+DAYS: Final = {
+    "today": "today",
+    "yesterday": "yesterday",
+    "this_week": "this week",
+    "last_7": "last 7 days",
+    "this_month": "this month",
+    "last_30": "last 30 days",
+}
+"""Days counted from now, so that a saved view of "this week" stays one."""
+
+ME: Final = "me"
+NOBODY: Final = "nobody"
 
 
 class OpenChoices(forms.MultipleChoiceField):
@@ -104,8 +119,68 @@ class RepeatedText(forms.TextInput):
         return " ".join(value for value in values if value)
 
 
-class OrderFilters(forms.Form):
-    """All parameters of `GET /v3/orders` except the page, plus our working bucket."""
+class DaysField(forms.ChoiceField):
+    """Days counted from today in the staff member's zone; reads as (first moment, first after)."""
+
+    def __init__(self, short: str, **kwargs: Any) -> None:
+        self.short = short
+        super().__init__(required=False, choices=[("", "Any day"), *DAYS.items()], **kwargs)
+
+    def clean(self, value: Any) -> Any:
+        key = super().clean(value)
+        return _days(key, timezone.localdate()) if key else None
+
+
+def _days(key: str, today: date) -> tuple[datetime, datetime]:
+    first, after = today, today + timedelta(days=1)
+    if key == "yesterday":
+        first, after = today - timedelta(days=1), today
+    elif key == "this_week":
+        first = today - timedelta(days=today.weekday())
+    elif key == "this_month":
+        first = today.replace(day=1)
+    elif key in ("last_7", "last_30"):
+        first = today - timedelta(days=int(key.removeprefix("last_")) - 1)
+    begins, ends = (
+        timezone.make_aware(datetime.combine(day, time.min)).astimezone(UTC)
+        for day in (first, after)
+    )
+    return begins, ends
+
+
+def _labs() -> list[tuple[str, str]]:
+    return list(Lab.objects.filter(missing_since=None).values_list("slug", "name"))
+
+
+def colleagues() -> list[User]:
+    """Staff that work can be given to."""
+    people = User.objects.filter(is_active=True, api_tokens=None)
+    return list(people.order_by("first_name", "last_name", "username")[:200])
+
+
+def _people() -> list[tuple[str, str]]:
+    return [
+        (ME, "Me"),
+        (NOBODY, "Nobody"),
+        *((str(one.pk), one.get_full_name() or one.get_username()) for one in colleagues()),
+    ]
+
+
+class LateChoices(forms.MultipleChoiceField):
+    """Choices out of a table, read only where they are shown."""
+
+    def valid_value(self, value: Any) -> bool:
+        return len(str(value)) <= 100 and "\x00" not in str(value)
+
+
+class AssignedField(LateChoices):
+    def valid_value(self, value: Any) -> bool:
+        text = str(value)
+        return text in (ME, NOBODY) or (text.isascii() and text.isdigit() and len(text) < 10)
+
+
+class OrderFilters(FilterForm):
+    """All parameters of `GET /v3/orders` except the page; bucket, lab, person and usual time."""
 
     bucket = forms.CharField(required=False, max_length=20, widget=forms.HiddenInput)
     search_input = forms.CharField(required=False, max_length=100, label="Search")
@@ -118,10 +193,15 @@ class OrderFilters(forms.Form):
     )
     is_critical = forms.ChoiceField(required=False, label="Critical", choices=YES_NO)
     order_activation_types = OpenChoices("order.activation_type", label="Activation")
+    ordered = DaysField("ordered", label="Ordered")
     start_date = MomentField(label="Ordered from")
     end_date = MomentField(label="Ordered until", end_of_day=True, help_text="The whole day.")
+    changed = DaysField("changed", label="Changed")
     updated_start_date = MomentField(label="Updated from")
     updated_end_date = MomentField(label="Updated before", help_text="The start of that day.")
+    assigned = AssignedField(required=False, label="Given to", widget=forms.CheckboxSelectMultiple)
+    lab = LateChoices(required=False, label="Lab", widget=forms.CheckboxSelectMultiple)
+    quiet = forms.ChoiceField(required=False, label="Over its usual time", choices=YES_NO)
     patient_name = forms.CharField(
         required=False, max_length=100, label="Patient name", help_text=WORD_BEGINNINGS
     )
@@ -131,18 +211,45 @@ class OrderFilters(forms.Form):
     user_id = UuidField(label="Patient id")
     order_ids = UuidsField(required=False, label="Order ids", widget=RepeatedText)
     order_transaction_id = UuidField(label="Transaction id")
-    order_key = forms.ChoiceField(required=False, choices=[(key, key) for key in SORTS])
-    order_direction = forms.ChoiceField(required=False, choices=[("asc", "asc"), ("desc", "desc")])
-    size = forms.IntegerField(required=False, min_value=1, max_value=100)
 
-    PEOPLE: Final = ("patient_name", "shipping_recipient_name", "user_id")
-    DATES: Final = ("start_date", "end_date", "updated_start_date", "updated_end_date")
-    IDS: Final = ("user_id", "order_ids", "order_transaction_id")
+    SORTS = SORTS
+    FALLING = FALLING
+    PRIVATE = frozenset({"patient_name"})
+    WORDS = frozenset({"search_input", "patient_name", "shipping_recipient_name"})
+    TABBED = frozenset({"bucket"})
+    FILTERS: ClassVar = (
+        Filter("Status", ("status",), first=True),
+        Filter("Method", ("order_type",), first=True),
+        Filter(
+            "Date",
+            ("ordered", "start_date", "end_date", "changed", "updated_start_date",
+             "updated_end_date"),
+            first=True,
+            zoned=True,
+        ),
+        Filter("Given to", ("assigned",), first=True),
+        Filter("Usual time", ("quiet",)),
+        Filter("Result", ("interpretation", "is_critical")),
+        Filter("Lab", ("lab",)),
+        Filter("Dispatch", ("order_activation_types",)),
+        Filter("Name", ("patient_name", "shipping_recipient_name")),
+        Filter("Ids", ("user_id", "order_ids", "order_transaction_id")),
+    )  # fmt: skip
 
-    def __init__(self, data: Any = None, *, by_name: bool, sees_results: bool) -> None:
-        super().__init__(data)
-        self.by_name = by_name
-        self.sees_results = sees_results
+    def __init__(
+        self, data: Any = None, *, by_name: bool, sees_results: bool, user: Any = None
+    ) -> None:
+        super().__init__(data, by_name=by_name)
+        self.user = user
+        for name, read in (("assigned", _people), ("lab", _labs)):
+            field = self.fields[name]
+            assert isinstance(field, forms.MultipleChoiceField)
+            field.choices = cache(read)
+        if not by_name:
+            names = ("patient_name", "shipping_recipient_name")
+            self.hidden |= dict.fromkeys(names, "who a patient is")
+        if not sees_results:
+            self.hidden |= dict.fromkeys(("interpretation", "is_critical"), "results")
 
     def clean_status(self) -> list[str]:
         return [
@@ -150,41 +257,15 @@ class OrderFilters(forms.Form):
             for value in self.cleaned_data["status"]
         ]
 
-    def clean(self) -> None:
-        """What a role does not show it may not ask for either: the answer would tell."""
-        if not self.by_name:
-            self._refuse("who a patient is", "patient_name", "shipping_recipient_name")
-            if self.cleaned_data.get("order_key") == "patient_name":
-                self._refuse("who a patient is", "order_key")
-        if not self.sees_results:
-            self._refuse("results", "interpretation", "is_critical")
-
-    def _refuse(self, what: str, *names: str) -> None:
-        for name in names:
-            if self.cleaned_data.get(name):
-                self.add_error(name, f"Your role does not show {what}.")
-
     @property
     def sort(self) -> tuple[str, str]:
-        """(order_key, order_direction) in force."""
-        key = self.cleaned_data.get("order_key") or "created_at"
-        default = "desc" if key in FALLING else "asc"
-        return key, self.cleaned_data.get("order_direction") or default
+        """The usual time sorts those that are over it: none of the others has a moment for it."""
+        key, direction = super().sort
+        if key == "quiet_at" and self.cleaned_data.get("quiet") != "true":
+            return "created_at", "desc"
+        return key, direction
 
-    def keyset(self) -> Sort:
-        key, direction = self.sort
-        return Sort(SORTS[key], descending=direction == "desc", private=key == "patient_name")
-
-    @property
-    def page_size(self) -> int:
-        return self.cleaned_data.get("size") or SIZE
-
-    def narrowed(self) -> bool:
-        """True when something besides the bucket narrows the list."""
-        ignored = {"bucket", "order_key", "order_direction", "size"}
-        return any(value for name, value in self.cleaned_data.items() if name not in ignored)
-
-    def searched(self) -> bool:
-        """True when words about a person were typed."""
-        names = ("search_input", "patient_name", "shipping_recipient_name")
-        return any(self.cleaned_data.get(name) for name in names)
+    def sorts_by(self, key: str) -> bool:
+        return super().sorts_by(key) and (
+            key != "quiet_at" or self.cleaned_data.get("quiet") == "true"
+        )

@@ -2,7 +2,10 @@
 
 from django.urls import path
 
+from backoffice.lists.urls import paths
 from orders import changing_views, views
+from orders.listing.rows import ORDERS
+from orders.listing.views import order_list
 from orders.placing import sheet_views
 from orders.placing import views as placing
 from orders.scheduling import views as scheduling
@@ -10,7 +13,8 @@ from orders.scheduling import views as scheduling
 app_name = "orders"
 
 urlpatterns = [
-    path("", views.order_list, name="list"),
+    path("", order_list, name="list"),
+    *paths(ORDERS),
     path("new/", placing.start, name="start"),
     path("new/<uuid:patient_id>/", placing.write, name="new"),
     path("new/<uuid:patient_id>/review/", placing.review, name="new-review"),

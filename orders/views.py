@@ -1,108 +1,22 @@
-"""Pages of orders: the list with every filter of the service, and one order's whole story."""
+"""The page of one order: its whole story."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 from uuid import UUID
 
-from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from backoffice import audit, vocabulary
 from backoffice.access import may, requires
-from backoffice.paging import capped_count, page_of, place_of
 from labs.models import Lab
 from orders.changing_views import actions_of
-from orders.forms import OrderFilters
 from orders.journey import is_over, journey, turn_of
 from orders.models import Appointment, Order, OrderEvent, Result, ResultMarker
 
 RANK: Final = {"critical": 0, "abnormal": 1, "unknown": 2}
-
-
-@requires("orders.view")
-@require_safe
-def order_list(request: HttpRequest) -> HttpResponse:
-    """Orders, newest first; filters, sort and place in the list all stand in the address."""
-    by_name = may(request.user, "patients.view")
-    sees_results = may(request.user, "results.view")
-    filters = OrderFilters(request.GET, by_name=by_name, sees_results=sees_results)
-    status, rows = 200, Order.objects.listed()
-    if filters.is_valid():
-        rows = rows.filtered(filters.cleaned_data, by_name=by_name)
-    else:
-        rows, status = rows.none(), 400
-    page = page_of(
-        rows,
-        filters.keyset(),
-        size=filters.page_size,
-        **place_of(request),
-    )
-    audit.listed(
-        request,
-        "order",
-        [order.pk for order in page.rows],
-        [order.user_id for order in page.rows],
-        searched=filters.searched(),
-    )
-    narrowed = filters.narrowed()
-    key, direction = filters.sort
-    context = {
-        "filters": filters,
-        "page": page,
-        "total": capped_count(rows) if filters.is_valid() else None,
-        "tabs": _tabs(filters.cleaned_data.get("bucket") or "", counted=not narrowed),
-        "chips": _chips(filters, request.GET),
-        "narrowed": narrowed,
-        "any_orders": bool(page.rows) or narrowed or Order.objects.exists(),
-        "sort": key,
-        "direction": direction,
-        "by_name": by_name,
-        "sees_results": sees_results,
-        "dates_set": sum(bool(filters.cleaned_data.get(name)) for name in filters.DATES),
-        "people_set": sum(
-            bool(filters.cleaned_data.get(name)) for name in (*filters.PEOPLE, *filters.IDS[1:])
-        ),
-        "results_set": sum(
-            bool(filters.cleaned_data.get(name))
-            for name in ("interpretation", "is_critical", "order_activation_types")
-        ),
-    }
-    return render(request, "orders/list.html", context, status=status)
-
-
-def _tabs(current: str, *, counted: bool) -> list[dict[str, Any]]:
-    """One preset per working bucket; counts (capped, one query) while nothing else narrows."""
-    counts: dict[str, str] = {}
-    if counted:
-        counts = {bucket: str(count) for bucket, count in Order.objects.bucket_counts().items()}
-    tabs: list[dict[str, Any]] = [
-        {
-            "bucket": bucket,
-            "label": label,
-            "glyph": vocabulary.GLYPHS[bucket],
-            "count": counts.get(bucket),
-            "current": bucket == current,
-        }
-        for bucket, label in vocabulary.BUCKETS.items()
-        if bucket != vocabulary.UNKNOWN or counts.get(bucket, "0") != "0" or bucket == current
-    ]
-    everything = {"bucket": "", "label": "All", "glyph": "", "current": not current, "count": None}
-    return [everything, *tabs]
-
-
-def _chips(filters: OrderFilters, given: QueryDict) -> list[dict[str, str]]:
-    """The filters in force as removable chips; the bucket has its tab."""
-    chips = []
-    for name, field in filters.fields.items():
-        if name in ("bucket", "order_key", "order_direction", "size"):
-            continue
-        for value in given.getlist(name):
-            if value:
-                words = dict(getattr(field, "choices", ())).get(value, value)
-                chips.append({"name": name, "value": value, "label": f"{field.label}: {words}"})
-    return chips
 
 
 @requires("orders.view")

@@ -92,7 +92,7 @@ def ask(
                 raise
         else:
             break
-    _ring(command.task)
+    ring(command.task)
     row.refresh_from_db()
     return row
 
@@ -236,7 +236,7 @@ def _audited(request: HttpRequest, command_id: UUID, what: str, reason: str = ""
     audit.asked(request, f"{row.kind} {what}", [row.pk, row.subject_id], patients, reason)
 
 
-def _ring(task: str) -> None:
+def ring(task: str, queue: str = "outbox") -> None:
     """Tell a worker to look now; unheard, the clock tells it within a second or two."""
     options = {"socket_timeout": RINGING, "socket_connect_timeout": RINGING, "max_retries": 0}
     try:
@@ -244,7 +244,7 @@ def _ring(task: str) -> None:
             connect_timeout=RINGING, transport_options=options
         ) as connection:
             current_app.send_task(
-                task, connection=connection, queue="outbox", retry=False, expires=30
+                task, connection=connection, queue=queue, retry=False, expires=30
             )
     except Exception as error:
         logger.info("the bell was not heard: %s", type(error).__name__)

@@ -1,0 +1,122 @@
+"""Lists as CSV: streamed page by page, so that a million rows take no more memory than a thousand.
+
+Each page is read by its place in the sort, not by a cursor that would keep a transaction open, and
+noted in the log before its first byte leaves: what was sent is what is noted.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from django.db.models import QuerySet
+from django.http import HttpRequest, StreamingHttpResponse
+from django.utils import timezone
+
+from backoffice import audit
+from backoffice.lists.forms import FilterForm
+from backoffice.lists.listing import Cell, Column, Listing
+from backoffice.paging import Place
+
+PAGE: Final = 2_000
+FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+"""Beginnings that make a table program calculate; the wide ones are read as the narrow."""
+BOM: Final = "\ufeff"
+
+
+def download(
+    request: HttpRequest,
+    listing: Listing,
+    form: FilterForm,
+    rows: QuerySet[Any],
+    columns: Sequence[Column],
+    *,
+    bom: bool,
+) -> StreamingHttpResponse:
+    """The rows with these columns. `form` is valid and says the order."""
+    zone = timezone.get_current_timezone()
+    assert isinstance(zone, ZoneInfo)
+    cells = [cell for column in columns for cell in column.cells]
+    named = f"{listing.name}-{timezone.localtime():%Y-%m-%d-%H%M}.csv"
+    lines = _lines(request, listing, form, rows, cells, zone)
+    # The first page is read, and noted, before the answer begins: what fails then is an error page.
+    beginning = next(lines)
+    body = _whole(beginning, lines, bom)
+    return StreamingHttpResponse(
+        body,
+        content_type="text/csv; charset=utf-8",
+        headers={"Content-Disposition": f'attachment; filename="{named}"'},
+    )
+
+
+def _whole(beginning: str, lines: Iterator[str], bom: bool) -> Iterator[bytes]:
+    yield ((BOM if bom else "") + beginning).encode()
+    for more in lines:
+        yield more.encode()
+
+
+class _Line:
+    """Takes the lines a csv writer makes."""
+
+    def __init__(self) -> None:
+        self.made: list[str] = []
+
+    def write(self, line: str) -> int:
+        self.made.append(line)
+        return len(line)
+
+    def taken(self) -> str:
+        text = "".join(self.made)
+        self.made.clear()
+        return text
+
+
+def _lines(
+    request: HttpRequest,
+    listing: Listing,
+    form: FilterForm,
+    rows: QuerySet[Any],
+    cells: Sequence[Cell],
+    zone: ZoneInfo,
+) -> Iterator[str]:
+    out = _Line()
+    writer = csv.writer(out)
+    writer.writerow([f"{cell.head} ({zone.key})" if cell.timed else cell.head for cell in cells])
+    place: Place = {"after": None, "before": None}
+    while True:
+        # The view's own zone ends with the view; this runs while the answer is sent.
+        with timezone.override(zone):
+            page = listing.page(rows, form, PAGE, place)
+            found = listing.dressed(page.rows, request.user)
+            audit.record(
+                request,
+                "export",
+                listing.subject,
+                ids=[row.pk for row in page.rows],
+                patients=[listing.patient_of(row) for row in page.rows],
+                row_count=len(page.rows),
+            )
+            writer.writerows([_cell(cell.read(row), zone) for cell in cells] for row in found)
+        yield out.taken()
+        if page.next is None:
+            return
+        place = {"after": page.next, "before": None}
+
+
+def _cell(value: object, zone: ZoneInfo) -> str:
+    if value is None:
+        return ""
+    if value is True or value is False:
+        return "yes" if value else "no"
+    if isinstance(value, datetime):
+        return value.astimezone(zone).isoformat(timespec="seconds")
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, int):
+        return str(value)
+    text = str(value)
+    # Spaces before it are skipped by some programs.
+    return f"'{text}" if text.lstrip(" ").startswith(FORMULA) else text

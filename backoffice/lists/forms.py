@@ -1,0 +1,201 @@
+"""The form of a list: what stands in the address, and how its filters look on the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Final
+
+from django import forms
+from django.forms import BoundField
+from django.http import QueryDict
+from django.utils import timezone
+
+from backoffice.paging import Sort
+
+SIZE: Final = 50
+SIZES: Final = (25, 50, 100)
+PLACE: Final = frozenset({"after", "before", "at"})
+"""Where in the list a page is."""
+SCREEN: Final = frozenset({"view", "columns", "run"})
+"""How the list is shown, besides what its form reads."""
+SORTING: Final = ("order_key", "order_direction")
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A chip of the filter row: one field with tick boxes, or a few ordinary fields.
+
+    `first` stands in the row always; others wait behind `+ Filter` until they are in force.
+    """
+
+    label: str
+    fields: tuple[str, ...]
+    first: bool = False
+    zoned: bool = False
+    """Its fields are days: the panel names their zone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """A filter as it stands on the page."""
+
+    label: str
+    fields: list[BoundField]
+    first: bool
+    options: bool
+    active: bool
+    wrong: bool
+    summary: str
+    zone: str
+
+
+class FilterForm(forms.Form):
+    """Filters, sort and size of a list, as they stand in its address."""
+
+    order_key = forms.ChoiceField(required=False)
+    order_direction = forms.ChoiceField(required=False, choices=[("asc", "asc"), ("desc", "desc")])
+    size = forms.IntegerField(required=False, min_value=1, max_value=100)
+
+    SORTS: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """Sort key to its columns; the first is the sort without one."""
+    FALLING: ClassVar[frozenset[str]] = frozenset()
+    """Sort keys whose first click shows the greatest first."""
+    PRIVATE: ClassVar[frozenset[str]] = frozenset()
+    """Sort keys whose values name people."""
+    WORDS: ClassVar[frozenset[str]] = frozenset()
+    """Fields that take words about a person."""
+    FILTERS: ClassVar[Sequence[Filter]] = ()
+    TABBED: ClassVar[frozenset[str]] = frozenset()
+    """Fields that are tabs, not filters."""
+
+    def __init__(self, data: Any = None, *, by_name: bool = True) -> None:
+        super().__init__(data)
+        self.by_name = by_name
+        self.hidden: dict[str, str] = {}
+        """Fields that this person may not use: what their role does not show."""
+        field = self.fields["order_key"]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = [(key, key) for key in self.SORTS]
+
+    def clean(self) -> None:
+        """What a role does not show it may not ask for either: the answer would tell."""
+        for name, what in self.hidden.items():
+            if self.cleaned_data.get(name):
+                self.add_error(name, f"Your role does not show {what}.")
+        if self.cleaned_data.get("order_key") in self.PRIVATE and not self.by_name:
+            self.add_error("order_key", "Your role does not show who a patient is.")
+
+    def may_open(self, query: Mapping[str, Sequence[str]]) -> bool:
+        """Whether a view that somebody else saved tells this person nothing it should not: words
+        about a person are told by the view itself."""
+        hidden = {*self.hidden, *(() if self.by_name else (*self.WORDS, *self.PRIVATE))}
+        return hidden.isdisjoint(query) and hidden.isdisjoint(query.get("order_key", ()))
+
+    @property
+    def sort(self) -> tuple[str, str]:
+        """(order_key, order_direction) in force."""
+        key = self.cleaned_data.get("order_key") or next(iter(self.SORTS))
+        default = "desc" if key in self.FALLING else "asc"
+        return key, self.cleaned_data.get("order_direction") or default
+
+    def sorts_by(self, key: str) -> bool:
+        """Whether this person may sort by it, with these filters."""
+        return key in self.SORTS and (self.by_name or key not in self.PRIVATE)
+
+    def keyset(self) -> Sort:
+        key, direction = self.sort
+        return Sort(self.SORTS[key], descending=direction == "desc", private=key in self.PRIVATE)
+
+    @property
+    def page_size(self) -> int:
+        return self.cleaned_data.get("size") or SIZE
+
+    def filtering(self) -> list[str]:
+        """Names of the fields that narrow the list and are no tabs."""
+        frame = {*SORTING, "size", *self.TABBED}
+        return [name for name in self.fields if name not in frame]
+
+    def narrowed(self) -> bool:
+        """True when something besides a tab narrows the list."""
+        return any(self.cleaned_data.get(name) for name in self.filtering())
+
+    def searched(self) -> bool:
+        """True when words about a person were typed."""
+        return any(self.cleaned_data.get(name) for name in self.WORDS)
+
+    @cached_property
+    def chips(self) -> list[Chip]:
+        """The filters as they stand on the page: those this person may use."""
+        return [chip for one in self.FILTERS if (chip := self._chip(one)) is not None]
+
+    @property
+    def more(self) -> bool:
+        """Some filters wait behind `+ Filter`."""
+        return not all(chip.first for chip in self.chips)
+
+    def in_force(self, given: QueryDict) -> list[dict[str, str]]:
+        """Each value that narrows the list, in words, with the parameter it came by."""
+        found = []
+        for name in self.filtering():
+            for value in given.getlist(name):
+                if value:
+                    field = self.fields[name]
+                    words = _words(field, value)
+                    found.append({"name": name, "value": value, "label": f"{field.label}: {words}"})
+        return found
+
+    def _chip(self, one: Filter) -> Chip | None:
+        fields = [self[name] for name in one.fields if name not in self.hidden]
+        if not fields:
+            return None
+        given = [(bound, value) for bound in fields for value in _values(bound)]
+        return Chip(
+            label=one.label,
+            fields=fields,
+            first=one.first or bool(given) or any(bound.errors for bound in fields),
+            options=all(isinstance(bound.field, forms.MultipleChoiceField) for bound in fields),
+            active=bool(given),
+            wrong=any(bound.errors for bound in fields),
+            summary=_summary(given),
+            zone=timezone.get_current_timezone_name() if one.zoned else "",
+        )
+
+
+def filters_in(data: QueryDict, form: FilterForm) -> dict[str, list[str]]:
+    """What of an address the form reads and a view keeps: filters, tab and sort, not the place."""
+    return {
+        name: values
+        for name, given in data.lists()
+        if name in form.fields and name != "size" and (values := [text for text in given if text])
+    }
+
+
+def query_of(kept: Mapping[str, Iterable[str]]) -> QueryDict:
+    data = QueryDict(mutable=True)
+    for name, values in kept.items():
+        data.setlist(name, list(values))
+    return data
+
+
+def _values(bound: BoundField) -> list[str]:
+    value = bound.value()
+    many = value if isinstance(value, list | tuple) else [value]
+    return [str(one) for one in many if one not in (None, "")]
+
+
+def _summary(given: list[tuple[BoundField, str]]) -> str:
+    """What is chosen, short: the words of one value, the number of several."""
+    if not given:
+        return ""
+    if len(given) > 1:
+        return str(len(given))
+    bound, value = given[0]
+    words = _words(bound.field, value)
+    short = getattr(bound.field, "short", "")
+    return (f"{short}, {words}" if short else words)[:40]
+
+
+def _words(field: forms.Field, value: str) -> str:
+    return str(dict(getattr(field, "choices", ())).get(value, value))

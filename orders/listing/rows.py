@@ -1,0 +1,124 @@
+"""The list of orders, as `backoffice.lists` knows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar, Final
+from uuid import UUID
+
+from django.db.models import Exists, OuterRef, Q, QuerySet, TextField, UUIDField
+from django.db.models.functions import Cast
+from django.http import QueryDict
+from django.urls import reverse
+from django.utils import timezone
+
+from backoffice.access import may
+from backoffice.lists.listing import Listing, Preset
+from backoffice.models import Assignment
+from labs.models import Lab
+from orders.forms import ME, NOBODY, OrderFilters
+from orders.listing.columns import COLUMNS
+from orders.listing.verbs import VERBS
+from orders.models import Order
+from orders.models.order import CAN_GO_QUIET, LIST_COLUMNS
+
+SUBJECT: Final = "order"
+
+
+class Orders(Listing):
+    name = "orders"
+    subject = SUBJECT
+    nouns = ("order", "orders")
+    needs = ("orders.view",)
+    columns = COLUMNS
+    presets: ClassVar = (
+        Preset("mine", "Mine", {"assigned": [ME]}, needs="notes.write"),
+        Preset("quiet", "Over usual time", {"quiet": ["true"], "order_key": ["quiet_at"]}),
+    )
+    verbs = VERBS
+
+    def form(self, data: QueryDict, user: Any) -> OrderFilters:
+        return OrderFilters(
+            data,
+            by_name=may(user, "patients.view"),
+            sees_results=may(user, "results.view"),
+            user=user,
+        )
+
+    def everything(self, user: Any) -> QuerySet[Order]:
+        return Order.objects.only(*LIST_COLUMNS, "lab_slug", "order_transaction_id")
+
+    def rows(self, form: Any, user: Any) -> QuerySet[Order]:
+        given = form.cleaned_data
+        rows = Order.objects.filtered(given, by_name=form.by_name)
+        rows = rows.only(*LIST_COLUMNS, "lab_slug", "order_transaction_id")
+        for name, column in (("ordered", "created_at"), ("changed", "updated_at")):
+            if given[name]:
+                first, after = given[name]
+                rows = rows.filter(**{f"{column}__gte": first, f"{column}__lt": after})
+        if given["lab"]:
+            rows = rows.filter(lab_slug__in=given["lab"])
+        if given["assigned"]:
+            rows = rows.filter(_given_to(given["assigned"], user))
+        over = Q(quiet_at__lte=timezone.now(), bucket__in=CAN_GO_QUIET)
+        if given["quiet"] == "true":
+            rows = rows.filter(over)
+        elif given["quiet"] == "false":
+            rows = rows.filter(~over | Q(quiet_at=None))
+        return rows
+
+    def dressed(self, rows: list[Order], user: Any) -> list[Order]:
+        """With who works on them and the names of their labs: two queries."""
+        held = {
+            row.subject_id: row
+            for row in Assignment.objects.filter(
+                subject_type=SUBJECT, subject_id__in=[str(row.pk) for row in rows]
+            ).select_related("user")
+        }
+        slugs = {row.lab_slug for row in rows if row.lab_slug}
+        labs = dict(Lab.objects.filter(slug__in=slugs).values_list("slug", "name"))
+        by_name, sees_results = may(user, "patients.view"), may(user, "results.view")
+        now = timezone.now()
+        for row in rows:
+            row.held = held.get(str(row.pk))  # type: ignore[attr-defined]
+            row.lab_name = labs.get(row.lab_slug or "", row.lab_slug or "")  # type: ignore[attr-defined]
+            row.by_name, row.sees_results = by_name, sees_results  # type: ignore[attr-defined]
+            row.over_since = (  # type: ignore[attr-defined]
+                row.quiet_at
+                if row.quiet_at and row.quiet_at <= now and row.bucket in CAN_GO_QUIET
+                else None
+            )
+        return rows
+
+    def patient_of(self, row: Order) -> UUID | None:
+        return row.user_id
+
+    def told(self, keys: Iterable[UUID], user: Any) -> dict[UUID, tuple[str, str]]:
+        by_name = may(user, "patients.view")
+        return {
+            order.pk: (
+                f"{order.patient_first_name} {order.patient_last_name}".strip()
+                if by_name
+                else f"Order {str(order.pk)[:8]}",
+                reverse("orders:detail", args=[order.pk]),
+            )
+            for order in Order.objects.filter(pk__in=list(keys)).listed()
+        }
+
+
+def _given_to(people: list[str], user: Any) -> Q:
+    """Orders of these people, of `me`, or of nobody."""
+    held = Assignment.objects.filter(subject_type=SUBJECT)
+    keys = [int(one) for one in people if one.isdigit()]
+    if ME in people and user is not None:
+        keys.append(user.pk)
+    wanted = Q(pk__in=[])
+    if keys:
+        theirs = held.filter(user_id__in=keys).annotate(key=Cast("subject_id", UUIDField()))
+        wanted |= Q(pk__in=theirs.values("key"))
+    if NOBODY in people:
+        wanted |= ~Q(Exists(held.filter(subject_id=Cast(OuterRef("pk"), TextField()))))
+    return wanted
+
+
+ORDERS: Final = Orders()

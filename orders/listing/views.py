@@ -1,0 +1,73 @@
+"""The page of the list of orders."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_safe
+
+from backoffice import audit, vocabulary
+from backoffice.access import requires
+from backoffice.lists.screen import Screen
+from backoffice.paging import capped_count, place_of
+from orders.listing.rows import ORDERS
+from orders.models import Order
+
+
+@requires("orders.view")
+@require_safe
+def order_list(request: HttpRequest) -> HttpResponse:
+    """Orders, newest first; filters, sort and place in the list all stand in the address."""
+    filters = ORDERS.form(request.GET, request.user)
+    valid = filters.is_valid()
+    rows = ORDERS.rows(filters, request.user) if valid else ORDERS.everything(request.user).none()
+    screen = Screen.of(request, ORDERS, filters)
+    if screen.elsewhere:
+        return redirect(screen.elsewhere)
+    page = ORDERS.page(rows, filters, screen.size, place_of(request))
+    ORDERS.dressed(page.rows, request.user)
+    audit.listed(
+        request,
+        "order",
+        [order.pk for order in page.rows],
+        [order.user_id for order in page.rows],
+        searched=filters.searched(),
+    )
+    narrowed = filters.narrowed()
+    total = capped_count(rows) if valid else None
+    context = {
+        "list": screen,
+        "filters": filters,
+        "page": page,
+        "pager": screen.pager(page, total),
+        "total": total,
+        "tabs": _tabs(filters.cleaned_data.get("bucket") or "", counted=not narrowed),
+        "chips": filters.in_force(request.GET),
+        "narrowed": narrowed,
+        "any_orders": bool(page.rows) or narrowed or Order.objects.exists(),
+        "by_name": filters.by_name,
+        "sees_results": "interpretation" not in filters.hidden,
+    }
+    return render(request, "orders/list.html", context, status=200 if valid else 400)
+
+
+def _tabs(current: str, *, counted: bool) -> list[dict[str, Any]]:
+    """One preset per working bucket; counts (capped, one query) while nothing else narrows."""
+    counts: dict[str, str] = {}
+    if counted:
+        counts = {bucket: str(count) for bucket, count in Order.objects.bucket_counts().items()}
+    tabs: list[dict[str, Any]] = [
+        {
+            "bucket": bucket,
+            "label": label,
+            "glyph": vocabulary.GLYPHS[bucket],
+            "count": counts.get(bucket),
+            "current": bucket == current,
+        }
+        for bucket, label in vocabulary.BUCKETS.items()
+        if bucket != vocabulary.UNKNOWN or counts.get(bucket, "0") != "0" or bucket == current
+    ]
+    everything = {"bucket": "", "label": "All", "glyph": "", "current": not current, "count": None}
+    return [everything, *tabs]
