@@ -10,6 +10,7 @@ from backoffice.team import mailing, telling
 def prune() -> None:
     sync.prune()
     outbox.forget()
+    bulk.forget()
     changes.prune()
 
 
