@@ -68,6 +68,10 @@ app.conf.beat_schedule = {
     "orders: what changed": _every(5, "orders.tasks.sync_changes", "staff"),
     "orders: appointments, results, single orders": _every(2, "orders.tasks.look_up", "staff"),
     "orders: all of them": _every(5, "orders.tasks.sweep", "bulk"),
+    "orders: add up counts": _every(2, "orders.tasks.add_up", "staff"),
+    "orders: check counts, forget old happenings": _every(
+        3_600, "orders.tasks.check_counts", "bulk"
+    ),
     "orders: results without a match": _every(10, "orders.tasks.sync_unmatched", "bulk"),
     "patients: what staff asked": _every(2, "patients.tasks.deliver", "outbox"),
     "patients: users, providers": _every(10, "patients.tasks.sync_lists", "bulk"),

@@ -19,6 +19,7 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("api/", include("backoffice.api_urls")),
     path("find/", include("orders.finding.urls")),
+    path("today/", include("orders.today.urls")),
     path("orders/", include("orders.urls")),
     path("unmatched/", include("orders.unmatched.urls")),
     path("appointments/", include("orders.appointments_urls")),

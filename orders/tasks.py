@@ -5,6 +5,7 @@ from celery import shared_task
 from backoffice import outbox, sync
 from orders.commands import COMMANDS
 from orders.sync import CHANGES, SUBJECTS, SWEEP
+from orders.today import counting
 from orders.unmatched.sync import LISTING as UNMATCHED
 from orders.watching import tell_of_orders
 
@@ -40,3 +41,14 @@ def deliver() -> None:
 @shared_task
 def tell() -> None:
     tell_of_orders()
+
+
+@shared_task
+def add_up() -> None:
+    counting.fold()
+
+
+@shared_task
+def check_counts() -> None:
+    counting.mend()
+    counting.forget_old()

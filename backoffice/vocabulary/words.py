@@ -469,6 +469,7 @@ LISTS: Final[dict[str, str]] = {
     "appointment-psc": "Appointments at service centres",
     "appointment-phlebotomy": "Appointments at home",
     "demographics": "Patient details",
+    "today_ordercount": "Counts of orders",
     "events-resent": "Events asked for again",
 }
 """What a sync reads, by the name its runs and look-ups carry; another name is shown as it is."""

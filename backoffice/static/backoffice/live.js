@@ -55,7 +55,10 @@ async function ask() {
     if (!answer.ok) throw new Error(answer.status);
     news.dataset.since = answer.headers.get("X-Cursor") ?? news.dataset.since;
     if (Date.now() - asked > OLD_MS) count = Math.max(count, 1);
-    if (answer.status === 200) count += (await answer.json()).count;
+    if (answer.status === 200) {
+      count += (await answer.json()).count;
+      document.body.dispatchEvent(new CustomEvent("news"));
+    }
     asked = Date.now();
     failed = 0;
   } catch {

@@ -1,0 +1,276 @@
+"""Since you last looked: what happened to whom, told once, grouped by patient.
+
+How far somebody has looked is a snapshot of the database, not a time and not a number: what
+commits late is new however early it happened, and nothing is told twice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from django.db import connection
+from django.utils import timezone
+
+from backoffice import vocabulary
+from backoffice.models import User
+from backoffice.team.models import Assignment
+from backoffice.vocabulary import NEEDS_ACTION, Term
+from orders.models import Happening, Look, Order, Seen
+
+FIRST_LOOK: Final = timedelta(hours=24)
+"""What somebody is told who looks for the first time."""
+MOST: Final = 2_000
+"""Happenings that are read; beyond it the page says so."""
+GROUPS: Final = 25
+"""Patients on the page, the most urgent first; the others follow as these are seen."""
+RESULTS: Final = ("partial_results", "completed", "corrected")
+
+_NO_TERM: Final = Term("", "")
+
+_SNAPSHOT: Final = re.compile(r"[0-9]{1,20}:[0-9]{1,20}:(?:[0-9]{1,20}(?:,[0-9]{1,20}){0,1000})?")
+_NEW: Final = """
+ happening.transaction >= pg_snapshot_xmin(%(since)s::pg_snapshot)::text::bigint
+ AND NOT pg_visible_in_snapshot(happening.transaction::text::xid8, %(since)s::pg_snapshot)
+"""
+_OF_TIME: Final = " happening.at > %(since)s "
+_READ: Final = """
+SELECT happening.* FROM today_happening AS happening
+LEFT JOIN today_seen AS seen
+ ON seen.user_id = %(user)s AND seen.about = coalesce(happening.patient_id, happening.order_id)
+WHERE {new} AND (seen.id IS NULL OR NOT pg_visible_in_snapshot(
+ happening.transaction::text::xid8, seen.snapshot::pg_snapshot))
+ORDER BY happening.transaction DESC, happening.id DESC LIMIT %(most)s
+"""
+_LATER: Final = """
+ pg_snapshot_xmax(excluded.snapshot::pg_snapshot)
+ >= pg_snapshot_xmax(held.snapshot::pg_snapshot)
+"""
+
+
+class NoSnapshot(ValueError):
+    """What a form says it has shown is nothing this database ever was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One thing that happened, in words; `rank` says how soon somebody wants to know."""
+
+    at: datetime
+    term: Term
+    words: str
+    rank: int
+    start_before: datetime | None = None
+    start_after: datetime | None = None
+
+
+@dataclass(slots=True)
+class OrderNews:
+    """What is new about one order; `happenings` oldest first, at least one."""
+
+    happenings: Sequence[Happening]
+    lines: list[Line]
+    order: Order | None = None
+    holder: Assignment | None = None
+
+    @property
+    def order_id(self) -> UUID:
+        found = self.happenings[0].order_id
+        assert found is not None
+        return found
+
+
+@dataclass(slots=True)
+class Group:
+    """A patient (or an order without one) with what is new."""
+
+    about: UUID
+    patient_id: UUID | None
+    orders: list[OrderNews] = field(default_factory=list)
+
+    @property
+    def rank(self) -> int:
+        return min(line.rank for news in self.orders for line in news.lines)
+
+    @property
+    def latest(self) -> datetime:
+        return max(news.happenings[-1].at for news in self.orders)
+
+    @property
+    def order(self) -> Order | None:
+        """One that knows the patient's name."""
+        return next((news.order for news in self.orders if news.order), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    since: datetime
+    first: bool
+    groups: list[Group]
+    total: int
+    capped: bool
+
+
+def digest(user: User, *, open_criticals: Iterable[UUID], sees_results: bool) -> Digest:
+    """What `user` has not seen yet: four queries, however much that is."""
+    look = Look.objects.filter(pk=user.pk).first()
+    since = look.at if look else timezone.now() - FIRST_LOOK
+    happenings = _since(user, look, since)
+    critical = set(open_criticals)
+    of_order: dict[UUID, list[Happening]] = defaultdict(list)
+    for one in reversed(happenings[:MOST]):
+        if one.order_id:
+            of_order[one.order_id].append(one)
+    news = [
+        OrderNews(found, told(found, key in critical, sees_results))
+        for key, found in of_order.items()
+    ]
+    groups = _grouped(one for one in news if one.lines)
+    shown = groups[:GROUPS]
+    _fill(shown)
+    return Digest(since, look is None, shown, len(groups), len(happenings) > MOST)
+
+
+def see(user: User, about: UUID, snapshot: str) -> None:
+    """What was new about one patient when the page was made is known now."""
+    _checked(snapshot)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO today_seen AS held (user_id, about, snapshot) VALUES (%s, %s, %s)"
+            " ON CONFLICT (user_id, about) DO UPDATE SET snapshot = excluded.snapshot,"
+            f" at = now() WHERE {_LATER}",
+            [user.pk, about, snapshot],
+        )
+
+
+def unsee(user: User, about: UUID) -> None:
+    Seen.objects.filter(user=user, about=about).delete()
+
+
+def see_all(user: User, snapshot: str) -> None:
+    """The whole page is known."""
+    _checked(snapshot)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO today_look AS held (user_id, snapshot) VALUES (%s, %s)"
+            " ON CONFLICT (user_id) DO UPDATE SET snapshot = excluded.snapshot,"
+            f" at = now() WHERE {_LATER} OR pg_snapshot_xmax(held.snapshot::pg_snapshot)"
+            " > pg_snapshot_xmax(pg_current_snapshot())",
+            [user.pk, snapshot],
+        )
+        cursor.execute(
+            "DELETE FROM today_seen WHERE user_id = %s"
+            " AND pg_snapshot_xmax(snapshot::pg_snapshot) <= pg_snapshot_xmax(%s::pg_snapshot)",
+            [user.pk, snapshot],
+        )
+
+
+def _checked(snapshot: str) -> None:
+    """Raises NoSnapshot: one of the future would hide what is still to come."""
+    if not _SNAPSHOT.fullmatch(snapshot):
+        raise NoSnapshot(snapshot[:20])
+    low, high, _ = snapshot.split(":")
+    if not int(low) <= int(high) < 1 << 62:
+        raise NoSnapshot(snapshot[:20])
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint")
+        if int(high) > cursor.fetchone()[0]:
+            raise NoSnapshot(snapshot[:20])
+
+
+def _since(user: User, look: Look | None, since: datetime) -> Sequence[Happening]:
+    """Newest first, one more than are read."""
+    given = {"user": user.pk, "most": MOST + 1}
+    if look is not None and not _of_another_cluster(look.snapshot):
+        return list(
+            Happening.objects.raw(_READ.format(new=_NEW), {**given, "since": look.snapshot})
+        )
+    return list(Happening.objects.raw(_READ.format(new=_OF_TIME), {**given, "since": since}))
+
+
+def _of_another_cluster(snapshot: str) -> bool:
+    """A database restored into a new cluster counts its transactions anew."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint")
+        return int(snapshot.split(":")[1]) > int(cursor.fetchone()[0])
+
+
+def _grouped(news: Iterable[OrderNews]) -> list[Group]:
+    """The most urgent first, then the latest."""
+    groups: dict[UUID, Group] = {}
+    for one in news:
+        newest = one.happenings[-1]
+        about = newest.patient_id or one.order_id
+        group = groups.setdefault(about, Group(about, newest.patient_id))
+        group.orders.append(one)
+    return sorted(groups.values(), key=lambda group: (group.rank, -group.latest.timestamp()))
+
+
+def told(happenings: Sequence[Happening], is_open: bool, sees_results: bool) -> list[Line]:
+    """What happened to one order, in words, the most urgent first; steps between are counted."""
+    lines: list[Line] = []
+    steps: list[Happening] = []
+    critical = [one for one in happenings if one.kind == Happening.CRITICAL]
+    if critical and sees_results:
+        words = "" if is_open else "acknowledged"
+        term = vocabulary.term("order.interpretation", "critical")
+        lines.append(Line(critical[-1].at, term, words, 0 if is_open else 3))
+    for one in happenings:
+        if one.kind == Happening.VISIT:
+            lines.append(_visit(one))
+        elif one.kind == Happening.RESULT:
+            lines.append(Line(one.at, vocabulary.term("result.status", one.after), "", 2))
+        elif one.kind == Happening.ORDER:
+            found = _step(one)
+            lines += found
+            if not found:
+                steps.append(one)
+    if steps:
+        words = f"{len(steps)} steps further" if len(steps) > 1 else "A step further"
+        if not steps[0].before:
+            words = "New order"
+        lines.append(Line(steps[-1].at, _NO_TERM, words, 5))
+    return sorted(lines, key=lambda line: (line.rank, -line.at.timestamp()))
+
+
+def _step(one: Happening) -> list[Line]:
+    """Problems that open and close, and results; nothing for a step like any other."""
+    lines = []
+    if one.bucket_before == NEEDS_ACTION and one.bucket_after != NEEDS_ACTION:
+        lines.append(Line(one.at, _status(one.before), "no longer", 4))
+    if one.bucket_after == NEEDS_ACTION:
+        lines.append(Line(one.at, _status(one.after), "new problem", 1))
+    elif one.after in RESULTS:
+        lines.append(Line(one.at, _status(one.after), "", 2))
+    return lines
+
+
+def _visit(one: Happening) -> Line:
+    term = vocabulary.term("appointment.status", one.after)
+    moved = one.start_before and one.start_after and one.start_before != one.start_after
+    if moved and one.after != "cancelled":
+        return Line(one.at, term, "Visit moved", 3, one.start_before, one.start_after)
+    return Line(one.at, term, "Visit", 3, None, one.start_after)
+
+
+def _status(status: str) -> Term:
+    return vocabulary.term("order.low_level_status", status or "unknown")
+
+
+def _fill(groups: Sequence[Group]) -> None:
+    """The orders with what a line shows of them, and who works on them: two queries."""
+    wanted = [news.order_id for group in groups for news in group.orders]
+    orders = Order.objects.listed().in_bulk(wanted)
+    held = Assignment.objects.filter(
+        subject_type="order", subject_id__in=[str(key) for key in wanted]
+    ).select_related("user")
+    holders = {row.subject_id: row for row in held}
+    for group in groups:
+        for news in group.orders:
+            news.order = orders.get(news.order_id)
+            news.holder = holders.get(str(news.order_id))

@@ -1,0 +1,14 @@
+"""Addresses of Today."""
+
+from django.urls import path
+
+from orders.today import views
+
+app_name = "today"
+
+urlpatterns = [
+    path("", views.page, name="page"),
+    path("counts/", views.counts, name="counts"),
+    path("seen/", views.seen, name="seen"),
+    path("seen/all/", views.seen_all, name="seen-all"),
+]

@@ -1,0 +1,117 @@
+"""Today: what is urgent, what is new, how much waits, what is mine."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.core.exceptions import BadRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_POST, require_safe
+
+from backoffice import audit, live
+from backoffice.access import may, requires
+from backoffice.models import User
+from orders.appointments_forms import AppointmentFilters
+from orders.appointments_views import visits
+from orders.models import Appointment
+from orders.today import criticals, digest, mine
+from orders.today.tiles import tiles
+
+DRAWS = 8
+"""Visits of today on the page; the list has them all."""
+
+
+@requires("orders.view")
+@require_safe
+def page(request: HttpRequest) -> HttpResponse:
+    """Where a shift begins."""
+    user = _user(request)
+    by_name = may(user, "patients.view")
+    told = digest.digest(
+        user,
+        open_criticals=[one.pk for one in criticals.of(request).rows],
+        sees_results=may(user, "results.view"),
+    )
+    work, buckets = tiles(user)
+    draws = _draws(user) if may(user, "appointments.view") else []
+    held = mine.held_by(user)
+    drafts = mine.drafts_of(user) if may(user, "orders.create", "patients.view") else []
+    asked = mine.requests_of(user) if may(user, "commands.view") else []
+    shown = [news for group in told.groups for news in group.orders]
+    audit.listed(
+        request,
+        "today",
+        [*(news.order_id for news in shown), *(one.row.subject_id for one in held)],
+        [
+            *(group.patient_id for group in told.groups),
+            *(one.row.patient_id for one in held),
+            *(one.row.patient_id for one in drafts),
+            *(one.appointment.user_id for one in draws),
+        ],
+    )
+    context = {
+        "digest": told,
+        "snapshot": live.now_of(user),
+        "work": work,
+        "buckets": buckets,
+        "draws": draws,
+        "held": held,
+        "drafts": drafts,
+        "asked": asked,
+        "by_name": by_name,
+        "may_take": may(user, "notes.write"),
+        "today": timezone.localdate(),
+    }
+    return render(request, "today/page.html", context)
+
+
+@requires("orders.view")
+@require_safe
+def counts(request: HttpRequest) -> HttpResponse:
+    """The tiles alone, for a page that stands open."""
+    work, buckets = tiles(request.user)
+    return render(request, "today/_tiles.html", {"work": work, "buckets": buckets, "polled": True})
+
+
+@requires("orders.view")
+@require_POST
+def seen(request: HttpRequest) -> HttpResponse:
+    """One patient's news is known, or, with `undo`, is to be told again."""
+    user = _user(request)
+    try:
+        about = UUID(request.POST.get("about", ""))
+        if request.POST.get("undo"):
+            digest.unsee(user, about)
+        else:
+            digest.see(user, about, request.POST.get("snapshot", ""))
+    except ValueError as error:
+        raise BadRequest("The form does not say what was seen. Load the page again.") from error
+    if request.headers.get("HX-Request") != "true" or request.POST.get("undo"):
+        return redirect("today:page")
+    return render(request, "today/_seen.html", {"about": about})
+
+
+@requires("orders.view")
+@require_POST
+def seen_all(request: HttpRequest) -> HttpResponse:
+    """All that was new when the page was made is known."""
+    try:
+        digest.see_all(_user(request), request.POST.get("snapshot", ""))
+    except ValueError as error:
+        raise BadRequest("The form does not say what was seen. Load the page again.") from error
+    return redirect("today:page")
+
+
+def _draws(user: User) -> list[Any]:
+    form = AppointmentFilters({}, by_name=may(user, "patients.view"))
+    form.is_valid()
+    rows = form.shown(form.apply(Appointment.objects.defer("record")), "today", timezone.now())
+    return visits(rows.order_by("start_at", "id")[:DRAWS])
+
+
+def _user(request: HttpRequest) -> User:
+    assert isinstance(request.user, User)
+    return request.user

@@ -1,0 +1,204 @@
+"""Today for each role; its counts equal what the lists show; its price stays what it is."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from backoffice import team
+from backoffice.models import AuditEntry, User
+from orders.models import Appointment, CriticalResult, Order, OrderDraft
+from tests.api.rows import demographics, envelope, order, patient, staff, uid
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ROLES = ("viewer", "front desk", "clinician", "lab coordinator", "lab admin", "administrator")
+
+
+def enter(role: str = "clinician") -> tuple[Client, User]:
+    client, user = Client(), staff(role)
+    client.force_login(user)
+    return client, user
+
+
+def place(n: int, **values: Any) -> Order:
+    row = order(
+        n,
+        **{
+            "user_id": uid("patient", n),
+            "patient_first_name": f"Ada{n}",
+            "patient_last_name": "Testperson",
+            "patient_name": f"ada{n} testperson",
+            "lab_test_name": "Made-up panel",
+            "method": "testkit",
+            "last_event_at": timezone.now(),
+            **values,
+        },
+    )
+    row.save(force_insert=True)
+    return row
+
+
+def visit(n: int, **values: Any) -> Appointment:
+    return Appointment.objects.create(
+        **{
+            "id": uid("visit", n),
+            "user_id": uid("patient", n),
+            "order_id": uid("order", n),
+            "type": "phlebotomy",
+            "provider": "made_up",
+            "status": "confirmed",
+            "event_status": "scheduled",
+            "start_at": timezone.now() + timedelta(minutes=1),
+            "draw_day": timezone.now().date(),
+            "iana_timezone": "America/Phoenix",
+            **envelope(),
+            **values,
+        }
+    )
+
+
+def critical(row: Order) -> None:
+    now = timezone.now()
+    CriticalResult.objects.create(
+        order=row, user_id=row.user_id, status="final", interpretation="critical",
+        first_heard_at=now, heard_at=now, event_number=1, message_id=f"msg-{row.pk}",
+    )  # fmt: skip
+
+
+@pytest.fixture
+def busy() -> None:
+    """A little of everything there is a tile for."""
+    for n in range(1, 4):
+        patient(n).save()
+        demographics(n).save()
+    place(1, bucket="needs-action", low_level_status="lost")
+    critical(place(2, bucket="result-in", low_level_status="completed", interpretation="critical"))
+    place(3, bucket="with-patient", low_level_status="requisition_created",
+          method="at_home_phlebotomy")  # fmt: skip
+    visit(3)
+    visit(4, start_at=None, draw_day=None, status="pending", event_status="pending")
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_everybody_who_sees_orders_begins_here(role: str, busy: None) -> None:
+    client, _ = enter(role)
+    assert client.get("/").headers["Location"] == "/today/"
+    answer = client.get("/today/")
+    assert answer.status_code == 200
+    assert b"Since you last looked" in answer.content
+
+
+def test_an_auditor_does_not_begin_here() -> None:
+    client, _ = enter("auditor")
+    assert client.get("/today/").status_code == 403
+    assert client.get("/today/counts/").status_code == 403
+    assert client.post("/today/seen/all/").status_code == 403
+
+
+def test_every_tile_counts_what_its_list_shows(busy: None) -> None:
+    client, _ = enter("administrator")
+    answer = client.get("/today/")
+    tiles = [*answer.context["work"], *answer.context["buckets"]]
+    assert {tile.label for tile in tiles} >= {"Ready to book", "Visits today", "Needs action"}
+    assert sum(tile.count > 0 for tile in tiles) >= 6
+    for tile in tiles:
+        assert shown(client, tile.url) == tile.count, tile
+
+
+def shown(client: Client, url: str) -> int:
+    """How many a list says it shows."""
+    answer = client.get(url)
+    assert answer.status_code == 200, url
+    page = answer.context["page"] if "page" in answer.context else None
+    return len(page.rows) if page else int(answer.context["total"].value)
+
+
+def test_a_viewer_sees_no_names_and_the_front_desk_no_results(busy: None) -> None:
+    page = enter("viewer")[0].get("/today/").content.decode()
+    assert "Testperson" not in page and "A. T." in page
+    page = enter("front desk")[0].get("/today/").content.decode()
+    assert "Ada2 Testperson" in page
+    assert "Tell a clinician" in page
+    news = page[page.index("Since you last looked") :]
+    assert "Critical" not in news
+    page = enter("clinician")[0].get("/today/").content.decode()
+    assert "Critical" in page[page.index("Since you last looked") :]
+
+
+def test_the_bar_of_critical_results_stands_on_every_page(busy: None) -> None:
+    client, _ = enter()
+    for address in ("/today/", "/orders/", f"/orders/{uid('order', 1)}/", "/patients/"):
+        page = client.get(address).content.decode()
+        assert "1 critical result" in page, address
+        assert "icon-critical.svg" in page, address
+    assert "<title>(1!) Today" in client.get("/today/").content.decode()
+    CriticalResult.objects.all().delete()
+
+
+def test_without_criticals_there_is_no_bar() -> None:
+    client, _ = enter()
+    page = client.get("/today/").content.decode()
+    assert "critical-bar" not in page and "icon-critical.svg" not in page
+    assert "<title>Today" in page
+
+
+def test_mine_is_what_i_took_wrote_and_asked(busy: None) -> None:
+    client, user = enter()
+    answer = client.get("/today/")
+    assert b"Nothing is yours" in answer.content
+    request = answer.wsgi_request
+    team.assign(request, "order", uid("order", 1), user, uid("patient", 1))
+    due = timezone.now() + timedelta(hours=3)
+    team.contact(request, uid("patient", 1), "order", uid("order", 1), "voicemail", "", due)
+    OrderDraft.objects.create(user=user, patient_id=uid("patient", 2), typed={"city": ["x"]})
+    OrderDraft.objects.create(user=staff("nobody", "other"), patient_id=uid("patient", 3))
+    answer = client.get("/today/")
+    (held,) = answer.context["held"]
+    assert held.order.pk == uid("order", 1) and held.due_at == due
+    mine = answer.content.decode().split("mine-title", 2)[2].split("draws-title")[0]
+    assert "Ada1 Testperson" in mine and "Ada2 Testperson" in mine
+    assert "Ada3" not in mine
+
+
+def test_what_was_shown_is_recorded(busy: None) -> None:
+    client, user = enter()
+    client.get("/today/")
+    entry = AuditEntry.objects.get(object_type="today")
+    assert (entry.actor, entry.action) == (user, "list")
+    assert str(uid("order", 1)) in entry.object_ids
+    assert {uid("patient", 1), uid("patient", 2)} <= set(entry.patient_ids)
+
+
+def test_the_number_of_questions_does_not_grow_with_the_work(busy: None) -> None:
+    client, user = enter("administrator")
+    request = client.get("/today/").wsgi_request
+
+    def questions() -> int:
+        with CaptureQueriesContext(connection) as asked:
+            assert client.get("/today/").status_code == 200
+        return len(asked)
+
+    team.assign(request, "order", uid("order", 1), user, uid("patient", 1))
+    OrderDraft.objects.create(user=user, patient_id=uid("patient", 2))
+    few = questions()
+    for n in range(10, 40):
+        place(n, bucket="needs-action", low_level_status="lost")
+        visit(n)
+        critical(place(n + 100))
+        team.assign(request, "order", uid("order", n), user, uid("patient", n))
+    assert questions() == few <= 34
+
+
+def test_the_tiles_alone_are_for_a_page_that_stands_open(busy: None) -> None:
+    client, _ = enter()
+    page = client.get("/today/counts/").content.decode()
+    assert page.startswith('<div id="tiles"') and "</html>" not in page
+    assert re.search(r"<strong>1</strong><span>.*?Ready to book", page, re.S)
