@@ -3,6 +3,7 @@
 from celery import shared_task
 
 from backoffice import changes, outbox, sync
+from backoffice.lists import bulk
 from backoffice.team import mailing, telling
 
 

@@ -243,8 +243,6 @@ def ring(task: str, queue: str = "outbox") -> None:
         with current_app.connection_for_write(
             connect_timeout=RINGING, transport_options=options
         ) as connection:
-            current_app.send_task(
-                task, connection=connection, queue=queue, retry=False, expires=30
-            )
+            current_app.send_task(task, connection=connection, queue=queue, retry=False, expires=30)
     except Exception as error:
         logger.info("the bell was not heard: %s", type(error).__name__)
