@@ -72,6 +72,9 @@ app.conf.beat_schedule = {
     "orders: check counts, forget old happenings": _every(
         3_600, "orders.tasks.check_counts", "bulk"
     ),
+    "orders: usual times, when an hour old": _every(
+        60, "orders.tasks.measure_usual_times", "bulk"
+    ),
     "orders: results without a match": _every(10, "orders.tasks.sync_unmatched", "bulk"),
     "patients: what staff asked": _every(2, "patients.tasks.deliver", "outbox"),
     "patients: users, providers": _every(10, "patients.tasks.sync_lists", "bulk"),

@@ -7,6 +7,7 @@ from orders.commands import COMMANDS
 from orders.sync import CHANGES, SUBJECTS, SWEEP
 from orders.today import counting
 from orders.unmatched.sync import LISTING as UNMATCHED
+from orders.usual.measuring import measure_when_due
 from orders.watching import tell_of_orders
 
 LOOK_UP_SECONDS = 8.0
@@ -52,3 +53,8 @@ def add_up() -> None:
 def check_counts() -> None:
     counting.mend()
     counting.forget_old()
+
+
+@shared_task(soft_time_limit=600, time_limit=660)
+def measure_usual_times() -> None:
+    measure_when_due()

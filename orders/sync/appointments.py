@@ -13,6 +13,7 @@ from backoffice.mirror import Fact
 from backoffice.service import Record
 from backoffice.service import appointments as service_appointments
 from orders.models import Appointment, AppointmentEvent
+from orders.usual.measuring import after_visits
 
 ENDED = {"completed", "cancelled"}
 SOON = timedelta(hours=24)
@@ -94,6 +95,7 @@ def _store(
         superseded_at = None if draw.pk == fact.key[0] else fact.as_of
         if draw.superseded_at != superseded_at:
             Appointment.objects.filter(pk=draw.pk).update(superseded_at=superseded_at)
+    after_visits({order_id: fact.data.start_at for order_id, fact in active.items()})
     return {key: _again(record.data) for key, record in answers.items()}
 
 

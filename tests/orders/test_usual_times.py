@@ -1,0 +1,361 @@
+"""Usual times learned from a seeded history, and which orders are over theirs.
+
+The oracle below is written from the table of the design (visual.md, 4), without the vocabulary and
+without the code under test; percentiles and working time are computed in other ways.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import threading
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
+
+import pytest
+from django.db import connection, transaction
+
+from backoffice import vocabulary
+from backoffice.mirror import Fact
+from orders.models import Appointment, Order, OrderEvent, UsualTime
+from orders.sync.orders import ORDERS
+from orders.usual import limits, measuring
+from tests.api.rows import envelope, order, uid
+from tests.test_mirror import apply, event, minutes
+from tests.test_mirror import order as told
+
+NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+DAY_IS_OVER = datetime(2026, 11, 25, 10, tzinfo=UTC)
+"""The 24th, in Hawaii, too."""
+SEEDED = 200
+WAY = ("ordered", "requisition_created", "transit_customer", "with_customer", "transit_lab",
+       "delivered_to_lab", "completed")  # fmt: skip
+ENDS = ("lost", "sample_error", "problem_in_transit_lab", "lab_processing_blocked", "teleported",
+        "redraw_available", "appointment_cancelled", "cancelled", "corrected")  # fmt: skip
+FIXED_HOURS = {
+    "ordered": 8, "awaiting_registration": 72, "transit_customer": 144, "out_for_delivery": 24,
+    "with_customer": 168, "registered": 120, "appointment_pending": 24, "draw_completed": 48,
+    "transit_lab": 144, "delivered_to_lab": 168, "partial_results": 168,
+    "problem_in_transit_customer": 0, "problem_in_transit_lab": 0, "lost": 0, "sample_error": 0,
+    "failure_to_deliver_to_customer": 0, "failure_to_deliver_to_lab": 0,
+    "lab_processing_blocked": 0, "redraw_available": 72, "appointment_cancelled": 24,
+}  # fmt: skip
+NEVER_LEARNED = {"lost", "sample_error", "problem_in_transit_lab", "lab_processing_blocked",
+                 "redraw_available", "appointment_cancelled", "cancelled", "corrected",
+                 "completed", "appointment_scheduled"}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def nothing_learned() -> Iterator[None]:
+    limits.believe([])
+    yield
+    limits.believe([])
+    limits.forget()
+
+
+def seed() -> None:
+    """Orders of two methods and three labs at every point of their way, dates to come included."""
+    draw = random.Random(5)
+    orders, events = [], []
+    for n in range(SEEDED):
+        method = draw.choice(("testkit", "testkit", "walk_in_test"))
+        lab = draw.choice(("north", "north", "south", None))
+        steps = list(WAY[: draw.randint(1, len(WAY))])
+        if draw.random() < 0.3:
+            steps.append(draw.choice(ENDS))
+        at = NOW - timedelta(days=draw.randint(1, 60), minutes=draw.randint(0, 1400))
+        told_steps = []
+        for number, step in enumerate(steps):
+            told_steps.append(
+                OrderEvent(order_id=uid("order", n), event_id=number, created_at=at,
+                           status=f"received.{method}.{step}", low_level_status=step)
+            )  # fmt: skip
+            at += draw.choice((timedelta(0), HOUR / 7, HOUR * 30, HOUR * draw.randint(1, 200)))
+        last = told_steps[-1]
+        if draw.random() < 0.03:
+            told_steps, last = [], None  # type: ignore[assignment]
+        low = last.low_level_status if last else ""
+        events += told_steps
+        orders.append(
+            order(
+                n,
+                method=method,
+                lab_slug=lab,
+                low_level_status=low,
+                bucket=vocabulary.order_bucket(low, method, steps),
+                last_event_at=last.created_at if last else None,
+                last_event_id=last.event_id if last else 0,
+                activate_by=draw.choice((None, None, date(2026, 11, 25), date(2026, 10, 1))),
+                expected_result_by_date=draw.choice((None, date(2026, 11, 19), date(2026, 12, 1))),
+                updated_at=NOW - timedelta(minutes=n),
+            )
+        )
+    Order.objects.bulk_create(orders)
+    OrderEvent.objects.bulk_create(events)
+
+
+def dwells() -> dict[tuple[str, str, str], list[float]]:
+    """Seconds that orders rested in each step, read from the tables event by event."""
+    found: dict[tuple[str, str, str], list[float]] = {}
+    for row in Order.objects.all():
+        steps = sorted(
+            OrderEvent.objects.filter(order_id=row.pk), key=lambda e: (e.created_at, e.event_id)
+        )
+        for one, after in pairwise(steps):
+            key = (one.low_level_status, row.method, row.lab_slug or "")
+            found.setdefault(key, []).append((after.created_at - one.created_at).total_seconds())
+    return found
+
+
+def percentile(values: list[float], part: float) -> float:
+    ranked = sorted(values)
+    place = part * (len(ranked) - 1)
+    low = math.floor(place)
+    high = min(low + 1, len(ranked) - 1)
+    return ranked[low] + (ranked[high] - ranked[low]) * (place - low)
+
+
+def expected_moment(
+    row: Order, learned: dict[tuple[str, str, str], list[float]]
+) -> datetime | None:
+    """When the order is over its usual time, by the table of the design."""
+    low, since = row.low_level_status, row.last_event_at
+    if since is None or low in ("completed", "corrected", "cancelled", "do_not_process"):
+        return None
+    samples = learned.get((low, row.method, row.lab_slug or ""), [])
+    known = len(samples) >= 30 and low not in NEVER_LEARNED
+    if low == "delivered_to_lab" and row.expected_result_by_date:
+        day = row.expected_result_by_date
+        return max(since, datetime(day.year, day.month, day.day, 10, tzinfo=UTC) + 24 * HOUR)
+    if low == "ordered" and row.activate_by:
+        day = row.activate_by
+        since = max(since, datetime(day.year, day.month, day.day, tzinfo=UTC))
+    if known:
+        hours = max(math.ceil(percentile(samples, 0.9) / 3600), 1)
+        return since + HOUR * (hours if hours <= 48 else math.ceil(hours / 24) * 24)
+    if low == "requisition_created":
+        if row.method == "walk_in_test":
+            return since + 7 * 24 * HOUR
+        return minute_by_minute(since, 48) if row.method == "testkit" else since + 48 * HOUR
+    return since + HOUR * FIXED_HOURS[low] if low in FIXED_HOURS else None
+
+
+def minute_by_minute(since: datetime, hours: int) -> datetime:
+    """Working time counted as a clock would."""
+    left, at = hours * 60, since
+    while left:
+        if at.isoweekday() > 5:
+            at = at.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+            continue
+        at, left = at + timedelta(minutes=1), left - 1
+    return at
+
+
+@pytest.mark.django_db
+def test_a_seeded_history_yields_the_right_orders_over_their_time() -> None:
+    seed()
+    assert measuring.measure(NOW)
+    measured = {
+        (u.low_level_status, u.method, u.lab_slug): (u.samples, u.p50_seconds, u.p90_seconds)
+        for u in UsualTime.objects.all()
+    }
+    learned = dwells()
+    assert measured == {
+        key: (len(v), round(percentile(v, 0.5)), round(percentile(v, 0.9)))
+        for key, v in learned.items()
+    }
+    assert any(len(v) >= 30 for v in learned.values()), "something must be learned"
+    assert any(len(v) < 30 for v in learned.values()), "and something not"
+    measuring.tell()
+    right = {row.pk: expected_moment(row, learned) for row in Order.objects.all()}
+    held = dict(Order.objects.values_list("pk", "quiet_at"))
+    assert held == right
+    over = set(Order.objects.filter(quiet_at__lte=NOW).values_list("pk", flat=True))
+    assert over == {key for key, moment in right.items() if moment and moment <= NOW}
+    assert 20 < len(over) < SEEDED - 20
+    assert measuring.tell() == 0, "a second telling has nothing to write"
+
+
+@pytest.mark.django_db
+def test_what_the_sync_writes_is_what_measuring_would() -> None:
+    """A new order carries its moment at once, by learned times where there are enough."""
+    apply(ORDERS, told(1, events=[event(1, "with_customer")]))
+    row = Order.objects.get()
+    assert row.last_event_at is not None
+    assert row.quiet_at == row.last_event_at + timedelta(days=7)
+    limits.believe(usual("with_customer", 3 * 86_400 - 100, samples=29))
+    apply(ORDERS, told(1, updated=1, events=[event(1, "with_customer")]))
+    assert Order.objects.get().quiet_at == row.quiet_at, "29 samples are no history yet"
+    limits.believe(usual("with_customer", 3 * 86_400 - 100, samples=30))
+    apply(ORDERS, told(1, updated=2, events=[event(1, "with_customer")]))
+    assert Order.objects.get().quiet_at == row.last_event_at + timedelta(days=3)
+    assert measuring.tell() == 0
+
+
+def usual(status: str, p90: int, samples: int = 30, method: str = "testkit") -> list[UsualTime]:
+    return [
+        UsualTime(low_level_status=status, method=method, samples=samples, p50_seconds=p90 // 2,
+                  p90_seconds=p90, measured_at=NOW)
+    ]  # fmt: skip
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("step", ["teleported", "completed", "corrected", "cancelled"])
+def test_what_rests_for_good_or_was_never_seen_is_never_over(step: str) -> None:
+    apply(ORDERS, told(1, events=[event(1, step)]))
+    assert Order.objects.get().quiet_at is None
+
+
+@pytest.mark.django_db
+def test_moments_at_the_end_of_the_calendar_hide_no_order() -> None:
+    """They are late never, but still stand in their group, which sorts by this moment."""
+    far = event(1, "lost", created_at="9998-12-31T23:59:59+00:00")
+    assert apply(ORDERS, told(1, events=[far])).unread == 0
+    held = Order.objects.get().quiet_at
+    assert held is not None and held.year == 9000
+
+
+@pytest.mark.parametrize(
+    ("status", "more", "right"),
+    [
+        ("ordered", {}, NOW + 8 * HOUR),
+        ("ordered", {"activate_by": date(2026, 12, 1)}, datetime(2026, 12, 1, 8, tzinfo=UTC)),
+        ("ordered", {"activate_by": date(2026, 11, 1)}, NOW + 8 * HOUR),
+        ("ordered", {"activate_by": date.max}, datetime(9000, 1, 1, 8, tzinfo=UTC)),
+        ("delivered_to_lab", {}, NOW + timedelta(days=7)),
+        ("delivered_to_lab", {"expected": date(2026, 11, 24)}, DAY_IS_OVER),
+        ("delivered_to_lab", {"expected": date(2026, 11, 1)}, NOW),
+        ("delivered_to_lab", {"expected": date.max}, datetime(9000, 1, 2, 10, tzinfo=UTC)),
+        ("partial_results", {"expected": date(2026, 11, 24)}, NOW + timedelta(days=7)),
+        # NOW is a Friday: two working days end on Tuesday.
+        ("requisition_created", {}, NOW + timedelta(days=4)),
+        ("requisition_bypassed", {}, NOW + timedelta(days=4)),
+        ("appointment_scheduled", {}, None),
+        ("lost", {}, NOW),
+        ("", {}, None),
+    ],
+)  # fmt: skip
+def test_the_table_of_fixed_times(
+    status: str, more: dict[str, date], right: datetime | None
+) -> None:
+    assert limits.quiet_at(status, "testkit", "north", NOW, **more) == right
+
+
+def test_no_moment_is_not_the_first_moment() -> None:
+    assert limits.quiet_at("lost", "testkit", None, None) is None
+
+
+def test_working_time_is_right_from_every_hour_of_a_week() -> None:
+    monday = datetime(2026, 11, 16, tzinfo=UTC)
+    for hours in range(0, 7 * 24, 5):
+        since = monday + timedelta(hours=hours, minutes=17)
+        found = limits.after_working_time(since, 48 * HOUR)
+        assert found == minute_by_minute(since, 48), since
+
+
+def test_learned_times_are_whole_and_never_zero() -> None:
+    """A step that orders leave in no time is not late at once: zero is not a time to wait."""
+    limits.believe(usual("ordered", 0))
+    assert limits.quiet_at("ordered", "testkit", None, NOW) == NOW + HOUR
+    limits.believe(usual("ordered", 49 * 3600))
+    assert limits.quiet_at("ordered", "testkit", None, NOW) == NOW + 3 * 24 * HOUR
+    # Steps of people are never learned: our being slow is no excuse.
+    limits.believe(usual("lost", 40 * 3600))
+    assert limits.quiet_at("lost", "testkit", None, NOW) == NOW
+
+
+@pytest.mark.django_db
+def test_a_booked_visit_is_over_some_hours_after_its_start() -> None:
+    row = order(1, method="at_home_phlebotomy", low_level_status="appointment_scheduled",
+                bucket="on-the-way", last_event_at=NOW - timedelta(days=30))  # fmt: skip
+    row.save()
+    start = NOW + timedelta(days=2)
+    for number, superseded in ((1, NOW), (2, None)):
+        Appointment(id=uid("visit", number), order_id=row.pk, type="phlebotomy", provider="p",
+                    status="confirmed", event_status="scheduled", superseded_at=superseded,
+                    start_at=start + timedelta(days=number), **envelope()).save()  # fmt: skip
+    measuring.tell()
+    row.refresh_from_db()
+    assert row.quiet_at == start + timedelta(days=2, hours=6)
+    measuring.after_visits({row.pk: None})
+    row.refresh_from_db()
+    assert row.quiet_at is None
+    Order.objects.filter(pk=row.pk).update(low_level_status="draw_completed", quiet_at=NOW)
+    measuring.after_visits({row.pk: start})
+    row.refresh_from_db()
+    assert row.quiet_at == NOW, "the visit is no longer what it waits for"
+
+
+@pytest.mark.django_db
+def test_a_measure_reads_only_the_orders_that_changed_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    seed()
+    monkeypatch.setattr(measuring, "ORDERS", 20)
+    assert measuring.measure(NOW)
+    newest = Order.objects.order_by("-updated_at")[:20].values("pk")
+    told_events = OrderEvent.objects.filter(order_id__in=newest)
+    pairs = told_events.count() - told_events.values("order_id").distinct().count()
+    assert sum(UsualTime.objects.values_list("samples", flat=True)) == pairs
+
+
+@pytest.mark.django_db
+def test_it_is_measured_once_an_hour() -> None:
+    seed()
+    assert measuring.measure_when_due(NOW) is not None
+    assert measuring.measure_when_due(NOW + timedelta(minutes=59)) is None
+    assert measuring.measure_when_due(NOW + timedelta(minutes=61)) == 0
+
+
+@pytest.mark.django_db
+def test_orders_far_apart_are_told_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    seed()
+    monkeypatch.setattr(measuring, "BATCH", 7)
+    measuring.measure(NOW)
+    measuring.tell()
+    learned = dwells()
+    right = {row.pk: expected_moment(row, learned) for row in Order.objects.all()}
+    assert dict(Order.objects.values_list("pk", "quiet_at")) == right
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_process_measures_and_nobody_waits_for_a_locked_order() -> None:
+    Order.objects.bulk_create(
+        [
+            order(n, low_level_status="lost", bucket="needs-action", last_event_at=NOW)
+            for n in (1, 2)
+        ]
+    )
+    held, done = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [measuring._LOCK])
+            list(Order.objects.select_for_update().filter(pk=uid("order", 1)))
+            held.set()
+            done.wait(20)
+        connection.close()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    try:
+        assert held.wait(20)
+        assert measuring.measure(NOW) is False
+        assert measuring.tell() == 1
+        assert Order.objects.get(pk=uid("order", 1)).quiet_at is None
+    finally:
+        done.set()
+        thread.join()
+    assert measuring.tell() == 1
+
+
+def test_the_sync_asks_the_database_once_a_minute_at_most(
+    django_assert_num_queries: object, db: None
+) -> None:
+    limits.forget()
+    with django_assert_num_queries(1):  # type: ignore[operator]
+        limits.refresh()
+        limits.refresh()
+    facts = [told(n) for n in range(1, 30)]
+    assert all(isinstance(fact, Fact) and ORDERS.promote(fact)["quiet_at"] for fact in facts)
+    assert ORDERS.promote(facts[0])["quiet_at"] == minutes(1) + 8 * HOUR
