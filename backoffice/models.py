@@ -282,6 +282,12 @@ class CommandRecord(models.Model):
             models.Index(
                 fields=["subject_type", "subject_id", "-requested_at"], name="command_of_subject"
             ),
+            # Reader: what people did to a patient's records
+            models.Index(
+                fields=["patient_id", "-requested_at"],
+                condition=Q(patient_id__isnull=False),
+                name="command_of_patient",
+            ),
             models.Index(fields=["-requested_at", "id"], name="command_newest"),
             # Readers: tabs of the list
             models.Index(fields=["requested_by", "-requested_at", "id"], name="command_of_person"),

@@ -213,5 +213,9 @@ class Migration(migrations.Migration):
             model_name='notification',
             constraint=models.UniqueConstraint(fields=('user', 'kind', 'subject_type', 'subject_id', 'about'), name='told_once'),
         ),
+        migrations.AddIndex(
+            model_name='commandrecord',
+            index=models.Index(condition=models.Q(('patient_id__isnull', False)), fields=['patient_id', '-requested_at'], name='command_of_patient'),
+        ),
         *only_added(),
     ]

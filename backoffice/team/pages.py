@@ -11,11 +11,13 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from backoffice import audit
 from backoffice.access import requires
 from backoffice.models import User
 from backoffice.team import writing
+from backoffice.team.changes import MOST, changes_of
 from backoffice.team.subjects import Subject, Unreadable, url_of, word_for
 from backoffice.templatetags.spoken import ago
 from backoffice.templatetags.team import assigned_context, notes_context, staff_name
@@ -113,6 +115,22 @@ def give(request: HttpRequest) -> HttpResponse:
     if request.headers.get("HX-Request") == "true":
         return render(request, "team/_give.html", context)
     return render(request, "team/give.html", context, status=400 if error else 200)
+
+
+@requires("patients.view", "commands.view")
+@require_safe
+def changes(request: HttpRequest) -> HttpResponse:
+    """What people did to a record: a part of its page, or a page of its own."""
+    about = _about(request)
+    audit.viewed(request, "changes", [about.id], [about.patient_id])
+    context = {
+        "changes": changes_of(about),
+        "most": MOST,
+        "word": word_for(about.type),
+        "url": url_of(about.type, about.id),
+    }
+    part = request.headers.get("HX-Request") == "true"
+    return render(request, "team/_changes.html" if part else "team/changes.html", context)
 
 
 def _assigned(request: HttpRequest, about: Subject, told: str) -> HttpResponse:

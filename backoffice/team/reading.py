@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from backoffice.models import User
 from backoffice.team.models import Assignment, Contact, Note
@@ -37,16 +37,18 @@ def said_about(subject: Subject) -> list[Said]:
     notes = Note.objects.filter(**about).select_related("author").order_by("-at", "-pk")
     contacts = Contact.objects.filter(**about).select_related("by").order_by("-at", "-pk")
     found = [
-        Said(one.at, one.author, one.text, "", None, *_elsewhere(one, subject))
+        Said(one.at, one.author, one.text, "", None, *elsewhere(one, subject))
         for one in notes[: MOST + 1]
     ]
     for one in contacts[: MOST + 1]:
-        outcome, elsewhere = one.get_outcome_display(), _elsewhere(one, subject)
-        found.append(Said(one.at, one.by, one.note, outcome, one.next_due_at, *elsewhere))
+        on, url = elsewhere(one, subject)
+        outcome = one.get_outcome_display()
+        found.append(Said(one.at, one.by, one.note, outcome, one.next_due_at, on, url))
     return sorted(found, key=lambda one: one.at, reverse=True)[: MOST + 1]
 
 
-def _elsewhere(one: Note | Contact, subject: Subject) -> tuple[str, str]:
+def elsewhere(one: Any, subject: Subject) -> tuple[str, str]:
+    """What a row is about, and its page, where that is not the record of the page."""
     if (one.subject_type, one.subject_id) == (subject.type, subject.id):
         return "", ""
     return word_for(one.subject_type), url_of(one.subject_type, one.subject_id)

@@ -11,6 +11,7 @@ urlpatterns = [
     path("team/take/", pages.take, name="take"),
     path("team/give/", pages.give, name="give"),
     path("team/release/", pages.give_back, name="release"),
+    path("team/changes/", pages.changes, name="changes"),
     path("notifications/", told.notifications, name="notifications"),
     path("notifications/seen/", told.seen, name="seen"),
     path("notifications/choices/", told.choices, name="choices"),

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -99,6 +100,25 @@ def assigned_context(
         "next_page": next_page,
         "told": told,
     }
+
+
+@register.inclusion_tag("team/_changes_of.html", takes_context=True)
+def changes_of(
+    context: template.Context,
+    subject_type: str,
+    subject_id: object,
+    patient_id: UUID | None = None,
+) -> dict[str, Any]:
+    """The change log of a record, folded: nothing is read before it is opened."""
+    request = context.get("request")
+    if request is None or not may(request.user, "patients.view", "commands.view"):
+        return {"hidden": True}
+    return {"about": subject(subject_type, subject_id, patient_id).signed()}
+
+
+@register.filter
+def is_moment(value: object) -> bool:
+    return isinstance(value, datetime)
 
 
 @register.inclusion_tag("team/_bell.html", takes_context=True)

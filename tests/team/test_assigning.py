@@ -17,7 +17,7 @@ from backoffice.models import (
     User,
 )
 from tests.api.rows import staff
-from tests.team.forms import ORDER, PATIENT, post, shown
+from tests.team.forms import ORDER, PATIENT, post, shown, signed
 
 TAG = 'assigned "order" order patient'
 
@@ -66,7 +66,7 @@ def test_giving_to_a_colleague_tells_them(client: Client) -> None:
     ana, ben = staff("front desk", "ana"), staff("clinician", "ben")
     staff("viewer", "vera")
     client.force_login(ana)
-    form = client.get("/team/give/", {"about": team.writing.subject("order", ORDER).signed()})
+    form = client.get("/team/give/", {"about": signed()})
     page = form.content.decode()
     assert "ben" in page and "vera" not in page
     answer = post(client, "give", user="")

@@ -76,8 +76,8 @@ def test_what_is_due_for_one_person_is_one_message(post: Post) -> None:
     assert send_due() == 2
     by_person = {mail["To"]: mail for mail in post.taken}
     assert by_person["ana@clinic.invalid"]["Subject"] == "3 things wait for you"
-    assert by_person["ana@clinic.invalid"].get_payload().count("/notifications/") == 4
-    assert by_person["ben@clinic.invalid"].get_payload().count("/notifications/") == 2
+    assert str(by_person["ana@clinic.invalid"].get_payload()).count("/notifications/") == 4
+    assert str(by_person["ben@clinic.invalid"].get_payload()).count("/notifications/") == 2
 
 
 @pytest.mark.django_db

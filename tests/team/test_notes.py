@@ -65,7 +65,7 @@ def test_only_what_a_page_showed_can_be_written_about(client: Client) -> None:
 @pytest.mark.parametrize("role", ["viewer", "auditor"])
 def test_who_may_not_write_neither_sees_nor_adds_notes(client: Client, role: str) -> None:
     Note.objects.create(
-        subject_type="order", subject_id=ORDER, text="Canary words", author=staff("clinician")
+        subject_type="order", subject_id=str(ORDER), text="Canary words", author=staff("clinician")
     )
     user = staff(role)
     assert "Canary" not in shown(user, LIST) and "form" not in shown(user, LIST)
@@ -112,9 +112,11 @@ def test_names_in_a_text(text: str, names: list[str]) -> None:
 
 def test_notes_and_contacts_cannot_be_changed_or_removed() -> None:
     user = staff("front desk")
-    note = Note.objects.create(subject_type="order", subject_id=ORDER, text="As said", author=user)
+    note = Note.objects.create(
+        subject_type="order", subject_id=str(ORDER), text="As said", author=user
+    )
     call = Contact.objects.create(
-        subject_type="order", subject_id=ORDER, outcome="spoke", by=user, patient_id=PATIENT
+        subject_type="order", subject_id=str(ORDER), outcome="spoke", by=user, patient_id=PATIENT
     )
     for row in (note, call):
         table = row._meta.db_table

@@ -1,0 +1,186 @@
+"""The change log of a record: what people did to it, read from where each of it is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from django.db.models import QuerySet
+from django.utils.dateparse import parse_datetime
+
+from backoffice.models import AuditEntry, CommandRecord, User
+from backoffice.team.models import AssignmentChange, Contact, Note
+from backoffice.team.reading import elsewhere
+from backoffice.team.subjects import Subject
+
+MOST: Final = 100
+OURS: Final = ("note", "assignment", "contact")
+"""Kinds of audit entries whose rows are shown themselves."""
+DECISIONS: Final = {
+    "withdrawn": "Took back",
+    "again": "Had it sent again",
+    "exists": "Said that it happened",
+    "give-up": "Gave up on",
+}
+WORDS: Final = {
+    "report": "Changed a lab report",
+    "event": "Had events applied again",
+}
+"""Kinds of audit entries that come from no request; others are shown as they are called."""
+DETAILS: Final = ("patient.info", "patient.create")
+"""Commands that save who a patient is, as a whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What a change made of what; times as times. None is not known, empty is nothing."""
+
+    label: str
+    before: str | datetime | None
+    after: str | datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    at: datetime
+    by: User | None
+    what: str
+    state: str = ""
+    """How the request stands, where it is one."""
+    text: str = ""
+    reason: str = ""
+    url: str = ""
+    differences: list[Difference] = field(default_factory=list)
+    on: str = ""
+    on_url: str = ""
+
+
+def changes_of(subject: Subject, most: int = MOST) -> list[Change]:
+    """Newest first; of a patient everything about the patient's orders and visits as well."""
+    commands = list(
+        _of(CommandRecord.objects.select_related("requested_by"), subject).order_by(
+            "-requested_at"
+        )[:most]
+    )
+    found = _requests(commands, subject)
+    found += _decisions(subject, {str(row.pk): row for row in commands}, most)
+    notes = _of(Note.objects.select_related("author"), subject).order_by("-at", "-pk")
+    for note in notes[:most]:
+        on, url = elsewhere(note, subject)
+        found.append(Change(note.at, note.author, "Note", text=note.text, on=on, on_url=url))
+    calls = _of(Contact.objects.select_related("by"), subject).order_by("-at", "-pk")
+    for call in calls[:most]:
+        on, url = elsewhere(call, subject)
+        what = call.get_outcome_display()
+        found.append(Change(call.at, call.by, what, text=call.note, on=on, on_url=url))
+    moves = AssignmentChange.objects.select_related("before", "after", "by")
+    for move in _of(moves, subject).order_by("-at", "-pk")[:most]:
+        on, url = elsewhere(move, subject)
+        difference = Difference("Works on it", _name(move.before), _name(move.after))
+        what = _assigned(move)
+        found.append(Change(move.at, move.by, what, differences=[difference], on=on, on_url=url))
+    return sorted(found, key=lambda one: one.at, reverse=True)[:most]
+
+
+def _of(rows: QuerySet[Any], subject: Subject) -> QuerySet[Any]:
+    if subject.type == "patient":
+        return rows.filter(patient_id=subject.id)
+    return rows.filter(subject_type=subject.type, subject_id=subject.id)
+
+
+def _requests(rows: Iterable[CommandRecord], subject: Subject) -> list[Change]:
+    found = []
+    details: dict[Any, Mapping[str, Any]] = {}
+    for row in sorted(rows, key=lambda row: row.requested_at):
+        on, url = elsewhere(row, subject)
+        found.append(
+            Change(
+                row.requested_at,
+                row.requested_by,
+                row.title,
+                state=row.state,
+                text=row.refusal,
+                reason=row.reason,
+                url=str(row.pk),
+                differences=_differences(row, details.get(row.patient_id)),
+                on=on,
+                on_url=url,
+            )
+        )
+        if row.kind in DETAILS and row.state == CommandRecord.State.DONE:
+            details[row.patient_id] = row.payload.get("info", {})
+    return found
+
+
+def _differences(row: CommandRecord, saved: Mapping[str, Any] | None) -> list[Difference]:
+    """What a request was to change, as far as it says so itself; details are set beside those that
+    were saved last."""
+    payload = row.payload
+    if row.kind == "appointment.move":
+        time = payload.get("time") or {}
+        return [Difference("Visit", _moment(payload.get("seen")), _moment(time.get("start")))]
+    if row.kind == "order.activation":
+        return [Difference("Send out on", None, payload.get("activate_by") or "")]
+    if row.kind == "patient.info" and saved is not None:
+        before, after = _flat(saved), _flat(payload.get("info") or {})
+        names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+        return [
+            Difference(_label(name), before.get(name, ""), after.get(name, "")) for name in names
+        ]
+    return []
+
+
+def _decisions(subject: Subject, rows: Mapping[str, CommandRecord], most: int) -> list[Change]:
+    """Decisions on requests, with their reason, and what was changed by other ways than those."""
+    entries = AuditEntry.objects.filter(action="change").exclude(object_type__in=OURS)
+    if subject.type == "patient":
+        entries = entries.filter(patient_ids__contains=[subject.id])
+    else:
+        entries = entries.filter(object_ids__contains=[subject.id])
+    found = []
+    for entry in entries.select_related("actor").order_by("-at")[:most]:
+        kind, _, decision = entry.object_type.partition(" ")
+        if "." not in kind:
+            what = WORDS.get(entry.object_type, entry.object_type.capitalize())
+            found.append(Change(entry.at, entry.actor, what, reason=entry.reason))
+        elif decision in DECISIONS:
+            row = next((rows[key] for key in entry.object_ids if key in rows), None)
+            what = f"{DECISIONS[decision]}: {row.title if row else kind}"
+            url = str(row.pk) if row else ""
+            found.append(Change(entry.at, entry.actor, what, reason=entry.reason, url=url))
+    return found
+
+
+def _assigned(move: AssignmentChange) -> str:
+    if move.after is None:
+        return "Released"
+    if move.after_id == move.by_id:
+        return "Took over" if move.before_id else "Took"
+    return "Gave to a colleague"
+
+
+def _name(user: User | None) -> str:
+    return (user.get_full_name() or user.get_username()) if user else ""
+
+
+def _moment(text: object) -> str | datetime | None:
+    try:
+        return parse_datetime(str(text)) if text else ""
+    except ValueError:
+        return str(text)
+
+
+def _flat(info: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in info.items():
+        if isinstance(value, Mapping):
+            found |= _flat(value, f"{prefix}{name} ")
+        elif value not in (None, ""):
+            found[f"{prefix}{name}"] = str(value)
+    return found
+
+
+def _label(name: str) -> str:
+    return name.replace("_", " ").replace("dob", "birth date").capitalize()

@@ -1,0 +1,125 @@
+"""The change log: read from what is kept anyway, with reasons and what was before."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.test import Client, RequestFactory
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+
+from backoffice import audit, team
+from backoffice.models import AuditEntry, CommandRecord, User
+from backoffice.team.changes import changes_of
+from backoffice.team.subjects import subject
+from tests.api.rows import staff
+from tests.team.forms import ORDER, PATIENT, shown, signed
+
+pytestmark = pytest.mark.django_db
+INFO = {"first_name": "Testa", "address": {"city": "Springfield"}, "race": None}
+
+
+def asked(user: User, kind: str, minutes: int, **values: Any) -> CommandRecord:
+    return CommandRecord.objects.create(
+        **{
+            "kind": kind,
+            "title": kind,
+            "subject_type": "order",
+            "subject_id": str(ORDER),
+            "patient_id": PATIENT,
+            "payload": {},
+            "form_id": uuid4(),
+            "idempotency_key": uuid4(),
+            "requested_by": user,
+            "requested_at": timezone.now() - timedelta(minutes=minutes),
+            "state": "done",
+            **values,
+        }
+    )
+
+
+def test_everything_people_did_stands_there_once(rf: RequestFactory) -> None:
+    ana, ben = staff("front desk", "ana"), staff("lab coordinator", "ben")
+    request = rf.get("/")
+    request.resolver_match = None
+    request.user = ana
+    row = asked(ana, "order.cancel", 9, title="Cancel the order", reason="Patient moved away")
+    audit.asked(request, "order.cancel", [row.pk, ORDER], [PATIENT], "Patient moved away")
+    request.user = ben
+    audit.asked(request, "order.cancel give-up", [row.pk, ORDER], [PATIENT], "Too late")
+    audit.asked(request, "review", [ORDER], [PATIENT])
+    team.assign(request, "order", ORDER, ana, PATIENT)
+    request.user = ana
+    team.assign(request, "order", ORDER, ben, PATIENT, take=True)
+    team.note(request, "order", ORDER, "Called the lab", PATIENT)
+    team.contact(request, PATIENT, "order", ORDER, "spoke", "Will come")
+    team.note(request, "order", uuid4(), "Another order", PATIENT)
+    AuditEntry.objects.create(actor=ana, action="view", object_type="order", object_ids=[ORDER])
+    found = changes_of(subject("order", ORDER, PATIENT))
+    assert [(one.what, one.by) for one in found] == [
+        ("Spoke with the patient", ana),
+        ("Note", ana),
+        ("Gave to a colleague", ana),
+        ("Gave to a colleague", ben),
+        ("Review", ben),
+        ("Gave up on: Cancel the order", ben),
+        ("Cancel the order", ana),
+    ]
+    assert found[5].reason == "Too late" and found[6].reason == "Patient moved away"
+    (difference,) = found[2].differences
+    assert (difference.before, difference.after) == ("ana", "ben")
+    on_patient = changes_of(subject("patient", PATIENT, PATIENT))
+    assert len(on_patient) == len(found) + 1
+    assert {one.on for one in on_patient} == {"", "order"}
+
+
+def test_before_and_after_where_a_request_says_so() -> None:
+    ana = staff("front desk", "ana")
+    moved = {"seen": "2026-11-20T15:00:00Z", "time": {"start": "2026-11-21T16:00:00Z"}}
+    asked(ana, "appointment.move", 1, payload=moved)
+    asked(ana, "order.activation", 2, payload={"activate_by": "2026-12-01"})
+    move, date = changes_of(subject("order", ORDER))
+    (difference,) = move.differences
+    assert str(difference.before) == "2026-11-20 15:00:00+00:00"
+    assert str(difference.after) == "2026-11-21 16:00:00+00:00"
+    (difference,) = date.differences
+    assert (difference.before, difference.after) == (None, "2026-12-01")
+
+
+def test_details_are_set_beside_those_that_were_saved_last() -> None:
+    ana = staff("front desk", "ana")
+    about = {"subject_type": "patient", "subject_id": str(PATIENT)}
+    later = {**INFO, "first_name": "Testina", "address": {"city": ""}}
+    asked(ana, "patient.info", 3, payload={"info": INFO}, **about)
+    asked(ana, "patient.info", 2, payload={"info": {"first_name": "X"}}, state="refused", **about)
+    asked(ana, "patient.info", 1, payload={"info": later}, **about)
+    newest, _, first = changes_of(subject("patient", PATIENT))
+    assert first.differences == []
+    told = [(one.label, one.before, one.after) for one in newest.differences]
+    assert sorted(told) == [
+        ("Address city", "Springfield", ""),
+        ("First name", "Testa", "Testina"),
+    ]
+
+
+def test_it_is_read_when_it_is_opened(
+    client: Client, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    ana = staff("front desk", "ana")
+    asked(ana, "order.cancel", 1, title="Cancel the order", reason="<b>Why</b>")
+    shown(ana, 'changes_of "order" order patient')
+    with django_assert_num_queries(0):
+        assert "Change log" in shown(ana, 'changes_of "order" order patient')
+    client.force_login(ana)
+    page = client.get("/team/changes/", {"about": signed()}).content.decode()
+    assert "Cancel the order" in page and "Reason: &lt;b&gt;Why&lt;/b&gt;" in page
+    assert "<html" in page
+    part = client.get("/team/changes/", {"about": signed()}, headers={"HX-Request": "true"})
+    assert "<html" not in part.content.decode()
+    assert AuditEntry.objects.filter(action="view", object_type="changes").count() == 2
+    assert "Change log" not in shown(staff("viewer"), 'changes_of "order" order patient')
+    client.force_login(staff("auditor"))
+    assert client.get("/team/changes/", {"about": signed()}).status_code == 403
