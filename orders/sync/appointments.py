@@ -13,6 +13,7 @@ from backoffice.mirror import Fact
 from backoffice.service import Record
 from backoffice.service import appointments as service_appointments
 from orders.models import Appointment, AppointmentEvent
+from orders.models.appointment import draw_day
 from orders.usual.measuring import after_visits
 
 ENDED = {"completed", "cancelled"}
@@ -36,6 +37,7 @@ def _appointment(fact: Fact) -> mirror.Values:
         "event_status": draw.event_status,
         "start_at": draw.start_at,
         "end_at": draw.end_at,
+        "draw_day": draw_day(draw.start_at, draw.iana_timezone),
         "iana_timezone": draw.iana_timezone,
         "can_reschedule": draw.can_reschedule,
         "appointment_notes": draw.appointment_notes,
