@@ -65,15 +65,16 @@ app.conf.beat_schedule = {
     "inbox: is the service silent": _every(30, "webhooks.tasks.listen", "bulk"),
     "inbox: forget old bodies": _every(3_600, "webhooks.tasks.forget", "bulk"),
     "orders: what staff asked": _every(1, "orders.tasks.deliver", "outbox"),
+    "orders: what is done to many": _every(2, "orders.tasks.work_on_lists", "staff"),
     "orders: what changed": _every(5, "orders.tasks.sync_changes", "staff"),
     "orders: appointments, results, single orders": _every(2, "orders.tasks.look_up", "staff"),
     "orders: all of them": _every(5, "orders.tasks.sweep", "bulk"),
+    "orders: usual times, when an hour old": _every(
+        60, "orders.tasks.measure_usual_times", "bulk"
+    ),
     "orders: add up counts": _every(2, "orders.tasks.add_up", "staff"),
     "orders: check counts, forget old happenings": _every(
         3_600, "orders.tasks.check_counts", "bulk"
-    ),
-    "orders: usual times, when an hour old": _every(
-        60, "orders.tasks.measure_usual_times", "bulk"
     ),
     "orders: results without a match": _every(10, "orders.tasks.sync_unmatched", "bulk"),
     "patients: what staff asked": _every(2, "patients.tasks.deliver", "outbox"),

@@ -3,7 +3,9 @@
 from celery import shared_task
 
 from backoffice import outbox, sync
+from backoffice.lists import bulk
 from orders.commands import COMMANDS
+from orders.listing.rows import ORDERS
 from orders.sync import CHANGES, SUBJECTS, SWEEP
 from orders.today import counting
 from orders.unmatched.sync import LISTING as UNMATCHED
@@ -39,6 +41,11 @@ def deliver() -> None:
     outbox.deliver(COMMANDS)
 
 
+@shared_task(soft_time_limit=600, time_limit=660)
+def measure_usual_times() -> None:
+    measure_when_due()
+
+
 @shared_task
 def tell() -> None:
     tell_of_orders()
@@ -55,6 +62,6 @@ def check_counts() -> None:
     counting.forget_old()
 
 
-@shared_task(soft_time_limit=600, time_limit=660)
-def measure_usual_times() -> None:
-    measure_when_due()
+@shared_task
+def work_on_lists() -> None:
+    bulk.work([ORDERS])
