@@ -12,4 +12,8 @@ from urllib.parse import urlsplit
 worker = os.environ.get("PYTEST_XDIST_WORKER", "")
 if worker:
     number = int(worker.removeprefix("gw")) + 1
-    os.environ["REDIS_URL"] = urlsplit(os.environ["REDIS_URL"])._replace(path=f"/{number}").geturl()
+    url = os.environ["REDIS_URL"].partition("?")[0]
+    if url.startswith("unix:"):
+        os.environ["REDIS_URL"] = f"{url}?db={number}"
+    else:
+        os.environ["REDIS_URL"] = urlsplit(url)._replace(path=f"/{number}").geturl()
