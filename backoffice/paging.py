@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypedDict, TypeVar
 
-from django.core.exceptions import ValidationError
+from django.core.exceptions import EmptyResultSet, ValidationError
+from django.db import connection
 from django.db.models import Model, QuerySet
 from django.db.models.fields.tuple_lookups import TupleGreaterThan, TupleLessThan
 from django.http import HttpRequest
