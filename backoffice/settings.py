@@ -127,6 +127,8 @@ if not SERVICE_ORDER_CREATE_PATH.startswith("/"):
     raise ImproperlyConfigured("SERVICE_ORDER_CREATE_PATH must start with /.")
 # Labs whose bookings at service centers only the patient can change (appointments.md 7).
 SELF_SERVICE_LABS = frozenset(words("SELF_SERVICE_LABS", "lab-coast" if LOCAL else ""))
+# Methods of orders whose draws staff book; patients of others are expected to walk in.
+BOOKED_METHODS = words("BOOKED_METHODS", "at_home_phlebotomy")
 # Whether bookings at service centers know an idempotency key: a closed beta of the service.
 PSC_IDEMPOTENCY = flag("PSC_IDEMPOTENCY", LOCAL)
 # Field of the cancelling call in which a wrong lab is named as INCORRECT_LAB; none is documented.
