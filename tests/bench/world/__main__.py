@@ -14,7 +14,7 @@ django.setup()
 
 from django.core.management import call_command  # noqa: E402
 
-from tests.bench.world import Size, build  # noqa: E402
+from tests.bench.world.building import Size, build  # noqa: E402
 from tests.bench.world.checking import check  # noqa: E402
 
 LANES = 2

@@ -23,6 +23,7 @@ from labs.sync import LABS, store_lab_accounts, store_lab_tests
 from labs.sync import _store as store_in
 from orders.models import ResultMarker
 from orders.sync.results import RESULTS
+from orders.usual import limits
 from patients.names import fold
 from tests.bench.world import people, rows
 from tests.bench.world.lives import METHODS, lives
@@ -67,16 +68,23 @@ def build(size: Size, say: Say = lambda words: None, *, lanes: int = 1) -> None:
         cursor.execute(rows.PEOPLE.format(**numbers))
         cursor.execute(rows.ORDERS.format(**numbers))
         cursor.execute(rows.RESULTS.format(**numbers))
-        cursor.execute("ANALYZE world.person, world.orders, world.results")
+        _fill_quiet(cursor)
+        cursor.execute("ANALYZE world.person, world.orders, world.quiet, world.results")
         left_out, brought_back = _indexes(cursor)
         for statement in left_out:
             cursor.execute(statement)
+        for table in TABLES:
+            cursor.execute(f"ALTER TABLE {table} DISABLE TRIGGER USER")
     say(f"  lives drawn after {time.perf_counter() - begun:.0f} s")
     _run([statement.format(**numbers) for statement in _inserts(lanes)], lanes)
     say(f"  rows written after {time.perf_counter() - begun:.0f} s")
     _run(brought_back, lanes)
     with connection.cursor() as cursor:
         cursor.execute("DROP SCHEMA world CASCADE")
+        for table in TABLES:
+            cursor.execute(f"ALTER TABLE {table} ENABLE TRIGGER USER")
+        cursor.execute(rows.COUNTED)
+        cursor.execute(rows.HAPPENINGS)
         cursor.execute(f"ANALYZE {', '.join(TABLES)}")
     say(f"  indexes made after {time.perf_counter() - begun:.0f} s")
 
@@ -241,6 +249,19 @@ def _fill_lives(cursor: Any) -> None:
             "INSERT INTO world.slot VALUES (%s, %s, %s)",
             [(is_open, n, slots[n * len(slots) // SLOTS]) for n in range(SLOTS)],
         )
+
+
+def _fill_quiet(cursor: Any) -> None:
+    """When each order is over its usual time, by the function that the sync asks."""
+    limits.refresh()
+    steps = {step for life in lives() for step in life.steps}
+    kinds = [(step, method) for step in steps for method in METHODS]
+    resting = {step for step, method in kinds if limits.fixed(step, method) is not None}
+    cursor.execute(rows.RESTING, [sorted(resting)])
+    found = [(n, limits.quiet_at(*about)) for n, *about in cursor.fetchall()]
+    with cursor.copy("COPY world.quiet FROM STDIN") as copy:
+        for row in found:
+            copy.write_row(row)
 
 
 def _fill_results(cursor: Any) -> None:

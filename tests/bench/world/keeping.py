@@ -31,7 +31,7 @@ def kept(server: str, orders: int) -> str:
     door = urlunsplit(urlsplit(server)._replace(path="/postgres"))
     with closing(psycopg.connect(door, autocommit=True)) as connection:
         rows = connection.execute(
-            "SELECT datname FROM pg_database WHERE datname LIKE %s", [stem + "%"]
+            "SELECT datname FROM pg_database WHERE starts_with(datname, %s)", [stem]
         )
         there = {str(found) for (found,) in rows}
         for old in there - {name}:

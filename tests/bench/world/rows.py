@@ -34,6 +34,7 @@ CREATE TABLE world.life (i int PRIMARY KEY, open boolean, method text, steps tex
  last_status text, status text, low_level_status text, status_detail text, bucket text,
  interpretation text, has_missing_results boolean, billing_type text, has_abn boolean);
 CREATE TABLE world.slot (open boolean, i int, life int, PRIMARY KEY (open, i));
+CREATE TABLE world.quiet (n bigint, quiet_at timestamptz);
 CREATE TABLE world.result (panel int, variant int, look text, text text, laboratory text,
  returned int, missing int, PRIMARY KEY (panel, variant));
 """
@@ -62,7 +63,10 @@ SELECT n, md5('order' || n)::uuid AS id, grouped, md5('group' || grouped)::uuid 
   life.hours * 3600.0 * (0.5 + world.draw(n, 13, 1000) / 1000.0),
   ({now} - at) * CASE WHEN life.open THEN 0.5 + world.draw(n, 15, 480) / 1000.0 ELSE 0.97 END
  )) AS lived,
- CASE WHEN life.visit IS NOT NULL THEN md5('visit' || n)::uuid END AS visit_id
+ CASE WHEN life.visit IS NOT NULL THEN md5('visit' || n)::uuid END AS visit_id,
+ CASE WHEN scheduled THEN to_timestamp(at)::date + 30 + world.draw(n, 21, 60)::int END
+  AS activate_by,
+ to_timestamp(at)::date + 9 AS expected
 FROM (
  SELECT n, n - (n % 33 = 0)::int AS grouped,
   floor({start} + {span} * ((n - world.draw(n, 11, 1000) / 1001.0) / {orders})) AS at
@@ -72,6 +76,14 @@ JOIN world.slot ON slot.i = world.draw(n, 12, 1000) AND slot.open = (world.draw(
  CASE WHEN {now} - at < 60 * 86400 THEN 750 WHEN {now} - at < 365 * 86400 THEN 15 ELSE 3 END)
 JOIN world.life ON life.i = slot.life
 """
+
+RESTING: Final = """
+SELECT n, low_level_status, life.method, test.slug, to_timestamp(at + lived), activate_by, expected
+FROM world.orders o JOIN world.life ON life.i = o.life
+JOIN world.lab_test test ON test.method = life.method AND test.i = o.test
+WHERE low_level_status = ANY(%s)
+"""
+"""Orders that may be over their usual time, with what that depends on."""
 
 _STEP_TIMES = ", ".join(
     f"world.said(at + floor(lived * {n}.0 / greatest(cardinality(steps) - 1, 1)))"
@@ -91,15 +103,15 @@ INSERT_ORDERS: Final = f"""
 INSERT INTO orders_order (id, team_id, user_id, order_transaction_id, parent_id, created_at,
  updated_at, last_event_id, last_event_at, last_status, status, low_level_status, status_detail,
  bucket, method, origin, priority, activate_by, sample_id, lab_test_id, lab_test_name, lab_slug,
- billing_type, interpretation, has_missing_results, has_abn, expected_result_by_date,
+ quiet_at, billing_type, interpretation, has_missing_results, has_abn, expected_result_by_date,
  patient_first_name, patient_last_name, patient_name, patient_dob, patient_gender, recipient_name,
  {MIRRORED})
 SELECT id, '7ea00000-0000-4000-8000-000000000001', user_id, group_id, parent_id,
  to_timestamp(at), to_timestamp(at + lived), n * 100 + cardinality(steps) - 1,
  to_timestamp(at + lived), last_status, status, low_level_status, status_detail, bucket, method,
- origin, priority, activate_by, sample_id, lab_test_id, lab_test_name, lab_slug, billing_type,
- interpretation, has_missing_results, has_abn, expected, first_name, last_name, name_key, dob,
- gender, name_key, record, world.hash(record), to_timestamp({{now}})
+ origin, priority, activate_by, sample_id, lab_test_id, lab_test_name, lab_slug, quiet_at,
+ billing_type, interpretation, has_missing_results, has_abn, expected, first_name, last_name,
+ name_key, dob, gender, name_key, record, world.hash(record), to_timestamp({{now}})
 FROM (
  SELECT *, format(text, id, user_id, first_name, last_name, dob, gender, phone, email, street,
   city, state, zip, test_json, coalesce('"' || sample_id || '"', 'null'), world.said(at),
@@ -115,10 +127,9 @@ FROM (
    CASE WHEN o.n > o.grouped THEN 'redraw' ELSE 'initial' END AS origin,
    world.draw(o.n, 20, 100) < 4 AS priority,
    CASE WHEN has_sample THEN 'S' || 100000000 + o.n END AS sample_id,
-   CASE WHEN scheduled THEN to_timestamp(at)::date + 30 + world.draw(o.n, 21, 60)::int END
-    AS activate_by,
-   to_timestamp(at)::date + 9 AS expected
+   o.activate_by, o.expected, quiet.quiet_at
   FROM world.orders o JOIN world.person USING (p) JOIN world.life ON life.i = o.life
+  LEFT JOIN world.quiet USING (n)
   JOIN world.lab_test test ON test.method = life.method AND test.i = o.test
   WHERE o.n % {{parts}} = {{part}}
  ) AS whole
@@ -173,7 +184,8 @@ INSERT INTO orders_appointment (id, user_id, order_id, order_transaction_id, typ
  first_line, second_line, city, state, zip_code, {MIRRORED})
 SELECT visit_id, user_id, id, group_id, type, provider, '', visit, event_status,
  to_timestamp(starts), to_timestamp(starts + 1800), (to_timestamp(starts) AT TIME ZONE zone)::date,
- zone, visit = 'confirmed', street, '', city, state, zip, record, world.hash(record), to_timestamp({{now}})
+ zone, visit = 'confirmed', street, '', city, state, zip, record, world.hash(record),
+ to_timestamp({{now}})
 FROM (
  SELECT *, format('{{{{"id": "%s", "user_id": "%s", "order_id": "%s", "order_transaction_id": "%s",'
   ' "address": {{{{"first_line": "%s", "city": "%s", "state": "%s", "zip_code": "%s"}}}},'
@@ -237,3 +249,15 @@ INSERT_MARKERS: Final = """
 INSERT INTO orders_resultmarker ({columns})
 SELECT {values} FROM world.results r JOIN world.marker m USING (panel, variant)
 """
+
+COUNTED: Final = """
+INSERT INTO today_ordercount (bucket, low_level_status, method, change)
+SELECT bucket, low_level_status, method, count(*) FROM orders_order GROUP BY 1, 2, 3
+"""
+HAPPENINGS: Final = """
+INSERT INTO today_happening (transaction, kind, order_id, patient_id, after, bucket_after, at)
+SELECT pg_current_xact_id()::text::bigint, 'order', id, user_id, low_level_status, bucket,
+ last_event_at
+FROM orders_order WHERE last_event_at > now() - interval '3 days'
+"""
+"""Triggers rest while the world is made: what they would have noted of these days."""
