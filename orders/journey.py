@@ -7,7 +7,8 @@ from typing import Final
 
 from backoffice import vocabulary
 from backoffice.vocabulary import CLOSED, NEEDS_ACTION, RESULT_IN, Term
-from orders.models import Order, OrderEvent
+from orders.models import Order, OrderEvent, UsualTime
+from orders.usual import limits
 
 _KIT: Final = (
     "ordered",
@@ -68,6 +69,7 @@ class Node:
     term: Term
     at: datetime | None = None
     expected: date | None = None
+    event_id: int | None = None
 
     @property
     def glyph(self) -> str:
@@ -82,33 +84,43 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The answer to "where is it?": what is, since when, whether that is usual, who is next."""
+    """The answer to "where is it?": what is, since when, whether that is usual, who is next.
+
+    `usual` says what is usual and how we know, as a sentence; empty where nothing is expected.
+    """
 
     term: Term
     since: datetime | None
     rested: timedelta | None
     over: timedelta | None
+    usual: str
+    source: str = ""
+    most: timedelta | None = None
+
+    @property
+    def dwell(self) -> str:
+        """`9 d, usual 6 d`: beside the present step of the journey."""
+        if self.rested is None or not (self.term.turn or self.usual):
+            return ""
+        return span(self.rested) + (f", usual {span(self.most)}" if self.most else "")
 
     @property
     def whose(self) -> str:
         return {
             vocabulary.US: "Our turn.",
             vocabulary.PATIENT: "The patient’s turn.",
-            "": "Nothing is left to do.",
+            "": "" if self.term.family == vocabulary.UNKNOWN else "Nothing is left to do.",
         }.get(self.term.turn, f"Waiting for {self.term.turn}.")
 
     @property
-    def dwell(self) -> str:
-        """`9 d here, usual up to 6 d: 3 d over`; empty for states that rest for good."""
-        if self.rested is None or not self.term.turn:
-            return ""
-        text = f"{span(self.rested)} in this step"
-        usual = self.term.quiet_after
-        if usual:
-            text += f", usual up to {span(usual)}"
-        if self.over and usual:
-            text += f": {span(self.over)} over"
-        return text
+    def sentence(self) -> str:
+        """`Kit with patient for 9 d. Usual up to 6 d for this kit. 3 d over. Our turn.`"""
+        resting = self.term.turn or self.term.family == vocabulary.UNKNOWN
+        told = self.term.label
+        if self.rested is not None and resting:
+            told += f" for {span(self.rested)}"
+        late = f"{span(self.over)} over." if self.over else ""
+        return " ".join(part for part in (f"{told}.", self.usual, late, self.whose) if part)
 
 
 def span(length: timedelta) -> str:
@@ -121,17 +133,67 @@ def span(length: timedelta) -> str:
     return f"{max(minutes, 0)} min"
 
 
-def turn_of(order: Order, events: Sequence[OrderEvent], now: datetime) -> Turn:
-    """Whose turn it is; `events` oldest first."""
+def turn_of(
+    order: Order, events: Sequence[OrderEvent], now: datetime, measured: UsualTime | None = None
+) -> Turn:
+    """Whose turn it is; `events` oldest first, `measured` what is known of this step here."""
     history = [event.low_level_status for event in events]
     item = vocabulary.order_term(order.low_level_status, order.method, history)
     since = order.last_event_at
-    rested = now - since if since else None
+    if since is None:
+        return Turn(item, None, None, None, "")
+    rested = max(now - since, timedelta(0))
     if order.activate_by and order.low_level_status == "ordered" and order.activate_by > now.date():
-        return Turn(item, since, None, None)
-    usual = item.quiet_after
-    over = rested - usual if rested and usual and rested > usual else None
-    return Turn(item, since, rested, over)
+        return Turn(item, since, None, None, "")
+    quiet = quiet_at_of(order)
+    over = now - quiet if quiet and now > quiet else None
+    return Turn(item, since, rested, over, *_usual(order, item, measured))
+
+
+def quiet_at_of(order: Order) -> datetime | None:
+    """As it stands on the row; told anew for a row that is older than the column."""
+    return order.quiet_at or limits.quiet_at(
+        order.low_level_status,
+        order.method,
+        order.lab_slug,
+        order.last_event_at,
+        order.activate_by,
+        order.expected_result_by_date,
+    )
+
+
+def _usual(
+    order: Order, item: Term, measured: UsualTime | None
+) -> tuple[str, str, timedelta | None]:
+    """What is usual in this step, where we have that from, and the time itself."""
+    low = order.low_level_status
+    if low == limits.BOOKED or (low == "delivered_to_lab" and order.expected_result_by_date):
+        return "", "", None
+    samples = measured.samples if measured is not None else 0
+    if measured is not None and samples >= limits.ENOUGH and limits.is_learned(low):
+        most = limits.whole(timedelta(seconds=measured.p90_seconds))
+        half = limits.whole(timedelta(seconds=measured.p50_seconds))
+        source = f"Learned from {samples:,} of our orders: half took up to {span(half)}."
+        return f"Usual up to {span(most)} {_like(order, item)}.", source, most
+    fixed = item.quiet_after
+    if fixed:
+        working = " of working time" if limits.in_working_days(low, order.method) else ""
+        if not limits.is_learned(low):
+            return f"Usual up to {span(fixed)}{working}.", "", fixed
+        return (
+            f"Usual up to {span(fixed)}{working} (default).",
+            f"No history yet: {samples} of the {limits.ENOUGH} orders it takes to learn from.",
+            fixed,
+        )
+    if item.family == vocabulary.UNKNOWN:
+        return "No history yet.", "", None
+    return "", "", None
+
+
+def _like(order: Order, item: Term) -> str:
+    if item.family == vocabulary.AT_LAB:
+        return "at this lab"
+    return "for this kit" if order.method == "testkit" else "for orders like this"
 
 
 def journey(order: Order, events: Sequence[OrderEvent]) -> list[Node]:
@@ -182,7 +244,10 @@ def _node(
 ) -> Node:
     status = history[index]
     seen = history[: index + 1]
-    return Node(status, state, _term(status, order, seen), at=events[index].created_at)
+    event = events[index]
+    return Node(
+        status, state, _term(status, order, seen), at=event.created_at, event_id=event.event_id
+    )
 
 
 def _detours(

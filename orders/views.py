@@ -14,7 +14,8 @@ from backoffice.access import may, requires
 from labs.models import Lab
 from orders.changing_views import actions_of
 from orders.journey import is_over, journey, turn_of
-from orders.models import Appointment, Order, OrderEvent, Result, ResultMarker
+from orders.local_time import place_of
+from orders.models import Appointment, Order, OrderEvent, Result, ResultMarker, UsualTime
 
 RANK: Final = {"critical": 0, "abnormal": 1, "unknown": 2}
 
@@ -37,6 +38,12 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
     markers = list(ResultMarker.objects.filter(result_id=order.pk)) if sees_results else []
     record = order.said()
     now = timezone.now()
+    measured = UsualTime.objects.filter(
+        low_level_status=order.low_level_status,
+        method=order.method,
+        lab_slug=order.lab_slug or "",
+    ).first()
+    standing = next((visit for visit in visits if visit.superseded_at is None), None)
 
     audit.viewed(
         request,
@@ -46,7 +53,8 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
     )
     context = {
         "order": order,
-        "turn": turn_of(order, events, now),
+        "turn": turn_of(order, events, now, measured),
+        "place": place_of(order, standing),
         "nodes": journey(order, events),
         "over": is_over(order),
         "lab": Lab.objects.filter(slug=order.lab_slug).only("name").first(),
@@ -72,7 +80,8 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
 
 def _order(order_id: UUID) -> Order:
     try:
-        return Order.objects.select_related("order_transaction").get(pk=order_id)
+        found = Order.objects.select_related("order_transaction", "user")
+        return found.defer("order_transaction__record", "user__record").get(pk=order_id)
     except Order.DoesNotExist as error:
         raise Http404 from error
 
@@ -85,6 +94,7 @@ def _told(order: Order, events: Sequence[OrderEvent]) -> list[dict[str, Any]]:
         history.append(event.low_level_status)
         told.append(
             {
+                "id": event.event_id,
                 "at": event.created_at,
                 "day": timezone.localtime(event.created_at).date(),
                 "term": vocabulary.order_term(event.low_level_status, order.method, history),

@@ -1,0 +1,80 @@
+"""What time it is where a patient is: before one calls them, and when to call them again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, time, timedelta
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from backoffice.templatetags.spoken import zone_of
+from orders.models import Appointment, Order
+
+_CLOCKS: Final[dict[str, str]] = {
+    "America/New_York": "CT DC DE FL GA IN KY MA MD ME MI NC NH NJ NY OH PA RI SC VA VT WV",
+    "America/Chicago": "AL AR IA IL KS LA MN MO MS ND NE OK SD TN TX WI",
+    "America/Denver": "CO ID MT NM UT WY",
+    "America/Los_Angeles": "CA NV OR WA",
+    "America/Phoenix": "AZ",
+    "America/Anchorage": "AK",
+    "Pacific/Honolulu": "HI",
+    "America/Puerto_Rico": "PR",
+    "America/St_Thomas": "VI",
+    "Pacific/Guam": "GU",
+}
+_STATES: Final = {state: zone for zone, states in _CLOCKS.items() for state in states.split()}
+"""The clock of most people of a state."""
+_TWO_CLOCKS: Final = frozenset(
+    ("AK", "FL", "ID", "IN", "KS", "KY", "MI", "ND", "NE", "OR", "SD", "TN", "TX")
+)
+FROM, TO = time(8), time(20)
+"""When patients may be called, by their own clock."""
+MORNING: Final = time(10)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A patient's clock. `sure` is False where the state has two, or nothing tells the place."""
+
+    zone: ZoneInfo
+    city: str
+    sure: bool
+
+    @property
+    def name(self) -> str:
+        return self.zone.key
+
+    def may_call(self, now: datetime) -> bool:
+        return FROM <= now.astimezone(self.zone).time() < TO
+
+    def warning(self, now: datetime) -> str:
+        """`too early`, `too late`, or nothing."""
+        there = now.astimezone(self.zone).time()
+        return "too early" if there < FROM else "too late" if there >= TO else ""
+
+    def morning(self, now: datetime, days: int) -> datetime:
+        """10:00 there, that many days from now; on Monday where that is a weekend."""
+        day = now.astimezone(self.zone).date() + timedelta(days=days)
+        day += timedelta(days=max(0, 7 - day.weekday()) if day.weekday() >= 5 else 0)
+        return datetime.combine(day, MORNING, self.zone)
+
+
+def place_of(order: Order, visit: Appointment | None = None) -> Place:
+    """By the visit, the state of the address, the zone of the patient's devices; else UTC.
+
+    `order.user` is read: select it.
+    """
+    address = order.said("patient_address")
+    city, state = _text(address.get("city")), _text(address.get("state")).upper()
+    devices = zone_of(order.user.fallback_time_zone if order.user else None)
+    if visit is not None and (found := zone_of(visit.iana_timezone)):
+        return Place(found, city or visit.city, sure=True)
+    if devices and (state not in _STATES or state in _TWO_CLOCKS):
+        return Place(devices, city, sure=True)
+    if state in _STATES:
+        return Place(ZoneInfo(_STATES[state]), city or state, sure=state not in _TWO_CLOCKS)
+    return Place(devices or ZoneInfo("UTC"), city, sure=devices is not None)
+
+
+def _text(value: object) -> str:
+    return value.strip() if isinstance(value, str) else ""

@@ -1,0 +1,67 @@
+"""Whose turn an order's next step is, in a list: from its own columns, without a query."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django import template
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from backoffice import vocabulary
+from backoffice.templatetags.shapes import glyph_svg
+from orders.journey import span
+from orders.models import Order
+
+register = template.Library()
+
+_NOBODY: Final = SafeString('<span class="muted" aria-label="not given">—</span>')
+
+
+@register.simple_tag
+def whose_turn(order: Order) -> SafeString:
+    """`Patient · 9 d`, and where it is over the usual time `⚠ 3 d over`."""
+    item = vocabulary.order_term(order.low_level_status, order.method, ())
+    whose = item.turn.removeprefix("the ").capitalize()
+    if not whose and item.family != vocabulary.UNKNOWN:
+        return _NOBODY
+    return format_html(
+        '<span class="whose" title="{}">{}{}</span>{}',
+        usual_of(order),
+        whose or "Nobody knows",
+        rested_of(order),
+        over_of(order),
+    )
+
+
+@register.simple_tag
+def over_usual(order: Order) -> SafeString | str:
+    """`⚠ 3 d over`; nothing while it is not."""
+    return over_of(order)
+
+
+def rested_of(order: Order) -> str:
+    if order.last_event_at is None:
+        return ""
+    return f" · {span(timezone.now() - order.last_event_at)}"
+
+
+def usual_of(order: Order) -> str:
+    """For a pointer: `Usual up to 6 d`. A moment that is not counted from the step says itself."""
+    if order.quiet_at is None or order.last_event_at is None:
+        return "No usual time"
+    if order.quiet_at <= order.last_event_at:
+        return "Wants somebody at once"
+    return f"Usual up to {span(order.quiet_at - order.last_event_at)}"
+
+
+def over_of(order: Order) -> SafeString | str:
+    now = timezone.now()
+    if order.quiet_at is None or order.quiet_at > now:
+        return ""
+    return format_html(
+        ' <span class="st bare over" data-st="needs-action">{}{} over</span>',
+        glyph_svg("warning"),
+        span(now - order.quiet_at),
+    )
