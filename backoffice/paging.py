@@ -111,7 +111,8 @@ def capped_count(rows: QuerySet[Any], cap: int = COUNT_CAP) -> Count:
 
 def capped_counts(*sets: QuerySet[Any], cap: int = COUNT_CAP) -> list[Count]:
     """Each of these counted like by `capped_count`, all in one query."""
-    parts, values = [], []
+    parts: list[str] = []
+    values: list[Any] = []
     for rows in sets:
         try:
             query, given = rows.order_by().values("pk")[: cap + 1].query.sql_with_params()
