@@ -1,13 +1,12 @@
 """The patient list's filters."""
 
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from django import forms
 
+from backoffice.lists.forms import FilterForm
 from backoffice.paging import Sort
 from patients.models import Demographics, Patient
-
-SIZE: Final = 50
 
 SORTS: Final[dict[str, Sort]] = {
     "created_on": Sort(("created_on", "id"), descending=True),
@@ -15,19 +14,19 @@ SORTS: Final[dict[str, Sort]] = {
 }
 
 
-class PatientFilters(forms.Form):
+class PatientFilters(FilterForm):
     """One box: partial names, phone digits, e-mail, birth date, id beginnings, client id."""
 
     q = forms.CharField(required=False, max_length=100, label="Search")
-    size = forms.IntegerField(required=False, min_value=1, max_value=100)
+
+    SORTS: ClassVar = {key: tuple(sort.columns) for key, sort in SORTS.items()}
+    FALLING = frozenset({"created_on"})
+    PRIVATE = frozenset({"name"})
+    WORDS = frozenset({"q"})
 
     @property
     def text(self) -> str:
         return str(self.cleaned_data.get("q", "")).strip()
-
-    @property
-    def page_size(self) -> int:
-        return self.cleaned_data.get("size") or SIZE
 
 
 def demographics_of(patients: list[Patient]) -> dict[Any, Demographics]:
