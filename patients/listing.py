@@ -1,0 +1,160 @@
+"""The list of patients: its rows, its columns, its page."""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypedDict
+from uuid import UUID
+
+from django.db.models import Count, Q, QuerySet
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_safe
+
+from backoffice import audit, vocabulary
+from backoffice.access import requires
+from backoffice.lists.forms import FilterForm
+from backoffice.lists.listing import Cell, Column, Listing
+from backoffice.lists.screen import Screen
+from backoffice.paging import Page, Place, capped_count, page_of, place_of
+from patients.forms import PatientFilters, demographics_of
+from patients.models import Demographics, Patient
+
+FINISHED: Final = (vocabulary.RESULT_IN, vocabulary.CLOSED)
+
+
+class Row(TypedDict):
+    """One patient with who they are and how many of their orders are under way."""
+
+    patient: Patient
+    person: Demographics | None
+    open_orders: int
+
+
+def _of_person(name: str) -> Any:
+    return lambda row: getattr(row["person"], name, None)
+
+
+COLUMNS: Final = (
+    Column(
+        "name",
+        "Name",
+        (
+            Cell("Patient", lambda row: row["patient"].pk),
+            Cell("First name", _of_person("first_name")),
+            Cell("Last name", _of_person("last_name")),
+        ),
+        sort="name",
+    ),
+    Column("born", "Born", (Cell("Born", _of_person("dob")),)),
+    Column(
+        "sex",
+        "Sex",
+        (
+            Cell(
+                "Sex",
+                lambda row: vocabulary.term("person.gender", _of_person("gender")(row)).label,
+            ),
+        ),
+    ),
+    Column("phone", "Phone", (Cell("Phone", _of_person("phone_number")),)),
+    Column(
+        "lives",
+        "Lives in",
+        (Cell("City", _of_person("city")), Cell("State", _of_person("state"))),
+    ),
+    Column(
+        "open", "Open orders", (Cell("Open orders", lambda row: row["open_orders"]),), css="num"
+    ),
+    Column(
+        "ours", "Our reference", (Cell("Our reference", lambda row: row["patient"].client_user_id),)
+    ),
+    Column(
+        "since",
+        "Since",
+        (Cell("Since", lambda row: row["patient"].created_on, timed=True),),
+        sort="created_on",
+    ),
+    Column("patient", "Patient", css="roomy"),
+    Column("email", "E-mail", (Cell("E-mail", _of_person("email")),), shown=False),
+    Column("zip", "ZIP", (Cell("ZIP", _of_person("zip")),), shown=False),
+)
+
+
+class Patients(Listing):
+    name = "patients"
+    subject = "patient"
+    nouns = ("patient", "patients")
+    needs = ("patients.view",)
+    columns = COLUMNS
+
+    def form(self, data: QueryDict, user: Any) -> PatientFilters:
+        return PatientFilters(data)
+
+    def everything(self, user: Any) -> QuerySet[Patient]:
+        return Patient.objects.defer("record", "content_hash")
+
+    def rows(self, form: Any, user: Any) -> QuerySet[Patient]:
+        found = Patient.objects.defer("record", "content_hash")
+        return found.matching(form.text) if form.text else found
+
+    def page(self, rows: QuerySet[Any], form: FilterForm, size: int, place: Place) -> Page[Any]:
+        """By age of the record, or by name; by name only those whose name is known."""
+        if form.sort[0] != "name":
+            return page_of(rows, form.keyset(), size=size, **place)
+        known = Demographics.objects.only("user_id", "name_key")
+        if rows.query.where:
+            known = known.filter(user__in=rows)
+        page = page_of(known, form.keyset(), size=size, **place)
+        patients = rows.in_bulk([person.pk for person in page.rows])
+        found = [patients[person.pk] for person in page.rows if person.pk in patients]
+        return Page(found, next=page.next, previous=page.previous)
+
+    def dressed(self, rows: list[Patient], user: Any) -> list[Row]:
+        people = demographics_of(rows)
+        keys = Patient.objects.filter(pk__in=[patient.pk for patient in rows])
+        counted = keys.annotate(under_way=Count("orders", filter=~Q(orders__bucket__in=FINISHED)))
+        under_way = dict(counted.values_list("pk", "under_way"))
+        return [
+            {
+                "patient": patient,
+                "person": people.get(patient.pk),
+                "open_orders": under_way.get(patient.pk, 0),
+            }
+            for patient in rows
+        ]
+
+    def patient_of(self, row: Patient) -> UUID:
+        return row.pk
+
+
+PATIENTS: Final = Patients()
+
+
+@requires("patients.view")
+@require_safe
+def patient_list(request: HttpRequest) -> HttpResponse:
+    """Patients, newest first or by name; one box finds them by whatever the caller gives."""
+    filters = PATIENTS.form(request.GET, request.user)
+    valid = filters.is_valid()
+    screen = Screen.of(request, PATIENTS, filters)
+    if screen.elsewhere:
+        return redirect(screen.elsewhere)
+    found = PATIENTS.rows(filters, request.user) if valid else Patient.objects.none()
+    page = PATIENTS.page(found, filters, screen.size, place_of(request))
+    audit.listed(
+        request,
+        "patient",
+        [patient.pk for patient in page.rows],
+        [patient.pk for patient in page.rows],
+        searched=bool(filters.text),
+    )
+    total = capped_count(found)
+    context = {
+        "list": screen,
+        "filters": filters,
+        "page": page,
+        "pager": screen.pager(page, total),
+        "rows": PATIENTS.dressed(page.rows, request.user),
+        "total": total,
+    }
+    return render(request, "patients/list.html", context, status=200 if valid else 400)
