@@ -67,6 +67,12 @@ class Appointment(Mirrored):
                 condition=Q(superseded_at=None),
                 name="appointment_by_day",
             ),
+            # Reader: the filter by provider, and the list of providers.
+            models.Index(
+                fields=["provider", "draw_day", "start_at", "id"],
+                condition=Q(superseded_at=None),
+                name="appointment_of_provider",
+            ),
             # Reader: requests without a time.
             models.Index(
                 fields=["as_of", "id"],

@@ -77,7 +77,7 @@ def test_a_known_patient_has_tests_ordered_within_the_budget(page: Browser, plac
     page.sees("Patients")
     done += 3
     if f"/patients/{place.patient}/" not in page.url:
-        page.click(f'.lead a[href="/patients/{place.patient}/"]')
+        page.click(f'a[href="/patients/{place.patient}/"]')  # The name above the order.
         done += 1
     page.click(f'a[href="/orders/new/{place.patient}/"]')
     page.sees("To order")

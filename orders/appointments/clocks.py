@@ -1,0 +1,59 @@
+"""The two clocks of a visit: that of the draw first, the staff member's beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+
+from django.utils import timezone
+
+from backoffice.templatetags.spoken import zone_name, zone_of
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """A start as the wall says it there and here."""
+
+    there: datetime
+    here: datetime
+    known: bool
+    """The zone of the draw is known; where not, `there` is the staff member's."""
+
+    @property
+    def time(self) -> str:
+        return f"{self.there:%H:%M}"
+
+    @property
+    def zone(self) -> str:
+        return zone_name(self.there)
+
+    @property
+    def differ(self) -> bool:
+        return self.there.utcoffset() != self.here.utcoffset()
+
+    @property
+    def yours(self) -> str:
+        """`10:00 EST`, with the day where it is another one; empty where both say the same."""
+        if not self.differ:
+            return ""
+        day = ""
+        if self.here.date() != self.there.date():
+            day = f"{self.here:%a} {self.here.day} {self.here:%b}, "
+        return f"{day}{self.here:%H:%M} {zone_name(self.here)}"
+
+
+def clocks(start: datetime, zone: str | None, here: tzinfo | None = None) -> Clocks:
+    """A start in the draw's zone, and in the one of the staff member who asks."""
+    mine = here or timezone.get_current_timezone()
+    place = zone_of(zone)
+    return Clocks(start.astimezone(place or mine), start.astimezone(mine), place is not None)
+
+
+def day_bounds(day: date, zone: tzinfo) -> tuple[datetime, datetime]:
+    """First moment of a calendar day in a zone, and of the next one. In the spring of some zones
+    there is no midnight: the day begins when the clock has been put forward."""
+    begins, ends = (
+        datetime.combine(each, time.min, zone).astimezone(UTC)
+        for each in (day, day + timedelta(days=1))
+    )
+    return begins, ends

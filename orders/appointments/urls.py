@@ -1,0 +1,14 @@
+"""Addresses of the appointment pages."""
+
+from django.urls import path
+
+from orders.appointments import views
+
+app_name = "appointments"
+
+urlpatterns = [
+    path("", views.appointments, name="list"),
+    path("week/", views.week, name="week"),
+    path("sites/", views.sites, name="sites"),
+    path("sheet/", views.sheet, name="sheet"),
+]
