@@ -22,7 +22,7 @@ urlpatterns = [
     path("today/", include("orders.today.urls")),
     path("orders/", include("orders.urls")),
     path("unmatched/", include("orders.unmatched.urls")),
-    path("appointments/", include("orders.appointments_urls")),
+    path("appointments/", include("orders.appointments.urls")),
     path("patients/", include("patients.urls")),
     path("labs/", include("labs.urls")),
     path("reports/", include("labs.reports.urls")),
