@@ -19,7 +19,7 @@ from backoffice import vocabulary
 from backoffice.access import may
 from backoffice.models import CommandRecord
 from labs.reports.models import FOR_US, Report
-from orders.appointments_forms import AppointmentFilters
+from orders.appointments.forms import AppointmentFilters
 from orders.models import Appointment, UnmatchedResult
 from orders.reviewing import unsigned_count
 from orders.today.counting import Counts, counts
