@@ -14,8 +14,8 @@ from django.views.decorators.http import require_POST, require_safe
 from backoffice import audit, live
 from backoffice.access import may, requires
 from backoffice.models import User
-from orders.appointments_forms import AppointmentFilters
-from orders.appointments_views import visits
+from orders.appointments.forms import AppointmentFilters
+from orders.appointments.rows import visits
 from orders.models import Appointment
 from orders.today import criticals, digest, mine
 from orders.today.tiles import tiles
