@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from backoffice.models import AuditEntry, User
+from backoffice.team.models import Assignment
 from orders.models import Appointment, Order
+from orders.models.appointment import draw_day
 from patients.models import Demographics
 from tests.api.rows import demographics, envelope, order, staff, uid
 
@@ -20,6 +25,7 @@ ADDRESS = "/appointments/"
 
 
 def visit(n: int, start_at: datetime | None, **values: Any) -> Appointment:
+    zone = values.get("iana_timezone", "America/Phoenix")
     return Appointment.objects.create(
         **{
             "id": uid("appointment", n),
@@ -30,6 +36,7 @@ def visit(n: int, start_at: datetime | None, **values: Any) -> Appointment:
             "status": "confirmed" if start_at else "pending",
             "event_status": "scheduled" if start_at else "pending",
             "start_at": start_at,
+            "draw_day": draw_day(start_at, zone),
             "iana_timezone": "America/Phoenix",
             "city": "Phoenix",
             "state": "AZ",
@@ -89,10 +96,17 @@ def test_filters(client: Client, clinician: User, now: datetime) -> None:
     visit(1, now + timedelta(days=2), type="patient_service_center", state="TX", city="Austin")
     visit(2, now + timedelta(days=9), status="reserved")
     visit(3, now + timedelta(days=20), status="something_new", event_status="something_new")
-    day = timezone.localtime(now + timedelta(days=9)).date().isoformat()
+    visit(4, None, provider="draw-east")
+    day = (now + timedelta(days=9)).astimezone(ZoneInfo("America/Phoenix")).date().isoformat()
     assert _shown(client, type="patient_service_center") == {1}
     assert _shown(client, state="az") == {2, 3}
     assert _shown(client, city=" austin ") == {1}
+    assert _shown(client, provider="draw-west") == {1, 2, 3}
+    assert _shown(client, provider="draw-east", show="requested") == {4}
+    assert _shown(client, provider="nobody") == set()
+    Appointment.objects.filter(pk=uid("appointment", 1)).update(provider_id="N12")
+    Appointment.objects.filter(pk=uid("appointment", 2)).update(provider_id="N12")
+    assert _shown(client, site="N12") == {1}, "a number of a home visit is no site"
     assert _shown(client, status="reserved") == {2}
     assert _shown(client, status="something_new") == {3}
     assert _shown(client, start_date=day) == {2, 3}
@@ -133,7 +147,7 @@ def test_the_clock_of_the_draw_comes_first(client: Client, clinician: User, now:
     visit(4, start + timedelta(hours=3), iana_timezone="Not/AZone")
     answer = client.get(ADDRESS)
     page = answer.content.decode()
-    assert "08:00 MST" in page
+    assert "<strong>08:00</strong> MST" in page
     assert page.count("your time") == 1
     assert "zone of the draw not given" in page
     assert [row.two_clocks for row in answer.context["visits"]] == [True, False, False, False]
@@ -207,18 +221,160 @@ def test_a_stranger_is_sent_to_log_in(client: Client) -> None:
 
 
 @pytest.mark.parametrize("rows", [1, 50])
+@pytest.mark.parametrize("show", ["upcoming", "book"])
 def test_queries_do_not_grow(
     client: Client,
     clinician: User,
     now: datetime,
     rows: int,
+    show: str,
     django_assert_num_queries: Any,
 ) -> None:
     for n in range(rows):
         visit(n, now + timedelta(days=2))
+    home = {"method": "at_home_phlebotomy", "low_level_status": "requisition_created"}
     Order.objects.bulk_create([order(n) for n in range(rows)])
+    Order.objects.bulk_create([order(n, **home) for n in range(100, 100 + rows)])
     Demographics.objects.bulk_create([demographics(n) for n in range(rows)])
     client.get(ADDRESS)  # The first page of a session stores its form token.
-    # Session, user, roles, page, four counts, audit entry in a savepoint (3), orders, people.
-    with django_assert_num_queries(13):
-        client.get(ADDRESS)
+    with CaptureQueriesContext(connection) as seen:
+        client.get(ADDRESS, {"show": show})
+    # Page, all counts, orders, people, list of providers; the rest is the frame of every page.
+    ours = [each for each in seen if "orders_appointment" in each["sql"]]
+    assert len(ours) == 3
+    assert len(seen) <= 20
+
+
+def test_mine(client: Client, clinician: User, now: datetime) -> None:
+    for n in range(1, 6):
+        visit(n, now + timedelta(days=n))
+    for kind, n in (("appointment", 1), ("order", 2), ("patient", 3)):
+        Assignment.objects.create(
+            subject_type=kind, subject_id=str(uid(kind, n)), user=clinician, by=clinician
+        )
+    other = staff("front desk")
+    Assignment.objects.create(
+        subject_type="appointment", subject_id=str(uid("appointment", 4)), user=other, by=other
+    )
+    assert _shown(client, mine="1") == {1, 2, 3}
+
+
+def _unbooked(client: Client, **query: str) -> set[int]:
+    answer = client.get(ADDRESS, query)
+    assert answer.status_code == 200
+    ids = {row.order.pk for row in answer.context["waiting"]}
+    return {n for n in range(200) if uid("order", n) in ids}
+
+
+def test_what_is_to_book(client: Client, clinician: User, now: datetime, settings: Any) -> None:
+    ready = {"low_level_status": "requisition_created", "bucket": "with-patient"}
+    home, walk_in = {"method": "at_home_phlebotomy"}, {"method": "walk_in_test"}
+    for n in range(1, 5):
+        order(n, **home, **ready, patient_first_name=f"Home{n}").save()
+    order(5, **walk_in, **ready).save()
+    order(6, **home, low_level_status="ordered").save()
+    order(7, **home, low_level_status="requisition_bypassed").save()
+    order(8, **home, **ready, missing_since=now).save()
+    order(9, method="testkit", **ready).save()
+    visit(2, now + timedelta(days=2))
+    visit(3, None)
+    visit(4, now, status="cancelled", event_status="cancelled")
+    assert _unbooked(client, show="book") == {1, 4, 7}
+    assert _unbooked(client, show="book", type="patient_service_center") == {5}
+    settings.BOOKED_METHODS = ["at_home_phlebotomy", "walk_in_test"]
+    assert _unbooked(client, show="book") == {1, 4, 5, 7}
+    page = client.get(ADDRESS, {"show": "book"}).content.decode()
+    assert f'href="/orders/{uid("order", 1)}/visit/book/"' in page
+    assert page.index("Home4") < page.index("Home1"), "the longest waiting is first"
+    client.force_login(staff("viewer"))
+    page = client.get(ADDRESS, {"show": "book"}).content.decode()
+    assert "/visit/book/" not in page and "Home1" not in page
+
+
+def test_what_is_to_rebook(client: Client, clinician: User, now: datetime) -> None:
+    called_off = {"low_level_status": "appointment_cancelled", "method": "walk_in_test"}
+    for n in (1, 2):
+        order(n, **called_off).save()
+    visit(1, now - timedelta(days=1), status="cancelled", event_status="cancelled")
+    visit(2, now + timedelta(days=1))
+    assert _unbooked(client, show="rebook") == {1}
+    assert "MST" in client.get(ADDRESS, {"show": "rebook"}).content.decode()
+
+
+def test_a_visit_can_be_moved_and_cancelled_from_its_row(
+    client: Client, clinician: User, now: datetime
+) -> None:
+    for n in (1, 2):
+        order(n, low_level_status="appointment_scheduled", method="at_home_phlebotomy").save()
+    visit(1, now + timedelta(days=3), can_reschedule=True)
+    visit(2, now + timedelta(days=3), can_reschedule=False)
+    page = client.get(ADDRESS).content.decode()
+    first, second = (f"/orders/{uid('order', n)}/visit/" for n in (1, 2))
+    assert f'href="{first}move/"' in page and f'href="{first}cancel/"' in page
+    assert f'href="{second}move/"' not in page and f'href="{second}cancel/?rebook=1"' in page
+    client.force_login(staff("viewer"))
+    assert "/visit/" not in client.get(ADDRESS).content.decode()
+
+
+def test_days_are_those_of_the_draw(client: Client, clinician: User) -> None:
+    """23:30 in Honolulu is the next day for staff in New York."""
+    clinician.time_zone = "America/New_York"
+    clinician.save()
+    late = datetime(2031, 6, 3, 9, 30, tzinfo=UTC)
+    visit(1, late, iana_timezone="Pacific/Honolulu")
+    visit(2, late - timedelta(hours=4), iana_timezone="America/New_York")
+    visit(3, late - timedelta(hours=6), iana_timezone="America/New_York")
+    assert _shown(client, start_date="2031-06-02", end_date="2031-06-02") == {1, 3}
+    page = client.get(ADDRESS).content.decode()
+    assert "Tue 3 Jun, 05:30 EDT your time" in page
+    assert page.count("Monday 2 June 2031") == page.count("Tuesday 3 June 2031") == 1
+
+
+@pytest.mark.parametrize("name", ["week", "sites", "sheet"])
+def test_other_views(client: Client, clinician: User, name: str) -> None:
+    start = datetime(2031, 6, 4, 16, 0, tzinfo=UTC)
+    for n in (1, 2):
+        demographics(n).save()
+    visit(1, start, city="Homeville", state="AK")
+    center = {"type": "patient_service_center", "provider": "lab-north", "provider_id": "N12"}
+    visit(2, start + timedelta(hours=1), **center, first_line="9 Made Up Road")
+    visit(3, start, status="cancelled")
+    visit(4, start, superseded_at=start)
+    visit(5, start + timedelta(days=9))
+    address = f"{ADDRESS}{name}/"
+    where = {"week": {"from": "2031-06-07"}}.get(name, {"day": "2031-06-04"})
+    answer = client.get(address, where)
+    assert answer.status_code == 200
+    page = answer.content.decode()
+    assert "Ada1 Testperson" in page and "Ada2 Testperson" in page
+    assert page.count("<strong>09:00</strong> MST") == 1
+    if name == "week":
+        assert [len(each["visits"]) for each in answer.context["columns"]] == [0, 0, 2, 0, 0, 0, 0]
+        assert [each["count"].value for each in answer.context["columns"]][2] == 2
+    else:
+        sites = answer.context["sites"]
+        assert [(site.at_home, len(site.visits)) for site in sites] == [(False, 1), (True, 1)]
+        assert "N12" in page and "9 Made Up Road" in page
+    entry = AuditEntry.objects.get()
+    assert entry.action == ("print" if name == "sheet" else "list")
+    assert {*entry.patient_ids} == {uid("patient", 1), uid("patient", 2)}
+    few = client.get(address, {**where, "type": "patient_service_center"}).content.decode()
+    assert "Ada1 Testperson" not in few and "Ada2 Testperson" in few
+    assert client.get(address, {**where, "state": "\x00"}).status_code == 400
+    for bad in ("soon", "2031-02-30", "0001-01-01", "9999-12-31", "\x00"):
+        assert client.get(address, dict.fromkeys(where, bad)).status_code == 200
+    client.force_login(staff("viewer"))
+    answer = client.get(address, where)
+    assert answer.status_code == (403 if name == "sheet" else 200)
+    assert "Testperson" not in answer.content.decode()
+    assert "Homeville" not in answer.content.decode()
+
+
+def test_a_full_day_is_bounded(client: Client, clinician: User) -> None:
+    start = datetime(2031, 6, 4, 16, 0, tzinfo=UTC)
+    for n in range(60):
+        visit(n, start + timedelta(minutes=n))
+    answer = client.get(f"{ADDRESS}week/", {"from": "2031-06-04"})
+    column = answer.context["columns"][2]
+    assert (len(column["visits"]), column["count"].value, column["rest"]) == (40, 60, True)
+    assert len(client.get(f"{ADDRESS}sites/", {"day": "2031-06-04"}).context["appointments"]) == 60
