@@ -21,6 +21,8 @@ urlpatterns = [
     path("find/", include("orders.finding.urls")),
     path("today/", include("orders.today.urls")),
     path("orders/", include("orders.urls")),
+    path("results/", include("orders.reviewing.urls")),
+    path("exceptions/", include("orders.exceptions.urls")),
     path("unmatched/", include("orders.unmatched.urls")),
     path("appointments/", include("orders.appointments.urls")),
     path("patients/", include("patients.urls")),

@@ -1,0 +1,109 @@
+"""Earlier and later values of the same markers of one person: one query, whatever the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+from uuid import UUID
+
+from django.db import connection
+
+MOST: Final = 3_000
+"""Values read at most, newest first: thirty years of a big yearly panel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One value of a marker. `key` is equal for what may be compared: the marker as LOINC calls
+    it, or as one lab does."""
+
+    key: str
+    order_id: UUID
+    at: datetime
+    text: str
+    number: float | None
+    unit: str
+    low: float | None
+    high: float | None
+    range: str
+    flag: str
+    above: bool | None
+    below: bool | None
+    lab: str
+    name: str
+
+    def comparable(self, other: Value) -> bool:
+        """Both are numbers of one unit: only then may a line join them, or an arrow compare."""
+        return self.number is not None and other.number is not None and self.unit == other.unit
+
+
+def key_of(loinc_slug: str | None, slug: str, lab_slug: str | None) -> str:
+    """`loinc:…`, comparable across labs, or `lab:<lab>:<slug>`; empty for a marker without name."""
+    if loinc_slug:
+        return f"loinc:{loinc_slug}"
+    return f"lab:{lab_slug or ''}:{slug}" if slug else ""
+
+
+_SELECT: Final = """
+SELECT o.id, m.loinc_slug, m.slug, o.lab_slug, r.date_collected, m.timestamp, o.created_at,
+ m.text, m.type, m.value, m.unit, m.min_range_value, m.max_range_value, m.reference_range,
+ m.interpretation, m.is_above_max_range, m.is_below_min_range, m.name
+FROM orders_order o
+JOIN orders_result r ON r.order_id = o.id
+JOIN orders_resultmarker m ON m.result_id = o.id
+WHERE o.user_id = %s AND NOT m.is_missing
+ AND (m.loinc_slug = ANY(%s) OR m.loinc_slug IS NULL AND m.slug = ANY(%s))
+ORDER BY o.created_at DESC LIMIT %s
+"""
+
+
+def values_of(patient: UUID | None, keys: Iterable[str]) -> dict[str, list[Value]]:
+    """All values of these markers of a person, oldest first, by key."""
+    wanted = set(keys) - {""}
+    if patient is None or not wanted:
+        return {}
+    slugs = [key.removeprefix("loinc:") for key in wanted if key.startswith("loinc:")]
+    own = [key.split(":", 2)[2] for key in wanted if key.startswith("lab:")]
+    with connection.cursor() as cursor:
+        cursor.execute(_SELECT, [patient, slugs, own, MOST])
+        rows = cursor.fetchall()
+    found: dict[str, list[Value]] = {}
+    for row in rows:
+        key = key_of(row[1], row[2], row[3])
+        if key in wanted:
+            found.setdefault(key, []).append(_value(key, row))
+    for values in found.values():
+        values.sort(key=lambda value: value.at)
+    return found
+
+
+def _value(key: str, row: Sequence[Any]) -> Value:
+    (order_id, _, _, lab, collected, stamped, created, text, kind, number, unit, *rest) = row
+    low, high, words, flag, above, below, name = rest
+    return Value(
+        key=key,
+        order_id=order_id,
+        at=_moment(collected) or stamped or created,
+        text=text,
+        number=number if kind == "numeric" else None,
+        unit=unit or "",
+        low=low,
+        high=high,
+        range=words or "",
+        flag=flag,
+        above=above,
+        below=below,
+        lab=lab or "",
+        name=name,
+    )
+
+
+def _moment(text: str | None) -> datetime | None:
+    """When the sample was taken, where the lab wrote it as a time."""
+    try:
+        found = datetime.fromisoformat((text or "").strip())
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -1,0 +1,39 @@
+"""One marker of one person over time."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from backoffice import audit
+from backoffice.access import may, requires
+from orders.reviewing.history import values_of
+from patients.models import Demographics
+
+
+@requires("results.view")
+@require_safe
+def trend(request: HttpRequest, patient_id: UUID, key: str) -> HttpResponse:
+    """Every value there is, drawn and as a table."""
+    values = values_of(patient_id, [key]).get(key, [])
+    if not values:
+        raise Http404
+    audit.viewed(request, "result", {value.order_id for value in values}, [patient_id])
+    by_name = may(request.user, "patients.view")
+    numbers = [value for value in values if value.number is not None]
+    context = {
+        "values": values,
+        "newest": values[-1],
+        "unit": numbers[-1].unit if numbers else "",
+        "drawn": [v for v in numbers if v.unit == numbers[-1].unit],
+        "other_units": sorted({v.unit or "no unit" for v in numbers} - {numbers[-1].unit})
+        if numbers
+        else [],
+        "person": Demographics.objects.filter(pk=patient_id).defer("record").first(),
+        "patient_id": patient_id,
+        "by_name": by_name,
+    }
+    return render(request, "reviewing/trend.html", context)

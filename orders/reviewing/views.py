@@ -1,0 +1,265 @@
+"""The review queue with a report open, and what is done about it: sign, undo, acknowledge, call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from csp.constants import SELF
+from csp.decorators import csp_update
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_POST, require_safe
+
+from backoffice import audit
+from backoffice.access import may, requires
+from backoffice.models import User
+from orders.models import Order
+from orders.reviewing import criticals, signing
+from orders.reviewing.forms import CallForm, DelegateForm, QueueFilters, SignForm
+from orders.reviewing.models import Delegation, ResultVersion, Review, Signature
+from orders.reviewing.pages import difference_between, one_report, queue_beside, undoable
+from orders.reviewing.waiting import after, in_order, queue
+
+beside_document: Any = csp_update({"frame-src": [SELF]})
+"""The lab's document is shown in a frame of these pages."""
+
+
+@requires("results.view")
+@require_safe
+@beside_document
+def first_of_queue(request: HttpRequest) -> HttpResponse:
+    """The queue, with its first report open."""
+    filters = QueueFilters(request.GET)
+    assert isinstance(request.user, User)
+    rows = queue(filters.cleaned_data if filters.is_valid() else {}, request.user)
+    review = in_order(rows).first()
+    if review is not None:
+        return _page(request, review)
+    context = {**queue_beside(request, filters), "undo": undoable(request)}
+    audit.listed(request, "result", [], [])
+    return render(request, "reviewing/empty.html", context)
+
+
+@requires("results.view")
+@require_safe
+@beside_document
+def report(request: HttpRequest, order_id: UUID) -> HttpResponse:
+    """One report, the queue beside it."""
+    return _page(request, get_object_or_404(Review, pk=order_id))
+
+
+def _page(
+    request: HttpRequest, review: Review, status: int = 200, problem: Any = None, **forms: Any
+) -> HttpResponse:
+    filters = QueueFilters(request.GET)
+    beside = queue_beside(request, filters)
+    assert isinstance(request.user, User)
+    rows = queue(filters.cleaned_data if filters.is_valid() else {}, request.user)
+    following = after(rows, review)
+    before = _before(beside["items"], review)
+    audit.viewed(
+        request,
+        "result",
+        [review.pk, *(item.review.pk for item in beside["items"] if item.review != review)],
+        [review.user_id, *(item.review.user_id for item in beside["items"])],
+    )
+    context = {
+        **beside,
+        **one_report(request, review, **forms),
+        "following": following,
+        "before": before,
+        "problem": problem,
+        "undo": undoable(request),
+        "now": timezone.now(),
+    }
+    return render(request, "reviewing/report.html", context, status=status)
+
+
+def _before(items: list[Any], review: Review) -> Any:
+    """What stands above this one in the queue, as far as it is shown."""
+    keys = [item.review.pk for item in items]
+    if review.pk in keys[1:]:
+        return items[keys.index(review.pk) - 1].review
+    return None
+
+
+def _done(
+    request: HttpRequest, review: Review, kind: str, act: Callable[[], Any], reason: str = ""
+) -> Any:
+    """Do it and keep who did it, both or none."""
+    with transaction.atomic(durable=True):
+        made = act()
+        audit.asked(request, kind, [review.pk], [review.user_id], reason)
+    return made
+
+
+def _address(request: HttpRequest, order_id: UUID | None, **more: object) -> str:
+    query = request.GET.copy()
+    query.pop("signed", None)
+    for name, value in more.items():
+        query[name] = str(value)
+    place = reverse("reviewing:report", args=[order_id]) if order_id else reverse("reviewing:queue")
+    return f"{place}?{query.urlencode()}" if query else place
+
+
+@requires("results.view")
+@require_POST
+@beside_document
+def sign(request: HttpRequest, order_id: UUID) -> HttpResponse:
+    """Sign what was read, and open the next; a partial result is acknowledged."""
+    review = get_object_or_404(Review, pk=order_id)
+    user = request.user
+    assert isinstance(user, User)
+    by_whom = None
+    if not may(user, "results.sign"):
+        word = signing.delegation(user, review)
+        if word is None:
+            raise PermissionDenied
+        by_whom = word.by
+    form = SignForm(request.POST)
+    if not form.is_valid():
+        return _page(request, review, 422, sign_form=form)
+    given = form.cleaned_data
+    try:
+        signature = _done(
+            request,
+            review,
+            "sign result",
+            lambda: signing.sign(
+                review.pk,
+                given["version"],
+                user,
+                note=given["note"],
+                tells=given["tells"],
+                delegated_by=by_whom,
+            ),
+        )
+    except signing.CannotSign as error:
+        review.refresh_from_db()
+        # What was typed stays; what is now shown is what would be signed.
+        left = SignForm({**request.POST.dict(), "version": review.version})
+        return _page(request, review, 409, problem=error, sign_form=left)
+    filters = QueueFilters(request.GET)
+    following = after(queue(filters.cleaned_data if filters.is_valid() else {}, user), review)
+    return redirect(_address(request, following.pk if following else None, signed=signature.pk))
+
+
+@requires("results.view")
+@require_POST
+@beside_document
+def undo(request: HttpRequest, signature_id: int) -> HttpResponse:
+    """Take back the signature just made; its report opens again."""
+    user = request.user
+    assert isinstance(user, User)
+    found = get_object_or_404(Signature, pk=signature_id)
+    review = get_object_or_404(Review, pk=found.order_id)
+    try:
+        _done(request, review, "undo signature", lambda: signing.undo(signature_id, user))
+    except signing.TooLate as error:
+        review.refresh_from_db()
+        return _page(request, review, 409, problem=error)
+    return redirect(_address(request, review.pk))
+
+
+@requires("results.view", "results.acknowledge")
+@require_POST
+@beside_document
+def acknowledge(request: HttpRequest, order_id: UUID) -> HttpResponse:
+    """I have seen these critical values."""
+    review = get_object_or_404(Review, pk=order_id)
+    user = request.user
+    assert isinstance(user, User)
+    form = SignForm(request.POST)
+    if not form.is_valid():
+        return _page(request, review, 422)
+    version = form.cleaned_data["version"]
+    try:
+        _done(
+            request,
+            review,
+            "acknowledge critical",
+            lambda: criticals.acknowledge(review, version, user),
+        )
+    except signing.Changed as error:
+        review.refresh_from_db()
+        return _page(request, review, 409, problem=error)
+    return redirect(_address(request, review.pk) + "#call")
+
+
+@requires("results.view", "results.acknowledge")
+@require_POST
+@beside_document
+def call(request: HttpRequest, order_id: UUID) -> HttpResponse:
+    """Record a call about critical values, made or tried."""
+    review = get_object_or_404(Review, pk=order_id)
+    user = request.user
+    assert isinstance(user, User)
+    form = CallForm(request.POST)
+    if not form.is_valid():
+        return _page(request, review, 422, call_form=form)
+    given = dict(form.cleaned_data)
+    version = given.pop("version")
+    _done(
+        request,
+        review,
+        "critical call",
+        lambda: criticals.record_call(review, version, user, **given),
+    )
+    return redirect(_address(request, review.pk) + "#call")
+
+
+@requires("results.view")
+@require_safe
+def version(request: HttpRequest, order_id: UUID, number: int) -> HttpResponse:
+    """An earlier version of a result, and how it differs from the newest."""
+    review = get_object_or_404(Review, pk=order_id)
+    kept = get_object_or_404(ResultVersion, order_id=order_id, number=number)
+    audit.viewed(request, "result", [review.pk], [review.user_id])
+    context = {
+        "review": review,
+        "order": Order.objects.listed().filter(pk=order_id).first(),
+        "version": kept,
+        "difference": difference_between(order_id, number, review.version),
+        "by_name": may(request.user, "patients.view"),
+    }
+    return render(request, "reviewing/version.html", context)
+
+
+@requires("results.view", "results.sign")
+@require_POST
+@beside_document
+def delegate(request: HttpRequest, order_id: UUID) -> HttpResponse:
+    """Let a colleague sign this result, or every normal one for some days."""
+    review = get_object_or_404(Review, pk=order_id)
+    user = request.user
+    assert isinstance(user, User)
+    form = DelegateForm(request.POST)
+    if not form.is_valid():
+        return _page(request, review, 422, delegate_form=form)
+    given = form.cleaned_data
+    row = Delegation(
+        by=user,
+        to=given["to"],
+        order_id=review.pk if given["what"] == "this" else None,
+        until=form.until,
+    )
+    _done(request, review, "delegate signing", lambda: row.save(force_insert=True))
+    return redirect(_address(request, review.pk))
+
+
+@requires("results.view", "results.sign")
+@require_POST
+def end_delegation(request: HttpRequest, delegation_id: int) -> HttpResponse:
+    """Take a delegation back; only who gave it."""
+    row = get_object_or_404(Delegation, pk=delegation_id, by=request.user.pk)
+    with transaction.atomic(durable=True):
+        Delegation.objects.filter(pk=row.pk, ended_at=None).update(ended_at=timezone.now())
+        audit.asked(request, "end delegation", [row.pk], [])
+
+    return redirect(_address(request, None))

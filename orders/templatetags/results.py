@@ -1,0 +1,275 @@
+"""Results on pages: rings, small lines of earlier values, arrows, the chart of one marker.
+
+{% load results %}
+{% ring completeness %}             a small ring and `7 of 9 back`; takes a `Completeness`
+{% spark row.values %}              up to six points; a gap where the unit differs
+{% review_state order.pk %}         whether a result was signed, by whom: one query
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Any, Final
+from uuid import UUID
+
+from django import template
+from django.template import Context
+from django.utils import timezone
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from backoffice.access import may
+from backoffice.templatetags.chart import scale, written
+from backoffice.templatetags.shapes import glyph_svg
+from backoffice.templatetags.spoken import spoken
+from backoffice.templatetags.ui import DASH
+from orders.journey import span
+from orders.models import Review
+from orders.reviewing.completeness import Completeness
+from orders.reviewing.forms import OUTCOMES, TELLS
+from orders.reviewing.history import Value
+
+register = template.Library()
+
+PLACES: Final = {
+    "critical": ("Critical", "critical", "octagon"),
+    "abnormal": ("Abnormal", "abnormal", "arrows"),
+    "corrected": ("Corrected", "result-in", "repeat"),
+    "unknown": ("Not interpreted", "unknown", "question"),
+    "normal": ("Normal", "plain", ""),
+    "partial": ("Partial", "at-lab", "square"),
+    "seen": ("Partial, seen", "closed", "dash"),
+}
+WIDE, HIGH = 64, 16
+"""Units of a small line."""
+
+
+@register.simple_tag
+def place_badge(review: Review) -> SafeString:
+    """Why a result stands where it does in the queue."""
+    words, family, glyph = PLACES[review.place]
+    return _badge(words, family, glyph)
+
+
+@register.simple_tag
+def kind_badge(review: Review) -> SafeString:
+    """Partial, final or corrected."""
+    words, family, glyph = {
+        "partial": ("Partial", "at-lab", "square"),
+        "final": ("Final", "result-in", "tick"),
+        "corrected": ("Corrected", "result-in", "repeat"),
+        "": ("Announced, not read yet", "preparing", "ring"),
+    }.get(review.kind, (review.kind, "unknown", "question"))
+    return _badge(words, family, glyph)
+
+
+def _badge(words: str, family: str, glyph: str) -> SafeString:
+    return format_html('<span class="st" data-st="{}">{}{}</span>', family, glyph_svg(glyph), words)
+
+
+@register.simple_tag
+def ring(found: Completeness | None, words: bool = True) -> SafeString | str:
+    """How much of a result is back. Asks the database nothing: see `completeness_of`."""
+    if found is None or not found.total:
+        return ""
+    state = "whole" if found.is_whole else "lost" if found.lost else "open"
+    drawn = format_html(
+        '<svg class="ring {}" viewBox="0 0 16 16" aria-hidden="true">'
+        '<circle class="track" cx="8" cy="8" r="6"/>'
+        '<circle class="part" cx="8" cy="8" r="6" pathLength="{}" stroke-dasharray="{} {}" '
+        'transform="rotate(-90 8 8)"/></svg>',
+        state,
+        found.total,
+        found.back,
+        found.total,
+    )
+    said = str(found)
+    if words:
+        return format_html('<span class="rings">{}{}</span>', drawn, said)
+    return format_html(
+        '<span class="rings" title="{}">{}{} of {}<span class="sr"> back</span></span>',
+        said,
+        drawn,
+        found.back,
+        found.total,
+    )
+
+
+@register.simple_tag
+def spark(values: Sequence[Value]) -> SafeString | str:
+    """Earlier values and this one as a small line; hidden from screen readers, which have the
+    value before in words and the page of the marker."""
+    numbers = [value for value in values if value.number is not None]
+    if len(numbers) < 2:
+        return ""
+    now = values[-1]
+    same = [value for value in numbers if value.unit == now.unit]
+    if now.number is None or len(same) < 2:
+        return ""
+    ends = [value.number for value in same if value.number is not None]
+    low, high = min(ends), max(ends)
+    span = (high - low) or 1.0
+    step = (WIDE - 8) / max(len(values) - 1, 1)
+
+    def place(position: int, value: Value) -> str:
+        assert value.number is not None
+        return (
+            f"{4 + position * step:.1f} {HIGH - 3 - (value.number - low) / span * (HIGH - 6):.1f}"
+        )
+
+    lines = "".join(
+        f"M{place(n, one)}L{place(n + 1, other)}"
+        for n, (one, other) in enumerate(pairwise(values))
+        if one.comparable(other) and one.unit == now.unit
+    )
+    dots = "".join(
+        f"M{place(n, value)}h0"
+        for n, value in enumerate(values)
+        if value.number is not None and value.unit == now.unit
+    )
+    return format_html(
+        '<svg class="spark" viewBox="0 0 {} {}" aria-hidden="true"><path d="{}"/>'
+        '<path class="dots" d="{}"/><path class="last" d="M{}h0"/></svg>',
+        WIDE,
+        HIGH,
+        lines,
+        dots,
+        place(len(values) - 1, now),
+    )
+
+
+ARROWS: Final = {
+    "up": ("arrow-up", "higher"),
+    "down": ("arrow-down", "lower"),
+    "same": ("", "same"),
+}
+
+
+@register.simple_tag
+def since_before(direction: str) -> SafeString | str:
+    """An arrow, and the word for those who do not see it."""
+    if direction not in ARROWS:
+        return ""
+    glyph, words = ARROWS[direction]
+    if not glyph:
+        return format_html('<span class="muted">=<span class="sr"> {}</span></span>', words)
+    return format_html("{}<span class='sr'> {}</span>", glyph_svg(glyph), words)
+
+
+@register.filter
+def outcome(value: str) -> str:
+    """How a call ended, in words."""
+    return OUTCOMES.get(value, value)
+
+
+@register.filter
+def teller(value: str) -> str:
+    """Who tells the patient, in words."""
+    return TELLS.get(value, value)
+
+
+@register.filter
+def span_of(length: timedelta | None) -> SafeString | str:
+    """`3 d`, `5 h`; a dash when there is none."""
+    return DASH if length is None else span(length)
+
+
+@register.filter
+def ago_exactly(moment: datetime, now: datetime) -> str:
+    """`3 s ago` within the minute; otherwise the time itself, with its zone."""
+    seconds = int((now - moment).total_seconds())
+    if 0 <= seconds < 60:
+        return f"{seconds} s ago"
+    local = timezone.localtime(moment)
+    return f"at {spoken(local, timezone.localtime(now))}"
+
+
+@register.inclusion_tag("reviewing/_state.html", takes_context=True)
+def review_state(context: Context, order_id: UUID) -> dict[str, Any]:
+    """Whether the result of an order waits for somebody, or who signed it: one query."""
+    found = Review.objects.filter(pk=order_id).select_related("signer").first()
+    return {"review": found, "sees_results": may(context["request"].user, "results.view")}
+
+
+# The chart of one marker
+
+
+@register.simple_tag
+def trend_plot(values: Sequence[Value]) -> SafeString | str:
+    """Values of the newest unit over time: a band of the reference range per point, since ranges
+    change between labs; a mark shaped by its flag; no line across a value of another unit."""
+    shown = [v for v in values if v.number is not None]
+    if not shown:
+        return ""
+    unit = shown[-1].unit
+    drawn = [v for v in shown if v.unit == unit]
+    ends = [n for v in drawn for n in (v.number, v.low, v.high) if n is not None]
+    bottom, top, step = scale(ends, from_zero=False)
+    first, last = drawn[0].at.timestamp(), drawn[-1].at.timestamp()
+    length = (last - first) or 1.0
+
+    def x(value: Value) -> float:
+        return 5 + 90 * (value.at.timestamp() - first) / length if last > first else 50
+
+    def y(number: float) -> float:
+        return 100 * (top - min(max(number, bottom), top)) / (top - bottom)
+
+    places = [x(v) for v in drawn]
+    edges = [0.0, *((a + b) / 2 for a, b in pairwise(places)), 100.0]
+    bands = format_html_join(
+        "",
+        '<rect class="band" x="{}%" y="{}%" width="{}%" height="{}%"/>',
+        (
+            (f"{left:.2f}", f"{y(up):.2f}", f"{right - left:.2f}", f"{y(down) - y(up):.2f}")
+            for v, (left, right) in zip(drawn, pairwise(edges), strict=True)
+            if v.low is not None or v.high is not None
+            for up in [top if v.high is None else v.high]
+            for down in [bottom if v.low is None else v.low]
+        ),
+    )
+    lines = format_html_join(
+        "",
+        '<line class="line" x1="{}%" y1="{}%" x2="{}%" y2="{}%"/>',
+        (
+            (f"{x(a):.2f}", f"{y(a.number):.2f}", f"{x(b):.2f}", f"{y(b.number):.2f}")
+            for a, b in pairwise(shown)
+            if a.comparable(b) and a.unit == unit and a.number is not None and b.number is not None
+        ),
+    )
+    marks = format_html_join(
+        "",
+        '<svg x="{}%" y="{}%" overflow="visible"><path class="mark {}" d="{}"/></svg>',
+        ((f"{x(v):.2f}", f"{y(v.number or 0.0):.2f}", v.flag, _shape(v)) for v in drawn),
+    )
+    levels = [bottom + step * n for n in range(round((top - bottom) / step) + 1)]
+    grid = format_html_join(
+        "",
+        '<line class="grid" x1="0" x2="100%" y1="{0}%" y2="{0}%"/>'
+        '<text x="-8" y="{0}%" dy=".32em" text-anchor="end">{1}</text>',
+        ((f"{y(level):.2f}", written(level)) for level in levels),
+    )
+    days = dict.fromkeys((drawn[0], drawn[-1]))
+    dates = format_html_join(
+        "",
+        '<text x="{}%" y="100%" dy="1.5em" text-anchor="middle">{}</text>',
+        ((f"{x(v):.2f}", _date(v.at)) for v in days),
+    )
+    return format_html(
+        '<svg class="trend" aria-hidden="true">{}{}{}{}{}</svg>', bands, grid, lines, marks, dates
+    )
+
+
+def _date(moment: datetime) -> str:
+    local = timezone.localtime(moment)
+    return f"{local.day} {local:%b %Y}"
+
+
+def _shape(value: Value) -> str:
+    """Octagon for critical, a triangle to the side it lies on for abnormal, else a disc."""
+    if value.flag == "critical":
+        return "M-2.5-6h5L6-2.5v5L2.5 6h-5L-6 2.5v-5z"
+    if value.flag == "abnormal":
+        return "M-6-4H6L0 6z" if value.below else "M-6 4H6L0-6z"
+    return "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z"

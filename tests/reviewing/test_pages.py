@@ -1,0 +1,284 @@
+"""The pages of the review: the queue with a report open, signing, criticals, versions, trends."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+from django.utils import timezone
+
+from backoffice.models import AuditEntry, User
+from orders.models import CriticalAcknowledgement, CriticalCall, Delegation, Review, Signature
+from tests.api.rows import NOW, patient, staff, uid
+from tests.reviewing.rows import came, corrected, ordered
+
+pytestmark = pytest.mark.django_db
+
+QUEUE = "/results/"
+NORMAL = ("Sodium", "4.1", "normal")
+HIGH = ("Sodium", "5.6", "abnormal")
+CRITICAL = ("Potassium", "6.9", "critical")
+
+
+@pytest.fixture
+def anna(client: Client) -> User:
+    user = staff("clinician", "anna")
+    client.force_login(user)
+    return user
+
+
+def text_of(answer: Any) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", answer.content.decode()).split())
+
+
+def page(n: int) -> str:
+    return reverse("reviewing:report", args=[uid("order", n)])
+
+
+def do(client: Client, n: int, action: str, **given: Any) -> Any:
+    version = Review.objects.get(pk=uid("order", n)).version
+    address = reverse(f"reviewing:{action}", args=[uid("order", n)])
+    return client.post(address, {"version": version, **given})
+
+
+def test_the_first_of_the_queue_is_open(client: Client, anna: User) -> None:
+    came(ordered(1).pk, NORMAL)
+    came(ordered(2, lab_test_name="Made-up abnormal").pk, NORMAL, HIGH)
+    shown = client.get(QUEUE)
+    assert shown.status_code == 200
+    assert shown.context["review"].pk == uid("order", 2)
+    words = text_of(shown)
+    for wanted in ("Made-up abnormal", "Maria Testperson", "5.6 mmol/L", "High", "2 unsigned",
+                   "first time", "Sign"):  # fmt: skip
+        assert wanted in words, wanted
+
+
+def test_an_empty_queue_says_so(client: Client, anna: User) -> None:
+    assert "Every result is signed" in text_of(client.get(QUEUE))
+
+
+def test_signing_opens_the_next_and_can_be_undone(client: Client, anna: User) -> None:
+    for n in (1, 2, 3):
+        came(ordered(n).pk, NORMAL)
+    first = client.get(QUEUE).context["review"]
+    answer = client.post(
+        reverse("reviewing:sign", args=[first.pk]),
+        {"version": 1, "note": "fine", "tells": "nurse"},
+        follow=True,
+    )
+    kept = Signature.objects.get()
+    assert (kept.by, kept.note, kept.tells, kept.kind) == (anna, "fine", "nurse", "signed")
+    assert answer.context["review"].pk != first.pk and answer.context["unsigned"] == 2
+    assert 'data-key="u"' in answer.content.decode()
+    entry = AuditEntry.objects.filter(object_type="sign result").get()
+    assert entry.object_ids == [str(first.pk)]
+    answer = client.post(reverse("reviewing:undo", args=[kept.pk]), follow=True)
+    assert answer.context["review"].pk == first.pk and answer.context["unsigned"] == 3
+    assert "Took the signature of version 1 back" in text_of(answer)
+
+
+def test_the_one_after_the_one_signed_comes_next(client: Client, anna: User) -> None:
+    keys = []
+    for n in range(1, 5):
+        row = ordered(n)
+        came(row.pk, NORMAL, as_of=NOW + timedelta(minutes=n))
+        keys.append(row.pk)
+    answer = client.post(reverse("reviewing:sign", args=[keys[1]]), {"version": 1}, follow=True)
+    assert answer.context["review"].pk == keys[2]
+    answer = client.post(reverse("reviewing:sign", args=[keys[3]]), {"version": 1}, follow=True)
+    assert answer.context["review"].pk == keys[0], "after the last one, what was passed over"
+
+
+def test_the_second_of_two_signers_is_told_who_and_when(client: Client, anna: User) -> None:
+    came(ordered(1).pk, NORMAL)
+    other = Client()
+    other.force_login(staff("clinician", "bruno"))
+    other.get(page(1))
+    assert do(client, 1, "sign").status_code == 302
+    answer = do(other, 1, "sign", note="mine")
+    assert answer.status_code == 409
+    assert re.search(r"Signed by anna \d s ago", text_of(answer))
+    assert Signature.objects.count() == 1
+
+
+def test_nothing_typed_is_lost_when_another_version_came(client: Client, anna: User) -> None:
+    row = ordered(1)
+    came(row.pk, NORMAL)
+    client.get(page(1))
+    came(row.pk, HIGH)
+    answer = client.post(
+        reverse("reviewing:sign", args=[row.pk]), {"version": 1, "note": "call at noon"}
+    )
+    assert answer.status_code == 409 and not Signature.objects.exists()
+    assert "Another version of this result came" in text_of(answer)
+    assert "call at noon" in answer.content.decode() and "5.6" in text_of(answer)
+    assert 'name="version" value="2"' in answer.content.decode()
+
+
+def test_a_critical_result_from_the_banner_to_the_call(client: Client, anna: User) -> None:
+    came(ordered(1).pk, NORMAL, CRITICAL)
+    shown = client.get(QUEUE)
+    assert "Nobody has acknowledged this yet" in text_of(shown)
+    assert 'data-key="s"' not in shown.content.decode()
+    assert do(client, 1, "sign").status_code == 409
+    answer = do(client, 1, "acknowledge")
+    assert answer.status_code == 302
+    assert CriticalAcknowledgement.objects.get().by == anna
+    shown = client.get(page(1))
+    assert "nobody was told yet" in text_of(shown) and "Record the call" in text_of(shown)
+    answer = do(client, 1, "call", recipient="Dr. Madeup", outcome="not_reached")
+    assert answer.status_code == 422 and "Say when it will be tried again" in text_of(answer)
+    assert "Dr. Madeup" in answer.content.decode() and not CriticalCall.objects.exists()
+    due = (timezone.now() + timedelta(minutes=20)).strftime("%Y-%m-%dT%H:%M")
+    given = {"recipient": "Dr. Madeup", "outcome": "not_reached", "next_attempt_at": due}
+    assert do(client, 1, "call", **given).status_code == 302
+    assert "Next attempt" in text_of(client.get(page(1)))
+    given = {"recipient": "Dr. Madeup", "outcome": "confirmed_read_back"}
+    assert do(client, 1, "call", **given).status_code == 302
+    shown = client.get(page(1))
+    assert "Acknowledged and told" in text_of(shown) and "6.9" in text_of(shown)
+    assert do(client, 1, "sign").status_code == 302
+
+
+def test_a_call_the_service_made_names_its_source(client: Client, anna: User) -> None:
+    came(ordered(1).pk, CRITICAL)
+    do(client, 1, "acknowledge")
+    given = {
+        "recipient": "Patient",
+        "outcome": "confirmed_read_back",
+        "made_by_service_network": "on",
+    }
+    answer = do(client, 1, "call", **given)
+    assert answer.status_code == 422 and "Say how we know of this call" in text_of(answer)
+    assert do(client, 1, "call", **given, source="Fax of the service").status_code == 302
+    assert "Known from: Fax of the service" in text_of(client.get(page(1)))
+
+
+def test_a_corrected_result_comes_back_with_the_difference(client: Client, anna: User) -> None:
+    row = ordered(1)
+    came(row.pk, NORMAL, ("Iron", "4", "normal"), ("Zinc", "4", "normal"))
+    do(client, 1, "sign")
+    came(row.pk, HIGH, ("Iron", "4", "normal"), missing=("Zinc",))
+    corrected(row.pk)
+    shown = client.get(f"{QUEUE}?mine=on")
+    assert shown.context["review"].pk == row.pk, "for the clinician who signed"
+    words = text_of(shown)
+    assert "What the correction changed" in words
+    changes = {c.name: c.what for c in shown.context["difference"].changes}
+    assert changes == {"Sodium": ("value", "flag"), "Zinc": ("now missing",)}
+    assert "1 other marker did not change" in words
+    kept = client.get(reverse("reviewing:version", args=[row.pk, 1]))
+    assert "4.1" in text_of(kept) and "not the newest version" in text_of(kept)
+
+
+def test_a_partial_result_says_what_is_back(client: Client, anna: User) -> None:
+    came(ordered(1).pk, NORMAL, HIGH, status="partial", missing=("Iron",))
+    shown = client.get(QUEUE)
+    assert "2 of 3 back · 1 failed: not enough sample" in text_of(shown)
+    assert "Acknowledge partial" in text_of(shown)
+    assert do(client, 1, "sign").status_code == 302
+    assert Signature.objects.get().kind == "acknowledged"
+    assert "1 partial seen" in text_of(client.get(QUEUE))
+
+
+def test_values_before_stand_beside_and_lead_to_all_of_them(client: Client, anna: User) -> None:
+    patient(3).save()
+    for n, value in ((1, "4.0"), (2, "4.4"), (3, "4.2")):
+        day = NOW - timedelta(days=100 * (4 - n))
+        row = ordered(n, user_id=uid("patient", 3), created_at=day)
+        came(row.pk, ("Sodium", value, "normal"), date_collected=day.isoformat())
+    shown = client.get(page(2))
+    (panel,) = shown.context["report"].panels
+    (line,) = panel.rows
+    assert (line.previous.text, line.direction, line.total) == ("4.0", "up", 3)
+    assert shown.context["report"].later
+    trend = client.get(reverse("reviewing:trend", args=[uid("patient", 3), line.key]))
+    assert trend.status_code == 200
+    assert text_of(trend).count("mmol/L") >= 3 and "<svg" in trend.content.decode()
+    assert (
+        client.get(reverse("reviewing:trend", args=[uid("patient", 4), line.key])).status_code
+        == 404
+    )
+
+
+@pytest.mark.parametrize("role", ["front desk", "viewer", "auditor"])
+def test_who_sees_no_values_cannot_open_a_report(client: Client, role: str) -> None:
+    came(ordered(1).pk, CRITICAL)
+    client.force_login(staff(role))
+    for address in (
+        QUEUE,
+        page(1),
+        reverse("reviewing:document", args=[uid("order", 1)]),
+        reverse("reviewing:quality"),
+        reverse("reviewing:trend", args=[uid("patient", 1), "loinc:potassium"]),
+    ):
+        answer = client.get(address)
+        assert answer.status_code == 403 and "Potassium" not in answer.content.decode(), address
+    for what in ("sign", "acknowledge", "call"):
+        assert do(client, 1, what).status_code == 403
+    assert not Signature.objects.exists() and not CriticalAcknowledgement.objects.exists()
+
+
+def test_a_delegate_signs_only_what_was_delegated(client: Client, anna: User) -> None:
+    for n in (1, 2):
+        came(ordered(n).pk, NORMAL)
+    came(ordered(3).pk, HIGH)
+    helper = staff("lab coordinator", "helper")
+    theirs = Client()
+    theirs.force_login(helper)
+    assert do(theirs, 1, "sign").status_code == 403
+    answer = do(client, 1, "delegate", to=helper.pk, what="this", days=1)
+    assert answer.status_code == 302
+    assert do(theirs, 2, "sign").status_code == 403
+    assert do(theirs, 1, "sign").status_code == 302
+    kept = Signature.objects.get()
+    assert (kept.by, kept.delegated_by) == (helper, anna)
+    do(client, 2, "delegate", to=helper.pk, what="normal", days=7)
+    assert do(theirs, 3, "sign").status_code == 403, "it is abnormal"
+    row = Delegation.objects.get(order=None)
+    assert client.post(reverse("reviewing:end-delegation", args=[row.pk])).status_code == 302
+    assert do(theirs, 2, "sign").status_code == 403
+
+
+def test_the_queue_is_narrowed_by_lab_and_patient(client: Client, anna: User) -> None:
+    came(ordered(1).pk, NORMAL)
+    came(ordered(2, lab_slug="other-lab").pk, NORMAL)
+    shown = client.get(f"{QUEUE}?patient={uid('patient', 2)}")
+    assert [item.review.pk for item in shown.context["items"]] == [uid("order", 2)]
+    assert "Nothing matches" in text_of(client.get(f"{QUEUE}?critical=on"))
+    assert client.get(f"{QUEUE}?lab=nowhere&patient=x").status_code == 200
+
+
+def test_queries_do_not_grow_with_queue_or_history(client: Client, anna: User) -> None:
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as seen:
+            assert client.get(page(1)).status_code == 200
+        return len(seen)
+
+    came(ordered(1, user_id=uid("patient", 1)).pk, NORMAL, CRITICAL)
+    came(ordered(2).pk, NORMAL)
+    queries()
+    few = queries()
+    for n in range(3, 12):
+        came(ordered(n, user_id=uid("patient", 1)).pk, NORMAL, HIGH, missing=("Iron", "Zinc"))
+    assert queries() == few <= 34
+
+
+def test_causes_are_counted_by_month_method_and_lab(client: Client, anna: User) -> None:
+    now = timezone.now()
+    came(ordered(1, created_at=now).pk, NORMAL, missing=("Iron", "Zinc"))
+    came(ordered(2, created_at=now, lab_slug="other-lab").pk, NORMAL, missing=("Iron",))
+    came(ordered(3, created_at=now).pk, NORMAL)
+    came(ordered(4, created_at=now - timedelta(days=70)).pk, NORMAL, missing=("Iron",))
+    shown = client.get(reverse("reviewing:quality"))
+    assert [(line.lab, line.struck, counts) for line, counts in shown.context["lines"]] == [
+        ("made-up-lab", 1, [2]),
+        ("other-lab", 1, [1]),
+    ]
+    assert shown.context["failed"] == 3 and "Not enough sample" in text_of(shown)
