@@ -11,6 +11,7 @@ from django.utils.safestring import SafeString
 
 from backoffice import vocabulary
 from backoffice.templatetags.shapes import glyph_svg
+from orders.exceptions.cards import WORDS
 from orders.journey import span
 from orders.models import Order
 
@@ -65,3 +66,9 @@ def over_of(order: Order) -> SafeString | str:
         glyph_svg("warning"),
         span(now - order.quiet_at),
     )
+
+
+@register.filter
+def outcome(value: str) -> str:
+    """How a call card ended, in words: `voicemail`."""
+    return WORDS.get(value, value).lower()

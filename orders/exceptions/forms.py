@@ -1,0 +1,83 @@
+"""What staff fill in on a call card."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from django import forms
+from django.utils import timezone
+
+from orders.exceptions.cards import HANDLED, OUTCOMES, SNOOZED
+from orders.local_time import Place
+
+LONGEST: Final = timedelta(days=365)
+NOTE_LETTERS: Final = 2_000
+_NEEDS_REASON: Final = {
+    SNOOZED: "Say why it can wait.",
+    HANDLED: "Say what was done.",
+}
+
+
+class OutcomeForm(forms.Form):
+    """The end of a call, a reason to wait, or what was done. Moments are of the patient's clock."""
+
+    outcome = forms.ChoiceField(
+        choices=[(name, name) for name in (*OUTCOMES, SNOOZED, HANDLED)],
+        error_messages={
+            "required": "Choose how the call ended.",
+            "invalid_choice": "Choose how the call ended.",
+        },
+    )
+    event = forms.IntegerField(min_value=-(2**63), max_value=2**63 - 1)
+    seen = forms.CharField(max_length=30, required=False)
+    note = forms.CharField(max_length=NOTE_LETTERS, required=False, label="What was said")
+    reason = forms.CharField(max_length=NOTE_LETTERS, required=False, label="Why it can wait")
+    done = forms.CharField(max_length=NOTE_LETTERS, required=False, label="What was done")
+    until = forms.CharField(max_length=40, required=False, label="Until")
+    at = forms.CharField(max_length=20, required=False, label="Another time")
+
+    def __init__(self, data: Any, place: Place) -> None:
+        super().__init__(data)
+        self.place = place
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or {}
+        outcome = given.get("outcome")
+        field = {SNOOZED: "reason", HANDLED: "done"}.get(outcome or "", "note")
+        given["words"] = given.get(field, "")
+        if outcome in _NEEDS_REASON and not given["words"] and field not in self.errors:
+            self.add_error(field, _NEEDS_REASON[outcome])
+        if outcome in OUTCOMES:
+            given["comes_back"] = self.place.morning(timezone.now(), OUTCOMES[outcome].days)
+        elif outcome == SNOOZED:
+            given["comes_back"] = self._moment(given)
+        else:
+            given["comes_back"] = None
+        return given
+
+    def _moment(self, given: dict[str, Any]) -> datetime | None:
+        """The moment chosen, or the one typed as a time on the patient's clock."""
+        typed = given.get("at", "")
+        name, text = ("at", typed) if typed else ("until", given.get("until", ""))
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            self.add_error(name, "Give a day and a time, such as 2026-11-24T10:00.")
+            return None
+        if moment.tzinfo is None:
+            try:
+                local = moment.replace(tzinfo=self.place.zone)
+                moment = local.astimezone(UTC)
+            except (OverflowError, ValueError):
+                self.add_error(name, "This day is not in the calendar.")
+                return None
+            if moment.astimezone(self.place.zone).replace(tzinfo=None) != local.replace(
+                tzinfo=None
+            ):
+                self.add_error(name, "Clocks go forward then: there is no such time that day.")
+                return None
+        if not timezone.now() < moment < timezone.now() + LONGEST:
+            self.add_error(name, "Choose a time that is to come, within a year.")
+            return None
+        return moment.astimezone(UTC)

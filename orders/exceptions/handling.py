@@ -1,0 +1,104 @@
+"""An order leaves the queue by an outcome, and by nothing else. One person's outcome wins."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+from django.db import transaction
+from django.http import HttpRequest
+from django.utils import timezone
+
+from backoffice import changes, team
+from backoffice.models import Assignment, User
+from orders.exceptions.cards import HANDLED
+from orders.models import Handling, Order
+
+
+class Changed(Exception):
+    """Something happened to the order since the card was opened."""
+
+
+class Recorded(Exception):
+    """Somebody else recorded an outcome since the card was opened."""
+
+    def __init__(self, handling: Handling) -> None:
+        super().__init__(handling.pk)
+        self.handling = handling
+
+
+def stamp(handling: Handling | None) -> str:
+    """Names one outcome, for a form: which one its page has seen."""
+    return "" if handling is None else str(int(handling.at.timestamp() * 1_000_000))
+
+
+def record(
+    request: HttpRequest,
+    order_id: UUID,
+    outcome: str,
+    *,
+    until: datetime | None,
+    note: str,
+    seen_event: int,
+    seen_outcome: str,
+) -> Handling:
+    """Keep an outcome: a contact (or a note, where it is handled), and when the order comes back.
+
+    Raises Changed, Recorded, `team.Taken` where somebody else is on it; then nothing is kept.
+    """
+    assert isinstance(request.user, User)
+    with transaction.atomic():
+        # Whoever comes second waits here until the first has committed.
+        order = Order.objects.select_for_update(no_key=True).only("pk", "user_id", "last_event_id")
+        held = order.get(pk=order_id)
+        before = Handling.objects.filter(pk=order_id).select_related("by").first()
+        if stamp(before) != seen_outcome and before is not None:
+            raise Recorded(before)
+        if held.last_event_id != seen_event:
+            raise Changed
+        taken = Assignment.objects.filter(subject_type="order", subject_id=str(order_id))
+        holder = taken.exclude(user=request.user).select_related("user").first()
+        if holder is not None:
+            raise team.Taken(holder.user, holder.at)
+        if outcome == HANDLED:
+            team.note(request, "order", order_id, f"Handled: {note}", held.user_id)
+            team.release(request, "order", order_id)
+        else:
+            team.contact(
+                request,
+                held.user_id,
+                "order",
+                order_id,
+                outcome,
+                note,
+                next_due_at=until,
+            )
+        row = Handling(
+            order_id=order_id,
+            event_id=held.last_event_id,
+            outcome=outcome,
+            reason=note,
+            until=until,
+            by=request.user,
+            at=timezone.now(),
+        )
+        row.save(force_insert=before is None, force_update=before is not None)
+        changes.told("exception", [order_id])
+    return row
+
+
+def bring_back(request: HttpRequest, order_id: UUID) -> bool:
+    """What was put off waits again from now; False where it waits already."""
+    with transaction.atomic():
+        rows = Handling.objects.select_for_update().filter(pk=order_id)
+        row = rows.first()
+        if row is None or (row.until is not None and row.until <= timezone.now()):
+            return False
+        rows.update(until=timezone.now())
+        team.note(request, "order", order_id, "Back in the queue.", _patient(order_id))
+        changes.told("exception", [order_id])
+    return True
+
+
+def _patient(order_id: UUID) -> UUID | None:
+    return Order.objects.filter(pk=order_id).values_list("user_id", flat=True).first()

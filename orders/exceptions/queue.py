@@ -1,0 +1,218 @@
+"""Which orders need a person, grouped by what is done about them, the longest over first.
+
+A group is a condition that one partial index of `Order` answers in its order. An order is left out
+while its `Handling` holds: until the moment it comes back, and no longer than nothing new happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, TextField
+from django.db.models.fields.tuple_lookups import TupleGreaterThan
+from django.db.models.functions import Cast
+
+from backoffice import vocabulary
+from backoffice.models import Assignment, CommandRecord, User
+from backoffice.paging import Count, Page, Sort, page_of
+from orders.models import Handling, Order, UnmatchedResult
+from orders.models.order import CAN_GO_QUIET, TROUBLE, OrderQuerySet
+from orders.reviewing import open_criticals
+from orders.unmatched.models import OURS
+
+SIZE: Final = 25
+CAP: Final = 1_000
+CRITICAL, STUCK, UNKNOWN, QUIET, PUT_OFF = "critical", "stuck", "unknown", "quiet", "put-off"
+OPEN_COMMANDS: Final = (CommandRecord.State.UNCERTAIN, CommandRecord.State.UNDECIDED)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A cause; `first` is what is usually done first."""
+
+    key: str
+    label: str
+    first: str
+    family: str = vocabulary.NEEDS_ACTION
+    sort: Sort = Sort(("quiet_at", "id"))  # noqa: RUF009 - frozen, shared on purpose
+
+    @property
+    def glyph(self) -> str:
+        return vocabulary.GLYPHS[self.family]
+
+
+GROUPS: Final = {
+    group.key: group
+    for group in (
+        Group(CRITICAL, "Clinical urgency", "Open the result and call.", vocabulary.CRITICAL),
+        Group("lost", "Sample lost or unusable", "Order again and tell the patient."),
+        Group(STUCK, "Lab is stuck on us", "Give the lab what it misses."),
+        Group("delivery", "Delivery trouble", "Look at the tracking, confirm the address."),
+        Group("draw", "Needs a new draw", "Book a visit."),
+        Group(QUIET, "Gone quiet", "Ask the service, then whoever’s turn it is."),
+        Group(
+            UNKNOWN,
+            "Not understood",
+            "Look what the service sent.",
+            vocabulary.UNKNOWN,
+            Sort(("updated_at", "id")),
+        ),
+        Group(PUT_OFF, "Put off", "Comes back by itself.", vocabulary.CLOSED),
+    )
+}
+
+
+def orders_of(key: str, now: datetime) -> OrderQuerySet:
+    """Orders of a group that wait for somebody now."""
+    return _cause(key, now).filter(~Exists(_handled(now)), missing_since=None)
+
+
+def put_off(now: datetime) -> QuerySet[Handling]:
+    """What comes back by itself, and has not yet."""
+    found = Handling.objects.filter(until__gt=now, order__missing_since=None)
+    return found.filter(event_id__gte=F("order__last_event_id"))
+
+
+def group_of(order: Order, now: datetime) -> str:
+    """The group an order belongs to as it stands, handled or not; empty for none."""
+    low = order.low_level_status
+    for key, statuses in TROUBLE.items():
+        if low in statuses:
+            return key
+    if order.bucket == vocabulary.UNKNOWN:
+        return UNKNOWN
+    over = order.quiet_at is not None and order.quiet_at <= now
+    return QUIET if over and order.bucket in CAN_GO_QUIET else ""
+
+
+def counts(now: datetime, *, sees_results: bool) -> dict[str, Count]:
+    """How many wait in each group, counted up to a cap: one query."""
+    parts: list[tuple[str, QuerySet[Any]]] = [
+        (key, orders_of(key, now)) for key in GROUPS if key not in (CRITICAL, PUT_OFF)
+    ]
+    parts.append((PUT_OFF, put_off(now)))
+    if sees_results:
+        parts.append((CRITICAL, open_criticals()))
+    parts.append((STUCK, UnmatchedResult.objects.filter(missing_since=None, status=OURS)))
+    parts.append((UNKNOWN, CommandRecord.objects.filter(state__in=OPEN_COMMANDS)))
+    statements, given = [], []
+    for key, rows in parts:
+        sql, values = rows.order_by().values("pk")[: CAP + 1].query.sql_with_params()
+        statements.append(f"SELECT %s AS part, count(*) FROM ({sql}) AS capped")
+        given += [key, *values]
+    with connection.cursor() as cursor:
+        cursor.execute(" UNION ALL ".join(statements), given)
+        found: dict[str, int] = {}
+        for key, count in cursor.fetchall():
+            found[key] = found.get(key, 0) + count
+    return {key: Count(min(count, CAP), count > CAP) for key, count in found.items()}
+
+
+def page(
+    key: str, now: datetime, *, after: str | None = None, before: str | None = None
+) -> Page[Any]:
+    """One page of a group: orders; of what was put off, handlings with their orders."""
+    if key == PUT_OFF:
+        rows = put_off(now).select_related("order", "by").defer("order__record")
+        return page_of(rows, Sort(("until", "order_id")), size=SIZE, after=after, before=before)
+    if key == CRITICAL:
+        ids = [review.pk for review in open_criticals()[:SIZE]]
+        kept = {order.pk: order for order in Order.objects.filter(pk__in=ids).listed()}
+        return Page([kept[pk] for pk in ids if pk in kept])
+    listed = orders_of(key, now).listed()
+    return page_of(listed, GROUPS[key].sort, size=SIZE, after=after, before=before)
+
+
+def next_after(order: Order, key: str, user: User, now: datetime) -> tuple[str, UUID] | None:
+    """The card after this one: further down its group, from its top, or in the next group.
+
+    Cards somebody else is on are passed over.
+    """
+    groups = [each for each in GROUPS if each not in (CRITICAL, PUT_OFF)]
+    first = groups.index(key) if key in groups else 0
+    for each in groups[first:] + groups[:first]:
+        columns = GROUPS[each].sort.columns
+        free = orders_of(each, now).exclude(pk=order.pk).filter(~Exists(_others(user)))
+        if each == key:
+            edge = tuple(getattr(order, name) for name in columns)
+            if None not in edge:
+                later = free.filter(TupleGreaterThan(columns, edge))
+                if found := later.order_by(*columns).values_list("pk", flat=True).first():
+                    return each, found
+        if found := free.order_by(*columns).values_list("pk", flat=True).first():
+            return each, found
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Stray:
+    """What is no order but waits in a group all the same; it has a page of its own."""
+
+    title: str
+    cause: str
+    route: str
+    key: UUID
+    since: datetime
+
+
+def strays(key: str, *, matches: bool, commands: bool) -> list[Stray]:
+    """Results that match no order, and requests whose outcome nobody knows, oldest first."""
+    if key == STUCK and matches:
+        return [
+            Stray("A result that matches no order", row.lab_name, "unmatched:detail", row.pk,
+                  row.as_of)
+            for row in UnmatchedResult.objects.filter(missing_since=None, status=OURS)
+            .only("lab_name", "as_of").order_by("as_of")[:SIZE]
+        ]  # fmt: skip
+    if key == UNKNOWN and commands:
+        return [
+            Stray(row.title, vocabulary.term("command.state", row.state).label,
+                  "commands:detail", row.pk, row.requested_at)
+            for row in CommandRecord.objects.filter(state__in=OPEN_COMMANDS)
+            .only("title", "state", "requested_at").order_by("requested_at")[:SIZE]
+        ]  # fmt: skip
+    return []
+
+
+def holders(ids: Iterable[UUID]) -> dict[UUID, Assignment]:
+    """Who is on these orders."""
+    rows = Assignment.objects.filter(subject_type="order", subject_id__in=[str(pk) for pk in ids])
+    return {UUID(row.subject_id): row for row in rows.select_related("user")}
+
+
+def handlings(ids: Iterable[UUID]) -> dict[UUID, Handling]:
+    """What was last done about these orders."""
+    rows = Handling.objects.filter(pk__in=list(ids)).select_related("by")
+    return {row.pk: row for row in rows}
+
+
+def is_handled(order: Order, handling: Handling | None, now: datetime) -> bool:
+    """Whether it is out of the queue."""
+    return (
+        handling is not None
+        and handling.event_id >= order.last_event_id
+        and (handling.until is None or handling.until > now)
+    )
+
+
+def _cause(key: str, now: datetime) -> OrderQuerySet:
+    if key in TROUBLE:
+        return Order.objects.filter(low_level_status__in=TROUBLE[key])
+    if key == UNKNOWN:
+        return Order.objects.filter(bucket=vocabulary.UNKNOWN)
+    return Order.objects.filter(bucket__in=CAN_GO_QUIET, quiet_at__isnull=False, quiet_at__lte=now)
+
+
+def _handled(now: datetime) -> QuerySet[Handling]:
+    rows = Handling.objects.filter(order_id=OuterRef("pk"), event_id__gte=OuterRef("last_event_id"))
+    return rows.filter(Q(until=None) | Q(until__gt=now))
+
+
+def _others(user: User) -> QuerySet[Assignment]:
+    mine = Assignment.objects.filter(subject_type="order").exclude(user=user)
+    return mine.filter(subject_id=Cast(OuterRef("pk"), TextField()))

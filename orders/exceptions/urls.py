@@ -1,0 +1,16 @@
+"""Addresses of the exception queue."""
+
+from django.urls import path
+
+from orders.exceptions import views
+
+app_name = "exceptions"
+
+urlpatterns = [
+    path("", views.start, name="queue"),
+    path("<slug:group>/", views.group, name="group"),
+    path("<slug:group>/<uuid:order_id>/", views.card, name="card"),
+    path("<slug:group>/<uuid:order_id>/take/", views.take, name="take"),
+    path("<slug:group>/<uuid:order_id>/check/", views.check, name="check"),
+    path("<slug:group>/<uuid:order_id>/back/", views.back, name="back"),
+]

@@ -1,0 +1,259 @@
+"""The exception queue: groups and their rows on the left, one call card on the right."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from backoffice import audit, sync, team
+from backoffice.access import may, requires
+from backoffice.models import User
+from backoffice.paging import place_of
+from backoffice.templatetags.spoken import ago
+from backoffice.templatetags.team import staff_name
+from orders.exceptions import cards, handling, queue
+from orders.exceptions.forms import OutcomeForm
+from orders.exceptions.queue import CRITICAL, GROUPS, PUT_OFF
+from orders.journey import turn_of
+from orders.local_time import Place
+from orders.local_time import place_of as clock_of
+from orders.models import Handling, Order, OrderEvent, UsualTime
+from orders.scheduling.rules import standing_visit
+
+NEEDED = ("exceptions.work", "orders.view", "patients.view")
+CHANGED = "Something happened to this order since you opened it. Look again, then record."
+
+
+@requires(*NEEDED)
+@require_safe
+def start(request: HttpRequest) -> HttpResponse:
+    """The first group in which something waits."""
+    return _page(request, "")
+
+
+@requires(*NEEDED)
+@require_safe
+def group(request: HttpRequest, group: str) -> HttpResponse:
+    """The rows of a group, the longest over first."""
+    return _page(request, _known(request, group))
+
+
+@requires(*NEEDED)
+@require_http_methods(["GET", "HEAD", "POST"])
+def card(request: HttpRequest, group: str, order_id: UUID) -> HttpResponse:
+    """One order to call about; posting an outcome leads to the next one."""
+    group, order = _known(request, group), _order(order_id)
+    if request.method != "POST":
+        return _page(request, group, order)
+    clock = clock_of(order, standing_visit(order.pk))
+    form = OutcomeForm(request.POST, clock)
+    if not form.is_valid():
+        return _page(request, group, order, form=form, status=400)
+    given = form.cleaned_data
+    try:
+        row = handling.record(
+            request,
+            order.pk,
+            given["outcome"],
+            until=given["comes_back"],
+            note=given["words"],
+            seen_event=given["event"],
+            seen_outcome=given["seen"],
+        )
+    except handling.Changed:
+        return _page(request, group, order, form=form, trouble=CHANGED, status=409)
+    except handling.Recorded as recorded:
+        told = _recorded(recorded.handling, clock)
+        return _page(request, group, order, form=form, trouble=told, status=409)
+    except team.Taken as taken:
+        told = f"{staff_name(taken.user)} is on this since {_since(taken.at)}. Nothing was kept."
+        return _page(request, group, order, form=form, trouble=told, status=409)
+    messages.success(request, _kept(row, order, clock))
+    assert isinstance(request.user, User)
+    following = queue.next_after(order, group, request.user, timezone.now())
+    return redirect("exceptions:card", *following) if following else redirect("exceptions:queue")
+
+
+@requires(*NEEDED, "notes.write")
+@require_POST
+def take(request: HttpRequest, group: str, order_id: UUID) -> HttpResponse:
+    """Make a card mine, where nobody else has it."""
+    order = _order(order_id)
+    assert isinstance(request.user, User)
+    try:
+        team.assign(request, "order", order.pk, request.user, order.user_id)
+    except team.Taken as taken:
+        messages.warning(request, f"{staff_name(taken.user)} took this {_since(taken.at)}.")
+    return redirect("exceptions:card", group, order.pk)
+
+
+@requires(*NEEDED)
+@require_POST
+def check(request: HttpRequest, group: str, order_id: UUID) -> HttpResponse:
+    """Ask the service how the order stands."""
+    order = _order(order_id)
+    sync.mark("orders", [order.pk])
+    audit.record(request, "change", "order-check", ids=[order.pk], patients=[order.user_id])
+    messages.success(request, "The service is asked. If there is news, this page tells you.")
+    return redirect("exceptions:card", group, order.pk)
+
+
+@requires(*NEEDED)
+@require_POST
+def back(request: HttpRequest, group: str, order_id: UUID) -> HttpResponse:
+    """What was put off waits again."""
+    order = _order(order_id)
+    if handling.bring_back(request, order.pk):
+        messages.success(request, "Back in the queue.")
+    return redirect("exceptions:card", queue.group_of(order, timezone.now()) or group, order.pk)
+
+
+def _page(
+    request: HttpRequest,
+    group: str,
+    order: Order | None = None,
+    *,
+    form: OutcomeForm | None = None,
+    trouble: str = "",
+    status: int = 200,
+) -> HttpResponse:
+    now = timezone.now()
+    sees_results = may(request.user, "results.view")
+    counts = queue.counts(now, sees_results=sees_results)
+    shown = [each for each in GROUPS.values() if each.key != CRITICAL or sees_results]
+    waiting = [each for each in shown if counts[each.key].value and each.key != PUT_OFF]
+    group = group or (waiting[0].key if waiting else shown[0].key)
+    found = queue.page(group, now, **place_of(request))
+    rows = _rows(group, found.rows, request.user)
+    context: dict[str, Any] = {
+        "groups": [{"group": each, "count": counts[each.key]} for each in shown],
+        "group": GROUPS[group],
+        "page": found,
+        "rows": rows,
+        "strays": queue.strays(
+            group,
+            matches=may(request.user, "results.match"),
+            commands=may(request.user, "commands.view"),
+        ),
+        "all_clear": not waiting,
+        "live": f"order:{order.pk}" if order else "exceptions",
+    }
+    listed = [row["order"] for row in rows]
+    if order is None:
+        audit.listed(
+            request, "exception", [one.pk for one in listed], [one.user_id for one in listed]
+        )
+    else:
+        context |= _card(request, group, order, form, trouble)
+        audit.viewed(
+            request,
+            "exception",
+            [order.pk, *(one.pk for one in listed)],
+            [order.user_id, *(one.user_id for one in listed)],
+        )
+    return render(request, "exceptions/queue.html", context, status=status)
+
+
+def _rows(group: str, found: list[Any], user: Any) -> list[dict[str, Any]]:
+    """Rows with who is on them and what was last done: two queries."""
+    orders = [row.order if isinstance(row, Handling) else row for row in found]
+    ids = [order.pk for order in orders]
+    last = queue.handlings(ids)
+    on = queue.holders(ids)
+    critical = group == CRITICAL
+    return [
+        {
+            "order": order,
+            "url": reverse("reviewing:report", args=[order.pk])
+            if critical
+            else reverse("exceptions:card", args=[group, order.pk]),
+            "last": last.get(order.pk),
+            "holder": on.get(order.pk),
+            "mine": order.pk in on and on[order.pk].user_id == user.pk,
+        }
+        for order in orders
+    ]
+
+
+def _card(
+    request: HttpRequest, group: str, order: Order, form: OutcomeForm | None, trouble: str
+) -> dict[str, Any]:
+    now = timezone.now()
+    visit = standing_visit(order.pk)
+    clock = clock_of(order, visit)
+    events = list(OrderEvent.objects.filter(order_id=order.pk).order_by("created_at", "event_id"))
+    measured = UsualTime.objects.filter(
+        low_level_status=order.low_level_status, method=order.method, lab_slug=order.lab_slug or ""
+    ).first()
+    turn = turn_of(order, events, now, measured)
+    last = Handling.objects.filter(pk=order.pk).select_related("by").first()
+    holder = queue.holders([order.pk]).get(order.pk)
+    cause = queue.group_of(order, now) or group
+    shipment = order.said("details", "data", "shipment")
+    outward = not order.low_level_status.endswith("_lab")
+    tracking = shipment.get("outbound_tracking_url" if outward else "inbound_tracking_url")
+    web = isinstance(tracking, str) and tracking.startswith(("https://", "http://"))
+    actions = cards.actions(order, cause, request.user, str(tracking) if web else "")
+    handled = queue.is_handled(order, last, now)
+    return {
+        "order": order,
+        "turn": turn,
+        "place": clock,
+        "clock_warning": clock.warning(now),
+        "contact": order.said("patient_details"),
+        "shipment": shipment,
+        "outward": outward,
+        "visit": visit,
+        "script": cards.script_of(order, cause, turn.term.turn),
+        "recommended": actions[0],
+        "others": actions[1:],
+        "choices": cards.choices(clock, now),
+        "later": cards.later(clock, now),
+        "form": form,
+        "trouble": trouble,
+        "last": last,
+        "last_due": cards.told(last.until, clock) if last and last.until else "",
+        "handled": handled,
+        "holder": holder,
+        "mine": holder is not None and holder.user_id == request.user.pk,
+        "seen": handling.stamp(last),
+    }
+
+
+def _order(order_id: UUID) -> Order:
+    found = Order.objects.select_related("user").defer("user__record")
+    try:
+        return found.get(pk=order_id)
+    except Order.DoesNotExist as error:
+        raise Http404 from error
+
+
+def _known(request: HttpRequest, group: str) -> str:
+    if group not in GROUPS or (group == CRITICAL and not may(request.user, "results.view")):
+        raise Http404
+    return group
+
+
+def _since(at: Any) -> str:
+    return ago(at, timezone.now())
+
+
+def _recorded(row: Handling, clock: Place) -> str:
+    words = cards.WORDS.get(row.outcome, row.outcome)
+    return (
+        f"{staff_name(row.by)} recorded “{words}” {_since(row.at)}. "
+        "What you chose was not kept; record it again if it should count as well."
+    )
+
+
+def _kept(row: Handling, order: Order, clock: Place) -> str:
+    name = f"{order.patient_first_name} {order.patient_last_name}".strip() or "The order"
+    back = f"Back {cards.told(row.until, clock)}." if row.until else "Back only if there is news."
+    return f"{name}: {cards.WORDS[row.outcome].lower()}. {back}"
