@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, cast
 from uuid import UUID
 
 from csp.constants import SELF
@@ -26,8 +26,12 @@ from orders.reviewing.models import Delegation, ResultVersion, Review, Signature
 from orders.reviewing.pages import difference_between, one_report, queue_beside, undoable
 from orders.reviewing.waiting import after, in_order, queue
 
-beside_document: Any = csp_update({"frame-src": [SELF]})
-"""The lab's document is shown in a frame of these pages."""
+View = TypeVar("View", bound=Callable[..., HttpResponse])
+
+
+def beside_document(view: View) -> View:
+    """Pages that show the lab's document in a frame of theirs."""
+    return cast(View, csp_update({"frame-src": [SELF]})(view))
 
 
 @requires("results.view")
