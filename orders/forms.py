@@ -83,12 +83,14 @@ class MomentField(forms.CharField):
             moment = None
         if moment is None:
             raise ValidationError("Type a date as YYYY-MM-DD.")
-        if not isinstance(moment, datetime):
-            moment = datetime.combine(moment, time.max if self.end_of_day else time.min)
+        whole_day = self.end_of_day and not isinstance(moment, datetime)
         try:
+            if not isinstance(moment, datetime):
+                # A day ends where the next one begins: its last hour may come twice.
+                moment = datetime.combine(moment + timedelta(days=whole_day), time.min)
             if timezone.is_naive(moment):
                 moment = timezone.make_aware(moment)
-            return moment.astimezone(UTC)
+            return moment.astimezone(UTC) - timedelta(microseconds=whole_day)
         except OverflowError as error:
             raise ValidationError("Type a date of this age.") from error
 
