@@ -1,0 +1,222 @@
+"""Promise P25: every zone there is, around every change of its clocks from 2024 to 2028. What a
+page shows, and what a day holds, is what the system's `date` says."""
+
+from __future__ import annotations
+
+import functools
+import os
+import subprocess
+import zoneinfo
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from backoffice.templatetags.spoken import spoken
+from orders.appointments.clocks import clocks, day_bounds
+from orders.forms import MomentField
+from orders.models import Appointment
+from orders.models.appointment import draw_day
+from tests.api.rows import envelope, staff, uid
+
+FIRST, LAST = datetime(2024, 1, 1, tzinfo=UTC), datetime(2029, 1, 1, tzinfo=UTC)
+LEAST = 4_000
+AROUND = (-86_400, -7_200, -3_600, -1, 0, 1, 3_599, 7_200, 86_400)
+"""Seconds from a change of the clocks at which one looks."""
+
+
+@dataclass(frozen=True)
+class Wall:
+    """What a wall clock shows, as `date` has it."""
+
+    day: date
+    time: str
+    letters: str
+    spoken: str
+
+
+def changes(zone: ZoneInfo) -> list[datetime]:
+    """The moments from `FIRST` to `LAST` in which the distance to UTC or the letters change."""
+
+    def state(moment: datetime) -> tuple[Any, ...]:
+        local = moment.astimezone(zone)
+        return local.utcoffset(), local.tzname()
+
+    found, at, held = [], FIRST, state(FIRST)
+    while at < LAST:
+        then = at + timedelta(days=7)
+        if state(then) != held:
+            low, high = at, then
+            while high - low > timedelta(seconds=1):
+                middle = low + timedelta(seconds=(high - low).total_seconds() // 2)
+                low, high = (middle, high) if state(middle) == held else (low, middle)
+            found.append(high)
+            held = state(then)
+        at = then
+    return found
+
+
+def moments(zone: ZoneInfo) -> list[datetime]:
+    """Around each change, and both sides of the midnights next to it; the turn of each year."""
+    found = {datetime(year, 7, 1, 12, tzinfo=UTC) for year in range(2024, 2029)}
+    found |= {datetime(year, 1, 1, tzinfo=UTC) for year in range(2024, 2029)}
+    for change in changes(zone):
+        found |= {change + timedelta(seconds=seconds) for seconds in AROUND}
+        for edge in day_bounds(change.astimezone(zone).date(), zone):
+            found |= {edge, edge - timedelta(seconds=1)}
+    return sorted(found)
+
+
+def folder(name: str) -> str:
+    """Where `zoneinfo` takes a zone from: `date` must read the same edition."""
+    for path in zoneinfo.TZPATH:
+        if Path(path, name).is_file():
+            return path
+    return str(files("tzdata") / "zoneinfo")
+
+
+def asked_date(name: str, when: list[datetime]) -> list[Wall]:
+    """The system's own answer for many moments at once."""
+    answer = subprocess.run(
+        ["date", "-f", "-", "+%Y-%m-%d|%H:%M|%Z|%a %-d %b, %H:%M"],
+        input="\n".join(f"@{int(moment.timestamp())}" for moment in when),
+        env={"PATH": os.environ["PATH"], "LC_ALL": "C", "TZ": name, "TZDIR": folder(name)},
+        text=True,
+        check=True,
+        capture_output=True,
+    )
+    walls = []
+    for line in answer.stdout.splitlines():
+        day, time, letters, words = line.split("|")
+        if letters[0] in "+-":
+            letters = "UTC" + letters.replace("-", "−")
+        walls.append(Wall(date.fromisoformat(day), time, letters, words))
+    return walls
+
+
+@functools.cache
+def asked() -> dict[str, list[tuple[datetime, Wall]]]:
+    names = sorted(zoneinfo.available_timezones())
+    when = {name: moments(ZoneInfo(name)) for name in names}
+    with ThreadPoolExecutor(4) as pool:
+        walls = dict(zip(names, pool.map(lambda n: asked_date(n, when[n]), names), strict=True))
+    return {name: list(zip(when[name], walls[name], strict=True)) for name in names}
+
+
+def test_every_zone_and_every_change_are_looked_at() -> None:
+    assert len(asked()) > 590
+    assert sum(map(len, asked().values())) >= LEAST
+    assert sum(len(changes(ZoneInfo(name))) for name in asked()) >= 1_000
+    # Sydney, Cairo (a day without midnight), Lord Howe (half an hour).
+    assert len(changes(ZoneInfo("Australia/Sydney"))) == 10
+    assert len(changes(ZoneInfo("Africa/Cairo"))) == 10
+    assert len(changes(ZoneInfo("Australia/Lord_Howe"))) == 10
+
+
+def test_times_days_and_letters_are_those_of_the_wall() -> None:
+    here = ZoneInfo("America/New_York")
+    wrong = []
+    for name, cases in asked().items():
+        for moment, wall in cases:
+            shown = clocks(moment, name, here)
+            told = spoken(moment.astimezone(ZoneInfo(name)), shown.there)
+            if (shown.there.date(), shown.time, shown.zone) != (wall.day, wall.time, wall.letters):
+                wrong.append((name, moment, shown, wall))
+            if told != f"{wall.spoken} {wall.letters}" or draw_day(moment, name) != wall.day:
+                wrong.append((name, moment, told, wall))
+    assert wrong == []
+
+
+def test_the_staff_clock_is_that_of_the_wall() -> None:
+    """Staff in every zone look at a draw in Phoenix."""
+    wrong = []
+    for name, cases in asked().items():
+        for moment, wall in cases:
+            shown = clocks(moment, "America/Phoenix", ZoneInfo(name))
+            same_day = shown.there.date() == wall.day
+            words = f"{wall.time} {wall.letters}" if same_day else f"{wall.spoken} {wall.letters}"
+            same = shown.there.utcoffset() == moment.astimezone(ZoneInfo(name)).utcoffset()
+            if shown.yours != ("" if same else words):
+                wrong.append((name, moment, shown.yours, wall))
+    assert wrong == []
+
+
+def test_a_day_holds_what_the_wall_says_and_nothing_else() -> None:
+    wrong = []
+    for name, cases in asked().items():
+        zone = ZoneInfo(name)
+        for moment, wall in cases:
+            for away in (-1, 0, 1):
+                begins, ends = day_bounds(wall.day + timedelta(days=away), zone)
+                if (begins <= moment < ends) != (away == 0):
+                    wrong.append((name, moment, away, begins, ends))
+    assert wrong == []
+
+
+def test_a_filter_by_staff_days_holds_what_the_wall_says() -> None:
+    first, last, wrong = MomentField(), MomentField(end_of_day=True), []
+    for name, cases in asked().items():
+        with timezone.override(ZoneInfo(name)):
+            for moment, wall in cases:
+                begins, ends = first.clean(str(wall.day)), last.clean(str(wall.day))
+                later = first.clean(str(wall.day + timedelta(days=1)))
+                assert begins and ends and later
+                if not begins <= moment <= ends or later <= moment:
+                    wrong.append((name, moment, begins, ends))
+    assert wrong == []
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "name",
+    [
+        "America/New_York",
+        "Africa/Cairo",
+        "Australia/Lord_Howe",
+        "America/Havana",
+        "Pacific/Chatham",
+        "Europe/Dublin",
+        "America/Sao_Paulo",
+        "Antarctica/Troll",
+    ],
+)
+def test_the_page_says_it_too(client: Client, name: str) -> None:
+    client.force_login(staff("front desk"))
+    cases = asked()[name]
+    cases = cases[:: max(1, len(cases) // 60)] + cases[-15:]
+    Appointment.objects.bulk_create(
+        Appointment(
+            id=uid("visit", n),
+            type="phlebotomy",
+            provider="draw-west",
+            status="confirmed",
+            event_status="scheduled",
+            start_at=moment,
+            draw_day=draw_day(moment, name),
+            iana_timezone=name,
+            **envelope(),
+        )
+        for n, (moment, _) in enumerate(cases)
+    )
+    for day in sorted({wall.day for _, wall in cases})[::7]:
+        expected = [(n, wall) for n, (_, wall) in enumerate(cases) if wall.day == day]
+        for show in ("past", "upcoming"):
+            wanted = [
+                (n, wall)
+                for n, wall in expected
+                if (cases[n][0] < timezone.now()) == (show == "past")
+            ]
+            query = {"show": show, "start_date": str(day), "end_date": str(day)}
+            answer = client.get("/appointments/", query)
+            shown = {row.appointment.pk for row in answer.context["visits"]}
+            assert shown == {uid("visit", n) for n, _ in wanted}
+            for _, wall in wanted:
+                words = f"<strong>{wall.time}</strong> {wall.letters}</time>"
+                assert words in answer.content.decode()

@@ -1,0 +1,138 @@
+"""Journey 1 in a real browser: "Where is my kit?" Three interactions from any page to the sentence
+that answers it, whatever the caller gives."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.browser import Browser, BrowserError, browser, needs_browser
+from tests.browser.office import ENTER, Office, at_work, focus, press
+from tests.outbox.draws import placed
+
+pytestmark = needs_browser
+
+SECONDS = 10
+"""From the first key to the sentence."""
+DOWN, ESCAPE = "\ue015", "\ue00c"
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
+    with at_work(tmp_path_factory.mktemp("houses")) as office:
+        yield office
+
+
+@pytest.fixture(scope="module")
+def order(office: Office) -> str:
+    """An order of the only González, who has a phone."""
+    made = placed(office.sandbox, "testkit", low="ordered", name="Maria")
+    office.house.sync()
+    patient = office.house.query("SELECT user_id FROM orders_order WHERE id = %s", (made,))[0][0]
+    office.house.query(
+        "INSERT INTO patients_demographics (user_id, first_name, last_name, name_key, email,"
+        " phone_number, phone_digits, gender, dob, first_line, second_line, city, state, zip,"
+        " country, record, content_hash, as_of)"
+        " VALUES (%s, 'María', 'González-Notreal', 'maria gonzalez-notreal',"
+        " 'maria@example.invalid', '+15550107788', '88770105551', 'female', '1980-05-06', '', '',"
+        " 'Phoenix', 'AZ', '85004', 'US', '{}', '', now()) ON CONFLICT (user_id) DO UPDATE SET"
+        " first_name = EXCLUDED.first_name, last_name = EXCLUDED.last_name,"
+        " name_key = EXCLUDED.name_key, phone_number = EXCLUDED.phone_number,"
+        " phone_digits = EXCLUDED.phone_digits, city = EXCLUDED.city",
+        (patient,),
+    )
+    return str(made)
+
+
+@pytest.fixture(scope="module")
+def page(office: Office, order: str) -> Iterator[Browser]:
+    with browser() as opened:
+        office.log_in(opened, "front-desk")
+        yield opened
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "mar gon",
+        "gonzález",
+        "GONZALEZ",
+        "gonzalez maria",
+        "7788",
+        "(555) 010-7788",
+        "+1 555.010.7788",
+        "gonz 6 May 1980",
+        "order id",
+    ],
+)
+def test_three_interactions_lead_to_the_sentence(
+    page: Browser, office: Office, order: str, words: str
+) -> None:
+    page.open(f"{office.url}/orders/")
+    page.find("html[data-js]")
+    began = time.monotonic()
+    press(page, "/")  # 1
+    assert focus(page) == "q"
+    press(page, order[:6] if words == "order id" else words)  # 2
+    press(page, ENTER)  # 3
+    page.find(".turn .sentence")
+    assert time.monotonic() - began < SECONDS
+    assert page.url.endswith(f"/orders/{order}/")
+    sentence = page.text(".turn .sentence")
+    assert "since" in sentence and sentence.endswith(".")
+    person = page.text(".person")
+    assert "Maria" in person and "6 May 1980" in person, "two facts to know the caller by"
+
+
+def test_several_are_walked_with_the_arrows(page: Browser, office: Office, order: str) -> None:
+    page.open(f"{office.url}/orders/")
+    page.find("html[data-js]")
+    page.run("document.querySelector('.lead a').focus()")
+    here = focus(page)
+    press(page, "/")
+    press(page, "ma")
+    page.find("#found [role=option]")
+    assert page.run("return document.getElementById('find').ariaExpanded") == "true"
+    press(page, DOWN)
+    chosen = page.run(
+        "return document.getElementById('find').getAttribute('aria-activedescendant')"
+    )
+    address = page.run(f"return document.getElementById('{chosen}').href")
+    press(page, ESCAPE)
+    assert focus(page) == here
+    press(page, "/" + DOWN + DOWN)
+    press(page, "\ue013" + ENTER)
+    until(page, address)
+
+
+def until(page: Browser, address: str) -> None:
+    ends = time.monotonic() + 10
+    while page.url != address:
+        if time.monotonic() > ends:
+            raise BrowserError(f"{page.url} is not {address}")
+        time.sleep(0.05)
+
+
+def test_names_reach_neither_address_nor_log(
+    page: Browser, office: Office, order: str, tmp_path: Path
+) -> None:
+    page.open(f"{office.url}/orders/")
+    page.find("html[data-js]")
+    press(page, "/")
+    press(page, "no")
+    press(page, "treal" + ENTER)
+    page.find("h1")
+    assert "treal" not in page.url.lower()
+    page.open(f"{office.url}/find/")
+    page.type("#find", "ma")
+    page.type("#find", ENTER)
+    page.sees("Found for “ma”")
+    address = page.url
+    page.click(".hits a")
+    page.find("h1")
+    page.run("history.back()")
+    page.sees("Found for “ma”")
+    assert page.url == address
