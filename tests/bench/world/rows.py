@@ -261,3 +261,7 @@ SELECT pg_current_xact_id()::text::bigint, 'order', id, user_id, low_level_statu
 FROM orders_order WHERE last_event_at > now() - interval '3 days'
 """
 """Triggers rest while the world is made: what they would have noted of these days."""
+NEWEST_RESULTS: Final = """
+SELECT order_id FROM orders_result JOIN orders_order ON orders_order.id = order_id
+ORDER BY updated_at DESC LIMIT %s
+"""

@@ -1,0 +1,261 @@
+"""The addresses that are measured: each list with every filter, pairs and crowds of them, depth."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from django.db import connection
+from django.db.models import Model, QuerySet
+from django.urls import NoReverseMatch, reverse
+
+from backoffice.paging import Sort, _encode
+from orders.forms import SORTS as ORDER_SORTS
+from orders.models import Order
+from patients.forms import SORTS as PATIENT_SORTS
+from patients.models import Demographics, Patient
+
+CROWDS: Final = 40
+"""So many random combinations of filters, with a random sort."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One address. Worst and middle of a `group` are what is judged."""
+
+    group: str
+    name: str
+    path: str
+    posted: dict[str, str] = field(default_factory=dict)
+    """Form that is sent; empty: the address is only opened."""
+    seldom: bool = False
+    """One of many: asked fewer times."""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Things of a world that addresses name, found in it: each world has its own."""
+
+    order: Order
+    patient: Demographics
+    values: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def found(cls) -> Samples:
+        """Of the same place in each world: an order in the middle of a busy patient's."""
+        busy = _one(
+            "SELECT user_id FROM orders_order GROUP BY user_id HAVING count(*) BETWEEN 8 AND 12"
+            " ORDER BY user_id LIMIT 1"
+        )
+        order = Order.objects.filter(user_id=busy).exclude(sample_id=None).order_by("pk")[0]
+        return cls(order, Demographics.objects.get(pk=busy))
+
+
+def _one(statement: str) -> Any:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+        return cursor.fetchone()[0]
+
+
+def cases() -> Iterator[Case]:
+    """All that can be measured with what is in the URLconf."""
+    samples = Samples.found()
+    yield from _orders(samples)
+    yield from _patients(samples)
+    yield from _appointments()
+    yield from _single(samples)
+
+
+def _orders(samples: Samples) -> Iterator[Case]:
+    path = reverse("orders:list")
+    yield Case("orders", "unfiltered", path)
+    for key in ORDER_SORTS:
+        for direction in ("asc", "desc"):
+            asked = {"order_key": key, "order_direction": direction}
+            yield Case("orders, sorted", f"{key} {direction}", f"{path}?{urlencode(asked)}")
+            sort = Sort(ORDER_SORTS[key], direction == "desc", key == "patient_name")
+            for place, cursor in depths(Order.objects.all(), sort):
+                yield Case(
+                    "orders, deep",
+                    f"{key} {direction}, {place}",
+                    f"{path}?{urlencode({**asked, 'after': cursor})}",
+                )
+    filters = order_filters(samples)
+    for name, given in filters.items():
+        yield Case("orders, one filter", name, _address(path, given))
+        for key, direction in (
+            ("created_at", "asc"),
+            ("updated_at", "desc"),
+            ("patient_name", "asc"),
+            ("last_status", "asc"),
+        ):
+            asked = {**given, "order_key": key, "order_direction": direction}
+            yield Case(
+                "orders, one filter sorted", f"{name}, {key}", _address(path, asked), seldom=True
+            )
+    paired = [each for each in filters if not each.startswith("order ids")]
+    for one, other in combinations(paired, 2):
+        if set(filters[one]).isdisjoint(filters[other]):
+            given = {**filters[one], **filters[other]}
+            yield Case(
+                "orders, two filters", f"{one} + {other}", _address(path, given), seldom=True
+            )
+    yield from _crowds(path, filters)
+
+
+def _crowds(path: str, filters: dict[str, dict[str, Any]]) -> Iterator[Case]:
+    chance = random.Random(8)
+    for _ in range(CROWDS):
+        names = chance.sample(sorted(filters), chance.randint(2, 4))
+        given: dict[str, Any] = {}
+        for name in names:
+            given |= filters[name]
+        given["order_key"] = chance.choice(sorted(ORDER_SORTS))
+        given["order_direction"] = chance.choice(["asc", "desc"])
+        words = f"{' + '.join(names)}, {given['order_key']} {given['order_direction']}"
+        yield Case("orders, many filters", words, _address(path, given), seldom=True)
+
+
+def order_filters(samples: Samples) -> dict[str, dict[str, Any]]:
+    """Every filter of the list, where it matters with a frequent and with a rare value."""
+    order, person = samples.order, samples.patient
+    newest = Order.objects.order_by("-created_at").values_list("created_at", flat=True)[0]
+    day = newest.date().isoformat()
+    year = newest.year - 1
+    return {
+        "bucket result-in": {"bucket": "result-in"},
+        "bucket needs-action": {"bucket": "needs-action"},
+        "status completed": {"status": "completed"},
+        "status lost": {"status": "lost"},
+        "statuses": {"status": ["sample_error", "redraw_available", "delivered_to_lab"]},
+        "method testkit": {"order_type": "testkit"},
+        "method on site": {"order_type": "on_site_collection"},
+        "interpretation normal": {"interpretation": "normal"},
+        "interpretation critical": {"interpretation": "critical"},
+        "interpretation abnormal": {"interpretation": "abnormal"},
+        "critical": {"is_critical": "true"},
+        "not critical": {"is_critical": "false"},
+        "scheduled": {"order_activation_types": "scheduled"},
+        "current": {"order_activation_types": "current"},
+        "from today": {"start_date": day},
+        "until a year ago": {"end_date": f"{year}-06-30"},
+        "a week, long ago": {"start_date": f"{year}-03-02", "end_date": f"{year}-03-08"},
+        "updated today": {"updated_start_date": day},
+        "lab": {"lab": order.lab_slug},
+        "over usual time": {"quiet": "true"},
+        "mine": {"assigned": "me"},
+        "nobody's": {"assigned": "nobody"},
+        "updated before": {"updated_end_date": f"{year}-01-31"},
+        "name a": {"patient_name": "a"},
+        "name whole": {"patient_name": person.name_key},
+        "name begun": {"patient_name": f"{person.first_name[:2]} {person.last_name[:3]}"},
+        "parcel": {"shipping_recipient_name": person.last_name[:4]},
+        "search name": {"search_input": f"{person.first_name} {person.last_name[:3]}"},
+        "search a": {"search_input": "a"},
+        "search born": {"search_input": str(person.dob)},
+        "search sample": {"search_input": order.sample_id},
+        "search id": {"search_input": str(order.pk)[:8]},
+        "patient": {"user_id": str(order.user_id)},
+        "transaction": {"order_transaction_id": str(order.order_transaction_id)},
+        "order ids": {"order_ids": str(order.pk)},
+    }
+
+
+def _patients(samples: Samples) -> Iterator[Case]:
+    path = reverse("patients:list")
+    yield Case("patients", "unfiltered", path)
+    yield Case("patients", "by name", f"{path}?order_key=name")
+    for place, cursor in depths(Patient.objects.all(), PATIENT_SORTS["created_on"]):
+        yield Case("patients, deep", place, f"{path}?after={cursor}")
+    for place, cursor in depths(Demographics.objects.all(), PATIENT_SORTS["name"]):
+        yield Case("patients, deep", f"by name, {place}", f"{path}?order_key=name&after={cursor}")
+    for name, words in searches(samples).items():
+        yield Case("patients, search", name, _address(path, {"q": words}))
+        by_name = {"q": words, "order_key": "name"}
+        yield Case("patients, search", f"{name}, by name", _address(path, by_name))
+    found = {"sample id": samples.order.sample_id or "", "order id": str(samples.order.pk)[:8]}
+    for name, words in {**searches(samples), **found}.items():
+        if len(words) > 1:
+            yield Case("search", name, reverse("find:suggestions"), {"q": words})
+
+
+def searches(samples: Samples) -> dict[str, str]:
+    person = samples.patient
+    return {
+        "one letter": "a",
+        "two letters": "sa",
+        "first name": person.first_name,
+        "whole name": f"{person.first_name} {person.last_name}",
+        "beginnings": f"{person.first_name[:3]} {person.last_name[:3]}",
+        "phone": person.phone_number[-7:],
+        "phone end": person.phone_number[-4:],
+        "e-mail": person.email,
+        "born": str(person.dob),
+        "patient id": str(person.pk)[:8],
+        "client id": "client-7",
+        "nobody": "Zzyzx Nobody",
+    }
+
+
+def _appointments() -> Iterator[Case]:
+    path = _known("appointments:list")
+    if not path:
+        return
+    for tab in ("today", "upcoming", "requested", "past"):
+        yield Case("appointments", tab, f"{path}?show={tab}")
+    for name, given in {
+        "type": {"show": "past", "type": "phlebotomy"},
+        "status": {"show": "past", "status": "cancelled"},
+        "city": {"show": "upcoming", "city": "Boise"},
+        "state, past": {"show": "past", "state": "AK"},
+    }.items():
+        yield Case("appointments", name, _address(path, given))
+
+
+SINGLE: Final = {
+    "today": ("today:page", "today:hand-over"),
+    "results queue": ("reviewing:queue",),
+    "exceptions": ("exceptions:list", "exceptions:queue", "orders:exceptions"),
+    "appointments, otherwise": ("appointments:week", "appointments:sites", "appointments:sheet"),
+    "labs": ("labs:list",),
+}
+
+
+def _single(samples: Samples) -> Iterator[Case]:
+    yield Case("order page", "order", reverse("orders:detail", args=[samples.order.pk]))
+    yield Case("patient page", "patient", reverse("patients:detail", args=[samples.patient.pk]))
+    for name, routes in SINGLE.items():
+        for route in routes:
+            path = _known(route)
+            if path:
+                yield Case(name, route, path)
+
+
+def _known(route: str) -> str:
+    """Address of a page, empty while there is none of that name."""
+    try:
+        return reverse(route)
+    except NoReverseMatch:
+        return ""
+
+
+def _address(path: str, given: dict[str, Any]) -> str:
+    return f"{path}?{urlencode(given, doseq=True)}"
+
+
+def depths(rows: QuerySet[Any], sort: Sort) -> list[tuple[str, str]]:
+    """Cursors that lead to the middle of a list, and to its last page."""
+    up = [name if not sort.descending else f"-{name}" for name in sort.columns]
+    down = [f"-{name}" if not sort.descending else name for name in sort.columns]
+    middle = _row(rows, up, rows.count() // 2)
+    last = _row(rows, down, 30)
+    return [("middle", _encode(middle, sort)), ("last page", _encode(last, sort))]
+
+
+def _row(rows: QuerySet[Any], order: Sequence[str], place: int) -> Model:
+    found: Model = rows.order_by(*order)[place]
+    return found
