@@ -46,9 +46,9 @@ def held_by(user: User) -> list[Held]:
     return described(Assignment.objects.filter(user=user).order_by("at"))
 
 
-def described(rows: QuerySet[Assignment]) -> list[Held]:
-    """At most `MOST` of these assignments with their records, last notes and due times."""
-    found = list(rows.select_related("user")[:MOST])
+def described(rows: QuerySet[Assignment], most: int = MOST) -> list[Held]:
+    """At most so many of these assignments with their records, last notes and due times."""
+    found = list(rows.select_related("user")[:most])
     orders = Order.objects.listed().in_bulk(
         [UUID(row.subject_id) for row in found if row.subject_type in ("order", "result")]
     )

@@ -9,6 +9,7 @@ app_name = "today"
 urlpatterns = [
     path("", views.page, name="page"),
     path("counts/", views.counts, name="counts"),
+    path("hand-over/", views.hand_over, name="hand-over"),
     path("seen/", views.seen, name="seen"),
     path("seen/all/", views.seen_all, name="seen-all"),
 ]

@@ -18,6 +18,7 @@ from orders.appointments.forms import AppointmentFilters
 from orders.appointments.rows import visits
 from orders.models import Appointment
 from orders.today import criticals, digest, mine
+from orders.today.handover import Period, sheet
 from orders.today.tiles import tiles
 
 DRAWS = 8
@@ -103,6 +104,32 @@ def seen_all(request: HttpRequest) -> HttpResponse:
     except ValueError as error:
         raise BadRequest("The form does not say what was seen. Load the page again.") from error
     return redirect("today:page")
+
+
+@requires("orders.view", "patients.view")
+@require_safe
+def hand_over(request: HttpRequest) -> HttpResponse:
+    """What one shift leaves to the next, on a sheet to print."""
+    user = _user(request)
+    form = Period(request.GET, timezone.now())
+    if not form.is_valid():
+        return render(request, "today/hand_over.html", {"form": form}, status=400)
+    given = form.cleaned_data
+    found = sheet(
+        user,
+        given["begin"],
+        given["end"],
+        all_staff=given["whose"] == "all",
+        results=may(user, "results.view"),
+    )
+    audit.record(
+        request,
+        "print",
+        "hand-over",
+        ids=[one.row.subject_id for one in found.held],
+        patients=found.patients(),
+    )
+    return render(request, "today/hand_over.html", {"form": form, "sheet": found, **given})
 
 
 def _draws(user: User) -> list[Any]:

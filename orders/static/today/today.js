@@ -1,0 +1,19 @@
+// Today as it stands open: the number in the title and the icon follow the critical results; a
+// button prints the sheet.
+
+const page = document.title.replace(/^\(\d+!\) /, "");
+
+function follow() {
+  const tiles = document.getElementById("tiles");
+  if (!tiles) return;
+  const waiting = Number(tiles.dataset.unacknowledged);
+  const title = waiting ? `(${waiting}!) ${page}` : page;
+  if (document.title !== title) document.title = title;
+  const icon = document.querySelector("link[rel=icon]");
+  if (icon && icon.getAttribute("href") !== tiles.dataset.icon) icon.href = tiles.dataset.icon;
+}
+
+document.addEventListener("htmx:afterSettle", follow);
+document.addEventListener("click", (event) => {
+  if (event.target.closest("[data-print]")) window.print();
+});

@@ -1,0 +1,174 @@
+"""The sheet a shift leaves to the next: what was done, what is still open, when it is due."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from django import forms
+from django.utils import timezone
+
+from backoffice.models import AuditEntry, CommandRecord, User
+from backoffice.team.models import Assignment, Contact, Note
+from backoffice.templatetags.team import staff_name
+from orders.reviewing import open_criticals
+from orders.reviewing.models import Review
+from orders.today import mine
+from patients.models import Demographics
+
+SHIFT: Final = timedelta(hours=8)
+LONGEST: Final = timedelta(days=7)
+ENTRIES: Final = 1_000
+"""Entries of the access log that are read for one sheet."""
+LINES: Final = 60
+"""What a sheet lists of what was done; the rest is counted."""
+OPEN: Final = 60
+WORDS: Final = {
+    "sign result": ("result signed", "results signed"),
+    "undo signature": ("signature taken back", "signatures taken back"),
+    "acknowledge critical": ("critical result acknowledged", "critical results acknowledged"),
+    "critical call": ("call about a critical result", "calls about critical results"),
+    "delegate signing": ("delegation given", "delegations given"),
+    "end delegation": ("delegation ended", "delegations ended"),
+    "note": ("note", "notes"),
+    "contact": ("call to a patient", "calls to patients"),
+    "assignment": ("change of who works on what", "changes of who works on what"),
+    "request": ("request to the service", "requests to the service"),
+    "report": ("change of a lab report", "changes of lab reports"),
+}
+"""Kinds of entries, one and many; another kind is counted under its own name."""
+
+
+def _moment() -> forms.DateTimeInput:
+    return forms.DateTimeInput({"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
+
+
+class Period(forms.Form):
+    """From when to when, in the staff member's zone, and whose work."""
+
+    begin = forms.DateTimeField(
+        label="From", widget=forms.DateTimeInput({"type": "datetime-local"})
+    )
+    end = forms.DateTimeField(label="Until", widget=forms.DateTimeInput({"type": "datetime-local"}))
+    whose = forms.ChoiceField(
+        label="Whose work", choices=[("mine", "Mine"), ("all", "Everybody’s")], required=False
+    )
+
+    def __init__(self, data: Any, now: datetime) -> None:
+        # The minute that has begun is part of it.
+        local = timezone.localtime(now).replace(second=0, microsecond=0) + timedelta(minutes=1)
+        usual = {
+            "begin": f"{local - SHIFT:%Y-%m-%dT%H:%M}",
+            "end": f"{local:%Y-%m-%dT%H:%M}",
+            "whose": "mine",
+        }
+        given = {name: data.get(name, "") for name in usual if data.get(name, "").strip()}
+        super().__init__({**usual, **given})
+
+    def clean(self) -> None:
+        begin, end = self.cleaned_data.get("begin"), self.cleaned_data.get("end")
+        if begin and end and begin >= end:
+            self.add_error("end", "Choose an end after the beginning.")
+        elif begin and end and end - begin > LONGEST:
+            self.add_error("begin", "A sheet covers at most seven days.")
+
+
+@dataclass(frozen=True, slots=True)
+class Did:
+    """One thing somebody did that the next shift may want to read."""
+
+    at: datetime
+    by: str
+    what: str
+    text: str
+    person: Demographics | None
+    next_due_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    counts: list[str]
+    did: list[Did]
+    more: int
+    capped: bool
+    criticals: list[tuple[Review, Demographics | None]]
+    held: list[mine.Held]
+    asked: list[tuple[CommandRecord, Demographics | None]]
+
+    def patients(self) -> set[UUID | None]:
+        return {
+            *(one.person.pk for one in self.did if one.person),
+            *(row.user_id for row, _ in self.criticals),
+            *(one.row.patient_id for one in self.held),
+            *(row.patient_id for row, _ in self.asked),
+        }
+
+
+def sheet(user: User, begin: datetime, end: datetime, *, all_staff: bool, results: bool) -> Sheet:
+    """A fixed number of queries. `results`: whether critical results may be named."""
+    entries = AuditEntry.objects.filter(action="change", at__gte=begin, at__lt=end)
+    held, asked = Assignment.objects.order_by("at"), CommandRecord.objects.open()
+    if not all_staff:
+        entries = entries.filter(actor=user)
+        held, asked = held.filter(user=user), asked.filter(requested_by=user)
+    found = list(entries.select_related("actor").order_by("-at", "-pk")[: ENTRIES + 1])
+    did = _did(found[:ENTRIES])
+    waiting = list(asked.order_by("requested_at")[:OPEN])
+    criticals = list(open_criticals()[:OPEN]) if results else []
+    people = mine.people_of(
+        [*(row.patient_id for row in waiting), *(row.user_id for row in criticals)]
+    )
+    return Sheet(
+        _counted(found[:ENTRIES]),
+        did[:LINES],
+        max(len(did) - LINES, 0),
+        len(found) > ENTRIES,
+        [(row, people.get(row.user_id) if row.user_id else None) for row in criticals],
+        mine.described(held, OPEN),
+        [(row, people.get(row.patient_id) if row.patient_id else None) for row in waiting],
+    )
+
+
+def _kind(entry: AuditEntry) -> str:
+    """A request has the kind of its command, with a dot: `order.create`."""
+    return "request" if "." in entry.object_type.partition(" ")[0] else entry.object_type
+
+
+def _counted(entries: Sequence[AuditEntry]) -> list[str]:
+    """`32 results signed`, the most frequent first."""
+    numbers = Counter(_kind(entry) for entry in entries)
+    return [
+        f"{number:,} {WORDS.get(kind, (kind, kind))[number != 1]}"
+        for kind, number in numbers.most_common()
+    ]
+
+
+def _did(entries: Sequence[AuditEntry]) -> list[Did]:
+    """Requests, calls and notes with their words, oldest first; the rest is only counted."""
+    requests = CommandRecord.objects.in_bulk(_keys(entries, "request", UUID))
+    notes = Note.objects.in_bulk(_keys(entries, "note", int))
+    contacts = Contact.objects.in_bulk(_keys(entries, "contact", int))
+    people = mine.people_of(key for entry in entries for key in entry.patient_ids)
+    found = []
+    for entry in reversed(entries):
+        kind = _kind(entry)
+        person = people.get(entry.patient_ids[0]) if entry.patient_ids else None
+        by = staff_name(entry.actor) or "The back office"
+        key = entry.object_ids[0] if entry.object_ids else ""
+        if kind == "request" and (row := requests.get(UUID(key))):
+            words = row.refusal or row.get_state_display()
+            found.append(Did(entry.at, by, row.title, words, person))
+        elif kind == "note" and (note := notes.get(int(key))):
+            found.append(Did(entry.at, by, "Note", note.text, person))
+        elif kind == "contact" and (call := contacts.get(int(key))):
+            what = call.get_outcome_display()
+            found.append(Did(entry.at, by, what, call.note, person, call.next_due_at))
+    return found
+
+
+def _keys(entries: Sequence[AuditEntry], kind: str, read: Any) -> list[Any]:
+    return [read(e.object_ids[0]) for e in entries if e.object_ids and _kind(e) == kind]

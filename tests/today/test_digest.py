@@ -1,0 +1,316 @@
+"""Since you last looked: all that happened since, once, to each member of staff, whenever it was
+committed; grouped, in words, and seen by patient or as a whole."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import psycopg
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from backoffice import live
+from backoffice.models import User
+from orders.models import Appointment, Happening, Look, Order, Result, Seen
+from orders.today import digest
+from tests.api.rows import envelope, staff, uid
+from tests.today.test_page import critical, enter, place, visit
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Fact = tuple[UUID, str, str, str]
+"""Order, kind, before, after."""
+
+
+def now_of(user: User) -> str:
+    return live.now_of(User.objects.get(pk=user.pk))
+
+
+def read(user: User, criticals: tuple[UUID, ...] = (), sees: bool = True) -> digest.Digest:
+    return digest.digest(user, open_criticals=criticals, sees_results=sees)
+
+
+def facts(user: User) -> list[Fact]:
+    return sorted(
+        (news.order_id, one.kind, one.before, one.after)
+        for group in read(user).groups
+        for news in group.orders
+        for one in news.happenings
+    )
+
+
+def words(user: User, **given: object) -> list[str]:
+    """Lines of the page, shortened: label and words."""
+    return [
+        f"{line.term.label} {line.words}".strip()
+        for group in read(user, **given).groups  # type: ignore[arg-type]
+        for news in group.orders
+        for line in news.lines
+    ]
+
+
+def move(n: int, status: str, bucket: str, **more: object) -> None:
+    Order.objects.filter(pk=uid("order", n)).update(low_level_status=status, bucket=bucket, **more)
+
+
+@dataclass
+class Oracle:
+    """What each person has not seen, kept by hand beside the product."""
+
+    unseen: dict[int, list[tuple[UUID, Fact]]] = field(default_factory=dict)
+
+    def happens(self, about: UUID, fact: Fact) -> None:
+        for news in self.unseen.values():
+            news.append((about, fact))
+
+    def sees(self, user: User, about: UUID | None = None) -> None:
+        kept = [one for one in self.unseen[user.pk] if about is not None and one[0] != about]
+        self.unseen[user.pk] = kept
+
+    def facts(self, user: User) -> list[Fact]:
+        return sorted(fact for _, fact in self.unseen[user.pk])
+
+
+STATES = [
+    ("ordered", "preparing"), ("transit_customer", "on-the-way"), ("lost", "needs-action"),
+    ("delivered_to_lab", "at-lab"), ("completed", "result-in"), ("sample_error", "needs-action"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_everybody_is_told_what_happened_since_they_looked(seed: int) -> None:
+    """A random day: orders move, visits are made and moved, results are corrected; two people look
+    at a patient or at everything, sometimes on a page that was made a while ago."""
+    chance, oracle = random.Random(seed), Oracle()
+    people = [staff("clinician", f"staff-{n}") for n in range(2)]
+    for n in range(1, 7):
+        place(n, low_level_status="ordered", bucket="preparing")
+    for one in people:
+        digest.see_all(one, now_of(one))
+        oracle.unseen[one.pk] = []
+    stale: list[tuple[User, str, list[tuple[UUID, Fact]]]] = []
+    for _ in range(60):
+        n = chance.randint(1, 6)
+        key, about = uid("order", n), uid("patient", n)
+        act = chance.choice(("move", "move", "visit", "result", "see", "see", "look", "page"))
+        if act == "move":
+            before = Order.objects.get(pk=key).low_level_status
+            status, bucket = chance.choice(STATES)
+            move(n, status, bucket)
+            if status != before:
+                oracle.happens(about, (key, "order", before, status))
+        elif act == "visit":
+            start = timezone.now() + timedelta(hours=chance.randint(1, 90))
+            held = Appointment.objects.filter(order_id=key).first()
+            if held is None:
+                visit(n, start_at=start)
+                oracle.happens(about, (key, "visit", "", "confirmed"))
+            else:
+                Appointment.objects.filter(pk=held.pk).update(start_at=start)
+                oracle.happens(about, (key, "visit", "confirmed", "confirmed"))
+        elif act == "result":
+            status = chance.choice(("partial", "final"))
+            held_result = Result.objects.filter(pk=key).first()
+            if held_result is None:
+                Result.objects.create(order_id=key, status=status, **envelope())
+            else:
+                Result.objects.filter(pk=key).update(status=status)
+                if held_result.status != status:
+                    oracle.happens(about, (key, "result", held_result.status, status))
+        elif act == "page":
+            one = chance.choice(people)
+            stale.append((one, now_of(one), list(oracle.unseen[one.pk])))
+        elif act == "see":
+            one = chance.choice(people)
+            digest.see(one, about, now_of(one))
+            oracle.sees(one, about)
+        elif stale and chance.random() < 0.7:
+            one, snapshot, shown = stale.pop()
+            digest.see_all(one, snapshot)
+            for fact in shown:
+                if fact in oracle.unseen[one.pk]:
+                    oracle.unseen[one.pk].remove(fact)
+        else:
+            one = chance.choice(people)
+            digest.see_all(one, now_of(one))
+            oracle.sees(one)
+            stale = [page for page in stale if page[0] != one]
+        for one in people:
+            assert facts(one) == oracle.facts(one), act
+    assert Happening.objects.count() > 15
+
+
+def other_connection() -> psycopg.Connection[object]:
+    given = connection.settings_dict
+    return psycopg.connect(
+        host=given["HOST"], port=given["PORT"], user=given["USER"], password=given["PASSWORD"],
+        dbname=given["NAME"],
+    )  # fmt: skip
+
+
+def test_what_is_committed_late_is_told_however_early_it_happened() -> None:
+    """A worker had begun before somebody looked at everything, and committed after."""
+    one = staff("clinician")
+    place(1)
+    with other_connection() as worker:
+        worker.execute("UPDATE orders_order SET low_level_status = 'lost', bucket = 'needs-action'")
+        place(2)
+        assert [fact[0] for fact in facts(one)].count(uid("order", 1)) == 1
+        digest.see(one, uid("patient", 1), now_of(one))
+        digest.see_all(one, now_of(one))
+        assert facts(one) == []
+        worker.commit()
+    assert facts(one) == [(uid("order", 1), "order", "delivered_to_lab", "lost")]
+    digest.see(one, uid("patient", 1), now_of(one))
+    assert facts(one) == []
+
+
+def test_an_older_page_does_not_bring_back_what_was_seen_since() -> None:
+    one = staff("clinician")
+    place(1)
+    early = now_of(one)
+    move(1, "lost", "needs-action")
+    digest.see(one, uid("patient", 1), now_of(one))
+    digest.see(one, uid("patient", 1), early)
+    assert facts(one) == []
+    digest.see_all(one, now_of(one))
+    digest.see_all(one, early)
+    assert facts(one) == []
+    assert not Seen.objects.exists(), "what the whole look covers is not kept twice"
+
+
+def test_who_looks_for_the_first_time_is_told_of_a_day() -> None:
+    place(1)
+    place(2)
+    Happening.objects.filter(order_id=uid("order", 2)).update(
+        at=timezone.now() - timedelta(hours=25)
+    )
+    found = read(staff("clinician"))
+    assert found.first and [group.about for group in found.groups] == [uid("patient", 1)]
+
+
+def test_a_look_of_another_cluster_goes_by_its_time() -> None:
+    one = staff("clinician")
+    place(1)
+    Happening.objects.update(at=timezone.now() - timedelta(hours=3))
+    Look.objects.create(
+        user=one, snapshot="999999999999:999999999999:", at=timezone.now() - timedelta(hours=1)
+    )
+    place(2)
+    assert [fact[0] for fact in facts(one)] == [uid("order", 2)]
+    digest.see_all(one, now_of(one))
+    assert facts(one) == []
+
+
+@pytest.mark.parametrize(
+    "snapshot", ["", "nonsense", "1:2", "5:3:", "1:99999999999999999999:", "1:9000000000:"]
+)
+def test_nobody_can_have_seen_what_is_still_to_come(snapshot: str) -> None:
+    client, user = enter()
+    place(1)
+    for address in ("/today/seen/", "/today/seen/all/"):
+        given = {"about": str(uid("patient", 1)), "snapshot": snapshot}
+        assert client.post(address, given).status_code == 400
+    assert not Look.objects.exists() and not Seen.objects.exists()
+    assert facts(user)
+
+
+def test_words_of_problems_results_and_visits() -> None:
+    one = staff("clinician")
+    place(1, low_level_status="transit_customer", bucket="on-the-way")
+    start = timezone.now() + timedelta(days=2)
+    visit(1, start_at=start)
+    digest.see_all(one, now_of(one))
+    move(1, "problem_in_transit_customer", "needs-action")
+    assert words(one) == ["Delivery problem (to patient) new problem"]
+    move(1, "with_customer", "with-patient")
+    move(1, "transit_lab", "on-the-way")
+    move(1, "completed", "result-in", interpretation="critical")
+    Appointment.objects.update(start_at=start + timedelta(hours=1))
+    told = words(one, criticals=(uid("order", 1),))
+    assert told[0] == "Critical"
+    assert told[1:] == [
+        "Delivery problem (to patient) new problem",
+        "Result in",
+        "Booked Visit moved",
+        "Delivery problem (to patient) no longer",
+        "A step further",
+    ]
+    assert words(one)[:2] == ["Delivery problem (to patient) new problem", "Result in"]
+    assert "Critical acknowledged" in words(one)
+    assert not any("Critical" in line for line in words(one, sees=False))
+
+
+def test_the_most_urgent_patient_comes_first() -> None:
+    one = staff("clinician")
+    for n in (1, 2, 3, 4):
+        place(n, low_level_status="ordered", bucket="preparing")
+    digest.see_all(one, now_of(one))
+    move(1, "transit_customer", "on-the-way")
+    move(2, "completed", "result-in", interpretation="critical")
+    move(3, "lost", "needs-action")
+    move(4, "completed", "result-in")
+    found = read(one, criticals=(uid("order", 2),))
+    assert [group.about for group in found.groups] == [uid("patient", n) for n in (2, 3, 4, 1)]
+
+
+def test_a_replaced_visit_is_told_as_moved() -> None:
+    """The service gives a moved visit another id: the earlier one still counts when it comes."""
+    one = staff("clinician")
+    place(1)
+    first = datetime.fromisoformat("2031-03-04T15:00:00+00:00")
+    visit(1, start_at=first)
+    digest.see_all(one, now_of(one))
+    visit(101, user_id=uid("patient", 1), order_id=uid("order", 1),
+          start_at=first + timedelta(days=1))  # fmt: skip
+    (line,) = read(one).groups[0].orders[0].lines
+    assert (line.words, line.start_before) == ("Visit moved", first)
+
+
+def test_more_than_fits_is_said() -> None:
+    one = staff("clinician")
+    place(1)
+    digest.see_all(one, now_of(one))
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO today_happening (transaction, kind, order_id, patient_id, before, after)"
+            " SELECT pg_current_xact_id()::text::bigint, 'order', %s, gen_random_uuid(),"
+            " 'ordered', 'lost' FROM generate_series(1, 2005)",
+            [uid("order", 1)],
+        )
+    found = read(one)
+    assert found.capped and len(found.groups) <= digest.GROUPS
+
+
+def test_seen_on_the_page_is_mine_alone_and_can_be_taken_back() -> None:
+    place(1)
+    place(2)
+    (client, user), (_, other) = enter(), enter("front desk")
+    answer = client.get("/today/")
+    given = {"about": str(uid("patient", 1)), "snapshot": answer.context["snapshot"]}
+    fragment = client.post("/today/seen/", given, headers={"HX-Request": "true"})
+    assert fragment.status_code == 200 and b"Undo" in fragment.content
+    assert [fact[0] for fact in facts(user)] == [uid("order", 2)]
+    assert len(facts(other)) == 2
+    answer = client.post("/today/seen/", {"about": given["about"], "undo": "1"})
+    assert answer.status_code == 302 and len(facts(user)) == 2
+    move(1, "lost", "needs-action")
+    client.post("/today/seen/all/", {"snapshot": given["snapshot"]})
+    assert facts(user) == [(uid("order", 1), "order", "delivered_to_lab", "lost")]
+
+
+def test_critical_results_are_told_by_event_too() -> None:
+    one = staff("clinician")
+    row = place(1)
+    digest.see_all(one, now_of(one))
+    critical(row)
+    assert facts(one) == [(row.pk, "critical", "", "final")]
+
+
+@pytest.mark.parametrize("address", ["/today/seen/", "/today/seen/all/"])
+def test_looking_at_an_address_that_writes_does_nothing(address: str) -> None:
+    assert enter()[0].get(address).status_code == 405

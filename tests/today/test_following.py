@@ -1,0 +1,79 @@
+"""Counts and news follow a sync of the sandbox: 500 random changes, some of them heard by webhook
+first, an unchanged sync that writes nothing, and two workers at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.utils import timezone
+from pytest_django import Settings
+
+from backoffice import live, remote, sync
+from backoffice.models import User
+from orders import sync as orders_sync
+from orders.models import Happening, Order, OrderCount
+from orders.today import counting, digest
+from tests.api.rows import staff
+from tests.outbox.desk import Desk
+from tests.sandboxes import Sandbox, running
+from tests.today.test_counting import exact
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(scope="module")
+def followed() -> Iterator[Sandbox]:
+    with running(users=60, orders=600, seed=5) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def desk(followed: Sandbox, settings: Settings) -> Iterator[Desk]:
+    settings.SERVICE_BASE_URL = settings.MANAGEMENT_BASE_URL = followed.url
+    remote.service.cache_clear()
+    yield Desk(followed)
+    remote.service.cache_clear()
+
+
+def state() -> dict[object, tuple[str, str]]:
+    rows = Order.objects.values_list("pk", "bucket", "low_level_status")
+    return {key: (bucket, status) for key, bucket, status in rows}
+
+
+def test_counts_and_news_follow_five_hundred_changes(desk: Desk) -> None:
+    sync.tick(orders_sync.SWEEP, seconds=60)
+    assert sum(counting.counts().by_state.values()) == 600 and exact()
+    rows, news = OrderCount.objects.count(), Happening.objects.count()
+    old = Order.objects.filter(last_event_at__lt=timezone.now() - digest.FIRST_LOOK * 4)
+    assert not Happening.objects.filter(order_id__in=old.values("pk")).exists()
+
+    sync.request(orders_sync.SWEEP)
+    sync.tick(orders_sync.SWEEP, seconds=60)
+    assert (OrderCount.objects.count(), Happening.objects.count()) == (rows, news)
+
+    one = staff("clinician")
+    digest.see_all(one, live.now_of(User.objects.get(pk=one.pk)))
+    before = state()
+    changed: set[str] = set()
+    for seed in range(5):
+        found = desk.sandbox.control("change", {"orders": 100, "seed": seed})
+        changed.update(found["order_ids"])
+        sync.request(orders_sync.SWEEP)
+        sync.tick(orders_sync.SWEEP, seconds=60)
+        assert exact()
+        counting.fold()
+        assert exact()
+    assert len(changed) > 100
+    after = state()
+    moved = {key for key in after if after[key] != before.get(key)}
+    told = set(Happening.objects.filter(pk__gt=_last(news)).values_list("order_id", flat=True))
+    assert moved and moved <= told
+    assert {str(key) for key in told} <= changed
+    assert counting.mend() == 0
+    groups = digest.digest(one, open_criticals=(), sees_results=True)
+    assert groups.total and not groups.first
+
+
+def _last(number: int) -> int:
+    return max(Happening.objects.order_by("pk").values_list("pk", flat=True)[:number], default=0)

@@ -1,0 +1,146 @@
+"""The sheet of a shift: what was done; what is open, its last word, and when it is due."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from backoffice import team
+from backoffice.models import AuditEntry, CommandRecord, User
+from tests.api.rows import demographics, patient, uid
+from tests.today.test_page import critical, enter, place
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ADDRESS = "/today/hand-over/"
+
+
+@pytest.fixture
+def shift() -> tuple[Client, User, Any]:
+    """A nurse with a request to write notes by."""
+    for n in (1, 2, 3):
+        patient(n).save()
+        demographics(n).save()
+        place(n)
+    client, user = enter()
+    return client, user, client.get("/today/").wsgi_request
+
+
+def asked(user: User, n: int, **values: Any) -> CommandRecord:
+    return CommandRecord.objects.create(
+        **{
+            "kind": "order.cancel", "title": f"Cancel order {n}", "subject_type": "order",
+            "subject_id": str(uid("order", n)), "patient_id": uid("patient", n), "payload": {},
+            "form_id": uid("form", n), "requested_by": user, "idempotency_key": uid("key", n),
+            **values,
+        }
+    )  # fmt: skip
+
+
+def test_what_is_open_stands_with_its_last_word_and_when_it_is_due(
+    shift: tuple[Client, User, Any],
+) -> None:
+    client, user, request = shift
+    team.assign(request, "order", uid("order", 1), user, uid("patient", 1))
+    team.note(request, "order", uid("order", 1), "Asked for the address", uid("patient", 1))
+    due = timezone.now() + timedelta(hours=20)
+    team.contact(
+        request, uid("patient", 1), "order", uid("order", 1), "voicemail", "Rings till noon", due
+    )
+    team.assign(request, "order", uid("order", 2), user, uid("patient", 2))
+    asked(user, 3)
+    answer = client.get(ADDRESS)
+    sheet = answer.context["sheet"]
+    assert [(one.row.subject_id, one.due_at) for one in sheet.held] == [
+        (str(uid("order", 1)), due),
+        (str(uid("order", 2)), None),
+    ]
+    assert sheet.held[0].last.note == "Rings till noon"
+    page = answer.content.decode()
+    for said in ("Rings till noon", "Ada1 Testperson", "Ada2 Testperson", "Cancel order 3"):
+        assert said in page
+    assert [one.what for one in sheet.did] == ["Note", "Left a voicemail"]
+    assert set(sheet.counts) == {
+        "2 changes of who works on what", "1 note", "1 call to a patient",
+    }  # fmt: skip
+
+
+def test_the_period_and_whose_work_are_chosen(shift: tuple[Client, User, Any]) -> None:
+    client, _, request = shift
+    team.note(request, "order", uid("order", 1), "Mine and early", uid("patient", 1))
+    AuditEntry.objects.filter(object_type="note").update(at=timezone.now() - timedelta(hours=30))
+    team.note(request, "order", uid("order", 1), "Mine and late", uid("patient", 1))
+    colleague, _ = enter("lab coordinator")
+    theirs = colleague.get("/today/").wsgi_request
+    team.note(theirs, "order", uid("order", 2), "Of a colleague", uid("patient", 2))
+    begin = f"{timezone.now() - timedelta(days=2):%Y-%m-%dT%H:%M}"
+
+    def texts(**query: str) -> list[str]:
+        return [one.text for one in client.get(ADDRESS, query).context["sheet"].did]
+
+    assert texts() == ["Mine and late"]
+    assert texts(begin=begin) == ["Mine and early", "Mine and late"]
+    assert texts(whose="all") == ["Mine and late", "Of a colleague"]
+    end = f"{timezone.now() - timedelta(days=1):%Y-%m-%dT%H:%M}"
+    assert texts(begin=begin, end=end) == ["Mine and early"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"begin": "yesterday"},
+        {"begin": "2031-01-02T10:00", "end": "2031-01-02T10:00"},
+        {"begin": "2030-01-01T00:00", "end": "2030-02-01T00:00"},
+        {"whose": "everything"},
+        {"end": "\x00"},
+    ],
+)
+def test_a_period_that_cannot_be_is_refused_and_kept(
+    shift: tuple[Client, User, Any], query: dict[str, str]
+) -> None:
+    client, _, _ = shift
+    answer = client.get(ADDRESS, query)
+    assert answer.status_code == 400 and b'role="alert"' in answer.content
+    assert "sheet" not in answer.context
+    if "yesterday" in query.values():
+        assert b'value="yesterday"' in answer.content
+
+
+def test_criticals_are_named_to_those_who_see_results(shift: tuple[Client, User, Any]) -> None:
+    client, _, _ = shift
+    critical(place(9, user_id=uid("patient", 3)))
+    assert "nobody has acknowledged it" in client.get(ADDRESS).content.decode()
+    desk, _ = enter("front desk")
+    assert "nobody has acknowledged it" not in desk.get(ADDRESS).content.decode()
+    assert enter("viewer")[0].get(ADDRESS).status_code == 403
+
+
+def test_the_sheet_is_recorded_as_a_print(shift: tuple[Client, User, Any]) -> None:
+    client, user, request = shift
+    team.assign(request, "order", uid("order", 1), user, uid("patient", 1))
+    client.get(ADDRESS)
+    entry = AuditEntry.objects.get(action="print")
+    assert (entry.actor, entry.object_type) == (user, "hand-over")
+    assert entry.object_ids == [str(uid("order", 1))]
+    assert uid("patient", 1) in entry.patient_ids
+
+
+def test_a_sheet_has_a_limit_and_says_so(shift: tuple[Client, User, Any]) -> None:
+    client, user, _ = shift
+    AuditEntry.objects.bulk_create(
+        AuditEntry(actor=user, action="change", object_type="sign result", object_ids=["x"])
+        for _ in range(1_005)
+    )
+    answer = client.get(ADDRESS)
+    assert b"1,000 results signed" in answer.content
+    assert b"more than fits on one sheet" in answer.content
+
+
+def test_nothing_is_said_as_nothing() -> None:
+    client, _ = enter()
+    page = client.get(ADDRESS).content
+    assert b"Nothing is open." in page and b"Nothing was recorded in this time." in page
