@@ -93,6 +93,7 @@ def main(arguments: list[str]) -> int:
         "bench": lambda names: proofs("bench", names),
         "chaos": lambda names: proofs("chaos", names),
         "manage": manage,
+        "shots": shots,
     }
     try:
         if rest and command in WITHOUT_WORDS:
@@ -398,6 +399,16 @@ def proofs(kind: str, names: list[str]) -> int:
             module = f"tests.{kind}.{name}"
             worst = max(worst, foreground([PYTHON, "-m", module], made_up(servers)))
     return worst
+
+
+def shots(arguments: list[str]) -> int:
+    """Pictures of every page of a throw-away world."""
+    if len(arguments) > 1:
+        raise Trouble("./run shots takes one folder at most.", code=2)
+    folder = [str(Path(arguments[0]).resolve())] if arguments else []
+    _make_static_folder()
+    with embedded.throwaway_servers() as servers:
+        return foreground([PYTHON, "-m", "tests.browser.shots", *folder], made_up(servers))
 
 
 def made_up(servers: Servers) -> dict[str, str]:

@@ -39,7 +39,7 @@ def at_work(logs: Path, users: int = 12, orders: int = 30, **options: Any) -> It
     houses = Houses(os.environ["DATABASE_URL"], logs)
     try:
         with sandbox_running(users=users, orders=orders, seed=11, **options) as sandbox:
-            house = houses.build(sandbox.url)
+            house = houses.build(sandbox.url, REPORT_FOLDER=str(logs / "reports"))
             house.sync()
             house.manage("demo_users")
             worker = running(house.start("-m", "tests.browser.worker"))

@@ -77,7 +77,7 @@ class Counted:
 def test_a_team_is_let_in_within_six_interactions(page: Browser, office: Office) -> None:
     before = teams(office)
     hands = Counted(page)
-    hands.link("Labs")
+    hands.link("Catalogue & accounts")
     hands.link(ACCOUNT)
     page.sees("Add or remove a team to see what follows")
     hands.click(f"input[value='{THIRD}']")
@@ -97,7 +97,7 @@ def test_a_team_is_let_in_within_six_interactions(page: Browser, office: Office)
 
 def test_a_save_that_failed_leaves_everything_as_it_was(page: Browser, office: Office) -> None:
     before = teams(office)
-    page.link("Labs")
+    page.link("Catalogue & accounts")
     page.link(ACCOUNT)
     page.click(f"input[value='{SECOND}']")
     page.sees("No active account at this lab is left")
@@ -115,7 +115,7 @@ def test_a_team_left_with_nothing_is_named_within_six(page: Browser, office: Off
     before = teams(office)
     assert SECOND in before
     hands = Counted(page)
-    hands.link("Labs")
+    hands.link("Catalogue & accounts")
     hands.link(ACCOUNT)
     hands.click(f"input[value='{SECOND}']")
     page.sees("No active account at this lab is left")
@@ -128,7 +128,7 @@ def test_a_team_left_with_nothing_is_named_within_six(page: Browser, office: Off
 
 
 def test_a_stranger_changed_the_list_meanwhile(page: Browser, office: Office) -> None:
-    page.link("Labs")
+    page.link("Catalogue & accounts")
     page.link(ACCOUNT)
     page.click(f"input[value='{THIRD}']")
     page.sees("What follows")

@@ -71,6 +71,18 @@ document.addEventListener("htmx:afterSwap", () => {
   if (total) say(total.textContent.trim());
 });
 
+// What scrolls sideways and holds nothing to stop at can be reached, and scrolled, by keyboard.
+function reachable() {
+  for (const box of document.querySelectorAll(".table, .tabs, pre")) {
+    const scrolls = box.scrollWidth > box.clientWidth + 1 && !box.querySelector("a[href], button, input, select, summary");
+    if (scrolls) box.tabIndex = 0;
+    else if (box.tagName !== "PRE" && !box.hasAttribute("role")) box.removeAttribute("tabindex");
+  }
+}
+reachable();
+addEventListener("resize", reachable);
+document.addEventListener("htmx:afterSettle", reachable);
+
 // What was asked of the service has ended: show what came of it, unless something is being filled in.
 // Always by a new GET: a reload would send the form again that led here.
 document.addEventListener("input", (event) => { if (event.target.closest("main form")) page.dataset.touched = ""; });

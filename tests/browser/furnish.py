@@ -1,0 +1,117 @@
+"""`python -m tests.browser.furnish`: what a small synced world lacks for its pages to be full.
+
+Runs in the house whose pages are looked at: reports, notes, calls, an assignment, notifications,
+requests in every state.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import django
+
+if TYPE_CHECKING:
+    from backoffice.models import User
+    from orders.models import Order
+
+
+def main() -> None:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backoffice.settings")
+    django.setup()
+    from backoffice.models import CommandRecord, User
+    from orders.models import Order
+
+    ada = User.objects.get(username="administrator")
+    frida = User.objects.get(username="front-desk")
+    order = Order.objects.exclude(user=None).order_by("-created_at")[0]
+    _reports(ada)
+    _team(order, ada, frida)
+    _lists(ada)
+    for state in CommandRecord.State.values:
+        _request(order, ada, state)
+
+
+def _reports(by: User) -> None:
+    from labs.reports import intake
+    from patients.models import Demographics
+    from tests.labs.reporting import file, with_job
+
+    people = Demographics.objects.select_related("user").order_by("pk")[:3]
+    for person, status in zip(people, ("completed", "failed", ""), strict=True):
+        upload = intake.Upload(
+            patient=person.user,
+            by=by,
+            form_id=uuid.uuid4(),
+            files=(file(),),
+            needs_human_review=False,
+        )
+        report = intake.take(upload, uuid.uuid4())
+        if status:
+            with_job(report, status)
+
+
+def _team(order: Order, ada: User, frida: User) -> None:
+    from django.utils import timezone
+
+    from backoffice.team.models import Assignment, Contact, Note, Notification
+
+    for kind, key in (("order", order.pk), ("patient", order.user_id)):
+        about = {"subject_type": kind, "subject_id": str(key), "patient_id": order.user_id}
+        Note.objects.create(**about, text="Made up: asks to be called in the morning.", author=ada)
+        Assignment.objects.create(**about, user=ada, by=frida)
+        Contact.objects.create(
+            **about,
+            outcome="voicemail",
+            note="Made up: said who we are, nothing else.",
+            by=frida,
+            next_due_at=timezone.now() + timedelta(hours=5),
+        )
+    for kind, seen in (("assigned", None), ("mentioned", timezone.now())):
+        Notification.objects.create(
+            user=ada, kind=kind, subject_type="order", subject_id=str(order.pk), seen_at=seen
+        )
+
+
+def _lists(by: User) -> None:
+    """A saved view, and work on many rows that is done."""
+    from django.utils import timezone
+
+    from backoffice.lists.models import BulkRun, SavedView
+
+    SavedView.objects.create(listing="orders", name="Made up: at the lab", owner=by, shared=True)
+    BulkRun.objects.create(
+        listing="orders",
+        verb="note",
+        title="Add a note",
+        asked_by=by,
+        form_id=uuid.uuid4(),
+        state="done",
+        total=2,
+        done=2,
+        finished_at=timezone.now(),
+    )
+
+
+def _request(order: Order, by: User, state: str) -> None:
+    from backoffice.models import CommandRecord
+
+    CommandRecord.objects.create(
+        kind="cancel_order",
+        title="Cancel order",
+        subject_type="order",
+        subject_id=str(uuid.uuid4()),
+        payload={},
+        form_id=uuid.uuid4(),
+        requested_by=by,
+        reason="Made up for a look at this page",
+        idempotency_key=uuid.uuid4(),
+        state=state,
+        refusal="The order is past the point of no return." if state == "refused" else "",
+    )
+
+
+if __name__ == "__main__":
+    main()

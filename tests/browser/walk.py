@@ -1,0 +1,235 @@
+"""Every page of the back office, found by walking the URLconf, in one small world.
+
+A route is a page when it answers GET with a whole HTML document. Parts of pages, downloads and
+addresses that only take forms are told apart by what they answer. What a route's parameters stand
+for is looked up in the world; one that nobody knows a sample for is reported, never skipped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from html import unescape
+from http.cookiejar import CookieJar
+from pathlib import Path
+from typing import Any, Final
+from urllib.error import HTTPError
+from urllib.parse import urlencode
+from urllib.request import HTTPCookieProcessor, HTTPRedirectHandler, build_opener
+
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from backoffice.management.commands.demo_users import PASSWORD
+from tests.browser.office import Office, at_work
+from tests.outbox.draws import booked_there, placed
+from tests.outbox.matching import make
+from tests.sync.house import House, running, wait_until
+from tests.webhooks.sending import attempt, send
+from tests.webhooks.signed import Message
+
+ADMINISTRATOR: Final = "administrator"
+_PARAMETER: Final = re.compile(r"<(?:\w+:)?(\w+)>")
+_LINK: Final = re.compile(r'(?:href|hx-get|src)="(/[^"#]*)"')
+_FORM_TOKEN: Final = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
+
+SAMPLES: Final[dict[str, str]] = {
+    "order_id": "SELECT id FROM orders_order WHERE patient_dob IS NOT NULL"
+    " ORDER BY (method = 'at_home_phlebotomy') DESC, created_at DESC, id LIMIT 1",
+    "patient_id": "SELECT user_id FROM orders_result JOIN orders_order o ON o.id = order_id"
+    " WHERE o.user_id IS NOT NULL ORDER BY o.created_at DESC LIMIT 1",
+    "report_id": "SELECT id FROM labs_report WHERE job_id IS NOT NULL ORDER BY uploaded_at LIMIT 1",
+    "lab_id": "SELECT id FROM labs_lab ORDER BY id LIMIT 1",
+    "lab_test_id": "SELECT id FROM labs_labtest ORDER BY name LIMIT 1",
+    "account_id": "SELECT id FROM labs_labaccount ORDER BY id LIMIT 1",
+    "marker_id": "SELECT id FROM labs_marker ORDER BY id LIMIT 1",
+    "command_id": "SELECT id FROM backoffice_commandrecord WHERE kind = 'cancel_order'"
+    " AND state = 'refused' LIMIT 1",
+    "event_id": "SELECT id FROM webhooks_event ORDER BY (state = 'dead') DESC, id DESC LIMIT 1",
+    "notification_id": "SELECT id FROM backoffice_notification ORDER BY id LIMIT 1",
+    "position": "SELECT 0",
+}
+"""What a parameter stands for, wherever it appears: a statement that finds one."""
+
+_RESULT: Final = "SELECT order_id FROM orders_result ORDER BY order_id LIMIT 1"
+_VIEW: Final = "SELECT id FROM backoffice_savedview ORDER BY id LIMIT 1"
+_RUN: Final = "SELECT id FROM backoffice_bulkrun ORDER BY id LIMIT 1"
+SPECIAL: Final[dict[tuple[str, str], str]] = {
+    ("orders:view", "key"): _VIEW,
+    ("orders:view-change", "key"): _VIEW,
+    ("orders:run", "key"): _RUN,
+    ("orders:run-strip", "key"): _RUN,
+    ("orders:run-stop", "key"): _RUN,
+    ("orders:run-again", "key"): _RUN,
+    ("unmatched:detail", "result_id"): "SELECT id FROM orders_unmatchedresult LIMIT 1",
+    ("patients:disconnect", "slug"): "SELECT slug FROM patients_connection ORDER BY id LIMIT 1",
+    ("patients:disconnect", "patient_id"): "SELECT user_id FROM patients_connection"
+    " ORDER BY id LIMIT 1",
+    ("orders:move", "order_id"): "SELECT order_id FROM orders_appointment"
+    " WHERE status = 'confirmed' ORDER BY start_at DESC LIMIT 1",
+    ("orders:cancel-visit", "order_id"): "SELECT order_id FROM orders_appointment"
+    " WHERE status = 'confirmed' ORDER BY start_at DESC LIMIT 1",
+}
+"""Where a route needs a sample of its own."""
+
+MORE: Final[dict[str, tuple[str, ...]]] = {
+    "orders:list": ("?search_input=nobody-at-all", "?bucket=needs-action"),
+    "system:runs": ("?resource=orders",),
+}
+"""Further states of a page that are worth a look."""
+
+WITHOUT: Final = frozenset({"login", "logout", "live"})
+"""The first two are visited on their own, by nobody in particular; the last is asked by scripts."""
+
+
+@dataclass(frozen=True)
+class Stop:
+    """One page of the walk."""
+
+    name: str
+    path: str
+
+
+@dataclass
+class World:
+    """A running office with something on every page."""
+
+    office: Office
+    stops: list[Stop] = field(default_factory=list)
+    uncovered: list[str] = field(default_factory=list)
+
+
+@contextlib.contextmanager
+def furnished(logs: Path) -> Iterator[World]:
+    with at_work(logs, users=10, orders=40) as office:
+        _furnish(office)
+        world = World(office)
+        _walk(world, Visitor(office.url))
+        yield world
+
+
+def _furnish(office: Office) -> None:
+    """Draws that are booked, a result of nobody, events that came and one that failed."""
+    house, sandbox = office.house, office.sandbox
+    visited = placed(sandbox, name="Vera")
+    booked_there(sandbox, visited)
+    placed(sandbox, "testkit", name="Kitty")
+    placed(sandbox, "walk_in_test", name="Walda")
+    make(sandbox, "match_completed", interpretation="abnormal")
+    house.sync()
+    house.manage("sync", "unmatched")
+    with running(house.start("-m", "tests.browser.furnish")) as furnishing:
+        assert furnishing.wait(120) == 0, house.said()
+    _deliver(office, house)
+
+
+def _deliver(office: Office, house: House) -> None:
+    record, user, team = house.query(
+        "SELECT record, user_id, team_id FROM orders_order ORDER BY created_at LIMIT 1"
+    )[0]
+    bodies = [
+        {**json.loads(record), "created_at": moment}
+        for moment in ("not-a-moment", json.loads(record)["created_at"])
+    ]
+    for body in bodies:
+        event = {"event_type": "labtest.order.updated", "data": body}
+        event |= {"user_id": str(user), "team_id": str(team)}
+        send(f"{office.url}/webhooks/", [attempt(Message(json.dumps(event).encode()))], 1)
+    with running(house.start("-m", "tests.webhooks.drainer")):
+
+        def dead() -> bool:
+            house.query("UPDATE webhooks_event SET due_at = now() WHERE state = 'retry'")
+            return bool(house.value("SELECT count(*) FROM webhooks_event WHERE state = 'dead'"))
+
+        wait_until(dead, 60, "one event could not be applied", every=0.2)
+
+
+# The walk
+
+
+def routes(
+    resolver: URLResolver | None = None, prefix: str = "", space: str = ""
+) -> Iterator[tuple[str, str, Callable[..., Any]]]:
+    """Name, address and view of every route for people; the API and Django's admin aside."""
+    for entry in (resolver or get_resolver()).url_patterns:
+        address = prefix + str(entry.pattern)
+        if isinstance(entry, URLPattern):
+            yield f"{space}{entry.name or address}", address, entry.callback
+        elif address not in ("admin/", "api/"):
+            inner = f"{space}{entry.namespace}:" if entry.namespace else space
+            yield from routes(entry, address, inner)
+
+
+def _walk(world: World, visitor: Visitor) -> None:
+    """Routes with samples first; for what is left, an address that a page links to."""
+    left: dict[str, str] = {}
+    for name, address, _ in routes():
+        if name not in WITHOUT:
+            path = _filled(world.office.house, name, address)
+            for more in ("", *MORE.get(name, ())):
+                said = visitor.look(path + more) if path else "no sample"
+                if said == "page":
+                    world.stops.append(Stop(name + more, f"{path}{more}"))
+                elif said not in OTHERS:
+                    left[name + more] = f"/{address}"
+    for name, address in left.items():
+        linked = visitor.linked(address)
+        said = visitor.look(linked) if linked else "no sample, and no link"
+        if said == "page":
+            world.stops.append(Stop(name, linked))
+        elif said not in OTHERS:
+            world.uncovered.append(f"{name}: {linked or address} answers {said}")
+
+
+def _filled(house: House, name: str, address: str) -> str | None:
+    """The address with samples in the place of parameters; None where one is missing."""
+    path = f"/{address}"
+    for found in _PARAMETER.finditer(address):
+        statement = SPECIAL.get((name, found[1])) or SAMPLES.get(found[1])
+        rows = house.query(statement) if statement else []
+        if not rows:
+            return None
+        path = path.replace(found[0], str(rows[0][0]), 1)
+    return path
+
+
+OTHERS: Final = ("part", "form", "elsewhere")
+"""A part of a page or a download; what takes forms only; a redirect: no pages by themselves."""
+
+
+class _Stay(HTTPRedirectHandler):
+    def redirect_request(self, *_: Any) -> None:
+        """A redirect is an answer, too."""
+
+
+class Visitor:
+    """A person without a browser, logged in as the administrator, who remembers every link."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.links: set[str] = set()
+        self.opener = build_opener(HTTPCookieProcessor(CookieJar()), _Stay())
+        with self.opener.open(f"{url}/accounts/login/", timeout=60) as shown:
+            found = _FORM_TOKEN.search(shown.read().decode())
+        assert found is not None
+        form = {"username": ADMINISTRATOR, "password": PASSWORD, "csrfmiddlewaretoken": found[1]}
+        with contextlib.suppress(HTTPError):  # A redirect is where a log-in leads.
+            self.opener.open(f"{url}/accounts/login/", urlencode(form).encode(), timeout=60)
+
+    def look(self, path: str) -> str:
+        """`page`, one of `OTHERS`, or the status of a refusal."""
+        try:
+            with self.opener.open(self.url + path, timeout=60) as answer:
+                body = answer.read()
+        except HTTPError as error:
+            return {302: "elsewhere", 405: "form"}.get(error.code, str(error.code))
+        self.links.update(unescape(link) for link in _LINK.findall(body.decode(errors="replace")))
+        return "page" if b'id="page"' in body else "part"
+
+    def linked(self, address: str) -> str:
+        """A link seen so far to this address of a route; empty for none."""
+        parts = [re.escape(part) for part in _PARAMETER.split(address)[::2]]
+        shape = re.compile("[^/]+".join(parts) + r"(\?.*)?")
+        return min((link for link in self.links if shape.fullmatch(link)), default="")
