@@ -48,6 +48,8 @@ class Chip:
     active: bool
     wrong: bool
     summary: str
+    drop: tuple[str, str] | None
+    """Parameter and value of a filter with one value."""
     zone: str
 
 
@@ -135,16 +137,24 @@ class FilterForm(forms.Form):
         """Some filters wait behind `+ Filter`."""
         return not all(chip.first for chip in self.chips)
 
-    def in_force(self, given: QueryDict) -> list[dict[str, str]]:
-        """Each value that narrows the list, in words, with the parameter it came by."""
-        found = []
-        for name in self.filtering():
-            for value in given.getlist(name):
-                if value:
-                    field = self.fields[name]
-                    words = _words(field, value)
-                    found.append({"name": name, "value": value, "label": f"{field.label}: {words}"})
-        return found
+    def in_force(self, given: QueryDict) -> list[dict[str, Any]]:
+        """Each value that narrows the list, in words, with the parameter it came by; `many` where
+        its filter has others."""
+        several = {
+            bound.name for chip in self.chips if chip.active and not chip.drop
+            for bound in chip.fields
+        }  # fmt: skip
+        return [
+            {
+                "name": name,
+                "value": value,
+                "label": f"{self.fields[name].label}: {_words(self.fields[name], value)}",
+                "many": name in several,
+            }
+            for name in self.filtering()
+            for value in given.getlist(name)
+            if value
+        ]
 
     def _chip(self, one: Filter) -> Chip | None:
         fields = [self[name] for name in one.fields if name not in self.hidden]
@@ -159,6 +169,7 @@ class FilterForm(forms.Form):
             active=bool(given),
             wrong=any(bound.errors for bound in fields),
             summary=_summary(given),
+            drop=(given[0][0].name, given[0][1]) if len(given) == 1 else None,
             zone=timezone.get_current_timezone_name() if one.zoned else "",
         )
 

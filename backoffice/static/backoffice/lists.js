@@ -72,6 +72,15 @@ document.addEventListener("input", (event) => {
   }
 });
 
+// A panel that would leave the window opens towards its middle.
+document.addEventListener("toggle", (event) => {
+  const pop = event.target;
+  if (!pop.open || !pop.matches("details[data-pop]")) return;
+  const panel = pop.querySelector(".panel");
+  pop.classList.remove("end");
+  if (panel.getBoundingClientRect().right > document.documentElement.clientWidth) pop.classList.add("end");
+}, true);
+
 document.addEventListener("htmx:afterSwap", show);
 addEventListener("pageshow", show);
 show();
