@@ -6,8 +6,9 @@ Without the right to see who a patient is, only ids and samples are looked up.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any, Final
 from uuid import UUID
 
@@ -43,6 +44,19 @@ class Person:
     about: Demographics | None
     orders: list[Order] = field(default_factory=list)
     """The newest; `LAST` of them at most."""
+    once: str = ""
+    """The name on an order, where the patient was found by that and is called otherwise."""
+
+    @property
+    def name(self) -> str:
+        """As the service knows them; of whom it knows nothing else, as on the last order."""
+        return name_of(self.about) or (self.orders and name_of(self.orders[0])) or ""
+
+    @property
+    def born(self) -> date | None:
+        if self.about:
+            return self.about.dob
+        return self.orders[0].patient_dob if self.orders else None
 
     @property
     def open_orders(self) -> list[Order]:
@@ -93,9 +107,7 @@ def find(text: str, user: User) -> Found:
     visits = _visits_by_code(text) if may(user, "appointments.view") else []
     named: list[Order] = []
     if may(user, "patients.view"):
-        found.people = _people(text)
-        if len(found.people) < MOST:
-            named = _orders_by_name(text, found.people)
+        found.people, named = _people(text)
     found.sure = _sure(text, found.people, [*orders, *samples, *named], visits)
     if len(found.people) == 1 and not (orders or samples or visits or named):
         named = found.people[0].orders
@@ -103,6 +115,12 @@ def find(text: str, user: User) -> Found:
     found.orders, found.samples, found.visits = [*orders, *named][:MOST], samples, visits
     found.more = MOST in (len(found.people), len(found.orders), len(samples), len(visits))
     return found
+
+
+def name_of(row: Demographics | Order | None) -> str:
+    if isinstance(row, Demographics):
+        return f"{row.first_name} {row.last_name}".strip()
+    return f"{row.patient_first_name} {row.patient_last_name}".strip() if row else ""
 
 
 def of_order(order: Order | UUID) -> str:
@@ -128,26 +146,30 @@ def _sure(
     return of_order(order_id) if order_id else ""
 
 
-def _people(text: str) -> list[Person]:
+def _people(text: str) -> tuple[list[Person], list[Order]]:
     """Patients with their last orders: the surest first, then those who have something open, then
-    those whose last order is the newest."""
+    those whose last order is the newest. And orders by name that belong to nobody known."""
     ranked = Patient.objects.nearest(text, MOST)
-    if not ranked:
-        return []
+    named = _orders_by_name(text, ranked) if len(ranked) < MOST else []
+    owners = {order.user_id: name_of(order) for order in named}
+    ids = [*ranked, *(pk for pk in owners if pk is not None)][:MOST]
+    if not ids:
+        return [], named
     newest = Order.objects.filter(user_id=OuterRef("pk")).order_by("-created_at").values("pk")
-    rows = Patient.objects.filter(pk__in=ranked).only("pk")
+    rows = Patient.objects.filter(pk__in=ids).only("pk")
     patients: dict[UUID, Any] = {
         row.pk: row for row in rows.annotate(last=ArraySubquery(newest[:LAST]))
     }
-    about = Demographics.objects.defer("record", "content_hash").in_bulk(ranked)
-    ids = [pk for row in patients.values() for pk in row.last]
-    orders = Order.objects.listed().in_bulk(ids)
+    about = Demographics.objects.defer("record", "content_hash").in_bulk(ids)
+    last = [pk for row in patients.values() for pk in row.last]
+    orders = Order.objects.only(*_SHOWN).in_bulk(last)
     people = []
-    for pk in ranked:
+    for pk in ids:
         if patient := patients.get(pk):
-            last = [orders[each] for each in patient.last if each in orders]
-            people.append(Person(patient, about.get(pk), last))
-    return sorted(people, key=_weight)
+            own = [orders[each] for each in patient.last if each in orders]
+            people.append(Person(patient, about.get(pk), own))
+            people[-1].once = owners[pk] if owners.get(pk) not in (None, people[-1].name) else ""
+    return sorted(people, key=_weight), [o for o in named if o.user_id not in patients]
 
 
 def _weight(person: Person) -> tuple[bool, float]:
@@ -198,14 +220,11 @@ def _is_code(text: str) -> bool:
     )
 
 
-def _orders_by_name(text: str, people: Iterable[Person]) -> list[Order]:
-    """Orders that carry the name but belong to none of these people: a kit without a patient yet,
-    a parcel to somebody else, a name the patient no longer has."""
-    rows = Order.objects.named(text)
-    if rows is None:
-        return []
-    known = [person.patient.pk for person in people]
-    return list(rows.exclude(user_id__in=known).only(*_SHOWN)[:MOST])
+def _orders_by_name(text: str, known: Sequence[UUID]) -> list[Order]:
+    """Orders that carry the name but belong to none of these patients: a kit without a patient
+    yet, a parcel to somebody else, a patient of whom only the order knows the name, or once did."""
+    rows = Order.objects.named(text).exclude(user_id__in=known)
+    return list(rows.only(*_SHOWN)[:MOST])
 
 
 def _visits_by_code(text: str) -> list[Appointment]:

@@ -182,6 +182,20 @@ def test_orders_with_a_name_no_patient_has_are_found(client: Client, clinic: Non
         in client.post("/find/suggestions/", {"q": "zora"}).content.decode()
     )
     assert lead(client, "wilma bef") == of_order(8)
+    page = client.post("/find/suggestions/", {"q": "wilma bef"}).content.decode()
+    assert "Mario Gonzaga" in page and "Once Wilma Before" in page
+
+
+def test_a_patient_known_by_orders_alone_is_one_patient(client: Client, clinic: None) -> None:
+    patient(6).save()
+    for n in (10, 11):
+        name = {"patient_first_name": "Olga", "patient_last_name": "Orderonly"}
+        ordered(n, 6, **name, patient_name="olga orderonly", patient_dob=date(1990, 3, 4))
+    assert lead(client, "orderonly") == of_patient(6)
+    shown = found(client, "orderonly")
+    assert [one.name for one in shown.people] == ["Olga Orderonly"]
+    page = client.post("/find/suggestions/", {"q": "orderonly"}).content.decode()
+    assert "4 Mar 1990" in page and "Once" not in page
 
 
 def test_orders_of_one_transaction_are_one_thing(client: Client, clinic: None) -> None:
