@@ -28,13 +28,24 @@ OUTCOMES: Final = {
     NOT_REACHED: "Not reached",
 }
 
+PLACES: Final = {
+    "": "Everything",
+    "critical": "Critical",
+    "abnormal": "Abnormal",
+    "corrected": "Corrected",
+    "unknown": "Not interpreted",
+    "normal": "Normal",
+    "partial": "Partial",
+    "seen": "Partial, seen",
+}
+
 
 class QueueFilters(forms.Form):
     """What of the queue is shown; it stands in the address."""
 
     lab = forms.ChoiceField(label="Lab", required=False)
     patient = forms.UUIDField(label="Patient", required=False, widget=forms.HiddenInput)
-    critical = forms.BooleanField(label="Critical only", required=False)
+    place = forms.ChoiceField(label="Urgency", required=False, choices=list(PLACES.items()))
     mine = forms.BooleanField(label="Mine only", required=False)
 
     def __init__(self, *args: Any, **options: Any) -> None:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
+from uuid import UUID
 
 from django.db import connection
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.db.models.fields.tuple_lookups import TupleGreaterThan
 
-from backoffice.models import User
+from backoffice.models import Assignment, User
 from backoffice.paging import Sort
 from orders.reviewing.models import IN_QUEUE, RANKS, Review
 
 IN_ORDER: Final = Sort(("rank", "since", "order_id"))
 """Most urgent first; of the same urgency, what has waited longest."""
+MOST_GIVEN: Final = 2_000
 
 
 def unsigned_count() -> int:
@@ -49,17 +51,23 @@ def add_up() -> None:
 
 
 def queue(given: Mapping[str, Any], user: User) -> QuerySet[Review]:
-    """The queue, narrowed by a lab, a patient, to one's own or to critical ones."""
+    """The queue, narrowed by a lab, a patient, an urgency (a word of `RANKS`), or to one's own."""
     rows = Review.objects.filter(IN_QUEUE)
     if given.get("lab"):
         rows = rows.filter(lab_slug=given["lab"])
     if given.get("patient"):
         rows = rows.filter(user=given["patient"])
-    if given.get("critical"):
-        rows = rows.filter(rank=RANKS.index("critical"))
+    if given.get("place"):
+        rows = rows.filter(rank=RANKS.index(given["place"]))
     if given.get("mine"):
-        rows = rows.filter(signer=user)
+        rows = rows.filter(Q(signer=user) | Q(pk__in=_given_to(user)))
     return rows
+
+
+def _given_to(user: User) -> list[UUID]:
+    """Orders whose result, or which themselves, are somebody's work."""
+    mine = Assignment.objects.filter(user=user, subject_type__in=["result", "order"])
+    return [UUID(key) for key in mine.values_list("subject_id", flat=True)[:MOST_GIVEN]]
 
 
 def in_order(rows: QuerySet[Review]) -> QuerySet[Review]:

@@ -200,6 +200,8 @@ def test_values_before_stand_beside_and_lead_to_all_of_them(client: Client, anna
     assert shown.context["report"].later
     trend = client.get(reverse("reviewing:trend", args=[uid("patient", 3), line.key]))
     assert trend.status_code == 200
+    bare = client.get(reverse("reviewing:trend", args=[uid("patient", 3), "sodium"]))
+    assert bare.context["values"] == trend.context["values"]
     assert text_of(trend).count("mmol/L") >= 3 and "<svg" in trend.content.decode()
     assert (
         client.get(reverse("reviewing:trend", args=[uid("patient", 4), line.key])).status_code
@@ -251,7 +253,7 @@ def test_the_queue_is_narrowed_by_lab_and_patient(client: Client, anna: User) ->
     came(ordered(2, lab_slug="other-lab").pk, NORMAL)
     shown = client.get(f"{QUEUE}?patient={uid('patient', 2)}")
     assert [item.review.pk for item in shown.context["items"]] == [uid("order", 2)]
-    assert "Nothing matches" in text_of(client.get(f"{QUEUE}?critical=on"))
+    assert "Nothing matches" in text_of(client.get(f"{QUEUE}?place=critical"))
     assert client.get(f"{QUEUE}?lab=nowhere&patient=x").status_code == 200
 
 

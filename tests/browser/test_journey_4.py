@@ -1,0 +1,166 @@
+"""Journey 4: results are reviewed and signed by keyboard; a critical value ends with a call."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from tests.browser import Browser, browser, needs_browser
+from tests.browser.office import Office, at_work, press
+from tests.sync.house import wait_until
+
+pytestmark = needs_browser
+REPORTS = 30
+BUDGET_SECONDS = 240
+OPEN = ".items a[aria-current]"
+VALUES = "[...document.querySelectorAll('.values tbody tr')]"
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
+    with at_work(tmp_path_factory.mktemp("journey-4"), users=12, orders=150) as found:
+        yield found
+
+
+@pytest.fixture
+def page(office: Office) -> Iterator[Browser]:
+    with browser() as opened:
+        office.log_in(opened, "clinician")
+        yield opened
+
+
+def marked(page: Browser) -> str:
+    """The order whose report is open, as the queue marks it."""
+    return str(
+        page.run(f"return document.querySelector('{OPEN}')?.closest('li').dataset.row ?? ''")
+    )
+
+
+def go(page: Browser, keys: str, until: Callable[[], Any], what: str) -> None:
+    """One interaction: a shortcut. Then wait for what it does."""
+    press(page, keys)
+    wait_until(until, 15, what)
+
+
+def dotted(low: str, method: str) -> str:
+    return {"partial_results": "sample_with_lab"}.get(low, "completed") + f".{method}.{low}"
+
+
+def test_thirty_normal_reports_are_signed_by_keyboard(page: Browser, office: Office) -> None:
+    """Two interactions each at most: one to sign, none to open the next."""
+    before = office.house.value("SELECT count(*) FROM orders_signature")
+    page.open(f"{office.url}/results/?place=normal")
+    first = marked(page)
+    assert first, "the first unsigned report is open"
+    interactions = 0
+    started = time.monotonic()
+    for _ in range(REPORTS):
+        was = marked(page)
+        go(page, "s", lambda was=was: marked(page) not in ("", was), "the next one is open")  # type: ignore[misc]
+        interactions += 1
+    took = time.monotonic() - started
+    signed = office.house.value("SELECT count(*) FROM orders_signature") - before
+    assert signed == REPORTS and interactions <= 2 * REPORTS
+    assert took < BUDGET_SECONDS, f"{took:.0f} s for {REPORTS}"
+
+
+def test_the_last_signature_is_taken_back_with_one_key(page: Browser, office: Office) -> None:
+    page.open(f"{office.url}/")
+    go(page, "gr", lambda: "/results/" in page.url and marked(page), "the first one is open")
+    page.open(f"{office.url}/results/?place=normal")
+    was = marked(page)
+    go(page, "s", lambda: marked(page) not in ("", was), "signed")
+    page.sees("Signed.")
+    go(page, "u", lambda: marked(page) == was, "its report is open again")
+    kinds = office.house.query(
+        "SELECT kind FROM orders_signature WHERE order_id = %s ORDER BY id", [was]
+    )
+    assert kinds == [("signed",), ("undone",)]
+
+
+def test_a_critical_value_is_acknowledged_and_called_about(page: Browser, office: Office) -> None:
+    """At most seven interactions from anywhere to signed."""
+    page.open(f"{office.url}/")
+    go(page, "gr", lambda: marked(page), "the critical one is on top, and open")
+    order_id = marked(page)
+    page.sees("Nobody has acknowledged this yet")
+    page.sees("acknowledge it before you sign")
+    interactions = 1
+    press(page, "a")
+    page.sees("Record the call")
+    page.type("#id_recipient", "Dr. Madeup")
+    page.click("input[name=outcome][value=confirmed_read_back]")
+    page.click("form.call button[type=submit]")
+    page.sees("Acknowledged and told")
+    go(page, "s", lambda: marked(page) not in ("", order_id), "signed, and the next is open")
+    interactions += 5
+    assert interactions <= 7
+    [(kept, outcome)] = office.house.query(
+        "SELECT values, outcome FROM orders_criticalcall WHERE order_id = %s", [order_id]
+    )
+    assert outcome == "confirmed_read_back" and kept and kept[0]["flag"] == "critical"
+
+
+def test_one_that_was_not_reached_stays_on_top(page: Browser, office: Office) -> None:
+    page.open(f"{office.url}/results/")
+    order_id = marked(page)
+    press(page, "a")
+    page.sees("Record the call")
+    page.type("#id_recipient", "Dr. Madeup")
+    page.click("input[name=outcome][value=not_reached]")
+    page.click("form.call button[type=submit]")
+    page.sees("Next attempt")
+    open_ones = "SELECT count(*) FROM orders_review WHERE called < critical_since AND order_id = %s"
+    assert office.house.value(open_ones, [order_id]) == 1
+
+
+def test_a_corrected_report_comes_back_with_what_changed(page: Browser, office: Office) -> None:
+    page.open(f"{office.url}/results/?place=normal")
+    order_id = marked(page)
+    go(page, "s", lambda: marked(page) != order_id, "signed")
+    [(method,)] = office.sandbox.query("SELECT method FROM sandbox_order WHERE id = %s", [order_id])
+    with office.sandbox.service() as service:
+        service.orders.simulate(UUID(order_id), dotted("corrected", method))
+    office.house.manage("sync", "orders")
+    wait_until(
+        lambda: office.house.value(
+            "SELECT version > signed FROM orders_review WHERE order_id = %s", [order_id]
+        ),
+        20,
+        "it is in the queue again",
+    )
+    page.open(f"{office.url}/results/?mine=on")
+    wait_until(lambda: marked(page) == order_id, 10, "for who signed it")
+    page.sees("What the correction changed")
+    go(page, "s", lambda: marked(page) != order_id, "signed again")
+
+
+def test_only_what_is_out_of_range_and_the_document_beside(page: Browser, office: Office) -> None:
+    page.open(f"{office.url}/results/?place=abnormal")
+    rows = f"return {VALUES}.filter(row => row.checkVisibility()).length"
+    for _ in range(20):
+        if page.run("return Boolean(document.querySelector('#only-flagged'))"):
+            break
+        was = marked(page)
+        go(page, "j", lambda was=was: marked(page) not in ("", was), "the next one")  # type: ignore[misc]
+    every = page.run(rows)
+    press(page, "f")
+    wait_until(lambda: 0 < page.run(rows) < every, 5, "normal rows are hidden")
+    press(page, "f")
+    wait_until(lambda: page.run(rows) == every, 5, "and shown")
+    press(page, "p")
+    page.find("details.original[open] iframe")
+    order_id = marked(page)
+    wait_until(
+        lambda: office.house.value(
+            "SELECT count(*) FROM backoffice_auditentry WHERE object_type = 'result document'"
+            " AND %s = ANY(object_ids)",
+            [order_id],
+        ),
+        15,
+        "the document was asked for, and that is recorded",
+    )
