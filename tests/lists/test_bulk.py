@@ -1,0 +1,292 @@
+"""Work on many rows: chosen by hand or by the filter, in the background, once, and told."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.test import Client
+
+from backoffice import team
+from backoffice.lists import bulk
+from backoffice.lists.models import BulkRow, BulkRun
+from backoffice.models import Assignment, AuditEntry, CommandRecord, Note, User
+from orders.listing.rows import ORDERS
+from orders.models import Order
+from tests.api.rows import order, staff, uid
+
+pytestmark = pytest.mark.django_db
+
+ADDRESS = "/orders/"
+
+
+@pytest.fixture
+def clinician(client: Client) -> User:
+    user = staff("clinician")
+    client.force_login(user)
+    return user
+
+
+@pytest.fixture
+def five() -> None:
+    for n in range(1, 6):
+        order(n, low_level_status="lost" if n < 4 else "ordered", method="testkit").save()
+
+
+def ask(client: Client, verb: str, *numbers: int, query: str = "", **more: Any) -> Any:
+    data: dict[str, Any] = {"verb": verb, "query": query, "here": query, "form_id": uuid.uuid4()}
+    if numbers:
+        data["key"] = [str(uid("order", n)) for n in numbers]
+    else:
+        data["everything"] = "1"
+    return client.post(f"{ADDRESS}bulk/", {**data, **more})
+
+
+def work() -> None:
+    while bulk.work([ORDERS], seconds=5):
+        pass
+
+
+def held() -> set[int]:
+    keys = set(Assignment.objects.values_list("subject_id", flat=True))
+    return {n for n in range(9) if str(uid("order", n)) in keys}
+
+
+def test_ticked_orders_are_taken(client: Client, clinician: User, five: None) -> None:
+    answer = ask(client, "take", 1, 4, query="status=lost")
+    run = BulkRun.objects.get()
+    assert answer["Location"] == f"{ADDRESS}?status=lost&run={run.pk}"
+    assert (run.total, run.state, held()) == (2, "open", set())
+    page = client.get(answer["Location"]).content.decode()
+    assert "Take orders" in page and f"/orders/bulk/{run.pk}/strip/" in page
+    work()
+    run.refresh_from_db()
+    assert (run.done, run.failed, run.state) == (2, 0, "done")
+    assert held() == {1, 4}
+    strip = client.get(f"{ADDRESS}bulk/{run.pk}/strip/").content.decode()
+    assert "2 of 2" in strip and "hx-get" not in strip
+    assert AuditEntry.objects.filter(object_type="assignment", actor=clinician).count() == 2
+
+
+def test_everything_means_the_filter_not_the_page(
+    client: Client, clinician: User, five: None
+) -> None:
+    ask(client, "take", query="status=lost&size=1")
+    work()
+    assert held() == {1, 2, 3}
+
+
+def test_what_is_somebody_elses_is_told_and_tried_again(
+    client: Client, clinician: User, five: None
+) -> None:
+    other = staff("lab admin", "bo")
+    other.first_name = "Bo"
+    other.save()
+    Assignment.objects.create(
+        subject_type="order", subject_id=str(uid("order", 2)), user=other, by=other
+    )
+    ask(client, "take", 1, 2)
+    work()
+    run = BulkRun.objects.get()
+    assert (run.done, run.failed) == (1, 1)
+    page = client.get(f"{ADDRESS}bulk/{run.pk}/").content.decode()
+    assert "Bo has it, since" in page
+    team.release(_request(other), "order", uid("order", 2))
+    answer = client.post(f"{ADDRESS}bulk/{run.pk}/again/", {"form_id": uuid.uuid4()})
+    work()
+    again = BulkRun.objects.exclude(pk=run.pk).get()
+    assert answer["Location"] == f"{ADDRESS}bulk/{again.pk}/"
+    assert (again.total, again.done, again.again_id) == (1, 1, run.pk)
+    assert held() == {1, 2}
+
+
+def _request(user: User) -> Any:
+    return bulk._in_the_name_of(user, BulkRun(pk=uuid.uuid4()))
+
+
+def test_giving_to_somebody_asks_whom_first(client: Client, clinician: User, five: None) -> None:
+    other = staff("front desk", "frida")
+    page = ask(client, "assign", 1, 2)
+    assert page.status_code == 200 and not BulkRun.objects.exists()
+    assert "frida" in page.content.decode() and "Give to 2 orders" in page.content.decode()
+    again = ask(client, "assign", 1, 2, go="1", to="")
+    assert again.status_code == 422 and not BulkRun.objects.exists()
+    ask(client, "assign", 1, 2, go="1", to=other.pk)
+    work()
+    assert set(Assignment.objects.values_list("user", "by")) == {(other.pk, clinician.pk)}
+
+
+def test_a_note_is_written_once_on_each(client: Client, clinician: User, five: None) -> None:
+    ask(client, "note", go="1", text="The courier is late.")
+    work()
+    assert Note.objects.count() == 5
+    assert set(Note.objects.values_list("text", "author")) == {
+        ("The courier is late.", clinician.pk)
+    }
+
+
+def test_a_second_click_is_the_same_run(client: Client, clinician: User, five: None) -> None:
+    form_id = uuid.uuid4()
+    for _ in range(2):
+        ask(client, "note", 1, go="1", text="Once.", form_id=form_id)
+    work()
+    assert (BulkRun.objects.count(), Note.objects.count()) == (1, 1)
+
+
+def test_a_worker_that_dies_leaves_the_rest_to_the_next(
+    client: Client, clinician: User, five: None
+) -> None:
+    """It dies in the middle of a row: that row, and those after it, are done by the next, once."""
+    ask(client, "note", go="1", text="Once each.")
+    run = BulkRun.objects.get()
+    done: list[UUID] = []
+
+    class Dying(type(ORDERS.verbs[2])):  # type: ignore[misc]
+        def do(self, request: Any, row: BulkRow, given: Any) -> None:
+            super().do(request, row, given)
+            done.append(row.key)
+            if len(done) == 3:
+                raise KeyboardInterrupt
+
+    class Listed(type(ORDERS)):  # type: ignore[misc]
+        verbs = (Dying(),)
+
+    with pytest.raises(KeyboardInterrupt):
+        bulk.work([Listed()])
+    run.refresh_from_db()
+    assert (run.done, run.state, Note.objects.count()) == (2, "open", 2)
+    work()
+    run.refresh_from_db()
+    assert (run.done, run.failed, run.state) == (5, 0, "done")
+    assert Note.objects.count() == 5
+
+
+def test_a_run_that_is_held_is_left_to_its_holder(
+    client: Client, clinician: User, five: None
+) -> None:
+    ask(client, "take")
+    BulkRun.objects.update(lease_token=uuid.uuid4(), lease_until="2999-01-01T00:00Z")
+    assert bulk.work([ORDERS]) == 0
+    BulkRun.objects.update(lease_until="2020-01-01T00:00Z")
+    work()
+    assert len(held()) == 5
+
+
+def test_it_can_be_stopped(client: Client, clinician: User, five: None) -> None:
+    ask(client, "take")
+    run = BulkRun.objects.get()
+    client.post(f"{ADDRESS}bulk/{run.pk}/stop/")
+    work()
+    run.refresh_from_db()
+    assert (run.state, run.done, held()) == ("stopped", 0, set())
+    assert "Do the other 5" in client.get(f"{ADDRESS}bulk/{run.pk}/").content.decode()
+
+
+def test_who_lost_the_role_does_nothing_more(client: Client, clinician: User, five: None) -> None:
+    ask(client, "take")
+    clinician.groups.clear()
+    work()
+    run = BulkRun.objects.get()
+    assert (run.done, run.failed, run.state, held()) == (0, 5, "done", set())
+
+
+def test_cancelling_shows_what_will_and_will_not_happen(
+    client: Client, clinician: User, five: None
+) -> None:
+    page = ask(client, "cancel")
+    words = page.content.decode()
+    assert "2 will be cancelled" in words and "3 cannot be cancelled" in words
+    assert "A cancelled order cannot be taken up again" in words
+    assert "Cancel 2 orders" in words
+    assert not CommandRecord.objects.exists()
+    assert ask(client, "cancel", go="1", total="5", why="").status_code == 422
+
+
+def test_cancelling_asks_the_service_once_for_each(
+    client: Client, clinician: User, five: None
+) -> None:
+    ask(client, "cancel", go="1", total="5", why="patient", reason="moved away")
+    run = BulkRun.objects.get()
+    work()
+    BulkRow.objects.filter(run=run).update(state="waiting")  # As if a worker died before it noted.
+    BulkRun.objects.update(state="open", done=0, failed=0)
+    work()
+    run.refresh_from_db()
+    assert (run.done, run.failed) == (2, 3)
+    commands = CommandRecord.objects.all()
+    assert {UUID(one.subject_id) for one in commands} == {uid("order", 4), uid("order", 5)}
+    assert {(one.kind, one.requested_by, one.reason) for one in commands} == {
+        ("order.cancel", clinician, "The patient asked for it: moved away")
+    }
+    page = client.get(f"{ADDRESS}bulk/{run.pk}/").content.decode()
+    assert "Waiting to be sent" in page
+    assert "does not let an order be cancelled any more" in page
+
+
+def test_a_number_that_changed_since_is_told(client: Client, clinician: User, five: None) -> None:
+    answer = ask(client, "cancel", go="1", total="4", why="patient")
+    assert answer.status_code == 422
+    assert "There are 5 now; it was 4 when you looked." in answer.content.decode()
+    assert not BulkRun.objects.exists()
+
+
+def test_at_most_a_hundred_are_cancelled_at_once(client: Client, clinician: User) -> None:
+    Order.objects.bulk_create(order(n, low_level_status="ordered") for n in range(101))
+    page = ask(client, "cancel")
+    assert "At most 100 orders at once" in page.content.decode()
+    assert ask(client, "cancel", go="1", total="101", why="patient").status_code == 422
+    assert not BulkRun.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("role", "verbs"),
+    [
+        ("viewer", set()),
+        ("front desk", {"take", "assign", "note"}),
+        ("clinician", {"take", "assign", "note", "resend", "cancel"}),
+    ],
+)
+def test_verbs_are_those_of_the_role(
+    client: Client, five: None, role: str, verbs: set[str]
+) -> None:
+    client.force_login(staff(role))
+    page = client.get(ADDRESS)
+    assert {verb.name for verb in page.context["list"].verbs} == verbs
+    assert (b"data-bulk" in page.content) is bool(verbs)
+    for verb in {"take", "cancel", "note"} - verbs:
+        assert ask(client, verb, 1, go="1").status_code == 403
+    assert not BulkRun.objects.exists()
+
+
+def test_enter_presses_nothing_and_the_search_is_another_form(
+    client: Client, clinician: User, five: None
+) -> None:
+    page = client.get(ADDRESS).content.decode()
+    form = page[page.index('id="bulk"') :]
+    assert form.index('<button type="submit" disabled hidden>') < form.index('name="verb"')
+    assert page.index('role="search" aria-label="Filter orders"') < page.index('id="bulk"')
+    assert "search_input" not in form[: form.index("</form>")]
+
+
+def test_nothing_ticked_or_nothing_there_is_told(client: Client, clinician: User) -> None:
+    answer = client.post(f"{ADDRESS}bulk/", {"verb": "take", "query": ""}, follow=True)
+    assert "Tick the orders first." in answer.content.decode()
+    answer = client.post(f"{ADDRESS}bulk/", {"verb": "take", "everything": "1"}, follow=True)
+    assert "nothing was done" in answer.content.decode()
+    assert not BulkRun.objects.exists()
+
+
+@pytest.mark.parametrize("data", [{"verb": "explode"}, {"verb": "take", "key": "42"}])
+def test_nonsense_is_refused(client: Client, clinician: User, data: dict[str, str]) -> None:
+    assert client.post(f"{ADDRESS}bulk/", data).status_code == 400
+
+
+def test_a_run_is_seen_by_who_asked(client: Client, clinician: User, five: None) -> None:
+    ask(client, "take", 1)
+    run = BulkRun.objects.get()
+    client.force_login(staff("lab admin"))
+    for path in ("", "strip/"):
+        assert client.get(f"{ADDRESS}bulk/{run.pk}/{path}").status_code == 404
+    assert client.post(f"{ADDRESS}bulk/{run.pk}/stop/").status_code == 404
