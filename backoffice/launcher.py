@@ -360,6 +360,10 @@ def local_by_default(given: Mapping[str, str], *, embedded_database: bool) -> di
     return environment
 
 
+MOST_TEST_PROCESSES: Final = 4
+"""Each has sandboxes and some fifty connections of its own."""
+
+
 def _make_static_folder() -> None:
     """Filled only for production; Django warns in every process where it is missing."""
     (ROOT / "var" / "static").mkdir(parents=True, exist_ok=True)
@@ -377,7 +381,11 @@ def manage(arguments: list[str]) -> int:
 
 
 def test(arguments: list[str]) -> int:
+    """The whole suite on several processors; what is named, in one process."""
     _make_static_folder()
+    if not any(not word.startswith("-") for word in arguments):
+        processes = min(os.cpu_count() or 1, MOST_TEST_PROCESSES)
+        arguments = ["-n", str(processes), "--dist", "loadgroup", *arguments]
     with embedded.throwaway_servers() as servers:
         environment = made_up(servers)
         return foreground([PYTHON, "-m", "pytest", *arguments], environment)
