@@ -53,7 +53,6 @@ SAMPLES: Final[dict[str, str]] = {
 }
 """What a parameter stands for, wherever it appears: a statement that finds one."""
 
-_RESULT: Final = "SELECT order_id FROM orders_result ORDER BY order_id LIMIT 1"
 _VIEW: Final = "SELECT id FROM backoffice_savedview ORDER BY id LIMIT 1"
 _RUN: Final = "SELECT id FROM backoffice_bulkrun ORDER BY id LIMIT 1"
 SPECIAL: Final[dict[tuple[str, str], str]] = {

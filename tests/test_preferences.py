@@ -1,0 +1,64 @@
+"""Preferences are everybody's own, and hold from the next page on."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from backoffice.models import User
+from tests.api.rows import staff
+
+pytestmark = pytest.mark.django_db
+FORM = {"theme": "dark", "density": "compact", "time_zone": "america/new york"}
+
+
+def test_they_are_kept_and_hold(client: Client) -> None:
+    user = staff("viewer")
+    client.force_login(user)
+    answer = client.post("/preferences/", FORM)
+    assert answer["Location"] == "/preferences/"
+    user = User.objects.get(pk=user.pk)
+    assert (user.theme, user.density) == ("dark", "compact")
+    assert (user.single_keys, user.time_zone) == (False, "America/New_York")
+    page = client.get("/preferences/").content.decode()
+    for mark in ('data-theme="dark"', 'data-density="compact"', 'data-keys="off"'):
+        assert mark in page
+    client.post("/accounts/logout/")
+    assert 'data-theme="dark"' in client.get("/accounts/login/").content.decode()
+
+
+def test_a_theme_switched_in_the_top_bar_is_kept_for_the_person(client: Client) -> None:
+    user = staff("viewer")
+    client.force_login(user)
+    client.post("/theme/", {"theme": "dark"})
+    assert User.objects.get(pk=user.pk).theme == "dark"
+    client.cookies.pop("theme")
+    assert 'data-theme="dark"' in client.get("/preferences/").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "told"),
+    [
+        ("time_zone", "Nowhere/Town", "There is no time zone of this name"),
+        ("theme", "pink", "Select a valid choice"),
+        ("density", "", "This field is required"),
+    ],
+)
+def test_what_is_no_preference_is_refused_and_nothing_typed_is_lost(
+    client: Client, field: str, value: str, told: str
+) -> None:
+    user = staff("viewer")
+    client.force_login(user)
+    answer = client.post("/preferences/", {**FORM, "time_zone": "Asia/Tokyo", field: value})
+    assert answer.status_code == 400
+    assert told in answer.content.decode()
+    if field != "time_zone":
+        assert "Asia/Tokyo" in answer.content.decode()
+    kept = User.objects.get(pk=user.pk)
+    assert (kept.theme, kept.density, kept.time_zone) == ("", "default", user.time_zone)
+
+
+def test_everybody_has_them_but_strangers(client: Client) -> None:
+    assert client.get("/preferences/").status_code == 302
+    client.force_login(staff("auditor"))
+    assert client.get("/preferences/").status_code == 200
