@@ -25,6 +25,7 @@ urlpatterns = [
     path("exceptions/", include("orders.exceptions.urls")),
     path("unmatched/", include("orders.unmatched.urls")),
     path("appointments/", include("orders.appointments.urls")),
+    path("patients/", include("orders.of_patient.urls")),
     path("patients/", include("patients.urls")),
     path("labs/", include("labs.urls")),
     path("reports/", include("labs.reports.urls")),

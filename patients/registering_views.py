@@ -193,7 +193,7 @@ def duplicates(request: HttpRequest) -> HttpResponse:
     them = request.POST.get("patient", "")
     but = {UUID(them)} | DifferentPeople.than(UUID(them)) if _is_uuid(them) else set()
     found = possible_duplicates(_typed(request.POST), but)
-    _audit_found(request, found)
+    audit_found(request, found)
     context = {"found": found, "not_same": form.not_same()}
     return render(request, "patients/_duplicates.html", context)
 
@@ -278,6 +278,12 @@ def _on_record(person: Demographics) -> Person:
         phone_number=person.phone_number,
         email=person.email,
     )
+
+
+def alike_on_record(person: Demographics) -> list[Possible]:
+    """Who on record may be the same person as somebody on record."""
+    but = {person.pk} | DifferentPeople.than(person.pk)
+    return possible_duplicates(_on_record(person), but)
 
 
 def _unseen(form: RegisterForm) -> list[Possible]:
@@ -371,7 +377,7 @@ def _is_uuid(text: str) -> bool:
     return True
 
 
-def _audit_found(request: HttpRequest, found: list[Possible]) -> None:
+def audit_found(request: HttpRequest, found: list[Possible]) -> None:
     if found:
         ids = [one.person.pk for one in found]
         audit.listed(request, "patient", ids, ids, searched=True)
@@ -391,7 +397,7 @@ def _page(
         but = {patient.pk} | DifferentPeople.than(patient.pk) if patient else set()
         typed = _typed(data) if data or person is None else _on_record(person)
         found = possible_duplicates(typed, but)
-        _audit_found(request, found)
+        audit_found(request, found)
         context |= {"found": found, "not_same": form.not_same()}
     if data and isinstance(form, InsuranceForm):
         context |= payors_found(data)

@@ -10,18 +10,21 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from django import forms
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from backoffice import audit
-from backoffice.access import requires
+from backoffice.access import may, requires
 from backoffice.templatetags.chart import Chart
-from patients.models import Demographics, Patient
+from patients.models import Patient
+from patients.pages import page_of_patient
+from patients.sources import sources_of
 from patients.wearables import charts
 from patients.wearables.charts import Newest, NewestDay
 from patients.wearables.measures import DAILY, WORDS, Measure, sampled
+from patients.wearables.recency import last_data
 from patients.wearables.spans import DAY, FIRST, LAST, LENGTHS, MONTH, WEEK, Span
 
 SHOWN: Final = 4
@@ -49,20 +52,21 @@ class Asked(forms.Form):
 @require_safe
 def device_data(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     """Charts of one measure, one for each source that gives it, and what else there is."""
-    patient = Patient.objects.filter(pk=patient_id).defer("record", "content_hash").first()
-    if patient is None:
-        raise Http404
+    page = page_of_patient(request, patient_id)
+    patient: Patient = page["patient"]
     asked = Asked(request.GET)
     valid = asked.is_valid()
     said = asked.cleaned_data
     newest = charts.newest_samples(patient_id)
     days = charts.newest_days(patient_id)
     measure = _measure(said.get("measure", ""), newest, days)
-    zone = _zone(patient)
+    zone = zone_of_patient(patient)
     audit.viewed(request, "device data", [patient_id], [patient_id])
+    sources = sources_of(patient, last_data(patient_id))
     context: dict[str, Any] = {
-        "patient": patient,
-        "person": Demographics.objects.filter(pk=patient_id).first(),
+        **page,
+        "sources": [(one, one.for_support(patient_id)) for one in sources],
+        "may_change": may(request.user, "patients.change") and not patient.missing_since,
         "asked": asked,
         "newest": newest,
         "days": days,
@@ -156,7 +160,7 @@ def _query(measure: Measure, span: Span) -> str:
     )
 
 
-def _zone(patient: Patient) -> ZoneInfo:
+def zone_of_patient(patient: Patient) -> ZoneInfo:
     """The patient's zone where it is known, else that of the reader."""
     for name in (patient.fallback_time_zone, timezone.get_current_timezone_name()):
         try:

@@ -382,7 +382,7 @@ def test_disconnecting_says_what_it_may_not_do(client: Client, desk: User) -> No
     demographics(1).save()
     Connection(user_id=WHO, slug="band-one", name="Band One", created_on=NOW,
                status="connected", **envelope()).save()  # fmt: skip
-    page = client.get(f"/patients/{WHO}/").content.decode()
+    page = client.get(f"/patients/{WHO}/devices/").content.decode()
     link = re.search(r'href="([^"]+/disconnect/)"', page)
     assert link
     shown = client.get(link[1]).content.decode()

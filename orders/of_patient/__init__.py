@@ -1,0 +1,1 @@
+"""Parts of a patient's page that orders know: orders, results and what happened."""

@@ -1,0 +1,42 @@
+"""What every page of one patient shows: who it is, and its tabs."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from uuid import UUID
+
+from django.http import Http404, HttpRequest
+from django.urls import reverse
+
+from backoffice.access import may
+from patients.models import Demographics, Patient
+
+TABS: Final = (
+    ("Overview", "patients:detail", ()),
+    ("Orders", "of-patient:orders", ("orders.view",)),
+    ("Results", "of-patient:results", ("results.view",)),
+    ("Insurance", "patients:insurance", ()),
+    ("Devices", "patients:devices", ()),
+    ("Activity", "of-patient:activity", ()),
+)
+
+
+def page_of_patient(request: HttpRequest, patient_id: UUID) -> dict[str, Any]:
+    """The patient, who it is, and the tabs this reader may open; 404 where there is none."""
+    patient = Patient.objects.filter(pk=patient_id).first()
+    if patient is None:
+        raise Http404
+    return {
+        "patient": patient,
+        "person": Demographics.objects.filter(pk=patient_id).first(),
+        "patient_tabs": tabs_of(request, patient_id),
+    }
+
+
+def tabs_of(request: HttpRequest, patient_id: UUID) -> list[dict[str, Any]]:
+    tabs = []
+    for label, route, needed in TABS:
+        if may(request.user, *needed):
+            url = reverse(route, args=[patient_id])
+            tabs.append({"label": label, "url": url, "current": request.path == url})
+    return tabs

@@ -1,0 +1,149 @@
+"""Pages of one patient: the overview, insurance, who looked, and who is somebody else."""
+
+from typing import Final
+from uuid import UUID
+
+from django.contrib import messages
+from django.core.exceptions import BadRequest
+from django.db import transaction
+from django.db.models import Count, Max, Q
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from backoffice import audit, vocabulary
+from backoffice.access import may, requires
+from backoffice.models import AuditEntry
+from patients.models import Demographics, DifferentPeople, Patient
+from patients.pages import page_of_patient
+from patients.registering_views import actions_of, alike_on_record, audit_found
+from patients.sources import related, sources_of
+from patients.transactions import grouped
+
+ORDERS_SHOWN: Final = 10
+"""On the overview, open ones first; the tab of orders has the others."""
+LOOKS: Final = ("view", "list", "search", "print", "export")
+VIEWERS: Final = 50
+LOOKS_SHOWN: Final = 50
+FINISHED: Final = (vocabulary.RESULT_IN, vocabulary.CLOSED)
+
+
+@requires("patients.view")
+@require_safe
+def patient_detail(request: HttpRequest, patient_id: UUID) -> HttpResponse:
+    """One patient at a glance: orders, who, insurance in force, sources, notes, look-alikes."""
+    page = page_of_patient(request, patient_id)
+    patient, person = page["patient"], page["person"]
+    current = list(
+        related(patient, "insurances")
+        .filter(superseded_at=None)
+        .defer("record", "content_hash")
+        .order_by("-is_primary", "-as_of")
+    )
+    may_read_orders = may(request.user, "orders.view")
+    orders = []
+    if may_read_orders:
+        orders = list(
+            related(patient, "orders")
+            .select_related("order_transaction")
+            .defer("record", "content_hash", "order_transaction__record")
+            .alias(finished=Q(bucket__in=FINISHED))
+            .order_by("finished", "-created_at", "-pk")[: ORDERS_SHOWN + 1]
+        )
+    shown = orders[:ORDERS_SHOWN]
+    audit.viewed(request, "patient", [patient.pk], [patient.pk])
+    may_change = may(request.user, "patients.change")
+    alike = alike_on_record(person) if person is not None else []
+    audit_found(request, alike)
+    context = {
+        **page,
+        "actions": actions_of(patient, request.user),
+        "may_change": may_change and not patient.missing_since,
+        "proxy": person.said("medical_proxy") if person else {},
+        "current": current,
+        "sources": sources_of(patient),
+        "transactions": grouped(shown),
+        "order_count": len(shown),
+        "more_orders": len(orders) > ORDERS_SHOWN,
+        "open_orders": related(patient, "orders").exclude(bucket__in=FINISHED).count()
+        if may_read_orders
+        else 0,
+        "sees_orders": may_read_orders,
+        "alike": alike,
+        "raw": _raw(patient, person) if may(request.user, "records.view") else [],
+        "sees_results": may(request.user, "results.view"),
+    }
+    return render(request, "patients/detail.html", context)
+
+
+@requires("patients.view")
+@require_safe
+def insurance(request: HttpRequest, patient_id: UUID) -> HttpResponse:
+    """What is in force and since when, and what was before."""
+    page = page_of_patient(request, patient_id)
+    rows = list(
+        related(page["patient"], "insurances")
+        .defer("record", "content_hash")
+        .order_by("-is_primary", "-as_of")
+    )
+    audit.viewed(request, "insurance", [patient_id], [patient_id])
+    context = {
+        **page,
+        "current": [one for one in rows if one.superseded_at is None],
+        "earlier": [one for one in rows if one.superseded_at is not None],
+        "may_change": may(request.user, "patients.change") and not page["patient"].missing_since,
+    }
+    return render(request, "patients/tabs/insurance.html", context)
+
+
+@requires("patients.view", "audit.view")
+@require_safe
+def viewers(request: HttpRequest, patient_id: UUID) -> HttpResponse:
+    """Who looked at this record: a part of its page, or a page of its own."""
+    page = page_of_patient(request, patient_id)
+    audit.viewed(request, "access log", [patient_id], [patient_id])
+    seen = AuditEntry.objects.filter(patient_ids__contains=[patient_id], action__in=LOOKS)
+    people = list(
+        seen.values("actor__username", "actor__first_name", "actor__last_name", "actor_kind")
+        .annotate(
+            last=Max("at"),
+            opened=Count("pk", filter=Q(action="view")),
+            listed=Count("pk", filter=Q(action__in=("list", "search"))),
+            taken=Count("pk", filter=Q(action__in=("print", "export"))),
+        )
+        .order_by("-last")[:VIEWERS]
+    )
+    context = {
+        **page,
+        "people": people,
+        "most": VIEWERS,
+        "newest": seen.select_related("actor").order_by("-at")[:LOOKS_SHOWN],
+    }
+    part = request.headers.get("HX-Request") == "true"
+    template = "patients/_viewers.html" if part else "patients/tabs/viewers.html"
+    return render(request, template, context)
+
+
+@requires("patients.view", "patients.change")
+@require_POST
+def different(request: HttpRequest, patient_id: UUID) -> HttpResponse:
+    """Somebody says that another patient is not the same person: remembered for both of them."""
+    try:
+        other = UUID(request.POST.get("other", ""))
+    except ValueError:
+        raise BadRequest("It does not say which patient.") from None
+    if Patient.objects.filter(pk__in=[patient_id, other]).count() != 2:
+        raise Http404
+    with transaction.atomic():
+        DifferentPeople.remember(patient_id, [other])
+        audit.asked(request, "not the same person", [patient_id, other], [patient_id, other])
+    messages.success(request, "Remembered: they are not the same person.")
+    return redirect("patients:detail", patient_id)
+
+
+def _raw(patient: Patient, person: Demographics | None) -> list[tuple[str, str]]:
+    """Records as received, indented for reading."""
+    shown = [("User", patient.pretty())]
+    if person:
+        shown.append(("User information", person.pretty()))
+    return shown

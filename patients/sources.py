@@ -1,0 +1,98 @@
+"""Sources of a patient: how each stands, how its past was fetched, and when it last sent data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from backoffice.models import CommandRecord
+from patients.models import Connection, Patient, Provider
+from patients.registering_views import done_but_connected
+
+TROUBLE: Final = ("failure", "retrying")
+
+
+@dataclass(slots=True, eq=False)
+class Source:
+    """One source; without a connection it is known by its pulls alone."""
+
+    slug: str
+    name: str
+    connection: Connection | None
+    pulls: list[Any] = field(default_factory=list)
+    asked_to_end: CommandRecord | None = None
+    last_data: datetime | None = None
+
+    @property
+    def in_trouble(self) -> int:
+        return sum(pull.status in TROUBLE for pull in self.pulls)
+
+    def for_support(self, patient_id: UUID) -> str:
+        """What support needs, as text: ids and states, nothing about the person."""
+        one = self.connection
+        lines = [f"Source: {self.slug}", f"User: {patient_id}"]
+        if one is not None:
+            lines += [f"State: {one.status}", f"Connected since: {_time(one.created_on)}"]
+            if one.error_type:
+                lines.append(f"Error: {one.error_type}, {_time(one.errored_at)}")
+        else:
+            lines.append("State: not connected")
+        lines.append(f"Last data: {_time(self.last_data)}")
+        for pull in self.pulls:
+            parts = [pull.status]
+            if pull.error_details:
+                parts.append(pull.error_details)
+            parts += [
+                f"days with data {pull.days_with_data}",
+                f"range {_time(pull.range_start)} to {_time(pull.range_end)}",
+                f"scheduled {_time(pull.scheduled_at)}",
+                f"started {_time(pull.started_at)}",
+                f"ended {_time(pull.ended_at)}",
+                f"trace {pull.trace_id or '-'}",
+            ]
+            lines.append(f"{pull.resource}: {', '.join(parts)}")
+        return "\n".join(lines)
+
+
+def related(patient: Patient, name: str) -> QuerySet[Any]:
+    """Rows of an app above this one that point here, without importing it."""
+    rows: QuerySet[Any] = getattr(patient, name).all()
+    return rows
+
+
+def sources_of(patient: Patient, last: Mapping[str, datetime] | None = None) -> list[Source]:
+    """Connected sources with the pulls of each; pulls without a connection come last.
+
+    `last` says when each provider's newest data is of.
+    """
+    last = last or {}
+    pulls: dict[str, list[Any]] = {}
+    rows = related(patient, "historical_pulls").defer("record", "content_hash")
+    for pull in rows.order_by("provider", "resource"):
+        pulls.setdefault(pull.provider, []).append(pull)
+    connections = Connection.objects.filter(user=patient.pk).defer("record", "content_hash")
+    sources = [
+        Source(one.slug, one.name, one, pulls.pop(one.slug, []), last_data=last.get(one.slug))
+        for one in connections.order_by("name")
+    ]
+    names = dict(Provider.objects.filter(pk__in=pulls).values_list("slug", "name"))
+    rest = [
+        Source(slug, names.get(slug, slug), None, found, last_data=last.get(slug))
+        for slug, found in pulls.items()
+    ]
+    standing = [one.connection for one in sources if one.connection]
+    asked = done_but_connected(
+        patient.pk, {one.slug: one.created_on for one in standing if one.missing_since is None}
+    )
+    for source in sources:
+        source.asked_to_end = asked.get(source.slug)
+    return sources + rest
+
+
+def _time(moment: datetime | None) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if moment else "-"

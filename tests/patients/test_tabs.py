@@ -1,0 +1,267 @@
+"""The tabs of a patient's page: what each shows, to whom, and with how many queries."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.db import connection
+from django.test import Client, RequestFactory
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from backoffice import team
+from backoffice.models import AuditEntry, CommandRecord, User
+from orders.models import Appointment, AppointmentEvent, OrderEvent, Result, ResultMarker
+from patients.models import Connection, DifferentPeople, Insurance
+from patients.wearables.models import HistoricalPull
+from tests.api.rows import NOW, demographics, envelope, order, patient, staff, uid
+
+pytestmark = pytest.mark.django_db
+
+WHO = uid("patient", 1)
+OVERVIEW = f"/patients/{WHO}/"
+TABS = ("", "orders/", "results/", "insured/", "devices/", "activity/")
+
+
+@pytest.fixture
+def clinician(client: Client) -> User:
+    user = staff("clinician")
+    client.force_login(user)
+    patient(1).save()
+    demographics(1, dob=date(1990, 6, 1), phone_digits="0010555", phone_number="").save()
+    return user
+
+
+def page(client: Client, tab: str = "", **query: str) -> str:
+    answer = client.get(OVERVIEW + tab, query)
+    assert answer.status_code == 200, answer.status_code
+    return answer.content.decode()
+
+
+def result(n: int, *lines: dict[str, Any], days: int = 0) -> None:
+    order(n, user_id=WHO, created_at=NOW - timedelta(days=days), lab_test_name=f"Panel {n}").save()
+    Result(order_id=uid("order", n), returned=len(lines), **envelope()).save()
+    for position, line in enumerate(lines):
+        told = {"name": "Iron", "text": "", "interpretation": "normal", **line}
+        ResultMarker(result_id=uid("order", n), position=position, **told).save(force_insert=True)
+
+
+@pytest.mark.parametrize("tab", TABS)
+def test_every_tab_shows_who_it_is_and_the_way_to_the_others(
+    client: Client, clinician: User, tab: str
+) -> None:
+    text = page(client, tab)
+    assert text.count('class="person"') == 1 and "Ada1" in text
+    assert f'href="{OVERVIEW}{tab}" aria-current="page"' in text
+    for other in TABS:
+        assert f'href="{OVERVIEW}{other}"' in text
+    seen = AuditEntry.objects.filter(patient_ids=[WHO], action__in=("view", "list"))
+    assert seen.count() == 1
+    assert client.get(f"/patients/{uuid4()}/{tab}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("role", "refused"),
+    [("front desk", {"results/"}), ("viewer", set(TABS)), ("auditor", set(TABS))],
+)
+def test_tabs_are_for_those_who_may_see_them(
+    client: Client, clinician: User, role: str, refused: set[str]
+) -> None:
+    client.force_login(staff(role))
+    for tab in TABS:
+        answer = client.get(OVERVIEW + tab)
+        assert answer.status_code == (403 if tab in refused else 200), tab
+        assert b"Ada1" not in answer.content or tab not in refused
+    if role == "front desk":
+        assert f'href="{OVERVIEW}results/"' not in page(client)
+
+
+def test_orders_of_a_transaction_stand_together(client: Client, clinician: User) -> None:
+    group = uid("transaction", 1)
+    order(1, user_id=WHO, order_transaction_id=group, created_at=NOW - timedelta(days=9)).save()
+    order(2, user_id=WHO, order_transaction_id=group, origin="redraw", created_at=NOW).save()
+    order(3, user_id=WHO, created_at=NOW - timedelta(days=2)).save()
+    answer = client.get(OVERVIEW + "orders/")
+    groups = [[one.pk for one in group["orders"]] for group in answer.context["transactions"]]
+    assert groups == [[uid("order", 1), uid("order", 2)], [uid("order", 3)]]
+
+
+def test_an_open_order_is_on_the_overview_however_old(client: Client, clinician: User) -> None:
+    for n in range(1, 15):
+        order(n, user_id=WHO, bucket="closed", created_at=NOW - timedelta(days=n)).save()
+    order(20, user_id=WHO, created_at=NOW - timedelta(days=400), lab_test_name="The old one").save()
+    text = page(client)
+    assert "The old one" in text and "1 open order<" in text
+    assert "All orders of this patient" in text
+
+
+def test_the_latest_of_each_marker_with_the_one_before(client: Client, clinician: User) -> None:
+    iron, lead = {"loinc_slug": "iron"}, {"name": "Lead", "slug": "lead"}
+    result(1, {**iron, "text": "80", "unit": "ug/dL", "value": 80.0}, days=90)
+    result(2, {**iron, "text": "91", "unit": "ug/dL", "value": 91.0}, {**lead, "text": "3"}, days=9)
+    result(3, {**lead, "text": "40", "interpretation": "critical"}, days=1)
+    result(4, {**iron, "text": "", "is_missing": True})
+    order(9, user_id=uid("patient", 2)).save()
+    latest = client.get(OVERVIEW + "results/").context["latest"]
+    assert [(one.name, one.text, one.before) for one in latest] == [
+        ("Lead", "40", "3"),
+        ("Iron", "91", "80"),
+    ]
+    assert latest[0].order_id == uid("order", 3)
+
+
+def test_insurance_in_force_since_and_what_was_before(client: Client, clinician: User) -> None:
+    card = {"user_id": WHO, "is_primary": True, "payor_code": "PAY1", "relationship": "Self"}
+    Insurance(id=uuid4(), member_id="M-NOW", **card, **envelope()).save()
+    Insurance(id=uuid4(), member_id="M-BEFORE", superseded_at=NOW, **card, **envelope()).save()
+    text = page(client, "insured/")
+    assert text.index("M-NOW") < text.index("In force since") < text.index("M-BEFORE")
+    assert text.index("M-BEFORE") < text.index("On record since") < text.index("Replaced")
+
+
+def events(client: Client, show: str) -> list[str]:
+    found = client.get(OVERVIEW + "activity/", {"show": show}).context["happened"]
+    return [one.change.what if one.change else one.words or one.raw for one in found]
+
+
+def test_the_activity_is_one_stream_with_three_views(
+    client: Client, clinician: User, rf: RequestFactory
+) -> None:
+    order(1, user_id=WHO, method="testkit").save()
+    steps = ("transit_customer", "out_for_delivery", "with_customer", "problem_in_transit_lab")
+    for n, status in enumerate(steps):
+        at, dotted = NOW + timedelta(hours=n), f"x.y.{status}"
+        OrderEvent(order_id=uid("order", 1), event_id=n, created_at=at, status=dotted,
+                   low_level_status=status).save(force_insert=True)  # fmt: skip
+    Appointment(id=uid("visit", 1), user_id=WHO, order_id=uid("order", 1), type="phlebotomy",
+                provider="made-up", status="confirmed", event_status="scheduled",
+                **envelope()).save()  # fmt: skip
+    AppointmentEvent(appointment_id=uid("visit", 1), position=0, status="scheduled",
+                     created_at=NOW + timedelta(hours=9)).save(force_insert=True)  # fmt: skip
+    Connection(user_id=WHO, slug="band-one", name="Band One", status="connected",
+               created_on=NOW - timedelta(days=1), **envelope()).save()  # fmt: skip
+    request = rf.get("/")
+    request.user = clinician
+    team.note(request, "order", uid("order", 1), "Called <them>", WHO)
+    service = {"scheduled", "x.y.transit_customer", "x.y.with_customer",
+               "x.y.problem_in_transit_lab", "Band One connected",
+               "Registered at the service"}  # fmt: skip
+    assert set(events(client, "milestones")) == service | {"Note"}
+    assert set(events(client, "everything")) == service | {"Note", "x.y.out_for_delivery"}
+    assert events(client, "people") == ["Note"]
+    assert "Called &lt;them&gt;" in page(client, "activity/")
+    assert client.get(OVERVIEW + "activity/", {"show": "x"}).status_code == 400
+    found = client.get(OVERVIEW + "activity/").context["happened"]
+    assert [one.at for one in found] == sorted((one.at for one in found), reverse=True)
+
+
+def twin(n: int = 2, **values: Any) -> None:
+    patient(n).save()
+    demographics(n, **{"first_name": "Testperson", "last_name": "Ada1", "phone_digits": "",
+                       "dob": date(1990, 6, 1), **values}).save()  # fmt: skip
+
+
+def test_look_alikes_are_shown_both_ways_until_somebody_says_otherwise(
+    client: Client, clinician: User
+) -> None:
+    twin()
+    other = f"/patients/{uid('patient', 2)}/"
+    assert "First and last name swapped" in page(client)
+    assert "First and last name swapped" in client.get(other).content.decode()
+    shown = AuditEntry.objects.filter(action="search", patient_ids=[uid("patient", 2)])
+    assert shown.count() == 1, "that a look-alike was shown is recorded"
+    answer = client.post(f"{other}different/", {"other": str(WHO)})
+    assert answer.status_code == 302
+    assert DifferentPeople.objects.count() == 1
+    for address in (OVERVIEW, other):
+        assert "swapped" not in client.get(address).content.decode()
+    entry = AuditEntry.objects.get(action="change")
+    assert entry.object_type == "not the same person"
+    assert set(entry.patient_ids) == {WHO, uid("patient", 2)}
+
+
+def test_who_is_different_is_not_for_everybody_nor_of_nobody(
+    client: Client, clinician: User
+) -> None:
+    twin()
+    address = f"{OVERVIEW}different/"
+    assert client.post(address, {"other": str(uuid4())}).status_code == 404
+    assert client.post(address, {"other": "x"}).status_code == 400
+    client.force_login(staff("viewer"))
+    assert client.post(address, {"other": str(uid("patient", 2))}).status_code == 403
+    assert not DifferentPeople.objects.exists()
+
+
+def test_who_looked_is_for_who_may_read_the_access_log(client: Client, clinician: User) -> None:
+    page(client)
+    page(client, "insured/")
+    assert client.get(OVERVIEW + "viewers/").status_code == 403
+    client.force_login(staff("lab admin", "lena"))
+    assert "Who looked at this record" in page(client)
+    people = client.get(OVERVIEW + "viewers/").context["people"]
+    assert [(one["actor__username"], one["opened"]) for one in people] == [
+        ("lena", 2),
+        ("clinician", 2),
+    ]
+    part = client.get(OVERVIEW + "viewers/", headers={"HX-Request": "true"}).content.decode()
+    assert "clinician" in part and "<html" not in part
+    assert AuditEntry.objects.filter(object_type="access log").count() == 2
+
+
+@pytest.mark.parametrize(
+    ("tab", "most"),
+    [("orders/", 11), ("results/", 12), ("insured/", 12), ("activity/", 24), ("devices/", 20)],
+)
+def test_the_number_of_queries_of_a_tab_is_fixed(
+    client: Client, clinician: User, tab: str, most: int
+) -> None:
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as seen:
+            page(client, tab)
+        return len(seen)
+
+    def more(n: int) -> None:
+        result(n, {"text": str(n), "slug": f"s{n}", "name": f"Marker {n}"})
+        OrderEvent(order_id=uid("order", n), event_id=n, created_at=NOW, status="x.y.ordered",
+                   low_level_status="ordered").save(force_insert=True)  # fmt: skip
+        Connection(user_id=WHO, slug=f"p{n}", name=f"P {n}", status="connected", created_on=NOW,
+                   **envelope()).save()  # fmt: skip
+        HistoricalPull(user_id=WHO, provider=f"p{n}", resource="steps", status="success",
+                       **envelope()).save()  # fmt: skip
+        CommandRecord.objects.create(
+            kind="order.cancel", title="Cancel", subject_type="order",
+            subject_id=str(uid("order", n)), patient_id=WHO, payload={}, form_id=uuid4(),
+            idempotency_key=uuid4(),
+            requested_by=clinician, requested_at=timezone.now(), state="done",
+        )  # fmt: skip
+
+    more(1)
+    queries()
+    few = queries()
+    for n in range(2, 20):
+        more(n)
+    assert queries() == few
+    assert few <= most, few
+
+
+def test_devices_show_each_source_and_what_support_needs(client: Client, clinician: User) -> None:
+    Connection(user_id=WHO, slug="band-one", name="Band One", status="error", created_on=NOW,
+               error_type="token_refresh_failed", errored_at=NOW, **envelope()).save()  # fmt: skip
+    HistoricalPull(user_id=WHO, provider="band-one", resource="sleep", status="retrying",
+                   days_with_data=12, error_details="provider_unavailable",
+                   trace_id="trace-17", scheduled_at=NOW, **envelope()).save()  # fmt: skip
+    HistoricalPull(user_id=WHO, provider="ring-two", resource="steps", status="not_pulled",
+                   **envelope()).save()  # fmt: skip
+    text = page(client, "devices/")
+    for words in ("Connected since", "none yet", "Permission lapsed – connect again", "Retrying",
+                  "The provider does not answer", "ring-two", "Not pulled", "Disconnect…",
+                  'data-copy="trace-17"', "Copy for support"):  # fmt: skip
+        assert words in text, words
+    support = dict(client.get(OVERVIEW + "devices/").context["sources"])
+    told = next(words for source, words in support.items() if source.slug == "band-one")
+    assert "sleep: retrying, provider_unavailable, days with data 12" in told
+    assert "trace trace-17" in told and f"User: {WHO}" in told
+    assert "Ada" not in told and "Testperson" not in told

@@ -1,0 +1,101 @@
+"""The draw-day strip: what devices saw around a draw, on the patient's clock."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from backoffice.models import AuditEntry
+from patients.wearables.hearing import hear_samples
+from patients.wearables.models import HistoricalPull, Summary
+from patients.wearables.recency import last_data
+from tests.api.rows import envelope, patient, staff, uid
+from tests.wearables.test_samples import heard, sample
+
+pytestmark = pytest.mark.django_db
+
+WHO = uid("patient", 1)
+DRAW = date(2026, 11, 18)
+ADDRESS = f"/patients/{WHO}/devices/strip/"
+
+
+@pytest.fixture(autouse=True)
+def known(client: Client) -> None:
+    client.force_login(staff("front desk"))
+    patient(1, fallback_time_zone="America/Phoenix").save()
+
+
+def summary(n: int, day: date, **values: Any) -> None:
+    Summary(id=uid("summary", n), user_id=WHO, number=n, calendar_date=day, provider="band-one",
+            **envelope(), **values).save()  # fmt: skip
+
+
+def get(client: Client, day: date = DRAW) -> Any:
+    answer = client.get(ADDRESS, {"day": day.isoformat()})
+    assert answer.status_code == 200
+    return answer
+
+
+def test_without_devices_there_is_nothing(client: Client) -> None:
+    assert get(client).content == b""
+
+
+def test_five_days_with_gaps_and_the_day_of_the_draw(client: Client) -> None:
+    summary(1, DRAW - timedelta(days=3), resource="sleep", total=22_320)
+    summary(2, DRAW - timedelta(days=3), resource="activity", steps=5118)
+    # A second device saw less of the same night.
+    summary(3, DRAW - timedelta(days=3), resource="sleep", total=3_600)
+    summary(4, DRAW + timedelta(days=1), resource="activity", steps=0)
+    summary(5, DRAW - timedelta(days=4), resource="activity", steps=9999)
+    answer = get(client)
+    days = answer.context["days"]
+    assert [one.day for one in days] == [DRAW + timedelta(days=n) for n in range(-3, 2)]
+    assert [one.sleep for one in days] == [22_320, None, None, None, None]
+    assert [one.steps for one in days] == [5118, None, None, None, 0]
+    text = answer.content.decode()
+    assert "6 h 12 min" in text and "5,118" in text and "9,999" not in text
+    assert text.count("data-gap") == 4 + 3 and text.count('<th scope="col" data-draw>') == 1
+    assert "context, not interpretation" in text
+    assert AuditEntry.objects.filter(object_type="device data", patient_ids=[WHO]).count() == 1
+
+
+def test_glucose_is_covered_by_hours_of_the_patients_clock(client: Client) -> None:
+    # 06:30 and 06:45 UTC are the hour before midnight of the day before, in Phoenix.
+    start = datetime(2026, 11, 18, 6, 30, tzinfo=UTC)
+    taken = [sample(start + timedelta(minutes=n), 90.0) for n in (0, 15, 45)]
+    hear_samples([heard(1, "glucose", taken)])
+    days = get(client).context["days"]
+    before, draw = days[2], days[3]
+    assert (before.covered, len(before.glucose)) == (1, 24) and before.glucose[23]
+    assert (draw.covered, len(draw.glucose)) == (1, 24) and draw.glucose[0]
+    assert "1 of 24 h" in get(client).content.decode()
+
+
+def test_a_dead_connection_is_told_with_its_failing_pull(client: Client) -> None:
+    summary(1, DRAW - timedelta(days=12), resource="activity", steps=5)
+    HistoricalPull(user_id=WHO, provider="band-one", resource="sleep", status="failure",
+                   **envelope()).save()  # fmt: skip
+    text = get(client).content.decode()
+    assert "Last data" in text and 'data-st="needs-action"' in text
+    assert "1 pull failed or retrying" in text and f"user_id={WHO}" in text
+    assert "No sleep, steps or glucose in these days." in text
+
+
+def test_other_days_are_refused_in_words(client: Client) -> None:
+    for wrong in ("yesterday", "1201-01-01", "2026-13-01"):
+        assert client.get(ADDRESS, {"day": wrong}).status_code == 400
+    assert client.get(ADDRESS).status_code == 200
+    client.force_login(staff("viewer"))
+    assert client.get(ADDRESS).status_code == 403
+
+
+def test_the_newest_data_of_a_source_is_a_sample_or_a_day() -> None:
+    assert last_data(WHO) == {}
+    summary(1, date(2026, 11, 10), resource="activity", steps=5)
+    at = datetime(2026, 11, 18, 6, 30, tzinfo=UTC)
+    assert last_data(WHO) == {"band-one": datetime(2026, 11, 11, tzinfo=UTC)}
+    hear_samples([heard(1, "glucose", [sample(at, 90.0)])])
+    assert max(last_data(WHO).values()) == at
