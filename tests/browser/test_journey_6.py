@@ -50,12 +50,14 @@ def test_the_first_draw_is_booked_within_the_budget(
     page: Browser, office: Office, orders: dict[str, UUID], kind: str
 ) -> None:
     order = orders[kind]
-    page.open(f"{office.url}/orders/")
+    page.open(f"{office.url}/appointments/")
     began = time.monotonic()
-    page.click('.tabs a[href*="bucket=with-patient"]')  # 1
-    page.sees("With patient")
-    page.click(f'.lead a[href="/orders/{order}/"]')  # 2
-    page.link("Book")  # 3
+    page.click('.tabs a[href*="show=book"]')  # 1
+    page.sees("Ready since")
+    if kind == "center":  # Patients of these may walk in: they stand apart.
+        page.link("Service centre")  # 2
+        page.sees("may walk in")
+    page.click(f'a[href="/orders/{order}/visit/book/"]')  # 2 or 3
     page.find(".drawer .slots")
     told = page.text(".drawer")
     assert "MST" in told and "EST" in told
