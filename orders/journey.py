@@ -118,8 +118,10 @@ class Turn:
         resting = self.term.turn or self.term.family == vocabulary.UNKNOWN
         told = self.term.label
         if self.rested is not None and resting:
-            told += f" for {span(self.rested)}"
-        late = f"{span(self.over)} over." if self.over else ""
+            trouble = self.term.family == vocabulary.NEEDS_ACTION
+            told += f", {span(self.rested)} ago" if trouble else f" for {span(self.rested)}"
+        # What wants somebody at once is over as long as it is there.
+        late = f"{span(self.over)} over." if self.over and self.over != self.rested else ""
         return " ".join(part for part in (f"{told}.", self.usual, late, self.whose) if part)
 
 

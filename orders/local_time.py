@@ -34,21 +34,27 @@ MORNING: Final = time(10)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A patient's clock. `sure` is False where the state has two, or nothing tells the place."""
+    """A patient's clock. `sure` is False where the state has two; not `known`: nothing tells it,
+    and times are in UTC."""
 
     zone: ZoneInfo
     city: str
     sure: bool
+    known: bool = True
 
     @property
     def name(self) -> str:
         return self.zone.key
 
-    def may_call(self, now: datetime) -> bool:
-        return FROM <= now.astimezone(self.zone).time() < TO
+    @property
+    def shown(self) -> str:
+        """The zone where it is known; else nothing."""
+        return self.name if self.known else ""
 
     def warning(self, now: datetime) -> str:
         """`too early`, `too late`, or nothing."""
+        if not self.known:
+            return ""
         there = now.astimezone(self.zone).time()
         return "too early" if there < FROM else "too late" if there >= TO else ""
 
@@ -67,13 +73,13 @@ def place_of(order: Order, visit: Appointment | None = None) -> Place:
     address = order.said("patient_address")
     city, state = _text(address.get("city")), _text(address.get("state")).upper()
     devices = zone_of(order.user.fallback_time_zone if order.user else None)
-    if visit is not None and (found := zone_of(visit.iana_timezone)):
+    if visit is not None and (found := zone_of(visit.iana_timezone)) is not None:
         return Place(found, city or visit.city, sure=True)
-    if devices and (state not in _STATES or state in _TWO_CLOCKS):
+    if devices is not None and (state not in _STATES or state in _TWO_CLOCKS):
         return Place(devices, city, sure=True)
     if state in _STATES:
         return Place(ZoneInfo(_STATES[state]), city or state, sure=state not in _TWO_CLOCKS)
-    return Place(devices or ZoneInfo("UTC"), city, sure=devices is not None)
+    return Place(ZoneInfo("UTC"), city, sure=False, known=False)
 
 
 def _text(value: object) -> str:

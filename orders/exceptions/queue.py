@@ -165,9 +165,9 @@ def strays(key: str, *, matches: bool, commands: bool) -> list[Stray]:
     if key == STUCK and matches:
         return [
             Stray("A result that matches no order", row.lab_name, "unmatched:detail", row.pk,
-                  row.as_of)
+                  row.created_at)
             for row in UnmatchedResult.objects.filter(missing_since=None, status=OURS)
-            .only("lab_name", "as_of").order_by("as_of")[:SIZE]
+            .only("lab_name", "created_at").order_by("created_at")[:SIZE]
         ]  # fmt: skip
     if key == UNKNOWN and commands:
         return [
