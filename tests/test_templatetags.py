@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, date, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -164,9 +165,14 @@ def test_a_range_bar_stays_inside_itself(
 ) -> None:
     page = ui.range_bar(value, low, high)
     assert ('class="mark out"' in page) is out
-    at = float(page.split('cx="')[1].split('"')[0])
-    assert 4 <= at <= 92
+    mark = re.search(r'(?:cx="|d="M)([\d.]+)', page)
+    assert mark and 4 <= float(mark[1]) <= 92
     assert "style=" not in page
+
+
+def test_a_mark_beyond_the_bar_is_an_arrow_at_its_edge() -> None:
+    assert "<path" in ui.range_bar(1_000, 70, 99) and "<circle" not in ui.range_bar(1, 70, 99)
+    assert "<circle" in ui.range_bar(101, 70, 99)
 
 
 def test_no_range_no_bar() -> None:

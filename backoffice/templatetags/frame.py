@@ -64,6 +64,7 @@ PLACES: Final = (
             Door("To review", "reviewing:queue", "results.view"),
             Door("Without a match", "unmatched:list", "results.match"),
             Door("Uploaded reports", "reports:list", "reports.view"),
+            Door("Quality", "reviewing:quality", "results.view"),
         ),
     ),
     Place("Patients", "users", "p", (Door("Patients", "patients:list", "patients.view"),)),

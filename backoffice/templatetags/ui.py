@@ -330,7 +330,7 @@ def short_id(value: object, copy: bool = True) -> SafeString:
 def range_bar(value: float | None, low: float | None, high: float | None) -> SafeString | str:
     """Where a value lies in its reference band: track, band and mark; an open band runs out.
 
-    The band takes the middle of the bar; a value beyond the bar is clipped to its edge.
+    The band takes the middle of the bar; a value beyond the bar is an arrow at its edge.
     """
     if value is None or (low is None and high is None):
         return ""
@@ -346,15 +346,21 @@ def range_bar(value: float | None, low: float | None, high: float | None) -> Saf
         for at in (start if low is None else low, start + unit if high is None else high, value)
     )
     beyond = (low is not None and value < low) or (high is not None and value > high)
+    state = "mark out" if beyond else "mark"
+    if value < start or value > start + unit:
+        arrow = "M6 1v10L0 6z" if value < start else "M90 1v10l6-5z"
+        drawn = format_html('<path class="{}" d="{}"/>', state, arrow)
+    else:
+        place = f"{min(max(mark, 4), 92):.1f}"
+        drawn = format_html('<circle class="{}" cx="{}" cy="6" r="4"/>', state, place)
     return format_html(
         '<svg class="range" viewBox="0 0 96 12" aria-hidden="true">'
         '<rect class="track" x="0" y="4" width="96" height="4" rx="2"/>'
         '<rect class="band" x="{}" y="4" width="{}" height="4" rx="2"/>'
-        '<circle class="{}" cx="{}" cy="6" r="4"/></svg>',
+        "{}</svg>",
         f"{left:.1f}",
         f"{max(right - left, 0):.1f}",
-        "mark out" if beyond else "mark",
-        f"{min(max(mark, 4), 92):.1f}",
+        drawn,
     )
 
 

@@ -49,6 +49,8 @@ def result_pdf(request: HttpRequest, order_id: UUID) -> HttpResponseBase:
         return _none(request, LATER, 503)
     response = StreamingHttpResponse(_streamed(opened, document), content_type="application/pdf")
     how = "attachment" if save else "inline"
+    if document.length is not None:
+        response.headers["Content-Length"] = str(document.length)
     response.headers["Content-Disposition"] = f'{how}; filename="result-{str(order.pk)[:8]}.pdf"'
     return _framed(response)
 

@@ -33,6 +33,12 @@ class Value:
     below: bool | None
     lab: str
     name: str
+    is_coded: bool = False
+
+    @property
+    def said(self) -> str:
+        """`NOT_DETECTED` as words."""
+        return self.text.replace("_", " ").capitalize() if self.is_coded else self.text
 
     def comparable(self, other: Value) -> bool:
         """Both are numbers of one unit: only then may a line join them, or an arrow compare."""
@@ -97,6 +103,7 @@ def _value(key: str, row: Sequence[Any]) -> Value:
         below=below,
         lab=lab or "",
         name=name,
+        is_coded=kind == "coded_value",
     )
 
 

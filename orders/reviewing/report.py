@@ -37,6 +37,11 @@ class Row:
         return self.values[-2] if len(self.values) > 1 else None
 
     @property
+    def other_unit(self) -> bool:
+        """The value before has a unit of its own: it has to be said."""
+        return self.previous is not None and self.previous.unit != (self.marker.unit or "")
+
+    @property
     def direction(self) -> str:
         """`up`, `down` or `same` since the value before; empty where the two do not compare."""
         before, now = self.previous, self.values[-1] if self.values else None
