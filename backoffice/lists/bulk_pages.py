@@ -31,9 +31,12 @@ BELL: Final = "orders.tasks.work_on_lists"
 def bulk(request: HttpRequest, *, listing: Listing) -> HttpResponse:
     """Begin to do something to the chosen rows, after a page that says what and asks for more."""
     user = staff_of(request)
+    back = request.POST.get("here", "").replace("\x00", "")[:4_000]
+    if request.POST.get("verb") == "":
+        messages.warning(request, "Nothing was done: press the button of what is to be done.")
+        return redirect(f"{listing.address()}?{back}")
     verb = _verb(listing, request.POST.get("verb", ""), user)
     filters, rows = selected(request, listing)
-    back = request.POST.get("here", "").replace("\x00", "")[:4_000]
     if filters is None:
         messages.error(request, "These filters cannot be read any more: correct them first.")
         return redirect(f"{listing.address()}?{back}")

@@ -85,8 +85,10 @@ class Listing:
         """The rows that a valid form asks for."""
         raise NotImplementedError
 
-    def page(self, rows: QuerySet[Any], form: FilterForm, size: int, place: Place) -> Page[Any]:
-        return page_of(rows, form.keyset(), size=size, **place)
+    def page(
+        self, rows: QuerySet[Any], form: FilterForm, size: int, place: Place, *, few: bool = False
+    ) -> Page[Any]:
+        return page_of(rows, form.keyset(), size=size, few=few, **place)
 
     def dressed(self, rows: list[Any], user: Any) -> list[Any]:
         """Rows of one page with what stands beside them, by a fixed number of queries."""

@@ -17,8 +17,8 @@ def main() -> None:
 
     while True:
         close_old_connections()
-        for ring in (orders.deliver, patients.deliver, labs.deliver, orders.look_up,
-                     patients.look_up):  # fmt: skip
+        for ring in (orders.deliver, orders.work_on_lists, patients.deliver, labs.deliver,
+                     orders.look_up, patients.look_up):  # fmt: skip
             try:
                 ring()
             except Error as error:

@@ -264,9 +264,12 @@ def test_enter_presses_nothing_and_the_search_is_another_form(
     client: Client, clinician: User, five: None
 ) -> None:
     page = client.get(ADDRESS).content.decode()
-    form = page[page.index('id="bulk"') :]
-    assert form.index('<button type="submit" disabled hidden>') < form.index('name="verb"')
-    assert page.index('role="search" aria-label="Filter orders"') < page.index('id="bulk"')
+    form = page[page.index('<form class="bulk"') :]
+    first = form[form.index("<button") :]
+    assert first.startswith('<button type="submit" name="verb" value="" hidden>')
+    answer = ask(client, "", 1)
+    assert answer["Location"] == f"{ADDRESS}?" and not BulkRun.objects.exists()
+    assert page.index('aria-label="Filter orders"') < page.index('<form class="bulk"')
     assert "search_input" not in form[: form.index("</form>")]
 
 

@@ -46,7 +46,14 @@ def test_it_honours_filter_sort_and_columns(client: Client, clinician: User) -> 
     rows = table(client, "status=lost&order_key=created_at&order_direction=asc",
                  column=["patient", "sample", "status"])  # fmt: skip
     assert [row["Sample"] for row in rows] == ["S-2", "S-1"]
-    assert list(rows[0]) == ["Order", "First name", "Last name", "Sample", "Status", "Status detail"]
+    assert list(rows[0]) == [
+        "Order",
+        "First name",
+        "Last name",
+        "Sample",
+        "Status",
+        "Status detail",
+    ]
     assert rows[0]["Order"] == str(uid("order", 2)) and rows[0]["Status"] == "Lost"
 
 
@@ -136,9 +143,7 @@ def test_patients_by_name_and_by_search(client: Client, clinician: User) -> None
 
 
 @pytest.mark.parametrize("key", ["created_at", "patient_name"])
-def test_many_rows_come_in_pages_of_flat_memory(
-    client: Client, clinician: User, key: str
-) -> None:
+def test_many_rows_come_in_pages_of_flat_memory(client: Client, clinician: User, key: str) -> None:
     """Nine thousand rows: each once, in the order of the list, in parts that are recorded."""
     number = 9_000
     Order.objects.bulk_create(

@@ -93,8 +93,12 @@ def test_removing_the_last_filter_of_a_view_shows_everything(
 def test_choosing_columns_leaves_the_filters_alone(client: Client, lead: User, few: None) -> None:
     answer = client.post(
         f"{ADDRESS}columns/",
-        {"here": "status=lost&after=abc", "column": ["patient", "lab", "status"], "density": "touch",
-         "size": "25"},  # fmt: skip
+        {
+            "here": "status=lost&after=abc",
+            "column": ["patient", "lab", "status"],
+            "density": "touch",
+            "size": "25",
+        },
     )
     assert answer["Location"] == f"{ADDRESS}?status=lost&after=abc"
     page = client.get(ADDRESS, {"status": "lost"})
@@ -177,7 +181,11 @@ def test_a_shared_view_is_hidden_from_roles_that_may_not_use_its_filters(
     page = client.get(ADDRESS)
     assert ("Lost ones" in page.content.decode()) is seen
     if not seen:
-        for address in (f"{ADDRESS}views/{view.pk}/", f"{ADDRESS}?view={view.pk}", f"{ADDRESS}views/"):
+        for address in (
+            f"{ADDRESS}views/{view.pk}/",
+            f"{ADDRESS}?view={view.pk}",
+            f"{ADDRESS}views/",
+        ):
             answer = client.get(address, follow=True).content.decode()
             assert "Lost ones" not in answer and "canary" not in answer.lower()
         assert "Lost ones" not in client.get(f"{ADDRESS}views/counts/").content.decode()

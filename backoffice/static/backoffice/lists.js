@@ -58,7 +58,7 @@ document.addEventListener("change", (event) => {
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape" && bar()?.hasAttribute("data-on") && !document.querySelector("details[data-pop][open], dialog[open]")) {
     clear();
-  } else if (event.key === "Enter" && event.target.matches?.("[data-narrow]")) {
+  } else if (event.key === "Enter" && event.target.matches?.("[data-narrow], [data-pick], [data-everything]")) {
     event.preventDefault();
   }
 }, true);

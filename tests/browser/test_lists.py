@@ -1,0 +1,239 @@
+"""The list of orders in a real browser: filter, save the view, choose columns, take, export."""
+
+from __future__ import annotations
+
+import csv
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.browser import Browser, browser, needs_browser
+from tests.browser.office import ENTER, SHIFT, SPACE, Office, at_work, press
+from tests.sync.house import wait_until
+
+pytestmark = needs_browser
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
+    with at_work(tmp_path_factory.mktemp("lists"), users=8, orders=70) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def page(office: Office, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with browser() as opened:
+        office.log_in(opened, "lab-coordinator")
+        yield opened
+
+
+def shown(page: Browser) -> int:
+    return len(page.all("tbody[data-rows] tr"))
+
+
+def heads(page: Browser) -> list[str]:
+    return list(
+        page.run(
+            "return [...document.querySelectorAll('#list thead th:not(.mark-cell)')]"
+            ".map((head) => head.textContent.trim())"
+        )
+    )
+
+
+def count(office: Office, where: str = "true") -> int:
+    return int(office.house.value(f"SELECT count(*) FROM orders_order WHERE {where}"))
+
+
+def test_filter_and_save_the_view(page: Browser, office: Office) -> None:
+    kits = count(office, "method = 'testkit'")
+    page.open(f"{office.url}/orders/")
+    page.link("Method")
+    page.click('input[name="order_type"][value="testkit"]')
+    page.click("details[open] .acts button")
+    page.sees("Method: Test kit")
+    assert "order_type=testkit" in page.url
+    page.sees(f"of {kits} orders")
+    page.link("Save view")
+    page.type("#view_name", "Kits")
+    page.click("#save-view .acts button")
+    page.sees("Saved as “Kits”.")
+    assert page.text('#views [aria-current="page"]').startswith("Kits")
+    page.open(f"{office.url}/orders/")
+    page.sees(f"of {count(office)} orders")
+    page.find("#views .count")
+    page.link(f"Kits {kits}")
+    page.sees(f"of {kits} orders")
+
+
+def test_typing_narrows_long_choices_and_enter_does_nothing_else(
+    page: Browser, office: Office
+) -> None:
+    page.open(f"{office.url}/orders/")
+    page.link("Status")
+    page.type("details[open] [data-narrow]", "lost")
+    visible = page.run(
+        "return [...document.querySelectorAll('details[open] .options .check')]"
+        ".filter((one) => !one.hidden).map((one) => one.textContent.trim())"
+    )
+    assert visible == ["Lost"]
+    before = page.url
+    press(page, ENTER)
+    assert page.url == before
+
+
+def test_columns_are_chosen_moved_and_remembered(page: Browser, office: Office) -> None:
+    page.open(f"{office.url}/orders/?order_type=testkit")
+    page.link("View")
+    page.click('#screen input[name="column"][value="lab"]')
+    page.link("Use these")
+    page.find("tbody td[data-label=Lab]")
+    assert "order_type=testkit" in page.url, "the filter stays"
+    assert heads(page)[-1] == "Lab"
+    page.link("View")
+    page.click("#up-lab")
+    wait_until(lambda: heads(page)[-2] == "Lab", 10, "Lab is one earlier")
+    page.find("#screen[open]")
+    page.open(f"{office.url}/orders/")
+    assert "Lab" in heads(page), "remembered"
+    page.click("#screen summary")
+    page.link("Back to normal")
+    wait_until(lambda: "Lab" not in heads(page), 10, "the columns are as they come")
+
+
+def test_ranges_everything_and_escape(page: Browser, office: Office) -> None:
+    page.open(f"{office.url}/orders/")
+    assert not page.run("return document.querySelector('[data-bulk]').offsetHeight")
+    boxes = page.all("[data-pick]")
+    page.press(boxes[1])
+    page.call(
+        "POST",
+        "/actions",
+        {
+            "actions": [
+                {"type": "key", "id": "keys", "actions": [{"type": "keyDown", "value": SHIFT}]}
+            ]
+        },
+    )
+    page.press(boxes[4])
+    page.call("DELETE", "/actions")
+    page.sees("4 ticked")
+    page.click("[data-pick-all]")
+    page.sees(f"All {count(office)} that match")
+    page.click("[data-everything]")
+    page.sees(f"{count(office)} ticked")
+    press(page, "\ue00c")
+    assert page.run("return document.querySelectorAll('[data-pick]:checked').length") == 0
+    assert not page.run("return document.querySelector('[data-bulk]').offsetHeight")
+
+
+def test_enter_on_a_tick_box_fires_nothing(page: Browser, office: Office) -> None:
+    page.open(f"{office.url}/orders/")
+    page.click("[data-pick]")
+    page.run("document.querySelector('[data-pick]').focus()")
+    press(page, ENTER)
+    time.sleep(0.3)
+    assert page.url == f"{office.url}/orders/"
+    assert office.house.value("SELECT count(*) FROM backoffice_bulkrun") == 0
+    page.devtools("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        page.open(f"{office.url}/orders/")
+        page.call("POST", f"/element/{page.find('[data-pick]')}/value", {"text": SPACE + ENTER})
+        page.sees("Nothing was done")
+    finally:
+        page.devtools("Emulation.setScriptExecutionDisabled", {"value": False})
+    assert office.house.value("SELECT count(*) FROM backoffice_bulkrun") == 0
+
+
+def test_all_that_match_are_taken_in_the_background(page: Browser, office: Office) -> None:
+    where = "method = 'testkit' AND bucket = 'result-in'"
+    page.open(f"{office.url}/orders/?order_type=testkit&bucket=result-in&size=5")
+    page.click("[data-pick-all]")
+    page.click("[data-everything]")
+    page.link("Take")
+    page.sees(f"Take orders: {count(office, where)} of {count(office, where)}.")
+    assert "bucket=result-in" in page.url
+    page.link("Show what changed")
+    page.find("tbody td[data-label='Given to'] [title='Lars Madeup']")
+    taken = office.house.value(
+        "SELECT count(*) FROM backoffice_assignment a JOIN orders_order o"
+        f" ON o.id::text = a.subject_id WHERE {where}"
+    )
+    assert (
+        taken
+        == count(office, where)
+        == office.house.value("SELECT count(*) FROM backoffice_assignment")
+    )
+    page.open(f"{office.url}/orders/?assigned=me")
+    page.sees(f"of {taken} orders")
+
+
+def test_many_are_cancelled_after_what_follows_was_read(page: Browser, office: Office) -> None:
+    able = [
+        row[0]
+        for row in office.house.query(
+            "SELECT id::text FROM orders_order WHERE method = 'walk_in_test'"
+            " AND low_level_status = 'requisition_created' LIMIT 2"
+        )
+    ]
+    assert able, "the sandbox has orders that can be cancelled"
+    page.open(f"{office.url}/orders/?order_ids={'+'.join(able)}")
+    page.click("[data-pick-all]")
+    page.link("Cancel…")
+    page.sees(f"{len(able)} will be cancelled")
+    page.run("document.querySelector('#id_why').value = 'patient'")
+    page.click("button[name=go]")
+    page.sees(f"Cancel orders: {len(able)} of {len(able)}.")
+    wait_until(
+        lambda: (
+            office.house.value(
+                "SELECT count(*) FROM orders_order WHERE id::text = ANY(%s)"
+                " AND low_level_status = 'cancelled'",
+                (able,),
+            )
+            == len(able)
+        ),
+        30,
+        "the service has cancelled them and the mirror says so",
+    )
+
+
+def test_what_is_shown_is_downloaded(page: Browser, office: Office, tmp_path: Path) -> None:
+    page.devtools(
+        "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)}
+    )
+    page.open(f"{office.url}/orders/?order_type=testkit")
+    page.link("Export")
+    page.click("#export [data-download]")
+    wait_until(lambda: list(tmp_path.glob("orders-*.csv")), 20, "the file is there")
+    (found,) = tmp_path.glob("orders-*.csv")
+    with found.open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == count(office, "method = 'testkit'")
+    assert {row["Method"] for row in rows} == {"Test kit"}
+    assert "Ordered (America/Denver)" in rows[0]
+    recorded = office.house.value(
+        "SELECT row_count FROM backoffice_auditentry WHERE action = 'export'"
+        " ORDER BY id DESC LIMIT 1"
+    )
+    assert recorded == len(rows)
+
+
+def test_it_works_without_scripts(page: Browser, office: Office) -> None:
+    page.devtools("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        page.open(f"{office.url}/orders/?order_type=testkit")
+        page.click("#screen summary")
+        page.click("#up-turn")
+        page.find("#screen[open]")
+        page.click("[data-pick]")
+        page.link("Add a note…")
+        page.type("#id_text", "Without scripts.")
+        page.click("button[name=go]")
+        page.sees("Add a note to orders")
+    finally:
+        page.devtools("Emulation.setScriptExecutionDisabled", {"value": False})
+    wait_until(
+        lambda: office.house.value("SELECT count(*) FROM backoffice_note") == 1, 15, "it is written"
+    )
