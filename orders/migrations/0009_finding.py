@@ -44,6 +44,14 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="appointment",
             index=models.Index(
+                condition=Q(superseded_at=None),
+                fields=["status", "draw_day", "start_at", "id"],
+                name="appointment_of_status",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="appointment",
+            index=models.Index(
                 condition=Q(superseded_at=None, start_at=None),
                 fields=["as_of", "id"],
                 name="appointment_requested",

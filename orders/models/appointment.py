@@ -73,6 +73,12 @@ class Appointment(Mirrored):
                 condition=Q(superseded_at=None),
                 name="appointment_of_provider",
             ),
+            # Reader: the filter by status; some are rare.
+            models.Index(
+                fields=["status", "draw_day", "start_at", "id"],
+                condition=Q(superseded_at=None),
+                name="appointment_of_status",
+            ),
             # Reader: requests without a time.
             models.Index(
                 fields=["as_of", "id"],
