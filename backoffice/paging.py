@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, TypedDict, TypeVar
 
 from django.core.exceptions import EmptyResultSet, ValidationError
 from django.db import connection
-from django.db.models import Model, QuerySet
+from django.db.models import F, Func, Model, OrderBy, QuerySet
 from django.db.models.fields.tuple_lookups import TupleGreaterThan, TupleLessThan
 from django.http import HttpRequest
 
@@ -73,8 +73,13 @@ def page_of(
     after: str | None = None,
     before: str | None = None,
     read: Callable[..., Iterable[Row]] | None = None,
+    few: bool = False,
 ) -> Page[Row]:
     """One page of `rows`: one query, plus one by key for a private cursor.
+
+    `few`: it is known that few rows match (they were counted). Then they are found by what they
+    are filtered by and sorted, and no index of the sort is walked to look for them one by one:
+    where few match, the planner, who guesses how many, may guess wrong by the whole table.
 
     `read(rows, edge, most, descending)`, where there is a shorter way to them, finds the first
     `most` rows beyond the `edge`.
@@ -86,10 +91,11 @@ def page_of(
     if read is not None:
         found = list(read(rows, edge, size + 1, descending))
     else:
+        keys = [_Plain(F(name)) if few else F(name) for name in sort.columns]
         if edge is not None:
             lookup = TupleLessThan if descending else TupleGreaterThan
-            rows = rows.filter(lookup(sort.columns, edge))
-        signs = [f"-{name}" if descending else name for name in sort.columns]
+            rows = rows.filter(lookup(keys, edge))
+        signs = [OrderBy(key, descending=descending) for key in keys]
         found = list(rows.order_by(*signs)[: size + 1])
     more, found = len(found) > size, found[:size]
     if backwards:
@@ -101,6 +107,13 @@ def page_of(
         next=_encode(found[-1], sort) if more or backwards else None,
         previous=_encode(found[0], sort) if (more if backwards else edge is not None) else None,
     )
+
+
+class _Plain(Func):
+    """A column as no index has it: what is sorted by it is not read in the order of an index."""
+
+    template = "(SELECT %(expressions)s)"
+    arity = 1
 
 
 def capped_count(rows: QuerySet[Any], cap: int = COUNT_CAP) -> Count:

@@ -26,7 +26,9 @@ def order_list(request: HttpRequest) -> HttpResponse:
     screen = Screen.of(request, ORDERS, filters)
     if screen.elsewhere:
         return redirect(screen.elsewhere)
-    page = ORDERS.page(rows, filters, screen.size, place_of(request))
+    total = capped_count(rows) if valid else None
+    few = total is not None and not total.capped
+    page = ORDERS.page(rows, filters, screen.size, place_of(request), few=few)
     ORDERS.dressed(page.rows, request.user)
     audit.listed(
         request,
@@ -36,7 +38,6 @@ def order_list(request: HttpRequest) -> HttpResponse:
         searched=filters.searched(),
     )
     narrowed = filters.narrowed()
-    total = capped_count(rows) if valid else None
     context = {
         "list": screen,
         "filters": filters,
