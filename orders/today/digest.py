@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
@@ -20,8 +20,8 @@ from django.utils import timezone
 from backoffice import vocabulary
 from backoffice.models import User
 from backoffice.team.models import Assignment
-from backoffice.vocabulary import NEEDS_ACTION, Term
-from orders.models import Happening, Look, Order, Seen
+from backoffice.vocabulary import CLOSED, GLYPHS, NEEDS_ACTION, Term
+from orders.models import Appointment, Happening, Look, Order, Seen
 
 FIRST_LOOK: Final = timedelta(hours=24)
 """What somebody is told who looks for the first time."""
@@ -29,6 +29,7 @@ MOST: Final = 2_000
 """Happenings that are read; beyond it the page says so."""
 GROUPS: Final = 25
 """Patients on the page, the most urgent first; the others follow as these are seen."""
+NEW_PROBLEM: Final = "new problem"
 RESULTS: Final = ("partial_results", "completed", "corrected")
 
 _NO_TERM: Final = Term("", "")
@@ -67,6 +68,8 @@ class Line:
     rank: int
     start_before: datetime | None = None
     start_after: datetime | None = None
+    status: str = ""
+    """Of the order, where the line tells it."""
 
 
 @dataclass(slots=True)
@@ -77,6 +80,15 @@ class OrderNews:
     lines: list[Line]
     order: Order | None = None
     holder: Assignment | None = None
+    zone: str | None = None
+    """Of its visit."""
+
+    @property
+    def is_told(self) -> bool:
+        """A line says where the order is now."""
+        return self.order is not None and any(
+            line.status == self.order.low_level_status for line in self.lines
+        )
 
     @property
     def order_id(self) -> UUID:
@@ -117,7 +129,7 @@ class Digest:
 
 
 def digest(user: User, *, open_criticals: Iterable[UUID], sees_results: bool) -> Digest:
-    """What `user` has not seen yet: four queries, however much that is."""
+    """What `user` has not seen yet: six queries, however much that is."""
     look = Look.objects.filter(pk=user.pk).first()
     since = look.at if look else timezone.now() - FIRST_LOOK
     happenings = _since(user, look, since)
@@ -225,11 +237,8 @@ def told(happenings: Sequence[Happening], is_open: bool, sees_results: bool) -> 
             lines.append(_visit(one))
         elif one.kind == Happening.RESULT:
             lines.append(Line(one.at, vocabulary.term("result.status", one.after), "", 2))
-        elif one.kind == Happening.ORDER:
-            found = _step(one)
-            lines += found
-            if not found:
-                steps.append(one)
+        elif one.kind == Happening.ORDER and not _step(one, lines):
+            steps.append(one)
     if steps:
         words = f"{len(steps)} steps further" if len(steps) > 1 else "A step further"
         if not steps[0].before:
@@ -238,16 +247,20 @@ def told(happenings: Sequence[Happening], is_open: bool, sees_results: bool) -> 
     return sorted(lines, key=lambda line: (line.rank, -line.at.timestamp()))
 
 
-def _step(one: Happening) -> list[Line]:
-    """Problems that open and close, and results; nothing for a step like any other."""
-    lines = []
-    if one.bucket_before == NEEDS_ACTION and one.bucket_after != NEEDS_ACTION:
-        lines.append(Line(one.at, _status(one.before), "no longer", 4))
+def _step(one: Happening, lines: list[Line]) -> bool:
+    """Problems that open and close, and results; False for a step like any other."""
+    solved = one.bucket_before == NEEDS_ACTION and one.bucket_after != NEEDS_ACTION
+    if solved:
+        term = replace(_status(one.before), family=CLOSED, glyph=GLYPHS[CLOSED])
+        opened = [line for line in lines if line.words == NEW_PROBLEM and line.status == one.before]
+        for line in opened:
+            lines.remove(line)
+        lines.append(Line(one.at, term, "came and went" if opened else "no longer", 4))
     if one.bucket_after == NEEDS_ACTION:
-        lines.append(Line(one.at, _status(one.after), "new problem", 1))
+        lines.append(Line(one.at, _status(one.after), NEW_PROBLEM, 1, status=one.after))
     elif one.after in RESULTS:
-        lines.append(Line(one.at, _status(one.after), "", 2))
-    return lines
+        lines.append(Line(one.at, _status(one.after), "", 2, status=one.after))
+    return solved or one.bucket_after == NEEDS_ACTION or one.after in RESULTS
 
 
 def _visit(one: Happening) -> Line:
@@ -263,14 +276,18 @@ def _status(status: str) -> Term:
 
 
 def _fill(groups: Sequence[Group]) -> None:
-    """The orders with what a line shows of them, and who works on them: two queries."""
+    """The orders with what a line shows of them, who works on them, and where their visits are:
+    three queries."""
     wanted = [news.order_id for group in groups for news in group.orders]
     orders = Order.objects.listed().in_bulk(wanted)
     held = Assignment.objects.filter(
         subject_type="order", subject_id__in=[str(key) for key in wanted]
     ).select_related("user")
     holders = {row.subject_id: row for row in held}
+    visits = Appointment.objects.filter(order_id__in=wanted).order_by("as_of")
+    zones = dict(visits.values_list("order_id", "iana_timezone"))
     for group in groups:
         for news in group.orders:
             news.order = orders.get(news.order_id)
             news.holder = holders.get(str(news.order_id))
+            news.zone = zones.get(news.order_id)

@@ -15,6 +15,7 @@ from django.utils import timezone
 from backoffice.models import AuditEntry, CommandRecord, User
 from backoffice.team.models import Assignment, Contact, Note
 from backoffice.templatetags.team import staff_name
+from orders.models import Order
 from orders.reviewing import open_criticals
 from orders.reviewing.models import Review
 from orders.today import mine
@@ -95,7 +96,7 @@ class Sheet:
     did: list[Did]
     more: int
     capped: bool
-    criticals: list[tuple[Review, Demographics | None]]
+    criticals: list[tuple[Review, Order | None]]
     held: list[mine.Held]
     asked: list[tuple[CommandRecord, Demographics | None]]
 
@@ -119,15 +120,14 @@ def sheet(user: User, begin: datetime, end: datetime, *, all_staff: bool, result
     did = _did(found[:ENTRIES])
     waiting = list(asked.order_by("requested_at")[:OPEN])
     criticals = list(open_criticals()[:OPEN]) if results else []
-    people = mine.people_of(
-        [*(row.patient_id for row in waiting), *(row.user_id for row in criticals)]
-    )
+    people = mine.people_of(row.patient_id for row in waiting)
+    orders = Order.objects.listed().in_bulk([row.pk for row in criticals])
     return Sheet(
         _counted(found[:ENTRIES]),
         did[:LINES],
         max(len(did) - LINES, 0),
         len(found) > ENTRIES,
-        [(row, people.get(row.user_id) if row.user_id else None) for row in criticals],
+        [(row, orders.get(row.pk)) for row in criticals],
         mine.described(held, OPEN),
         [(row, people.get(row.patient_id) if row.patient_id else None) for row in waiting],
     )

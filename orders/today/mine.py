@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Final, TypeVar
 from uuid import UUID
 
@@ -33,6 +33,12 @@ class Held:
     due_at: datetime | None
     """When to call again, as the last call said."""
     last: Note | Contact | None
+
+    @property
+    def born(self) -> date | None:
+        if self.person is not None:
+            return self.person.dob
+        return self.order.patient_dob if self.order else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -234,15 +234,25 @@ def test_words_of_problems_results_and_visits() -> None:
     told = words(one, criticals=(uid("order", 1),))
     assert told[0] == "Critical"
     assert told[1:] == [
-        "Delivery problem (to patient) new problem",
         "Result in",
         "Booked Visit moved",
-        "Delivery problem (to patient) no longer",
+        "Delivery problem (to patient) came and went",
         "A step further",
     ]
-    assert words(one)[:2] == ["Delivery problem (to patient) new problem", "Result in"]
+    assert words(one)[0] == "Result in"
     assert "Critical acknowledged" in words(one)
     assert not any("Critical" in line for line in words(one, sees=False))
+    move(1, "lost", "needs-action")
+    digest.see_all(one, now_of(one))
+    move(1, "sample_error", "needs-action")
+    assert words(one) == ["Sample unusable new problem"]
+    move(1, "cancelled", "closed")
+    assert words(one) == ["Sample unusable came and went"]
+    digest.see_all(one, now_of(one))
+    move(1, "lost", "needs-action")
+    digest.see_all(one, now_of(one))
+    move(1, "cancelled", "closed")
+    assert words(one) == ["Lost no longer"]
 
 
 def test_the_most_urgent_patient_comes_first() -> None:
