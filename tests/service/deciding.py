@@ -48,7 +48,7 @@ slot = record(
 site = record(
     {
         "location": place,
-        "distance?": integer,
+        "distance?": integer.map(lambda drawn: (drawn[0], float(drawn[1]))),
         "address": us_address,
         "code": text,
         "name": text,
