@@ -385,7 +385,8 @@ def test(arguments: list[str]) -> int:
     _make_static_folder()
     if not any(not word.startswith("-") for word in arguments):
         processes = min(os.cpu_count() or 1, MOST_TEST_PROCESSES)
-        arguments = ["-n", str(processes), "--dist", "loadgroup", *arguments]
+        apart = ("-p", "tests.apart", "-n", str(processes), "--dist", "loadgroup")
+        arguments = [*apart, *arguments]
     with embedded.throwaway_servers() as servers:
         environment = made_up(servers)
         return foreground([PYTHON, "-m", "pytest", *arguments], environment)
