@@ -97,15 +97,17 @@ class Patients(Listing):
         found = Patient.objects.defer("record", "content_hash")
         return found.matching(form.text) if form.text else found
 
-    def page(self, rows: QuerySet[Any], form: FilterForm, size: int, place: Place) -> Page[Any]:
+    def page(
+        self, rows: QuerySet[Any], form: FilterForm, size: int, place: Place, *, few: bool = False
+    ) -> Page[Any]:
         """By age of the record, or by name; by name only those whose name is known."""
         if form.sort[0] != "name":
-            return page_of(rows, form.keyset(), size=size, **place)
+            return page_of(rows, form.keyset(), size=size, few=few, **place)
         known = Demographics.objects.only("user_id", "name_key")
         if rows.query.where:
             known = known.filter(user__in=rows)
-        page = page_of(known, form.keyset(), size=size, **place)
-        patients = rows.in_bulk([person.pk for person in page.rows])
+        page = page_of(known, form.keyset(), size=size, few=few, **place)
+        patients = self.everything(None).in_bulk([person.pk for person in page.rows])
         found = [patients[person.pk] for person in page.rows if person.pk in patients]
         return Page(found, next=page.next, previous=page.previous)
 
@@ -140,7 +142,9 @@ def patient_list(request: HttpRequest) -> HttpResponse:
     if screen.elsewhere:
         return redirect(screen.elsewhere)
     found = PATIENTS.rows(filters, request.user) if valid else Patient.objects.none()
-    page = PATIENTS.page(found, filters, screen.size, place_of(request))
+    total = capped_count(found)
+    few = not total.capped
+    page = PATIENTS.page(found, filters, screen.size, place_of(request), few=few)
     audit.listed(
         request,
         "patient",
@@ -148,7 +152,6 @@ def patient_list(request: HttpRequest) -> HttpResponse:
         [patient.pk for patient in page.rows],
         searched=bool(filters.text),
     )
-    total = capped_count(found)
     context = {
         "list": screen,
         "filters": filters,

@@ -55,7 +55,10 @@ class Orders(Listing):
         for name, column in (("ordered", "created_at"), ("changed", "updated_at")):
             if given[name]:
                 first, after = given[name]
-                rows = rows.filter(**{f"{column}__gte": first, f"{column}__lt": after})
+                begun = (
+                    rows.created(first, None) if name == "ordered" else rows.updated(first, None)
+                )
+                rows = begun.filter(**{f"{column}__lt": after})
         if given["lab"]:
             rows = rows.filter(lab_slug__in=given["lab"])
         if given["assigned"]:
