@@ -6,6 +6,7 @@ const list = document.getElementById("found");
 let from = null;
 
 const options = () => [...list.querySelectorAll("[role=option]")];
+const something = () => list.textContent.trim() !== "";
 const chosen = () => list.querySelector("[aria-selected=true]");
 
 function choose(option) {
@@ -31,22 +32,20 @@ function walk(distance) {
 }
 
 if (box && list) {
-  list.setAttribute("role", "listbox");
-  list.setAttribute("aria-label", "Suggestions");
   box.setAttribute("role", "combobox");
   box.setAttribute("aria-autocomplete", "list");
-  box.setAttribute("aria-controls", list.id);
+  box.setAttribute("aria-controls", "found-list");
   show(false);
 
   box.addEventListener("focus", (event) => {
     from = event.relatedTarget ?? from;
-    if (list.childElementCount) show(true);
+    if (something()) show(true);
   });
   box.addEventListener("keydown", (event) => {
     if (event.isComposing) return;
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       event.preventDefault();
-      if (list.hidden) show(list.childElementCount > 0);
+      if (list.hidden) show(something());
       walk(event.key === "ArrowDown" ? 1 : -1);
     } else if (event.key === "Enter" && chosen() && !list.hidden) {
       event.preventDefault();
@@ -66,10 +65,10 @@ if (box && list) {
   document.addEventListener("htmx:afterSwap", (event) => {
     if (event.target !== list) return;
     choose(null);
-    show(list.childElementCount > 0 && document.activeElement === box);
+    show(something() && document.activeElement === box);
     const count = options().length;
     const live = document.getElementById("live");
-    if (live && list.childElementCount) live.textContent = count ? `${count} suggestions` : "Nothing matches";
+    if (live && something()) live.textContent = count ? `${count} suggestions` : "Nothing matches";
   });
   box.form.addEventListener("focusout", (event) => {
     if (!box.form.contains(event.relatedTarget)) show(false);
