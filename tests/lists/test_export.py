@@ -14,8 +14,8 @@ from django.test import Client
 
 from backoffice.lists import export
 from backoffice.models import AuditEntry, User
-from orders.models import Order
-from tests.api.rows import NOW, demographics, order, patient, staff, uid
+from orders.models import Appointment, Order
+from tests.api.rows import NOW, demographics, envelope, order, patient, staff, uid
 
 pytestmark = pytest.mark.django_db
 
@@ -170,3 +170,42 @@ def test_many_rows_come_in_pages_of_flat_memory(client: Client, clinician: User,
     parts = AuditEntry.objects.filter(action="export").values_list("row_count", flat=True)
     assert sum(row or 0 for row in parts) == number
     assert len(parts) == -(-number // export.PAGE)
+
+
+@pytest.mark.parametrize("role", ["clinician", "front desk"])
+def test_visits_in_the_zone_of_the_draw(client: Client, role: str) -> None:
+    user = staff(role)
+    User.objects.filter(pk=user.pk).update(time_zone="America/Denver")
+    client.force_login(user)
+    order(1, patient_first_name="Canary", patient_last_name="Sample").save()
+    visit(1, start_at=NOW, iana_timezone="America/New_York", city="Springfield").save()
+    visit(2, start_at=NOW, status="cancelled").save()
+    answer = client.post("/appointments/export/", {"query": "?show=past"})
+    (row,) = csv.DictReader(io.StringIO(text_of(answer)))
+    assert row["Time at the draw"] == "2026-11-20T07:00-05:00"
+    assert row["Your time (America/Denver)"] == "2026-11-20T05:00:00-07:00"
+    assert (row["Patient"], row["City"]) == ("Canary Sample", "Springfield")
+    assert AuditEntry.objects.get(action="export").object_type == "appointment"
+
+
+def test_visits_are_not_downloaded_without_the_permission(client: Client) -> None:
+    client.force_login(staff("viewer"))
+    assert client.post("/appointments/export/", {"query": ""}).status_code == 403
+    assert b"appointments/export" not in client.get("/appointments/").content
+
+
+def visit(n: int, **values: Any) -> Appointment:
+    return Appointment(
+        **{
+            "id": uid("visit", n),
+            "user_id": uid("patient", 1),
+            "order_id": uid("order", 1),
+            "type": "phlebotomy",
+            "provider": "made-up",
+            "status": "confirmed",
+            "event_status": "scheduled",
+            "draw_day": NOW.date(),
+            **envelope(),
+            **values,
+        }
+    )

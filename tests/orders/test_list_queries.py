@@ -1,0 +1,59 @@
+"""How many queries the lists take at a hundred rows: a baseline, whatever is shown beside them."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from backoffice.lists.models import SavedView
+from backoffice.models import Assignment, User
+from tests.api.rows import demographics, order, patient, staff, uid
+
+pytestmark = pytest.mark.django_db
+
+BASELINE = {
+    "/orders/": 10,
+    "/orders/?status=ordered&lab=lab-south&order_type=testkit": 9,
+    "/orders/?assigned=me&lab=lab-south&quiet=true&order_key=quiet_at": 9,
+    "/orders/?status=lost&ordered=this_week&search_input=ada": 9,
+    "/orders/views/": 1,
+    "/patients/": 7,
+    "/patients/?q=ada&order_key=name": 8,
+}
+FRAME = (
+    "django_session", "auth_group", "orders_review", "backoffice_notification", "webhooks_event",
+    "SAVEPOINT", 'WHERE "backoffice_user"."id" =',
+)  # fmt: skip
+"""What every page asks, whatever stands in it, and what only tests do."""
+
+
+@pytest.fixture
+def busy(client: Client) -> User:
+    """A hundred orders with labs and people who work on them, and ten views."""
+    user, other = staff("lab coordinator"), staff("clinician")
+    for n in range(100):
+        order(n, lab_slug="lab-south", low_level_status="lost" if n % 2 else "ordered").save()
+        Assignment.objects.create(
+            subject_type="order", subject_id=str(uid("order", n)), user=other, by=user
+        )
+    for n in range(7):
+        patient(n).save()
+        demographics(n).save()
+    for n in range(10):
+        SavedView.objects.create(
+            listing="orders", name=f"View {n}", owner=other, shared=True, query={"status": ["lost"]}
+        )
+    client.force_login(user)
+    return user
+
+
+@pytest.mark.parametrize("address", BASELINE)
+def test_a_list_keeps_to_its_baseline(client: Client, busy: User, address: str) -> None:
+    client.get(address)
+    with CaptureQueriesContext(connection) as seen:
+        assert client.get(address).status_code == 200
+    asked = [query["sql"] for query in seen.captured_queries]
+    asked = [sql for sql in asked if not any(words in sql for words in FRAME)]
+    assert len(asked) <= BASELINE[address], "\n".join(sql[:120] for sql in asked)
