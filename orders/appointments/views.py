@@ -92,7 +92,8 @@ def appointments(request: HttpRequest) -> HttpResponse:
         "kind": types[0] if len(types) == 1 else "",
         "home": HOME,
         "center": CENTER,
-        "chips": form.chips(),
+        # Which draws are to book stands above the table, as links.
+        "chips": [chip for chip in form.chips() if tab != "book" or chip["name"] == "mine"],
     }
     return _render(request, "list", form, context, status)
 

@@ -53,7 +53,7 @@ def test_the_first_draw_is_booked_within_the_budget(
     page.open(f"{office.url}/appointments/")
     began = time.monotonic()
     page.click('.tabs a[href*="show=book"]')  # 1
-    page.sees("Ready since")
+    page.sees("What we book")
     if kind == "center":  # Patients of these may walk in: they stand apart.
         page.link("Service centre")  # 2
         page.sees("may walk in")
