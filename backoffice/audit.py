@@ -5,6 +5,7 @@ is not shown (`AuditUnavailable`, answered 503). Lists leave one entry with the 
 the words searched for.
 """
 
+import contextlib
 from collections.abc import Iterable
 from ipaddress import ip_address
 from urllib.parse import urlsplit
@@ -15,7 +16,7 @@ from django.db import DatabaseError, transaction
 from django.http import HttpRequest
 from rest_framework.exceptions import APIException
 
-from backoffice import requests
+from backoffice import changes, requests
 from backoffice.models import AuditEntry, User
 
 
@@ -68,22 +69,32 @@ def asked(
     reason: str = "",
 ) -> None:
     """A command of `kind` is recorded or decided on. In the caller's transaction: both or none."""
-    _entry(request, "change", kind, ids=ids, patients=patients, reason=reason).save(
-        force_insert=True
-    )
+    _change(_entry(request, "change", kind, ids=ids, patients=patients, reason=reason))
 
 
 def followed(
     actor: User, kind: str, ids: Iterable[object], patients: Iterable[UUID | None]
 ) -> None:
     """A command of `kind` follows one that `actor` asked for. In the caller's transaction."""
-    AuditEntry(
-        actor=actor,
-        action="change",
-        object_type=kind,
-        object_ids=[str(key) for key in ids],
-        patient_ids=sorted({key for key in patients if key is not None}),
-    ).save(force_insert=True)
+    _change(
+        AuditEntry(
+            actor=actor,
+            action="change",
+            object_type=kind,
+            object_ids=[str(key) for key in ids],
+            patient_ids=sorted({key for key in patients if key is not None}),
+        )
+    )
+
+
+def _change(entry: AuditEntry) -> None:
+    """Keep it, and tell pages that stand open."""
+    entry.save(force_insert=True)
+    subjects = set(entry.patient_ids)
+    for key in entry.object_ids:
+        with contextlib.suppress(ValueError):
+            subjects.add(UUID(key))
+    changes.told(entry.object_type[:40], subjects)
 
 
 def viewed(

@@ -137,7 +137,7 @@ def test_one_poll_costs_three_statements(client: Client, django_assert_num_queri
 @pytest.mark.django_db(transaction=True)
 def test_the_mirror_tells_whom_a_change_is_about() -> None:
     from backoffice import mirror
-    from tests.test_mirror import ORDERS as TABLE
+    from orders.sync.orders import ORDERS as TABLE
     from tests.test_mirror import order
 
     with transaction.atomic():

@@ -19,10 +19,21 @@ function toast(words) {
   note.textContent = words;
   stack.append(note);
   say(words);
-  setTimeout(() => note.remove(), 6000);
+  fade(note);
 }
 
-for (const note of document.querySelectorAll(".toasts .toast")) setTimeout(() => note.remove(), 6000);
+// Six seconds, but not while somebody is at it.
+function fade(note) {
+  let timer;
+  const start = () => { timer = setTimeout(() => note.remove(), 6000); };
+  const stay = () => clearTimeout(timer);
+  note.addEventListener("pointerenter", stay);
+  note.addEventListener("focusin", stay);
+  note.addEventListener("pointerleave", start);
+  note.addEventListener("focusout", start);
+  start();
+}
+for (const note of document.querySelectorAll(".toasts .toast")) fade(note);
 
 document.addEventListener("click", async (event) => {
   for (const pop of document.querySelectorAll("details[data-pop][open]")) {
@@ -70,6 +81,11 @@ document.addEventListener("htmx:afterSwap", () => {
   const total = document.querySelector("[data-total]");
   if (total) say(total.textContent.trim());
 });
+
+// Where the places lie in a strip, the current one is in view.
+const strip = document.querySelector(".nav");
+const current = strip?.querySelector("[aria-current]");
+if (current) strip.scrollLeft = current.offsetLeft - (strip.clientWidth - current.clientWidth) / 2;
 
 // What scrolls sideways and holds nothing to stop at can be reached, and scrolled, by keyboard.
 function reachable() {

@@ -18,7 +18,7 @@ const clock = (moment) => new Date(moment).toLocaleTimeString([], { hour: "2-dig
 // Whoever acts is not interrupted; the question is asked again when they are done.
 const resting = () =>
   document.hidden ||
-  document.querySelector("dialog[open], details[data-pop][open], [data-selected]:not([data-selected='0'])");
+  document.querySelector("dialog[open], details[data-pop][open], .bulk[data-on], [data-bulk][data-on]");
 
 function tell(words, button = "Show") {
   const news = box();

@@ -1,5 +1,5 @@
-// On top of pages that work without: pages of visits open as a drawer over the order, the notes
-// are counted, and the list of times says how long it is good for.
+// On top of pages that work without: pages of visits open as a drawer over the order (drawer.js), the
+// notes are counted, and the list of times says how long it is good for.
 
 const left = () => {
   for (const list of document.querySelectorAll("[data-expires]")) {
@@ -34,6 +34,10 @@ document.addEventListener("click", (event) => {
 
 // What was refused while somebody watched opens its form again, once, with the nearest times marked.
 const CORRECTION = '.asked a[href*="/visit/"][href*="again="]';
+for (const link of document.querySelectorAll(CORRECTION)) link.dataset.drawer = "";
+document.addEventListener("htmx:afterSwap", () => {
+  for (const link of document.querySelectorAll(CORRECTION)) link.dataset.drawer = "";
+});
 const watched = (strip) => `watched-${strip.id}`;
 
 function resume() {
@@ -60,62 +64,12 @@ document.addEventListener("keydown", (event) => {
   time.focus();
 });
 
-function shut(dialog) {
-  dialog.close();
-  dialog.remove();
-}
-
-async function open(link) {
-  const answer = await fetch(link.href, { credentials: "same-origin" });
-  if (!answer.ok || answer.redirected) throw new Error("not shown");
-  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-  const content = page.querySelector("[data-drawn]");
-  const dialog = document.createElement("dialog");
-  dialog.className = "drawer";
-  const head = document.createElement("header");
-  const title = document.createElement("h2");
-  title.id = "drawer-title";
-  title.textContent = page.querySelector("h1").textContent;
-  const button = document.createElement("button");
-  button.type = "button";
-  button.className = "btn quiet";
-  button.textContent = "Close";
-  button.addEventListener("click", () => dialog.close());
-  head.append(title, button);
-  dialog.setAttribute("aria-labelledby", title.id);
-  content.removeAttribute("aria-label");
-  // A form without an action would post to the page underneath.
-  for (const form of content.querySelectorAll("form")) form.action = form.getAttribute("action") || link.href;
-  dialog.append(head, document.adoptNode(content));
-  document.body.append(dialog);
-  dialog.addEventListener("close", () => {
-    dialog.remove();
-    link.focus();
-  });
-  window.htmx?.process(dialog);
-  dialog.showModal();
+// In a drawer, the focus goes to the time that is chosen, near, or the first.
+document.addEventListener("drawer-open", ({ detail: { dialog, button } }) => {
   countAll();
   left();
   const first = [".slot input:checked", ".slot.near input", ".slot input:not(:disabled)", "select"];
   (first.map((css) => dialog.querySelector(css)).find(Boolean) ?? button).focus();
-}
-
-document.addEventListener("click", (event) => {
-  const closer = event.target.closest("[data-shut]");
-  const dialog = closer?.closest("dialog");
-  if (dialog) {
-    event.preventDefault();
-    shut(dialog);
-    return;
-  }
-  const link = event.target.closest(`a[data-drawer], ${CORRECTION}`);
-  if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
-  if (matchMedia("(max-width: 60rem)").matches) return;
-  event.preventDefault();
-  link.setAttribute("aria-busy", "true");
-  open(link)
-    .catch(() => location.assign(link.href))
-    .finally(() => link.removeAttribute("aria-busy"));
 });
 
 if (!document.querySelector("[data-pick]")) resume();
