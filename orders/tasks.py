@@ -6,6 +6,7 @@ from backoffice import outbox, sync
 from backoffice.lists import bulk
 from orders.commands import COMMANDS
 from orders.listing.rows import ORDERS
+from orders.reviewing import waiting
 from orders.sync import CHANGES, SUBJECTS, SWEEP
 from orders.today import counting
 from orders.unmatched.sync import LISTING as UNMATCHED
@@ -54,6 +55,7 @@ def tell() -> None:
 @shared_task
 def add_up() -> None:
     counting.fold()
+    waiting.add_up()
 
 
 @shared_task

@@ -47,6 +47,7 @@ class QueueFilters(forms.Form):
     patient = forms.UUIDField(label="Patient", required=False, widget=forms.HiddenInput)
     place = forms.ChoiceField(label="Urgency", required=False, choices=list(PLACES.items()))
     mine = forms.BooleanField(label="Mine only", required=False)
+    critical = forms.BooleanField(label="Open criticals", required=False)
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)

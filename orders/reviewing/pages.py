@@ -13,7 +13,6 @@ from django.utils import timezone
 from backoffice.access import may
 from backoffice.models import User
 from backoffice.templatetags.spoken import years
-from labs.models import Lab
 from orders.models import Order, Result
 from orders.reviewing.completeness import Completeness, completeness_of
 from orders.reviewing.differences import Difference, difference
@@ -32,7 +31,7 @@ from orders.reviewing.models import (
 )
 from orders.reviewing.report import report_of
 from orders.reviewing.signing import UNDO_SECONDS, delegation, standing
-from orders.reviewing.waiting import in_order, queue, seen_count, unsigned_count
+from orders.reviewing.waiting import counts, in_order, queue
 
 SHOWN: Final = 40
 """Rows of the queue beside a report."""
@@ -61,6 +60,7 @@ def queue_beside(request: HttpRequest, filters: QueueFilters) -> dict[str, Any]:
     given = filters.cleaned_data if filters.is_valid() else {}
     rows = queue(given, request.user)
     found = list(in_order(rows)[: SHOWN + 1])
+    unsigned, seen = counts()
     kept = request.GET.copy()
     for name in list(kept):
         if name not in filters.fields:
@@ -69,8 +69,8 @@ def queue_beside(request: HttpRequest, filters: QueueFilters) -> dict[str, Any]:
         "filters": filters,
         "items": items_of(found[:SHOWN]),
         "more": len(found) > SHOWN,
-        "unsigned": unsigned_count(),
-        "seen": seen_count(),
+        "unsigned": unsigned,
+        "seen": seen,
         "kept": f"?{kept.urlencode()}" if kept else "",
         "by_name": may(request.user, "patients.view"),
         "narrowed": filters.narrowed,
@@ -81,24 +81,24 @@ def one_report(request: HttpRequest, review: Review, **forms: Any) -> dict[str, 
     """Everything about one review. `forms` replace the empty ones: as they were left."""
     user = request.user
     assert isinstance(user, User)
-    order = Order.objects.filter(pk=review.pk).first()
+    order = Order.objects.filter(pk=review.pk).defer("record", "content_hash").first()
     result = Result.objects.filter(pk=review.pk).first()
     versions = list(
         ResultVersion.objects.filter(order_id=review.pk).defer("content").order_by("-number")
     )
     signatures = list(
-        Signature.objects.filter(order_id=review.pk).select_related("by").order_by("-at")
+        Signature.objects.filter(order_id=review.pk)
+        .select_related("by", "delegated_by")
+        .order_by("-at")
     )
-    counted = list(standing(review.pk))
+    counted = standing(signatures)
     now = timezone.now()
-    lab = Lab.objects.filter(slug=review.lab_slug).only("name").first()
     delegated = None if may(user, "results.sign") else delegation(user, review)
     report = report_of(order, result, review.pk)
     return {
         "review": review,
         "order": order,
         "result": result,
-        "lab": lab,
         "report": report,
         "age": _age(order, result),
         "completeness": completeness_of([review.pk]).get(review.pk),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from django.utils import timezone
 
 from backoffice.access import may
@@ -67,10 +68,10 @@ class TooLate(CannotSign):
         )
 
 
-def standing(order_id: UUID) -> QuerySet[Signature]:
-    """Signatures that nobody took back."""
-    rows = Signature.objects.filter(order_id=order_id, undone=None).exclude(kind=UNDONE)
-    return rows.select_related("by", "delegated_by")
+def standing(signatures: Sequence[Signature]) -> list[Signature]:
+    """Of all that was said about a result, what nobody took back."""
+    gone = {one.undoes_id for one in signatures}
+    return [one for one in signatures if one.kind != UNDONE and one.pk not in gone]
 
 
 def held(order_id: UUID) -> Review:
@@ -96,7 +97,8 @@ def sign(
     if review.version != version or version < 1:
         raise Changed
     kind = SEEN if review.kind == PARTIAL else SIGNED
-    before = standing(order_id).filter(version=version, kind=kind).first()
+    said = Signature.objects.filter(order_id=order_id, version=version).select_related("by")
+    before = next((one for one in standing(list(said)) if one.kind == kind), None)
     if before is not None:
         raise Taken(before)
     if not review.is_acknowledged:

@@ -12,7 +12,7 @@ from django.db.models.fields.tuple_lookups import TupleGreaterThan
 
 from backoffice.models import Assignment, User
 from backoffice.paging import Sort
-from orders.reviewing.models import IN_QUEUE, RANKS, Review
+from orders.reviewing.models import IN_QUEUE, OPEN_CRITICAL, RANKS, Review
 
 IN_ORDER: Final = Sort(("rank", "since", "order_id"))
 """Most urgent first; of the same urgency, what has waited longest."""
@@ -24,20 +24,16 @@ def unsigned_count() -> int:
 
     Partial results that were acknowledged wait for the lab, and are not among them.
     """
-    return _tally("unsigned")
+    return counts()[0]
 
 
-def seen_count() -> int:
-    """How many partial results were acknowledged and wait for the rest."""
-    return _tally("seen")
-
-
-def _tally(counted: str) -> int:
+def counts() -> tuple[int, int]:
+    """Results that wait for somebody, and partial ones that were acknowledged and wait for the
+    rest."""
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT coalesce(sum(delta), 0) FROM orders_reviewtally WHERE counted = %s", [counted]
-        )
-        return int(cursor.fetchone()[0])
+        cursor.execute("SELECT counted, sum(delta) FROM orders_reviewtally GROUP BY counted")
+        found = dict(cursor.fetchall())
+    return int(found.get("unsigned", 0)), int(found.get("seen", 0))
 
 
 def add_up() -> None:
@@ -51,8 +47,11 @@ def add_up() -> None:
 
 
 def queue(given: Mapping[str, Any], user: User) -> QuerySet[Review]:
-    """The queue, narrowed by a lab, a patient, an urgency (a word of `RANKS`), or to one's own."""
-    rows = Review.objects.filter(IN_QUEUE)
+    """The queue, narrowed by a lab, a patient, an urgency (a word of `RANKS`), or to one's own.
+
+    `critical` shows open criticals instead, signed ones included.
+    """
+    rows = Review.objects.filter(OPEN_CRITICAL if given.get("critical") else IN_QUEUE)
     if given.get("lab"):
         rows = rows.filter(lab_slug=given["lab"])
     if given.get("patient"):

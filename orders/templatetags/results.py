@@ -30,6 +30,7 @@ from orders.models import Review
 from orders.reviewing.completeness import Completeness
 from orders.reviewing.forms import OUTCOMES, TELLS
 from orders.reviewing.history import Value
+from orders.reviewing.waiting import unsigned_count
 
 register = template.Library()
 
@@ -156,6 +157,13 @@ def since_before(direction: str) -> SafeString | str:
     if not glyph:
         return format_html('<span class="muted">=<span class="sr"> {}</span></span>', words)
     return format_html("{}<span class='sr'> {}</span>", glyph_svg(glyph), words)
+
+
+@register.simple_tag(takes_context=True)
+def unsigned_results(context: Context) -> int:
+    """How many results wait for review, for those who may see them: one short query."""
+    user = context["request"].user
+    return unsigned_count() if may(user, "results.view") else 0
 
 
 @register.filter

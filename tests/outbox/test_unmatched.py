@@ -187,6 +187,8 @@ def test_accepted_with_no_order_selected_it_ends_up_in_review(desk: Desk, case: 
         assert order.pk != item.candidates.get().order_id
     desk.look_up()
     assert Result.objects.get(order=order).returned > 0
+    queue = client.get(f"{reverse('reviewing:queue')}?patient={order.user_id}")
+    assert order.pk in [item.review.pk for item in queue.context["items"]], "in the review queue"
     shown = client.get(f"{reverse('orders:list')}?bucket=result-in").content.decode()
     assert str(order.pk) in shown
     assert str(order.pk) in client.get(page_of(item)).content.decode()

@@ -127,6 +127,7 @@ def test_a_critical_result_from_the_banner_to_the_call(client: Client, anna: Use
     assert "Nobody has acknowledged this yet" in text_of(shown)
     assert 'data-key="s"' not in shown.content.decode()
     assert do(client, 1, "sign").status_code == 409
+    assert client.get(f"{QUEUE}?critical=1").context["review"].pk == uid("order", 1)
     answer = do(client, 1, "acknowledge")
     assert answer.status_code == 302
     assert CriticalAcknowledgement.objects.get().by == anna

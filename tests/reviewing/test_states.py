@@ -33,7 +33,7 @@ from orders.reviewing.signing import (
     sign,
     undo,
 )
-from orders.reviewing.waiting import add_up, in_order, queue, seen_count
+from orders.reviewing.waiting import add_up, counts, in_order, queue
 from tests.api.rows import staff
 from tests.reviewing.rows import came, corrected, ordered, uid
 
@@ -105,12 +105,12 @@ def test_a_partial_one_is_acknowledged_and_waits_for_the_rest(anna: User, bruno:
     assert review().place == "partial"
     assert sign(row.pk, 1, anna).kind == SEEN
     assert review().in_queue and review().place == "seen"
-    assert (unsigned_count(), seen_count()) == (0, 1)
+    assert counts() == (0, 1)
     with pytest.raises(Taken):
         sign(row.pk, 1, bruno)
     came(row.pk, NORMAL, ("Iron", "4", "normal"))
     assert review().kind == "final", "the first whole one corrects nothing"
-    assert (unsigned_count(), seen_count()) == (1, 0)
+    assert counts() == (1, 0)
 
 
 def test_a_critical_one_is_acknowledged_first_and_open_until_somebody_was_told(anna: User) -> None:
@@ -340,7 +340,7 @@ def test_no_sequence_loses_an_item(anna: User, bruno: User, steps: list[tuple[An
             waits, is_open = expected(row.pk)
             assert queue({}, anna).filter(pk=row.pk).exists() == waits
             assert open_criticals().filter(pk=row.pk).exists() == is_open
-            assert unsigned_count() + seen_count() == queue({}, anna).count()
+            assert sum(counts()) == queue({}, anna).count()
             signed = Signature.objects.filter(kind=SIGNED, undone=None)
             for one in signed:
                 version = ResultVersion.objects.get(order_id=row.pk, number=one.version)
