@@ -38,6 +38,9 @@ Key = tuple[str, str, str]
 
 _REMEMBERED_SECONDS: Final = 60.0
 _KIT_PAPERS: Final = frozenset({"requisition_created", "requisition_bypassed"})
+_WEEK: Final = timedelta(days=7)
+_WORKING_WEEK: Final = timedelta(days=5)
+_WEEKEND: Final = timedelta(days=2)
 _LATEST: Final = datetime(9000, 1, 1, tzinfo=UTC)
 """Moments beyond are nonsense, and adding to them would leave Python's calendar."""
 
@@ -138,15 +141,16 @@ def after_visit(start: datetime | None) -> datetime | None:
 
 def after_working_time(since: datetime, length: timedelta) -> datetime:
     """`since` and `length` later, where Saturdays and Sundays (UTC) do not count."""
-    at = since.astimezone(UTC)
-    while True:
-        if at.weekday() >= 5:
-            at = _midnight(at.date()) + timedelta(days=7 - at.weekday())
-        saturday = _midnight(at.date()) + timedelta(days=5 - at.weekday())
-        if at + length <= saturday:
-            return at + length
-        length -= saturday - at
-        at = saturday
+    at = since if since.tzinfo is UTC else since.astimezone(UTC)
+    weekday = at.weekday()
+    passed = timedelta(days=weekday, hours=at.hour, minutes=at.minute, seconds=at.second,
+                       microseconds=at.microsecond)  # fmt: skip
+    if weekday >= 5:
+        at += _WEEK - passed
+        passed = timedelta(0)
+    # Counted from Monday 00:00, each five days of work take a weekend along.
+    weekends = -((passed + length) // -_WORKING_WEEK) - 1
+    return at + length + max(weekends, 0) * _WEEKEND
 
 
 def _midnight(day: date) -> datetime:
