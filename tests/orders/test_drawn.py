@@ -1,0 +1,56 @@
+"""The day of a draw beside which the devices are shown."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from django.test import Client
+
+from orders.models import Appointment, Result
+from orders.templatetags.drawn import drawn_on
+from tests.api.rows import NOW, envelope, order, patient, staff, uid
+
+PHOENIX = "America/Phoenix"
+VISIT = datetime(2026, 11, 20, 18, tzinfo=ZoneInfo(PHOENIX))
+
+
+def visit(**values: Any) -> Appointment:
+    fixed = {"start_at": VISIT, "iana_timezone": PHOENIX, "draw_day": VISIT.date(),
+             "status": "confirmed", "event_status": "scheduled"}  # fmt: skip
+    return Appointment(**{**fixed, **values})
+
+
+@pytest.mark.parametrize(
+    ("collected", "visits", "day"),
+    [
+        (None, [], None),
+        ("soon", [], None),
+        ("", [visit()], date(2026, 11, 20)),
+        (None, [visit(event_status="cancelled")], None),
+        (None, [visit(superseded_at=NOW), visit(draw_day=date(2026, 11, 22))], date(2026, 11, 22)),
+        ("2026-11-21T01:00:00Z", [visit()], date(2026, 11, 20)),
+        ("2026-11-21T01:00:00Z", [], date(2026, 11, 21)),
+        ("2026-11-21T01:00:00", [visit()], date(2026, 11, 21)),
+    ],
+)
+def test_it_is_when_the_sample_was_taken_or_the_day_of_the_visit(
+    collected: str | None, visits: list[Appointment], day: date | None
+) -> None:
+    assert drawn_on(visits, Result(date_collected=collected)) == day
+    if collected is None:
+        assert drawn_on(visits, None) == day
+
+
+@pytest.mark.django_db
+def test_the_order_asks_for_the_days_around_its_draw(client: Client) -> None:
+    patient(1).save()
+    order(1, user_id=uid("patient", 1), patient_first_name="Testa").save()
+    Result(order_id=uid("order", 1), date_collected="2026-11-18T09:00:00Z", **envelope()).save()
+    address = f"/patients/{uid('patient', 1)}/devices/strip/?day=2026-11-18"
+    client.force_login(staff("front desk"))
+    assert address in client.get(f"/orders/{uid('order', 1)}/").content.decode()
+    client.force_login(staff("viewer"))
+    assert "devices" not in client.get(f"/orders/{uid('order', 1)}/").content.decode()
