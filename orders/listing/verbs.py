@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
 
@@ -22,7 +24,7 @@ from backoffice.outbox.forms import busy_words, name_of
 from backoffice.templatetags.spoken import spoken
 from orders.changing_forms import REASON_LETTERS, WHYS
 from orders.commands import CancelOrder, ResendEvents
-from orders.consequences import Cancelling, of_cancelling
+from orders.consequences import Cancelling, Consequence, of_cancelling
 from orders.models import Order
 
 GONE: Final = "The order is no longer there."
@@ -183,10 +185,18 @@ class Cancel(_Asking):
         """What follows for each order, told as for one, and the same words only once."""
         orders = list(Order.objects.filter(pk__in=rows.order_by().values("pk")).order_by("pk"))
         found = [(order, of_cancelling(order)) for order in orders]
+        able = [(order, one) for order, one in found if one.possible]
+        reasons: dict[str, list[Order]] = {}
+        for order, one in found:
+            if not one.possible:
+                words = " ".join(line.words for line in one.lines)
+                reasons.setdefault(words, []).append(order)
         return {
-            "will": [_line(order, one) for order, one in found if one.possible],
-            "wont": [_line(order, one) for order, one in found if not one.possible],
-            "stays": sum(one.visit is not None for _, one in found),
+            "will": [{"order": order, "found": one} for order, one in able],
+            "lines": _in_common([one for _, one in able]),
+            "wont": len(found) - len(able),
+            "reasons": list(reasons.items()),
+            "stays": sum(one.visit is not None for _, one in able),
         }
 
     def command(self, row: BulkRow, given: Mapping[str, Any]) -> Command:
@@ -195,8 +205,16 @@ class Cancel(_Asking):
         )
 
 
-def _line(order: Order, found: Cancelling) -> dict[str, Any]:
-    return {"order": order, "found": found}
+def _in_common(found: Sequence[Cancelling]) -> list[tuple[Consequence, int]]:
+    """What follows for several of them, and for how many. Lines that differ only in what stands
+    behind their colon, a time, are one."""
+    told = Counter(line for one in found for line in one.lines)
+    common: Counter[Consequence] = Counter()
+    for line, number in told.items():
+        words, colon, _ = line.words.partition(": ")
+        alike = replace(line, words=f"{words}.") if colon and number == 1 else line
+        common[alike] += number
+    return [(line, number) for line, number in common.items() if number > 1]
 
 
 VERBS: Final[Sequence[Verb]] = (Take(), Assign(), AddNote(), Resend(), Cancel())
