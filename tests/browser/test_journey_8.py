@@ -54,7 +54,7 @@ def test_a_result_of_nobody_known_goes_to_a_patient(page: Browser, office: Offic
     [(first, last)] = office.sandbox.query(
         "SELECT first_name, last_name FROM sandbox_userinfo ORDER BY user_id LIMIT 1"
     )
-    page.link("Results")
+    page.click(".nav a[data-go=r]")
     page.link("Without a match")
     page.link(STRAY)
     page.link("Accept")

@@ -55,7 +55,7 @@ if (box && list) {
       event.preventDefault();
       event.stopPropagation();
       if (!list.hidden) show(false);
-      if (from?.isConnected) from.focus();
+      if (from?.isConnected && from !== document.body) from.focus();
       else box.blur();
     }
   });
