@@ -315,11 +315,13 @@ class Order(Mirrored):
             BrinIndex(fields=["as_of"], name="order_as_of"),
             # Reader: lists sorted by days over the usual time.
             _walked("order_over_usual", "quiet_at", "id", condition=Q(quiet_at__isnull=False)),
-            # Readers: the groups of the exception queue (`orders.exceptions.queue`).
+            # Readers: the groups of the exception queue (`orders.exceptions.queue`). What tells
+            # whether an order waits stands beside, for the counts.
             *(
                 models.Index(
                     fields=["quiet_at", "id"],
                     condition=Q(low_level_status__in=statuses),
+                    include=["last_event_id", "missing_since"],
                     name=f"exception_{name}",
                 )
                 for name, statuses in TROUBLE.items()
@@ -329,6 +331,7 @@ class Order(Mirrored):
                 "quiet_at",
                 "id",
                 condition=Q(bucket__in=CAN_GO_QUIET, quiet_at__isnull=False),
+                include=["last_event_id", "missing_since"],
             ),
             models.Index(
                 fields=["sample_id"], condition=Q(sample_id__isnull=False), name="order_sample"
