@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Final
 
 from django.db.models import QuerySet
 
@@ -24,6 +25,28 @@ def open_criticals() -> QuerySet[Review]:
     `since`, `is_acknowledged`, `is_told` and `next_call_at`.
     """
     return Review.objects.filter(OPEN_CRITICAL).order_by("since")
+
+
+_GLANCE: Final = """
+SELECT review.*, tally.unsigned
+FROM (
+ SELECT coalesce(sum(delta), 0) AS unsigned FROM orders_reviewtally WHERE counted = 'unsigned'
+) AS tally
+LEFT JOIN (
+ SELECT * FROM orders_review
+ WHERE critical_since IS NOT NULL AND (acknowledged < critical_since OR called < critical_since)
+ ORDER BY since LIMIT %s
+) AS review ON true
+ORDER BY review.since
+"""
+
+
+def at_a_glance(most: int) -> tuple[list[Review], int]:
+    """What every page tells: the oldest `most` open criticals, and how many results wait for
+    somebody. One query."""
+    rows = list(Review.objects.raw(_GLANCE, [most]))
+    unsigned = rows[0].unsigned if rows else 0  # type: ignore[attr-defined]
+    return [row for row in rows if row.pk is not None], int(unsigned)
 
 
 def acknowledge(review: Review, version: int, by: User) -> None:

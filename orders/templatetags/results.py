@@ -30,7 +30,7 @@ from orders.models import Review
 from orders.reviewing.completeness import Completeness
 from orders.reviewing.forms import OUTCOMES, TELLS
 from orders.reviewing.history import Value
-from orders.reviewing.waiting import unsigned_count
+from orders.today import criticals
 
 register = template.Library()
 
@@ -161,9 +161,9 @@ def since_before(direction: str) -> SafeString | str:
 
 @register.simple_tag(takes_context=True)
 def unsigned_results(context: Context) -> int:
-    """How many results wait for review, for those who may see them: one short query."""
-    user = context["request"].user
-    return unsigned_count() if may(user, "results.view") else 0
+    """How many results wait for review, for those who may see them."""
+    request = context["request"]
+    return criticals.of(request).unsigned if may(request.user, "results.view") else 0
 
 
 @register.filter

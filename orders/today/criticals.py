@@ -8,7 +8,7 @@ from typing import Final
 from django.http import HttpRequest
 
 from backoffice.access import may
-from orders.reviewing import open_criticals
+from orders.reviewing import at_a_glance
 from orders.reviewing.models import Review
 
 MOST: Final = 50
@@ -20,6 +20,8 @@ class Criticals:
     """Those that nobody acknowledged, or about which nobody was reached; oldest first."""
 
     rows: list[Review]
+    unsigned: int = 0
+    """How many results wait for review."""
 
     @property
     def unacknowledged(self) -> int:
@@ -30,7 +32,8 @@ def of(request: HttpRequest) -> Criticals:
     """One short query for each page, on the index `review_open_critical`; remembered."""
     known: Criticals | None = getattr(request, "_criticals", None)
     if known is None:
-        seen = may(request.user, "orders.view")
-        known = Criticals(list(open_criticals()[:MOST]) if seen else [])
+        known = Criticals([])
+        if may(request.user, "orders.view"):
+            known = Criticals(*at_a_glance(MOST))
         request._criticals = known  # type: ignore[attr-defined]
     return known

@@ -21,7 +21,7 @@ from orders.models import (
     Review,
     Signature,
 )
-from orders.reviewing import open_criticals, unsigned_count
+from orders.reviewing import at_a_glance, open_criticals, unsigned_count
 from orders.reviewing.criticals import acknowledge, record_call
 from orders.reviewing.models import NOT_REACHED, READ_BACK, SEEN, SIGNED, UNDONE
 from orders.reviewing.signing import (
@@ -340,6 +340,9 @@ def test_no_sequence_loses_an_item(anna: User, bruno: User, steps: list[tuple[An
             waits, is_open = expected(row.pk)
             assert queue({}, anna).filter(pk=row.pk).exists() == waits
             assert open_criticals().filter(pk=row.pk).exists() == is_open
+            critical, unsigned = at_a_glance(50)
+            assert [one.pk for one in critical] == [row.pk] * is_open
+            assert unsigned == counts()[0]
             assert sum(counts()) == queue({}, anna).count()
             signed = Signature.objects.filter(kind=SIGNED, undone=None)
             for one in signed:
