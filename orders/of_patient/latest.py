@@ -14,7 +14,7 @@ MOST: Final = 400
 RANK: Final = {"critical": 0, "abnormal": 1, "unknown": 2}
 
 _LATEST: Final = """
-    SELECT DISTINCT ON (marker) marker, name, text, value, unit, interpretation,
+    SELECT DISTINCT ON (marker) marker, name, type, text, value, unit, interpretation,
         is_above_max_range, is_below_min_range, min_range_value, max_range_value,
         reference_range, order_id, at,
         lead(text) OVER earlier, lead(unit) OVER earlier, lead(at) OVER earlier
@@ -36,6 +36,7 @@ class Latest:
 
     marker: str
     name: str
+    type: str
     text: str
     value: float | None
     unit: str | None

@@ -213,7 +213,7 @@ def test_who_looked_is_for_who_may_read_the_access_log(client: Client, clinician
 
 @pytest.mark.parametrize(
     ("tab", "most"),
-    [("orders/", 11), ("results/", 12), ("insured/", 12), ("activity/", 24), ("devices/", 20)],
+    [("orders/", 13), ("results/", 14), ("insured/", 14), ("activity/", 26), ("devices/", 22)],
 )
 def test_the_number_of_queries_of_a_tab_is_fixed(
     client: Client, clinician: User, tab: str, most: int
