@@ -2,32 +2,39 @@
 
 Where a count comes from: orders by where they are from the exact counters (`counting`), results to
 sign from theirs (`orders.reviewing`). The other lists are worked off every day: they are counted by
-the partial indexes their own pages read, no further than those pages count.
+the partial indexes their own pages read, exactly up to `MOST`; beyond it the tile says `100+`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from django.db import connection
+from django.db.models import QuerySet
 from django.urls import reverse
 from django.utils import timezone
 
 from backoffice import vocabulary
 from backoffice.access import may
 from backoffice.models import CommandRecord
-from backoffice.paging import Count, capped_count
+from backoffice.paging import Count
 from labs.reports.models import FOR_US, Report
 from orders.appointments.forms import AppointmentFilters
 from orders.appointments.rows import to_book
 from orders.exceptions import queue
 from orders.models import Appointment, UnmatchedResult
-from orders.reviewing import unsigned_count
+from orders.reviewing import open_criticals, unsigned_count
 from orders.today.counting import counts
 from orders.unmatched.models import OURS
+
+MOST: Final = 100
+"""A longer list tells nobody more by its number, and every row beyond it costs."""
+CAUSES: Final = ("trouble", "not understood", "unmatched", "open commands", "critical")
+"""What makes up the exceptions, apart from what has gone quiet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,71 +56,100 @@ class _Kind:
     query: Mapping[str, str]
     family: str
     permissions: tuple[str, ...]
-    count: Callable[[Any, datetime], Count]
+    rows: Callable[[Any, datetime], QuerySet[Any]]
 
 
-def _visits(tab: str) -> Callable[[Any, datetime], Count]:
+def _visits(tab: str) -> Callable[[Any, datetime], QuerySet[Any]]:
     """As the tab of the list shows them."""
 
-    def count(user: Any, now: datetime) -> Count:
+    def rows(user: Any, now: datetime) -> QuerySet[Any]:
         form = AppointmentFilters({}, by_name=may(user, "patients.view"))
         form.is_valid()
-        return capped_count(form.shown(form.apply(Appointment.objects.all()), tab, now))
+        return form.shown(form.apply(Appointment.objects.all()), tab, now)
 
-    return count
+    return rows
 
 
 _KINDS: Final = (
-    _Kind("Results to sign", "reviewing:queue", {}, vocabulary.RESULT_IN, ("results.view",),
-          lambda user, now: Count(unsigned_count())),
     _Kind("Ready to book", "appointments:list", {"show": "book"}, vocabulary.WITH_PATIENT,
-          ("appointments.view", "orders.view"), lambda user, now: capped_count(to_book(()))),
+          ("appointments.view", "orders.view"), lambda user, now: to_book(())),
     _Kind("Visits requested", "appointments:list", {"show": "requested"}, vocabulary.PREPARING,
           ("appointments.view",), _visits("requested")),
     _Kind("Visits today", "appointments:list", {"show": "today"}, vocabulary.ON_THE_WAY,
           ("appointments.view",), _visits("today")),
     _Kind("Results without a match", "unmatched:list", {}, vocabulary.NEEDS_ACTION,
           ("results.match", "orders.view", "patients.view"),
-          lambda user, now: capped_count(
-              UnmatchedResult.objects.filter(missing_since=None, status=OURS))),
+          lambda user, now: UnmatchedResult.objects.filter(missing_since=None, status=OURS)),
     _Kind("Reports to check", "reports:list", {}, vocabulary.NEEDS_ACTION, ("reports.view",),
-          lambda user, now: capped_count(Report.objects.filter(FOR_US))),
+          lambda user, now: Report.objects.filter(FOR_US)),
     _Kind("Requests to decide", "commands:list", {"show": "decide"}, vocabulary.NEEDS_ACTION,
           ("commands.view",),
-          lambda user, now: capped_count(
-              CommandRecord.objects.filter(state=CommandRecord.State.UNDECIDED))),
+          lambda user, now: CommandRecord.objects.filter(state=CommandRecord.State.UNDECIDED)),
 )  # fmt: skip
 
 
 def tiles(user: Any) -> tuple[list[Tile], list[Tile]]:
-    """(work that waits, orders by where they are), as of the last commit."""
+    """(work that waits, orders by where they are), as of the last commit: three queries."""
     now = timezone.now()
-    work = [
-        Tile(kind.label, _url(kind.route, kind.query), kind.count(user, now), kind.family)
-        for kind in _KINDS
-        if may(user, *kind.permissions)
+    kinds = [kind for kind in _KINDS if may(user, *kind.permissions)]
+    exceptions = may(user, "exceptions.work", "orders.view", "patients.view")
+    lists = {kind.label: kind.rows(user, now) for kind in kinds}
+    if exceptions:
+        lists |= _exceptions(user, now)
+    found = _counted(lists)
+    work = []
+    if exceptions:
+        causes = [found[key] for key in CAUSES if key in found]
+        work = [
+            Tile("Exceptions", reverse("exceptions:queue"), _sum(causes), vocabulary.NEEDS_ACTION),
+            Tile("Gone quiet", reverse("exceptions:group", args=[queue.QUIET]),
+                 found[queue.QUIET], vocabulary.NEEDS_ACTION),
+        ]  # fmt: skip
+    if may(user, "results.view"):
+        unsigned = Count(unsigned_count())
+        work.append(
+            Tile("Results to sign", reverse("reviewing:queue"), unsigned, vocabulary.RESULT_IN)
+        )
+    work += [
+        Tile(kind.label, _url(kind.route, kind.query), found[kind.label], kind.family)
+        for kind in kinds
     ]
-    return [*_exceptions(user, now), *work], _buckets()
+    return work, _buckets()
 
 
-def _exceptions(user: Any, now: datetime) -> list[Tile]:
-    """All that needs a person but what was put off, and apart from it what has gone quiet."""
-    if not may(user, "exceptions.work", "orders.view", "patients.view"):
-        return []
-    found = queue.counts(now, sees_results=may(user, "results.view"))
-    quiet = found.get(queue.QUIET, Count(0))
-    causes = [key for key in queue.GROUPS if key not in (queue.QUIET, queue.PUT_OFF)]
-    each = [found[key] for key in causes if key in found]
-    total = Count(sum(one.value for one in each), any(one.capped for one in each))
-    return [
-        Tile("Exceptions", reverse("exceptions:queue"), total, vocabulary.NEEDS_ACTION),
-        Tile(
-            "Gone quiet",
-            reverse("exceptions:group", args=[queue.QUIET]),
-            quiet,
-            vocabulary.NEEDS_ACTION,
-        ),
-    ]
+def _exceptions(user: Any, now: datetime) -> dict[str, QuerySet[Any]]:
+    """What waits in the exception queue."""
+    quiet = queue.orders_of(queue.QUIET, now)
+    lists: dict[str, QuerySet[Any]] = {
+        # In the order of its index, which so ends the counting early.
+        queue.QUIET: quiet.order_by("quiet_at", "id"),
+        "trouble": queue.in_trouble(now),
+        "not understood": queue.orders_of(queue.UNKNOWN, now),
+        "unmatched": UnmatchedResult.objects.filter(missing_since=None, status=OURS),
+        "open commands": CommandRecord.objects.filter(state__in=queue.OPEN_COMMANDS),
+    }
+    if may(user, "results.view"):
+        lists["critical"] = open_criticals()
+    return lists
+
+
+def _counted(lists: Mapping[str, QuerySet[Any]]) -> dict[str, Count]:
+    """Each counted no further than `MOST`: one query."""
+    parts, given = [], []
+    for key, rows in lists.items():
+        sql, values = rows.values("pk")[: MOST + 1].query.sql_with_params()
+        parts.append(f"SELECT %s AS list, count(*) FROM ({sql}) AS capped")
+        given += [key, *values]
+    if not parts:
+        return {}
+    with connection.cursor() as cursor:
+        cursor.execute(" UNION ALL ".join(parts), given)
+        return {key: Count(min(number, MOST), number > MOST) for key, number in cursor.fetchall()}
+
+
+def _sum(counts: Iterable[Count]) -> Count:
+    total = sum(one.value + one.capped for one in counts)
+    return Count(min(total, MOST), total > MOST)
 
 
 def _buckets() -> list[Tile]:
