@@ -91,7 +91,8 @@ class Verb:
         return {}
 
     def review(self, rows: QuerySet[Any], user: Any) -> dict[str, Any]:
-        """What stands on the page before: `lines` (words with family and glyph), `will`, `wont`."""
+        """What stands on the page before: `words`, or what its template needs; `shown` are the rows
+        that are told one by one."""
         return {}
 
     def do(self, request: HttpRequest, row: BulkRow, given: Mapping[str, Any]) -> UUID | None:

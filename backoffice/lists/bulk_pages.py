@@ -13,6 +13,7 @@ from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
+from backoffice import audit
 from backoffice.access import may
 from backoffice.lists.bulk import TooMany, Verb, start, stop
 from backoffice.lists.listing import Listing, staff_of
@@ -67,6 +68,12 @@ def bulk(request: HttpRequest, *, listing: Listing) -> HttpResponse:
                     return redirect(f"{listing.address()}?{back}")
                 asking.ring(BELL, "staff")
                 return redirect(_back(listing, found))
+    review = verb.review(rows, user) if total <= verb.most else {}
+    if review.get("shown"):
+        shown = review["shown"]
+        audit.listed(
+            request, listing.subject, [row.pk for row in shown], map(listing.patient_of, shown)
+        )
     context = {
         "listing": listing,
         "verb": verb,
@@ -80,7 +87,7 @@ def bulk(request: HttpRequest, *, listing: Listing) -> HttpResponse:
         "keys": [] if everything else keys_of(request),
         "everything": everything,
         "query": request.POST.get("query", ""),
-        "review": verb.review(rows, user) if total <= verb.most else {},
+        "review": review,
     }
     status = 422 if begun else 200
     return render(request, "lists/bulk.html", context, status=status)
@@ -99,6 +106,12 @@ def run(request: HttpRequest, key: UUID, *, listing: Listing) -> HttpResponse:
         state__in=(CommandRecord.State.REFUSED, CommandRecord.State.UNDECIDED),
     ).order_by("requested_at")[:SHOWN]
     refused_told = listing.told([UUID(row.subject_id) for row in refused], request.user)
+    audit.listed(
+        request,
+        listing.subject,
+        [*(row.key for row in page.rows), *(row.subject_id for row in refused)],
+        [*(row.patient_id for row in page.rows), *(row.patient_id for row in refused)],
+    )
     context = {
         "listing": listing,
         "run": found,

@@ -192,6 +192,7 @@ class Cancel(_Asking):
                 words = " ".join(line.words for line in one.lines)
                 reasons.setdefault(words, []).append(order)
         return {
+            "shown": orders,
             "will": [{"order": order, "found": one} for order, one in able],
             "lines": _in_common([one for _, one in able]),
             "wont": len(found) - len(able),

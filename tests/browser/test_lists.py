@@ -237,3 +237,62 @@ def test_it_works_without_scripts(page: Browser, office: Office) -> None:
     wait_until(
         lambda: office.house.value("SELECT count(*) FROM backoffice_note") == 1, 15, "it is written"
     )
+
+
+DYING = """
+import uuid, django
+django.setup()
+from backoffice.lists import bulk
+from backoffice.lists.models import BulkRun
+from orders.listing.rows import ORDERS
+token = uuid.uuid4()
+run = BulkRun.objects.get(state="stopped")
+BulkRun.objects.filter(pk=run.pk).update(
+    state="open", lease_token=token, lease_until="2999-01-01T00:00Z", finished_at=None)
+bulk._work(run, token, [ORDERS], float("inf"))
+"""
+
+
+def test_a_killed_worker_leaves_the_rest_to_the_next(page: Browser, office: Office) -> None:
+    house, text = office.house, "Killed, and once each."
+    orders = count(office)
+    page.open(f"{office.url}/orders/")
+    page.click("[data-pick-all]")
+    page.click("[data-everything]")
+    page.link("Add a note…")
+    house.query("ALTER TABLE backoffice_note ADD CONSTRAINT later CHECK (text NOT LIKE 'Killed%%')")
+    page.type("#id_text", text)
+    page.click("button[name=go]")
+    page.sees("not done")
+    house.query("ALTER TABLE backoffice_note DROP CONSTRAINT later")
+    wait_until(lambda: house.value("SELECT count(*) FROM backoffice_bulkrun WHERE state = 'open'")
+               == 0, 20, "it has failed for every order")  # fmt: skip
+    (run,) = house.query("SELECT id FROM backoffice_bulkrun ORDER BY asked_at DESC LIMIT 1")
+    house.query(
+        "UPDATE backoffice_bulkrow SET state = 'waiting', words = '' WHERE run_id = %s", run
+    )
+    house.query("UPDATE backoffice_bulkrun SET state = 'stopped', done = 0, failed = 0"
+                " WHERE id = %s", run)  # fmt: skip
+    written = "SELECT count(*) FROM backoffice_note WHERE text = %s"
+    worker = house.start("-c", DYING)
+    wait_until(lambda: house.value(written, (text,)) >= 5, 30, "some are done", every=0.01)
+    worker.kill()
+    worker.wait()
+    assert house.value(written, (text,)) < orders
+    house.query("UPDATE backoffice_bulkrun SET lease_until = now()")
+    page.open(f"{office.url}/orders/bulk/{run[0]}/")
+    wait_until(
+        lambda: (
+            house.query("SELECT state, done FROM backoffice_bulkrun WHERE id = %s", run)
+            == [("done", orders)]
+        ),
+        40,
+        "the next worker has done the rest",
+    )
+    assert house.value(written, (text,)) == orders
+    assert (
+        house.value(
+            "SELECT count(DISTINCT subject_id) FROM backoffice_note WHERE text = %s", (text,)
+        )
+        == orders
+    )

@@ -68,7 +68,7 @@ def test_a_new_filter_is_no_longer_the_view_and_can_be_made_it(
 ) -> None:
     save(client)
     view = SavedView.objects.get()
-    page = client.get(ADDRESS, {"view": view.pk, "order_type": "testkit"})
+    page = client.get(ADDRESS, {"view": str(view.pk), "order_type": "testkit"})
     assert page.context["list"].changed
     assert [row.pk for row in page.context["page"].rows] == [uid("order", 2)]
     client.post(
