@@ -13,9 +13,10 @@ from backoffice import audit, vocabulary
 from backoffice.access import may, requires
 from labs.models import Lab
 from orders.changing_views import actions_of
+from orders.exceptions.queue import group_of
 from orders.journey import is_over, journey, turn_of
 from orders.local_time import place_of
-from orders.models import Appointment, Order, OrderEvent, Result, ResultMarker, UsualTime
+from orders.models import Appointment, Handling, Order, OrderEvent, Result, ResultMarker, UsualTime
 
 RANK: Final = {"critical": 0, "abnormal": 1, "unknown": 2}
 
@@ -55,6 +56,8 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
         "order": order,
         "turn": turn_of(order, events, now, measured),
         "place": place_of(order, standing),
+        "exception": group_of(order, now) if may(request.user, "exceptions.work") else "",
+        "handling": Handling.objects.filter(pk=order.pk).select_related("by").first(),
         "nodes": journey(order, events),
         "over": is_over(order),
         "lab": Lab.objects.filter(slug=order.lab_slug).only("name").first(),

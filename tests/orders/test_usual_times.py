@@ -18,8 +18,10 @@ from django.db import connection, transaction
 
 from backoffice import vocabulary
 from backoffice.mirror import Fact
+from orders.journey import turn_of
 from orders.models import Appointment, Order, OrderEvent, UsualTime
 from orders.sync.orders import ORDERS
+from orders.templatetags.turns import whose_turn
 from orders.usual import limits, measuring
 from tests.api.rows import envelope, order, uid
 from tests.test_mirror import apply, event, minutes
@@ -359,3 +361,56 @@ def test_the_sync_asks_the_database_once_a_minute_at_most(
     facts = [told(n) for n in range(1, 30)]
     assert all(isinstance(fact, Fact) and ORDERS.promote(fact)["quiet_at"] for fact in facts)
     assert ORDERS.promote(facts[0])["quiet_at"] == minutes(1) + 8 * HOUR
+
+
+@pytest.mark.django_db
+def test_a_row_says_whose_turn_without_a_query(django_assert_num_queries: object) -> None:
+    now = datetime.now(UTC)
+    late = order(1, method="testkit", low_level_status="with_customer", bucket="with-patient",
+                 last_event_at=now - timedelta(days=9, minutes=1),
+                 quiet_at=now - timedelta(days=3, minutes=1))  # fmt: skip
+    told = {
+        "late": late,
+        "to come": order(2, last_event_at=now - timedelta(hours=5), quiet_at=now + HOUR),
+        "never": order(3, low_level_status="completed", last_event_at=now, quiet_at=None),
+        "closed": order(4, low_level_status="cancelled", last_event_at=now, quiet_at=None),
+        "unknown": order(5, low_level_status="teleported", last_event_at=now, quiet_at=None),
+        "no event": order(6, low_level_status="", last_event_at=None, quiet_at=None),
+    }
+    with django_assert_num_queries(0):  # type: ignore[operator]
+        rows = {name: whose_turn(row) for name, row in told.items()}
+    assert "Patient · 9 d" in rows["late"] and "3 d over" in rows["late"]
+    assert 'title="Usual up to 6 d"' in rows["late"]
+    assert "Lab · 5 h" in rows["to come"] and "over" not in rows["to come"].replace("overdue", "")
+    assert "Us · 0 min" in rows["never"] and "over</span>" not in rows["never"]
+    assert "not given" in rows["closed"]
+    assert "Nobody knows" in rows["unknown"] and "Nobody knows" in rows["no event"]
+
+
+@pytest.mark.parametrize(
+    ("status", "samples", "sentence"),
+    [
+        ("with_customer", 30, "Kit with patient for 9 d. Usual up to 6 d for this kit. 3 d over."
+         " The patient’s turn."),
+        ("with_customer", 29, "Kit with patient for 9 d. Usual up to 7 d (default). 2 d over."
+         " The patient’s turn."),
+        ("teleported", 0, "teleported for 9 d. No history yet."),
+        ("lost", 0, "Lost, 9 d ago. Our turn."),
+        ("cancelled", 0, "Cancelled. Nothing is left to do."),
+        ("delivered_to_lab", 40, "Lab has the sample for 9 d. Usual up to 6 d at this lab."
+         " 3 d over. Waiting for the lab."),
+    ],
+)  # fmt: skip
+def test_the_sentence_says_whether_that_is_usual(status: str, samples: int, sentence: str) -> None:
+    measured = usual(status, 6 * 86_400, samples)
+    limits.believe(measured)
+    row = order(1, method="testkit", low_level_status=status,
+                last_event_at=NOW - timedelta(days=9))  # fmt: skip
+    assert turn_of(row, [], NOW, measured[0]).sentence == sentence
+
+
+def test_a_date_to_come_is_not_late() -> None:
+    row = order(1, method="testkit", low_level_status="ordered", activate_by=date(2026, 12, 1),
+                last_event_at=NOW - timedelta(days=9))  # fmt: skip
+    turn = turn_of(row, [], NOW)
+    assert turn.over is None and "over" not in turn.sentence
