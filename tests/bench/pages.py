@@ -35,7 +35,7 @@ from tests.bench.world.keeping import kept
 
 ORDERS: Final = int(os.environ.get("BENCH_ORDERS", "1000000"))
 SMALL: Final = int(os.environ.get("BENCH_SMALL", "10000"))
-ROUNDS, FEW_ROUNDS = 11, 5
+ROUNDS, FEW_ROUNDS = 9, 3
 BESIDE_SQL, BESIDE_SMALL, BESIDE_ROW = 3.0, 1.5, 20.0
 WHO: Final = "administrator"
 
@@ -105,9 +105,9 @@ def _cases(address: str) -> list[dict[str, Any]]:
 def _print_cases() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backoffice.settings")
     django.setup()
-    from tests.bench.pages_cases import cases
+    from tests.bench.pages_cases import Samples, cases
 
-    print(json.dumps([asdict(case) for case in cases()]))
+    print(json.dumps([asdict(case) for case in cases(Samples.found())]))
 
 
 class Line:

@@ -14,11 +14,14 @@ from django.db.models import Model, QuerySet
 from django.urls import NoReverseMatch, reverse
 
 from backoffice.paging import Sort, _encode
+from orders.exceptions.queue import GROUPS
 from orders.forms import SORTS as ORDER_SORTS
 from orders.models import Order
 from patients.forms import SORTS as PATIENT_SORTS
 from patients.models import Demographics, Patient
 
+PAIRS: Final = 120
+"""So many of the pairs of filters."""
 CROWDS: Final = 40
 """So many random combinations of filters, with a random sort."""
 
@@ -42,14 +45,13 @@ class Samples:
 
     order: Order
     patient: Demographics
-    values: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def found(cls) -> Samples:
-        """Of the same place in each world: an order in the middle of a busy patient's."""
+        """A patient with about ten orders, and an order of theirs that has come to its lab."""
         busy = _one(
-            "SELECT user_id FROM orders_order GROUP BY user_id HAVING count(*) BETWEEN 8 AND 12"
-            " ORDER BY user_id LIMIT 1"
+            "SELECT user_id FROM orders_order WHERE sample_id IS NOT NULL"
+            " GROUP BY user_id ORDER BY abs(count(*) - 10), user_id LIMIT 1"
         )
         order = Order.objects.filter(user_id=busy).exclude(sample_id=None).order_by("pk")[0]
         return cls(order, Demographics.objects.get(pk=busy))
@@ -61,9 +63,8 @@ def _one(statement: str) -> Any:
         return cursor.fetchone()[0]
 
 
-def cases() -> Iterator[Case]:
+def cases(samples: Samples) -> Iterator[Case]:
     """All that can be measured with what is in the URLconf."""
-    samples = Samples.found()
     yield from _orders(samples)
     yield from _patients(samples)
     yield from _appointments()
@@ -98,7 +99,7 @@ def _orders(samples: Samples) -> Iterator[Case]:
                 "orders, one filter sorted", f"{name}, {key}", _address(path, asked), seldom=True
             )
     paired = [each for each in filters if not each.startswith("order ids")]
-    for one, other in combinations(paired, 2):
+    for one, other in random.Random(8).sample([*combinations(paired, 2)], PAIRS):
         if set(filters[one]).isdisjoint(filters[other]):
             given = {**filters[one], **filters[other]}
             yield Case(
@@ -219,7 +220,7 @@ def _appointments() -> Iterator[Case]:
 SINGLE: Final = {
     "today": ("today:page", "today:hand-over"),
     "results queue": ("reviewing:queue",),
-    "exceptions": ("exceptions:list", "exceptions:queue", "orders:exceptions"),
+    "exceptions": ("exceptions:queue",),
     "appointments, otherwise": ("appointments:week", "appointments:sites", "appointments:sheet"),
     "labs": ("labs:list",),
 }
@@ -228,6 +229,8 @@ SINGLE: Final = {
 def _single(samples: Samples) -> Iterator[Case]:
     yield Case("order page", "order", reverse("orders:detail", args=[samples.order.pk]))
     yield Case("patient page", "patient", reverse("patients:detail", args=[samples.patient.pk]))
+    for group in GROUPS:
+        yield Case("exceptions", group, reverse("exceptions:group", args=[group]))
     for name, routes in SINGLE.items():
         for route in routes:
             path = _known(route)
@@ -251,8 +254,8 @@ def depths(rows: QuerySet[Any], sort: Sort) -> list[tuple[str, str]]:
     """Cursors that lead to the middle of a list, and to its last page."""
     up = [name if not sort.descending else f"-{name}" for name in sort.columns]
     down = [f"-{name}" if not sort.descending else name for name in sort.columns]
-    middle = _row(rows, up, rows.count() // 2)
-    last = _row(rows, down, 30)
+    count = rows.count()
+    middle, last = _row(rows, up, count // 2), _row(rows, down, min(30, count // 3))
     return [("middle", _encode(middle, sort)), ("last page", _encode(last, sort))]
 
 

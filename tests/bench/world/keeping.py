@@ -45,12 +45,20 @@ def kept(server: str, orders: int) -> str:
             rename = sql.SQL("ALTER DATABASE {} RENAME TO {}")
             connection.execute(rename.format(sql.Identifier(making), sql.Identifier(name)))
     address = make_database(server, name)
+    before = _migrated(address)
     _run(address, "manage.py", "migrate", "-v0")
-    _run(address, "manage.py", "demo_users")
-    with closing(psycopg.connect(address, autocommit=True)) as connection:
-        connection.execute("VACUUM (ANALYZE)")
-        connection.execute("CHECKPOINT")
+    if name not in there or before != _migrated(address):
+        _run(address, "manage.py", "demo_users")
+        with closing(psycopg.connect(address, autocommit=True)) as connection:
+            connection.execute("VACUUM (ANALYZE)")
+            connection.execute("CHECKPOINT")
     return address
+
+
+def _migrated(address: str) -> int:
+    with closing(psycopg.connect(address)) as connection:
+        found = connection.execute("SELECT count(*) FROM django_migrations").fetchone()
+        return int(found[0]) if found else 0
 
 
 def _fingerprint() -> str:
