@@ -256,7 +256,9 @@ EMAIL_URL = ""
 if text("EMAIL_URL"):
     EMAIL_URL = address("EMAIL_URL", "", ("smtp", "smtp+tls", "smtps"))
     _mail = env.email_url_config(EMAIL_URL)
-    EMAIL_HOST, EMAIL_PORT = _mail["EMAIL_HOST"], _mail["EMAIL_PORT"] or 25
+    _ports = {"smtp": 25, "smtp+tls": 587, "smtps": 465}
+    EMAIL_HOST = _mail["EMAIL_HOST"]
+    EMAIL_PORT = _mail["EMAIL_PORT"] or _ports[urlsplit(EMAIL_URL).scheme]
     EMAIL_HOST_USER = _mail["EMAIL_HOST_USER"] or ""
     EMAIL_HOST_PASSWORD = _mail["EMAIL_HOST_PASSWORD"] or ""
     EMAIL_USE_TLS = urlsplit(EMAIL_URL).scheme == "smtp+tls"
