@@ -122,7 +122,7 @@ def test_every_zone_and_every_change_are_looked_at() -> None:
 
 def test_times_days_and_letters_are_those_of_the_wall() -> None:
     here = ZoneInfo("America/New_York")
-    wrong = []
+    wrong: list[tuple[Any, ...]] = []
     for name, cases in asked().items():
         for moment, wall in cases:
             shown = clocks(moment, name, here)
