@@ -140,13 +140,13 @@ def test_a_note_and_taking_it_work_in_place(page: Browser, office: Office) -> No
         "SELECT user_id, 1 FROM patients_demographics ORDER BY user_id LIMIT 1"
     )
     page.open(f"{office.url}/patients/{patient}/")
-    page.click("[data-take]")
+    page.click("[data-key='a']")
     page.sees("Yours since")
-    page.type("[data-note]", "Asked the caller to open the app once. @front-desk")
+    page.type("[data-key='n']", "Asked the caller to open the app once. @front-desk")
     page.link("Add note")
     page.find(".said .text strong")
     assert "@front-desk" in page.text(".said")
-    assert page.run("return document.querySelector('[data-note]').value") == ""
+    assert page.run("return document.querySelector('[data-key='n']').value") == ""
     page.run("document.querySelector('#changes').closest('summary').click()")
     page.find(".log .said")
     assert "Took" in page.text(".log")
