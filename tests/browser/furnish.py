@@ -32,6 +32,7 @@ def main() -> None:
     _lists(ada)
     for state in CommandRecord.State.values:
         _request(order, ada, state)
+    _registration(ada)
 
 
 def _reports(by: User) -> None:
@@ -81,7 +82,8 @@ def _lists(by: User) -> None:
 
     from backoffice.lists.models import BulkRun, SavedView
 
-    SavedView.objects.create(listing="orders", name="Made up: at the lab", owner=by, shared=True)
+    for listing in ("orders", "patients"):
+        SavedView.objects.create(listing=listing, name="Made up", owner=by, shared=True)
     BulkRun.objects.create(
         listing="orders",
         verb="note",
@@ -110,6 +112,27 @@ def _request(order: Order, by: User, state: str) -> None:
         idempotency_key=uuid.uuid4(),
         state=state,
         refusal="The order is past the point of no return." if state == "refused" else "",
+    )
+
+
+def _registration(by: User) -> None:
+    """One that the service refused."""
+    from backoffice.models import CommandRecord
+    from patients.commands.people import CreateUser
+    from tests.contract.test_people_writes import info
+
+    asked = CreateUser(client_user_id="made-up-2", info=info())
+    CommandRecord.objects.create(
+        kind=CreateUser.kind,
+        title=asked.title(),
+        subject_type="new patient",
+        subject_id="made-up-2",
+        payload=asked.payload(),
+        form_id=uuid.uuid4(),
+        requested_by=by,
+        idempotency_key=uuid.uuid4(),
+        state="refused",
+        refusal="Made up: not now.",
     )
 
 

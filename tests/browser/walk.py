@@ -53,9 +53,20 @@ SAMPLES: Final[dict[str, str]] = {
 }
 """What a parameter stands for, wherever it appears: a statement that finds one."""
 
-_VIEW: Final = "SELECT id FROM backoffice_savedview ORDER BY id LIMIT 1"
+_VIEW: Final = "SELECT id FROM backoffice_savedview WHERE listing = 'orders' ORDER BY id LIMIT 1"
+_PATIENTS: Final = _VIEW.replace("'orders'", "'patients'")
+_VERSION: Final = "SELECT {} FROM orders_resultversion ORDER BY order_id, number LIMIT 1"
+_TROUBLE: Final = "SELECT {} FROM orders_order WHERE bucket = 'needs-action' ORDER BY id LIMIT 1"
 _RUN: Final = "SELECT id FROM backoffice_bulkrun ORDER BY id LIMIT 1"
 SPECIAL: Final[dict[tuple[str, str], str]] = {
+    ("patients:registering", "command_id"): "SELECT id FROM backoffice_commandrecord"
+    " WHERE kind = 'patient.create' AND state = 'refused' LIMIT 1",
+    ("patients:view", "key"): _PATIENTS,
+    ("patients:view-change", "key"): _PATIENTS,
+    ("reviewing:version", "order_id"): _VERSION.format("order_id"),
+    ("reviewing:version", "number"): _VERSION.format("number"),
+    ("exceptions:card", "group"): "SELECT 'delivery'",
+    ("exceptions:card", "order_id"): _TROUBLE.format("id"),
     ("orders:view", "key"): _VIEW,
     ("orders:view-change", "key"): _VIEW,
     ("orders:run", "key"): _RUN,
@@ -167,6 +178,8 @@ def _walk(world: World, visitor: Visitor) -> None:
     for name, address, _ in routes():
         if name not in WITHOUT:
             path = _filled(world.office.house, name, address)
+            if path is None and visitor.look(_anything(address)) == "form":
+                continue
             for more in ("", *MORE.get(name, ())):
                 said = visitor.look(path + more) if path else "no sample"
                 if said == "page":
@@ -192,6 +205,12 @@ def _filled(house: House, name: str, address: str) -> str | None:
             return None
         path = path.replace(found[0], str(rows[0][0]), 1)
     return path
+
+
+def _anything(address: str) -> str:
+    """The address with something in the place of parameters: enough to see whether it is a page."""
+    kinds = {"int": "1", "slug": "any", "uuid": "00000000-0000-4000-8000-000000000000"}
+    return "/" + re.sub(r"<(?:(\w+):)?\w+>", lambda found: kinds.get(str(found[1]), "any"), address)
 
 
 OTHERS: Final = ("part", "form", "elsewhere")
