@@ -1,0 +1,68 @@
+"""`manage.py reviewed_elsewhere --before 2026-11-01 --by NAME`: results from before this office.
+
+The first sync brings every result there ever was, and all of them wait for review. Those that were
+read in another system are signed here at once, with a note that says so. Critical results, partial
+ones, and what is newer wait on.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from datetime import UTC, datetime
+from typing import Any, Final
+from uuid import UUID
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db import connection, transaction
+
+from backoffice import audit
+from backoffice.access import may
+from backoffice.models import User
+
+A_BATCH: Final = 1_000
+NOTE: Final = "Reviewed in another system, before this office was in use"
+
+# Locked, as by a person who signs; the newest version is the one that is signed.
+_SIGN: Final = """
+WITH chosen AS (
+ SELECT review.order_id, review.version, review.user_id
+ FROM orders_review AS review JOIN orders_order AS o ON o.id = review.order_id
+ WHERE review.version > review.signed AND review.version > 0 AND review.critical_since IS NULL
+  AND review.kind <> 'partial' AND o.last_event_at < %s
+ ORDER BY review.order_id LIMIT %s FOR UPDATE OF review
+), signed AS (
+ INSERT INTO orders_signature (order_id, version, kind, by_id, note, tells)
+ SELECT order_id, version, 'signed', %s, %s, '' FROM chosen
+)
+SELECT order_id, user_id FROM chosen
+"""
+
+
+class Command(BaseCommand):
+    help = "Sign results that were reviewed elsewhere before a day."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--before", required=True, help="day (UTC) whose start is the limit")
+        parser.add_argument("--by", required=True, help="log-in name of the clinician who says so")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            before = datetime.strptime(options["before"], "%Y-%m-%d").replace(tzinfo=UTC)
+        except ValueError as error:
+            raise CommandError("--before is a day like 2026-11-01") from error
+        by = User.objects.filter(username=options["by"]).first()
+        if by is None or not may(by, "results.sign"):
+            raise CommandError("--by is the log-in name of somebody who may sign results")
+        count = 0
+        while found := _signed(before, by):
+            count += found
+        self.stdout.write(f"{count} results signed")
+
+
+def _signed(before: datetime, by: User) -> int:
+    with transaction.atomic(durable=True), connection.cursor() as cursor:
+        cursor.execute(_SIGN, [before, A_BATCH, by.pk, NOTE])
+        rows: list[tuple[UUID, UUID | None]] = cursor.fetchall()
+        if rows:
+            audit.followed(by, "sign result", [row[0] for row in rows], [row[1] for row in rows])
+    return len(rows)

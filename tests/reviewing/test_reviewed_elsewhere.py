@@ -1,0 +1,40 @@
+"""Results from before this office was in use are signed by one command."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from backoffice.models import AuditEntry
+from orders.models import Review, Signature
+from orders.reviewing.waiting import counts
+from tests.api.rows import NOW, staff, uid
+from tests.reviewing.rows import came, ordered
+
+OLD = {"last_event_at": NOW - timedelta(days=30)}
+DAY = f"{NOW - timedelta(days=10):%Y-%m-%d}"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_old_normal_ones_are_signed_and_nothing_else() -> None:
+    came(ordered(1, **OLD).pk, ("Sodium", "4.1", "normal"))
+    came(ordered(2, last_event_at=NOW).pk, ("Sodium", "4.1", "normal"))
+    came(ordered(3, **OLD).pk, ("Potassium", "6.9", "critical"))
+    came(ordered(4, **OLD).pk, ("Sodium", "4.1", "normal"), status="partial")
+    staff("clinician", "anna")
+    call_command("reviewed_elsewhere", before=DAY, by="anna")
+    assert [one.order_id for one in Signature.objects.all()] == [uid("order", 1)]
+    assert not Review.objects.get(pk=uid("order", 1)).in_queue and counts() == (3, 0)
+    assert AuditEntry.objects.get(object_type="sign result").object_ids == [str(uid("order", 1))]
+    call_command("reviewed_elsewhere", before=DAY, by="anna")
+    assert Signature.objects.count() == 1
+
+
+@pytest.mark.django_db
+def test_only_in_the_name_of_somebody_who_may_sign() -> None:
+    staff("front desk", "desk")
+    for given in ({"by": "desk"}, {"by": "nobody"}, {"before": "soon"}):
+        with pytest.raises(CommandError):
+            call_command("reviewed_elsewhere", **{"before": DAY, "by": "desk", **given})
