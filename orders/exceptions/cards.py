@@ -10,6 +10,7 @@ from typing import Any, Final
 from django.urls import reverse
 from django.utils import timezone
 
+from backoffice import vocabulary
 from backoffice.access import may
 from backoffice.models import Contact
 from backoffice.templatetags.spoken import spoken
@@ -101,15 +102,17 @@ def told(moment: datetime, place: Place) -> str:
 def script_of(order: Order, group: str, turn: str) -> tuple[str, str]:
     """Two lines to say."""
     for key in (order.status_detail or "", order.low_level_status, group):
-        if key == QUIET and turn == "the patient":
+        if key == QUIET and turn == vocabulary.PATIENT:
             return _HELLO, SCRIPTS["patient"]
         if key in SCRIPTS:
             return _HELLO, SCRIPTS[key]
     return _HELLO, SCRIPTS[UNKNOWN]
 
 
-def actions(order: Order, group: str, user: Any, tracking: str) -> Sequence[dict[str, Any]]:
-    """The recommended action first, then others."""
+def actions(
+    order: Order, group: str, user: Any, *, tracking: str, turn: str, number: str
+) -> Sequence[dict[str, Any]]:
+    """What can be done, the recommended action first; none where it is to ask the service."""
     found: list[dict[str, Any]] = []
 
     def offer(label: str, page: str, *given: object, query: str = "") -> None:
@@ -123,5 +126,6 @@ def actions(order: Order, group: str, user: Any, tracking: str) -> Sequence[dict
     if group == STUCK and may(user, "patients.change") and order.user_id is not None:
         offer("Correct the patient’s details", "patients:edit", order.user_id)
     found += [one for one in actions_of(order, user) if one["label"] == "Book"]
-    offer("Why do we believe this?", "events:why-order", order.pk)
+    if group == QUIET and turn == vocabulary.PATIENT and number:
+        found.insert(0, {"label": "Call the patient", "url": f"tel:{number}"})
     return found

@@ -200,19 +200,28 @@ def _card(
     outward = not order.low_level_status.endswith("_lab")
     tracking = shipment.get("outbound_tracking_url" if outward else "inbound_tracking_url")
     web = isinstance(tracking, str) and tracking.startswith(("https://", "http://"))
-    actions = cards.actions(order, cause, request.user, str(tracking) if web else "")
+    contact = order.said("patient_details")
+    number = contact.get("phone_number")
+    actions = cards.actions(
+        order,
+        cause,
+        request.user,
+        tracking=str(tracking) if web else "",
+        turn=turn.term.turn,
+        number=number if isinstance(number, str) else "",
+    )
     handled = queue.is_handled(order, last, now)
     return {
         "order": order,
         "turn": turn,
         "place": clock,
         "clock_warning": clock.warning(now),
-        "contact": order.said("patient_details"),
+        "contact": contact,
         "shipment": shipment,
         "outward": outward,
         "visit": visit,
         "script": cards.script_of(order, cause, turn.term.turn),
-        "recommended": actions[0],
+        "recommended": actions[0] if actions else None,
         "others": actions[1:],
         "choices": cards.choices(clock, now),
         "later": cards.later(clock, now),
