@@ -90,7 +90,7 @@ def test_a_critical_value_is_acknowledged_and_called_about(page: Browser, office
     page.sees("Nobody has acknowledged this yet")
     page.sees("acknowledge it before you sign")
     interactions = 1
-    press(page, "a")
+    press(page, "y")
     page.sees("Record the call")
     page.type("#id_recipient", "Dr. Madeup")
     page.click("input[name=outcome][value=confirmed_read_back]")
@@ -108,7 +108,7 @@ def test_a_critical_value_is_acknowledged_and_called_about(page: Browser, office
 def test_one_that_was_not_reached_stays_on_top(page: Browser, office: Office) -> None:
     page.open(f"{office.url}/results/")
     order_id = marked(page)
-    press(page, "a")
+    press(page, "y")
     page.sees("Record the call")
     page.type("#id_recipient", "Dr. Madeup")
     page.click("input[name=outcome][value=not_reached]")
