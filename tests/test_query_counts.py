@@ -1,0 +1,118 @@
+"""Every list, search, Today, patient and order page asks a fixed number of queries.
+
+The same number at a hundred orders and at a hundred thousand, and the number that stands here: a
+page that asks more has to say so in this file.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from backoffice.access import ADMINISTRATOR
+from orders.models import Order
+from tests.api.rows import staff
+from tests.bench.pages_cases import Samples, cases
+from tests.bench.world.building import Size, build
+
+pytestmark = pytest.mark.django_db
+
+FEW = 100
+MANY = int(os.environ.get("QUERY_COUNT_ORDERS", "100000"))
+
+BASELINE: dict[str, int] = {
+    "orders: unfiltered": 18,
+    "orders, deep: created_at desc, middle": 18,
+    "orders, deep: patient_name asc, last page": 19,
+    "orders, sorted: last_status asc": 18,
+    "orders, one filter: bucket needs-action": 18,
+    "orders, one filter: status lost": 17,
+    "orders, one filter: interpretation critical": 17,
+    "orders, one filter: a week, long ago": 17,
+    "orders, one filter: over usual time": 17,
+    "orders, one filter: nobody's": 17,
+    "orders, one filter: name begun": 17,
+    "orders, one filter: search name": 17,
+    "orders, one filter: search id": 17,
+    "patients: unfiltered": 15,
+    "patients: by name": 16,
+    "patients, deep: middle": 15,
+    "patients, search: beginnings": 15,
+    "patients, search: beginnings, by name": 16,
+    "patients, search: phone": 15,
+    "search: beginnings": 11,
+    "search: phone": 14,
+    "search: nobody": 8,
+    "search: sample id": 10,
+    "search: order id": 10,
+    "appointments: today": 14,
+    "appointments: upcoming": 14,
+    "appointments: requested": 14,
+    "appointments: past": 14,
+    "appointments: city": 14,
+    "exceptions: lost": 13,
+    "exceptions: quiet": 13,
+    "today: today:page": 23,
+    "today: today:hand-over": 14,
+    "results queue: reviewing:queue": 33,
+    "exceptions: exceptions:queue": 14,
+    "appointments, otherwise: appointments:week": 14,
+    "appointments, otherwise: appointments:sites": 14,
+    "appointments, otherwise: appointments:sheet": 13,
+    "labs: labs:list": 10,
+    "order page: with a result": 22,
+    "report page: with a result": 32,
+    "patient page: with a result": 24,
+}
+
+
+def counted(client: Client) -> dict[str, int]:
+    """Queries of each page, the second time it is opened."""
+    found: dict[str, int] = {}
+    for name, path, posted in _pages():
+        ask: Any = client.post if posted else client.get
+        given = [posted] if posted else []
+        answer = ask(path, *given)
+        if answer.status_code == 302:
+            path = answer.headers["location"]
+        with CaptureQueriesContext(connection) as captured:
+            answer = ask(path, *given)
+        assert answer.status_code == 200, (name, answer.status_code)
+        found[name] = len(captured)
+    return found
+
+
+def _pages() -> list[tuple[str, str, dict[str, str]]]:
+    found = [
+        (f"{case.group}: {case.name}", case.path, case.posted)
+        for case in cases(Samples.found())
+        if not case.seldom and f"{case.group}: {case.name}" in BASELINE
+    ]
+    kits = Order.objects.filter(review__isnull=False, method="testkit", parent_id=None)
+    reported = kits.order_by("-created_at")[0]
+    found += [
+        ("order page: with a result", reverse("orders:detail", args=[reported.pk]), {}),
+        ("report page: with a result", reverse("reviewing:report", args=[reported.pk]), {}),
+        ("patient page: with a result", reverse("patients:detail", args=[reported.user_id]), {}),
+    ]
+    return found
+
+
+@pytest.mark.parametrize("orders", [FEW, MANY])
+def test_no_page_asks_more_when_there_are_more_orders(orders: int) -> None:
+    client = Client()
+    client.force_login(staff(ADMINISTRATOR))
+    build(Size(orders))
+    found = counted(client)
+    if orders == MANY:
+        assert found == BASELINE
+    # A page that has nothing to show at this size asks for nothing that would stand beside it.
+    more = {name: count for name, count in found.items() if count > BASELINE[name]}
+    assert not more
+    assert found["orders: unfiltered"] == BASELINE["orders: unfiltered"]
