@@ -60,6 +60,7 @@ PROOFS: Final = {
     },
     "chaos": {"sync": "the mirror", "inbox": "the webhook inbox", "outbox": "the outbox"},
 }
+KEPT: Final = ("pages",)
 WITHOUT_WORDS: Final = ("demo", "up", "check")
 READ_SETTINGS: Final = """
 import sys
@@ -404,7 +405,9 @@ def proofs(kind: str, names: list[str]) -> int:
             say(f"{name}: not built yet: comes with {known[name]}.")
             worst = max(worst, 1 if names else 0)
             continue
-        with embedded.throwaway_servers(durable=True) as servers:
+        # Worlds take minutes to make: the servers of that measurement keep theirs.
+        kept = embedded.servers(embedded.home() / "bench") if name in KEPT else None
+        with kept or embedded.throwaway_servers(durable=True) as servers:
             module = f"tests.{kind}.{name}"
             worst = max(worst, foreground([PYTHON, "-m", module], made_up(servers)))
     return worst

@@ -46,7 +46,6 @@ BASELINE: dict[str, int] = {
     "patients, search: beginnings": 15,
     "patients, search: beginnings, by name": 16,
     "patients, search: phone": 15,
-    "search: beginnings": 11,
     "search: phone": 14,
     "search: nobody": 8,
     "search: sample id": 10,
