@@ -115,7 +115,7 @@ def _numbers(size: Size) -> dict[str, Any]:
 
 def _inserts(lanes: int) -> list[str]:
     """The longest first, so that no lane ends long after the others."""
-    columns = [field.column for field in ResultMarker._meta.concrete_fields]
+    columns = [str(field.column) for field in ResultMarker._meta.concrete_fields]
     values = ["r.id" if name == "result_id" else f"m.{name}" for name in columns]
     values[columns.index("timestamp")] = (
         "CASE WHEN m.is_missing THEN NULL ELSE to_timestamp(at + lived) END"
@@ -272,7 +272,7 @@ def _fill_quiet(cursor: Any) -> None:
 
 
 def _fill_results(cursor: Any) -> None:
-    columns = [field.column for field in ResultMarker._meta.concrete_fields]
+    columns = [str(field.column) for field in ResultMarker._meta.concrete_fields]
     kept = [name for name in columns if name not in ("result_id", "timestamp")]
     cursor.execute(
         "CREATE TABLE world.marker AS SELECT 0 AS panel, 0 AS variant,"
