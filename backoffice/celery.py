@@ -69,9 +69,7 @@ app.conf.beat_schedule = {
     "orders: what changed": _every(5, "orders.tasks.sync_changes", "staff"),
     "orders: appointments, results, single orders": _every(2, "orders.tasks.look_up", "staff"),
     "orders: all of them": _every(5, "orders.tasks.sweep", "bulk"),
-    "orders: usual times, when an hour old": _every(
-        60, "orders.tasks.measure_usual_times", "bulk"
-    ),
+    "orders: usual times, when an hour old": _every(60, "orders.tasks.measure_usual_times", "bulk"),
     "orders: add up counts": _every(2, "orders.tasks.add_up", "staff"),
     "orders: check counts, forget old happenings": _every(
         3_600, "orders.tasks.check_counts", "bulk"

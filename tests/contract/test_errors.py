@@ -267,7 +267,9 @@ REFUSED: list[tuple[Any, tuple[str, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("call", "where"), REFUSED, ids=lambda value: "" if callable(value) else "-".join(value))
+@pytest.mark.parametrize(
+    ("call", "where"), REFUSED, ids=lambda value: "" if callable(value) else "-".join(value)
+)
 def test_fields_are_refused_by_name(client: Service, call: Any, where: tuple[str, ...]) -> None:
     """422 names the field, in the service's words, and none of what was sent."""
     with pytest.raises(errors.Refused) as refused:
