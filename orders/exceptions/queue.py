@@ -12,14 +12,14 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from django.db import connection
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, TextField
 from django.db.models.fields.tuple_lookups import TupleGreaterThan
 from django.db.models.functions import Cast
 
 from backoffice import vocabulary
+from backoffice.access import may
 from backoffice.models import Assignment, CommandRecord, User
-from backoffice.paging import Count, Page, Sort, page_of
+from backoffice.paging import Count, Page, Sort, counts_of, page_of
 from orders.models import Handling, Order, UnmatchedResult
 from orders.models.order import CAN_GO_QUIET, TROUBLE, OrderQuerySet
 from orders.reviewing import open_criticals
@@ -97,8 +97,8 @@ def group_of(order: Order, now: datetime) -> str:
     return QUIET if over and order.bucket in CAN_GO_QUIET else ""
 
 
-def counts(now: datetime, *, sees_results: bool) -> dict[str, Count]:
-    """How many wait in each group, counted up to a cap: one query."""
+def counts(now: datetime, user: Any) -> dict[str, Count]:
+    """How many wait in each group for this person, counted up to a cap: one query."""
     # Each in the order of its index, so that PostgreSQL walks it, and stops.
     parts: list[tuple[str, QuerySet[Any]]] = [
         (key, orders_of(key, now).order_by(*group.sort.columns))
@@ -106,20 +106,12 @@ def counts(now: datetime, *, sees_results: bool) -> dict[str, Count]:
         if key not in (CRITICAL, PUT_OFF)
     ]
     parts.append((PUT_OFF, put_off(now).order_by("until", "order_id")))
-    if sees_results:
+    if may(user, "results.view"):
         parts.append((CRITICAL, open_criticals()))
-    parts.append((STUCK, UnmatchedResult.objects.filter(missing_since=None, status=OURS)))
-    parts.append((UNKNOWN, CommandRecord.objects.filter(state__in=OPEN_COMMANDS)))
-    statements, given = [], []
-    for key, rows in parts:
-        sql, values = rows.values("pk")[: CAP + 1].query.sql_with_params()
-        statements.append(f"SELECT %s AS part, count(*) FROM ({sql}) AS capped")
-        given += [key, *values]
-    with connection.cursor() as cursor:
-        cursor.execute(" UNION ALL ".join(statements), given)
-        found: dict[str, int] = {}
-        for key, count in cursor.fetchall():
-            found[key] = found.get(key, 0) + count
+    parts += stray_rows(user).items()
+    found: dict[str, int] = {}
+    for (key, _), count in zip(parts, counts_of([rows for _, rows in parts], CAP), strict=True):
+        found[key] = found.get(key, 0) + count.value + count.capped
     return {key: Count(min(count, CAP), count > CAP) for key, count in found.items()}
 
 
@@ -170,23 +162,33 @@ class Stray:
     since: datetime
 
 
-def strays(key: str, *, matches: bool, commands: bool) -> list[Stray]:
-    """Results that match no order, and requests whose outcome nobody knows, oldest first."""
-    if key == STUCK and matches:
+def stray_rows(user: Any) -> dict[str, QuerySet[Any]]:
+    """By group, what is no order but waits there for somebody with these rights: results that
+    match no order, and requests whose outcome nobody knows."""
+    found: dict[str, QuerySet[Any]] = {}
+    if may(user, "results.match"):
+        found[STUCK] = UnmatchedResult.objects.filter(missing_since=None, status=OURS)
+    if may(user, "commands.view"):
+        found[UNKNOWN] = CommandRecord.objects.filter(state__in=OPEN_COMMANDS)
+    return found
+
+
+def strays(key: str, user: Any) -> list[Stray]:
+    """The first of them, oldest first."""
+    rows = stray_rows(user).get(key)
+    if rows is None:
+        return []
+    if key == STUCK:
         return [
             Stray("A result that matches no order", row.lab_name, "unmatched:detail", row.pk,
                   row.created_at)
-            for row in UnmatchedResult.objects.filter(missing_since=None, status=OURS)
-            .only("lab_name", "created_at").order_by("created_at")[:SIZE]
+            for row in rows.only("lab_name", "created_at").order_by("created_at")[:SIZE]
         ]  # fmt: skip
-    if key == UNKNOWN and commands:
-        return [
-            Stray(row.title, vocabulary.term("command.state", row.state).label,
-                  "commands:detail", row.pk, row.requested_at)
-            for row in CommandRecord.objects.filter(state__in=OPEN_COMMANDS)
-            .only("title", "state", "requested_at").order_by("requested_at")[:SIZE]
-        ]  # fmt: skip
-    return []
+    return [
+        Stray(row.title, vocabulary.term("command.state", row.state).label,
+              "commands:detail", row.pk, row.requested_at)
+        for row in rows.only("title", "state", "requested_at").order_by("requested_at")[:SIZE]
+    ]  # fmt: skip
 
 
 def holders(ids: Iterable[UUID]) -> dict[UUID, Assignment]:

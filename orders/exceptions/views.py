@@ -28,7 +28,7 @@ from orders.models import Handling, Order, OrderEvent, UsualTime
 from orders.scheduling.rules import standing_visit
 
 NEEDED = ("exceptions.work", "orders.view", "patients.view")
-CHANGED = "Something happened to this order since you opened it. Look again, then record."
+CHANGED = "Something happened to this order since you opened it. Look at it again, then record."
 
 
 @requires(*NEEDED)
@@ -126,7 +126,7 @@ def _page(
 ) -> HttpResponse:
     now = timezone.now()
     sees_results = may(request.user, "results.view")
-    counts = queue.counts(now, sees_results=sees_results)
+    counts = queue.counts(now, request.user)
     shown = [each for each in GROUPS.values() if each.key != CRITICAL or sees_results]
     waiting = [each for each in shown if counts[each.key].value and each.key != PUT_OFF]
     group = group or (waiting[0].key if waiting else shown[0].key)
@@ -137,11 +137,7 @@ def _page(
         "group": GROUPS[group],
         "page": found,
         "rows": rows,
-        "strays": queue.strays(
-            group,
-            matches=may(request.user, "results.match"),
-            commands=may(request.user, "commands.view"),
-        ),
+        "strays": queue.strays(group, request.user),
         "all_clear": not waiting,
         "live": f"order:{order.pk}" if order else "exceptions",
     }

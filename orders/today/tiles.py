@@ -13,7 +13,6 @@ from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from django.db import connection
 from django.db.models import QuerySet
 from django.urls import reverse
 from django.utils import timezone
@@ -21,7 +20,7 @@ from django.utils import timezone
 from backoffice import vocabulary
 from backoffice.access import may
 from backoffice.models import CommandRecord
-from backoffice.paging import Count
+from backoffice.paging import Count, counts_of
 from labs.reports.models import FOR_US, Report
 from orders.appointments.forms import AppointmentFilters
 from orders.appointments.rows import to_book
@@ -33,7 +32,7 @@ from orders.unmatched.models import OURS
 
 MOST: Final = 100
 """A longer list tells nobody more by its number, and every row beyond it costs."""
-CAUSES: Final = ("trouble", "not understood", "unmatched", "open commands", "critical")
+CAUSES: Final = ("trouble", queue.STUCK, queue.UNKNOWN, "not understood", "critical")
 """What makes up the exceptions, apart from what has gone quiet."""
 
 
@@ -125,8 +124,7 @@ def _exceptions(user: Any, now: datetime) -> dict[str, QuerySet[Any]]:
         queue.QUIET: quiet.order_by("quiet_at", "id"),
         "trouble": queue.in_trouble(now),
         "not understood": queue.orders_of(queue.UNKNOWN, now),
-        "unmatched": UnmatchedResult.objects.filter(missing_since=None, status=OURS),
-        "open commands": CommandRecord.objects.filter(state__in=queue.OPEN_COMMANDS),
+        **queue.stray_rows(user),
     }
     if may(user, "results.view"):
         lists["critical"] = open_criticals()
@@ -135,16 +133,7 @@ def _exceptions(user: Any, now: datetime) -> dict[str, QuerySet[Any]]:
 
 def _counted(lists: Mapping[str, QuerySet[Any]]) -> dict[str, Count]:
     """Each counted no further than `MOST`: one query."""
-    parts, given = [], []
-    for key, rows in lists.items():
-        sql, values = rows.values("pk")[: MOST + 1].query.sql_with_params()
-        parts.append(f"SELECT %s AS list, count(*) FROM ({sql}) AS capped")
-        given += [key, *values]
-    if not parts:
-        return {}
-    with connection.cursor() as cursor:
-        cursor.execute(" UNION ALL ".join(parts), given)
-        return {key: Count(min(number, MOST), number > MOST) for key, number in cursor.fetchall()}
+    return dict(zip(lists, counts_of(lists.values(), MOST), strict=True))
 
 
 def _sum(counts: Iterable[Count]) -> Count:

@@ -15,6 +15,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from backoffice.access import roles_of
 from backoffice.models import Assignment, AuditEntry, CommandRecord, Contact, Note, User
 from orders.exceptions import queue
 from orders.exceptions.handling import stamp
@@ -72,8 +73,8 @@ def keys(group: str) -> list[UUID]:
     return [row.order_id if isinstance(row, Handling) else row.pk for row in rows]
 
 
-def counted() -> dict[str, int]:
-    found = queue.counts(timezone.now(), sees_results=True)
+def counted(role: str = "lab coordinator") -> dict[str, int]:
+    found = queue.counts(timezone.now(), staff(role, f"reader-{User.objects.count()}"))
     return {key: count.value for key, count in found.items() if count.value}
 
 
@@ -109,8 +110,10 @@ def test_counts_are_one_query_and_capped(monkeypatch: pytest.MonkeyPatch) -> Non
     for n in range(4):
         make(n)
     monkeypatch.setattr(queue, "CAP", 3)
+    user = staff("lab coordinator")
+    roles_of(user)
     with CaptureQueriesContext(connection) as seen:
-        found = queue.counts(timezone.now(), sees_results=True)
+        found = queue.counts(timezone.now(), user)
     assert len(seen) == 1
     assert str(found["lost"]) == "3+"
 
@@ -165,6 +168,30 @@ def test_requests_and_results_without_an_order_wait_too(client: Client, coordina
     assert counted() == {"stuck": 1, "unknown": 1}
     assert "North laboratory" in client.get("/exceptions/stuck/").content.decode()
     assert "Needs your decision" in client.get("/exceptions/unknown/").content.decode()
+
+
+def test_nothing_is_counted_that_its_reader_is_not_shown(client: Client) -> None:
+    """The front desk does not match results: what it cannot see does not wait for it."""
+    UnmatchedResult(
+        id=uid("unmatched", 1), status="pending_customer_review", decision_code="x",
+        lab_name="North laboratory", created_at=timezone.now(),
+        updated_at=timezone.now(), **envelope(),
+    ).save()  # fmt: skip
+    assert counted() == {"stuck": 1}
+    assert counted("front desk") == {}
+    client.force_login(staff("front desk"))
+    assert "All clear" in client.get("/exceptions/").content.decode()
+    page = client.get("/today/").content.decode()
+    tile = page[page.index('href="/exceptions/"', page.index('id="tiles"')) :][:400]
+    assert ">0<" in tile, tile
+
+
+def test_a_note_that_cannot_be_kept_says_why_and_stays(client: Client, coordinator: User) -> None:
+    row = make(1)
+    answer = send(client, row, "spoke", note="y" * 2_001)
+    page = answer.content.decode()
+    assert answer.status_code == 400 and not Handling.objects.exists()
+    assert "at most 2000 characters" in page and "y" * 2_001 in page
 
 
 # How it leaves, and when it comes back
