@@ -22,6 +22,7 @@ from backoffice.models import User
 from backoffice.team.models import Assignment
 from backoffice.vocabulary import CLOSED, GLYPHS, NEEDS_ACTION, Term
 from orders.models import Appointment, Happening, Look, Order, Seen
+from orders.reviewing.models import OPEN_CRITICAL, Review
 
 FIRST_LOOK: Final = timedelta(hours=24)
 """What somebody is told who looks for the first time."""
@@ -128,18 +129,18 @@ class Digest:
     capped: bool
 
 
-def digest(user: User, *, open_criticals: Iterable[UUID], sees_results: bool) -> Digest:
-    """What `user` has not seen yet: six queries, however much that is."""
+def digest(user: User, *, sees_results: bool) -> Digest:
+    """What `user` has not seen yet: seven queries at most, however much that is."""
     look = Look.objects.filter(pk=user.pk).first()
     since = look.at if look else timezone.now() - FIRST_LOOK
     happenings = _since(user, look, since)
-    critical = set(open_criticals)
+    dealt_with = _dealt_with(happenings) if sees_results else set()
     of_order: dict[UUID, list[Happening]] = defaultdict(list)
     for one in reversed(happenings[:MOST]):
         if one.order_id:
             of_order[one.order_id].append(one)
     news = [
-        OrderNews(found, told(found, key in critical, sees_results))
+        OrderNews(found, told(found, key not in dealt_with, sees_results))
         for key, found in of_order.items()
     ]
     groups = _grouped(one for one in news if one.lines)
@@ -210,6 +211,16 @@ def _of_another_cluster(snapshot: str) -> bool:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint")
         return int(snapshot.split(":")[1]) > int(cursor.fetchone()[0])
+
+
+def _dealt_with(happenings: Iterable[Happening]) -> set[UUID]:
+    """Of the critical ones among them, those that are acknowledged and told. One whose values are
+    still to be read is not."""
+    keys = {one.order_id for one in happenings if one.kind == Happening.CRITICAL}
+    if not keys:
+        return set()
+    known = Review.objects.filter(pk__in=keys, critical_since__isnull=False)
+    return set(known.exclude(OPEN_CRITICAL).values_list("pk", flat=True))
 
 
 def _grouped(news: Iterable[OrderNews]) -> list[Group]:

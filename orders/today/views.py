@@ -17,7 +17,7 @@ from backoffice.models import User
 from orders.appointments.forms import AppointmentFilters
 from orders.appointments.rows import visits
 from orders.models import Appointment
-from orders.today import criticals, digest, mine
+from orders.today import digest, mine
 from orders.today.handover import Period, sheet
 from orders.today.tiles import tiles
 
@@ -31,11 +31,7 @@ def page(request: HttpRequest) -> HttpResponse:
     """Where a shift begins."""
     user = _user(request)
     by_name = may(user, "patients.view")
-    told = digest.digest(
-        user,
-        open_criticals=[one.pk for one in criticals.of(request).rows],
-        sees_results=may(user, "results.view"),
-    )
+    told = digest.digest(user, sees_results=may(user, "results.view"))
     work, buckets = tiles(user)
     draws = _draws(user) if may(user, "appointments.view") else []
     held = mine.held_by(user)

@@ -10,12 +10,14 @@ from uuid import UUID
 
 import psycopg
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.utils import timezone
 
 from backoffice import live
 from backoffice.models import User
-from orders.models import Appointment, Happening, Look, Order, Result, Seen
+from orders.models import Appointment, Happening, Look, Order, Result, Review, Seen
+from orders.reviewing import criticals
+from orders.reviewing.models import READ_BACK
 from orders.today import digest
 from tests.api.rows import envelope, staff, uid
 from tests.today.test_page import critical, enter, place, visit
@@ -30,8 +32,8 @@ def now_of(user: User) -> str:
     return live.now_of(User.objects.get(pk=user.pk))
 
 
-def read(user: User, criticals: tuple[UUID, ...] = (), sees: bool = True) -> digest.Digest:
-    return digest.digest(user, open_criticals=criticals, sees_results=sees)
+def read(user: User, sees: bool = True) -> digest.Digest:
+    return digest.digest(user, sees_results=sees)
 
 
 def facts(user: User) -> list[Fact]:
@@ -231,7 +233,7 @@ def test_words_of_problems_results_and_visits() -> None:
     move(1, "transit_lab", "on-the-way")
     move(1, "completed", "result-in", interpretation="critical")
     Appointment.objects.update(start_at=start + timedelta(hours=1))
-    told = words(one, criticals=(uid("order", 1),))
+    told = words(one)
     assert told[0] == "Critical"
     assert told[1:] == [
         "Result in",
@@ -239,6 +241,14 @@ def test_words_of_problems_results_and_visits() -> None:
         "Delivery problem (to patient) came and went",
         "A step further",
     ]
+    critical(Order.objects.get(pk=uid("order", 1)))
+    assert words(one)[0] == "Critical"
+    review = Review.objects.get(pk=uid("order", 1))
+    with transaction.atomic():
+        criticals.acknowledge(review, review.version, one)
+    assert words(one)[0] == "Critical", "acknowledged, and nobody was told"
+    with transaction.atomic():
+        criticals.record_call(review, review.version, one, recipient="Dr.", outcome=READ_BACK)
     assert words(one)[0] == "Result in"
     assert "Critical acknowledged" in words(one)
     assert not any("Critical" in line for line in words(one, sees=False))
@@ -264,7 +274,7 @@ def test_the_most_urgent_patient_comes_first() -> None:
     move(2, "completed", "result-in", interpretation="critical")
     move(3, "lost", "needs-action")
     move(4, "completed", "result-in")
-    found = read(one, criticals=(uid("order", 2),))
+    found = read(one)
     assert [group.about for group in found.groups] == [uid("patient", n) for n in (2, 3, 4, 1)]
 
 

@@ -71,7 +71,7 @@ def test_counts_and_news_follow_five_hundred_changes(desk: Desk) -> None:
     assert moved and moved <= told
     assert {str(key) for key in told} <= changed
     assert counting.mend() == 0
-    groups = digest.digest(one, open_criticals=(), sees_results=True)
+    groups = digest.digest(one, sees_results=True)
     assert groups.total and not groups.first
 
 
