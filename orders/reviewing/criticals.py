@@ -78,9 +78,11 @@ def record_call(
 ) -> None:
     """Keep a call about the critical values of this version. Inside a transaction.
 
-    A call that was made is kept whatever has come since: it happened.
+    A call that was made is kept whatever has come since: it happened. Raises `Changed` for a
+    version that is still to come, which nobody can have been told of.
     """
-    held(review.pk)
+    if version > held(review.pk).version:
+        raise Changed
     CriticalCall(
         order_id=review.pk,
         version=version,

@@ -26,11 +26,11 @@ NO_DOCUMENT: Final = (
 LATER: Final = "The service does not give the document just now. Try again in a minute."
 
 
-@requires("results.view")
+@requires("results.view", "patients.view")
 @require_safe
 @csp_exempt()  # type: ignore[arg-type]
 def result_pdf(request: HttpRequest, order_id: UUID) -> HttpResponseBase:
-    """Beside the report, or to save with `?save`."""
+    """Beside the report, or to save with `?save`. The patient's name stands in it."""
     order = get_object_or_404(Order.objects.only("id", "user_id"), pk=order_id)
     save = "save" in request.GET
     audit.record(

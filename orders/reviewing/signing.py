@@ -54,13 +54,6 @@ class NotAcknowledged(CannotSign):
         super().__init__("This result is critical: acknowledge it before you sign.")
 
 
-class OnlyPartial(CannotSign):
-    def __init__(self) -> None:
-        super().__init__(
-            "Part of this result is still to come: it can be acknowledged, not signed."
-        )
-
-
 class TooLate(CannotSign):
     def __init__(self) -> None:
         super().__init__(

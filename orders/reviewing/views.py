@@ -209,12 +209,17 @@ def call(request: HttpRequest, order_id: UUID) -> HttpResponse:
         return _page(request, review, 422, call_form=form)
     given = dict(form.cleaned_data)
     version = given.pop("version")
-    _done(
-        request,
-        review,
-        "critical call",
-        lambda: criticals.record_call(review, version, user, **given),
-    )
+    try:
+        _done(
+            request,
+            review,
+            "critical call",
+            lambda: criticals.record_call(review, version, user, **given),
+        )
+    except signing.Changed as error:
+        review.refresh_from_db()
+        left = CallForm({**request.POST.dict(), "version": review.version})
+        return _page(request, review, 409, problem=error, call_form=left)
     return redirect(_address(request, review.pk) + "#call")
 
 

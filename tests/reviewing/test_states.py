@@ -131,6 +131,13 @@ def test_a_critical_one_is_acknowledged_first_and_open_until_somebody_was_told(a
     assert not open_criticals().exists() and review().next_call_at is None
 
 
+def test_nobody_was_told_of_a_version_that_is_still_to_come(anna: User) -> None:
+    came(ordered(1).pk, CRITICAL)
+    with pytest.raises(Changed):
+        record_call(review(), 2, anna, recipient="Dr. Madeup", outcome=READ_BACK)
+    assert review().called == -1 and open_criticals().exists()
+
+
 def test_another_critical_value_wants_another_acknowledgement(anna: User) -> None:
     row = ordered(1)
     came(row.pk, CRITICAL, status="partial")
