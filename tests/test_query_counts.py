@@ -1,13 +1,13 @@
 """Every list, search, Today, patient and order page asks a fixed number of queries.
 
-The same number at a hundred orders and at a hundred thousand, and the number that stands here: a
-page that asks more has to say so in this file.
+The same number at a hundred orders and at thousands, and the number that stands here: a page that
+asks more has to say so in this file. `QUERY_COUNT_ORDERS=100000` holds it to more of them.
 """
 
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from django.db import connection
@@ -24,9 +24,9 @@ from tests.bench.world.building import Size, build
 pytestmark = pytest.mark.django_db
 
 FEW = 100
-MANY = int(os.environ.get("QUERY_COUNT_ORDERS", "100000"))
+MANY = int(os.environ.get("QUERY_COUNT_ORDERS", "3000"))
 
-BASELINE: dict[str, int] = {
+BASELINE: Final[dict[str, int]] = {
     "orders: unfiltered": 18,
     "orders, deep: created_at desc, middle": 18,
     "orders, deep: patient_name asc, last page": 19,
@@ -46,6 +46,7 @@ BASELINE: dict[str, int] = {
     "patients, search: beginnings": 15,
     "patients, search: beginnings, by name": 16,
     "patients, search: phone": 15,
+    "search: beginnings": 12,
     "search: phone": 14,
     "search: nobody": 8,
     "search: sample id": 10,
@@ -65,9 +66,20 @@ BASELINE: dict[str, int] = {
     "appointments, otherwise: appointments:sites": 14,
     "appointments, otherwise: appointments:sheet": 13,
     "labs: labs:list": 10,
-    "order page: with a result": 22,
+    "order page: with a result": 23,
     "report page: with a result": 32,
     "patient page: with a result": 24,
+}
+
+# What these show depends on the day, and fifty patients of a name leave no place for more: they
+# may ask for less.
+AT_MOST: Final = {
+    "search: beginnings",
+    "appointments: today",
+    "today: today:page",
+    "appointments, otherwise: appointments:week",
+    "appointments, otherwise: appointments:sites",
+    "appointments, otherwise: appointments:sheet",
 }
 
 
@@ -109,9 +121,13 @@ def test_no_page_asks_more_when_there_are_more_orders(orders: int) -> None:
     client.force_login(staff(ADMINISTRATOR))
     build(Size(orders))
     found = counted(client)
-    if orders == MANY:
-        assert found == BASELINE
-    # A page that has nothing to show at this size asks for nothing that would stand beside it.
-    more = {name: count for name, count in found.items() if count > BASELINE[name]}
-    assert not more
+    # A page that has nothing to show among a few asks for nothing that would stand beside it.
+    less_allowed = BASELINE.keys() if orders == FEW else AT_MOST
+    wrong = {
+        name: count
+        for name, count in found.items()
+        if count > BASELINE[name] or (count < BASELINE[name] and name not in less_allowed)
+    }
+    assert not wrong
+    assert found.keys() == BASELINE.keys()
     assert found["orders: unfiltered"] == BASELINE["orders: unfiltered"]
