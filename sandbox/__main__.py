@@ -23,7 +23,7 @@ def main() -> None:
     from django.core.management import call_command
     from django.db import connection
 
-    from sandbox import life, seeding
+    from sandbox import life, seeding, strays
     from sandbox.deliveries import endpoints
 
     call_command("migrate", verbosity=0)
@@ -32,6 +32,7 @@ def main() -> None:
             seeding.plan(arguments.seed, arguments.users, arguments.orders, arguments.epoch),
             lambda made: _say(f"sandbox has made {made} orders", sys.stderr),
         )
+        strays.make_strays(arguments.strays)
     if arguments.speed is not None:
         life.set_speed(arguments.speed)
     if arguments.webhook_url is not None:
@@ -61,6 +62,7 @@ def _arguments() -> argparse.Namespace:
         help="where webhooks go; empty: nowhere (default: where they went before)",
     )
     parser.add_argument("--reset", action="store_true", help="seed anew")
+    parser.add_argument("--strays", type=int, default=0, help="results to seed without a match")
     return parser.parse_args()
 
 

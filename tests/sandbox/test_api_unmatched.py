@@ -10,6 +10,7 @@ import pytest
 
 from tests.sandbox import soundness
 from tests.sandbox.ordering import World, misfits, open_world, said
+from tests.sandboxes import running
 
 CASES = (
     "match_completed",
@@ -220,3 +221,18 @@ def test_the_world_is_sound_after_all_this(world: World) -> None:
     soundness.records(world.sandbox)
     soundness.histories(world.sandbox)
     soundness.transactions(world.sandbox)
+
+
+def test_a_world_may_be_seeded_with_results_that_match_no_order() -> None:
+    with running(users=60, orders=900, strays="6") as sandbox, sandbox.service() as service:
+        found = service.unmatched.list().records
+        codes = [item.data.decision_code for item in found]
+        assert len(set(codes)) == len(codes) == 6
+        offered = {
+            one.order_id
+            for item in found
+            for group in item.data.candidate_groups
+            for one in group.candidates
+        }
+        for order_id in filter(None, offered):
+            service.orders.get(order_id)
