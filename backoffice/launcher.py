@@ -31,8 +31,12 @@ from backoffice.supervisor import ChildError, Supervisor
 
 PYTHON: Final = sys.executable
 MANAGE: Final = (PYTHON, str(ROOT / "manage.py"))
-DEMO: Final = ("--users", "200", "--orders", "2000", "--seed", "7", "--speed", "1440")
-"""The demo's world: a day of the service passes in a minute."""
+DEMO: Final = (
+    *("--users", "200", "--orders", "2000", "--seed", "7", "--speed", "240"),
+    *("--strays", "7"),
+)
+"""The demo's world: a day of the service passes in six minutes, and something moves every second.
+Faster, visits would be over before their hour and no list could be read."""
 
 WORKERS: Final = {"inbox": "1", "outbox": "2", "staff": "1", "bulk": "2"}
 """Processes for each queue of `backoffice/celery.py`."""
@@ -154,11 +158,15 @@ def _run_all(base: Path, with_sandbox: bool) -> None:
         supervisor = Supervisor(environment, ROOT / "var" / "log", say)
         try:
             first_sync = FirstSync(servers.database_url)
+            without_past = with_sandbox and not first_sync.over
             _start_all(supervisor, servers, port, sandbox_port if with_sandbox else None)
             say("Ctrl-C stops everything.")
             while True:
                 supervisor.tend()
                 first_sync.show(say)
+                if without_past and first_sync.over:
+                    without_past = False
+                    supervisor.complete("past", *MANAGE, "demo_past")
                 time.sleep(1)
         finally:
             _no_more_signals()
