@@ -13,7 +13,7 @@ from django.utils.dateparse import parse_datetime
 from backoffice.models import AuditEntry, CommandRecord, User
 from backoffice.team.models import AssignmentChange, Contact, Note
 from backoffice.team.reading import elsewhere
-from backoffice.team.subjects import Subject
+from backoffice.team.subjects import OF_RESULTS, Subject
 
 MOST: Final = 100
 OURS: Final = ("note", "assignment", "contact")
@@ -29,6 +29,8 @@ WORDS: Final = {
     "event": "Had events applied again",
 }
 """Kinds of audit entries that come from no request; others are shown as they are called."""
+CRITICAL: Final = ("acknowledge critical", "critical call")
+"""Kinds of audit entries that tell how a result turned out."""
 DETAILS: Final = ("patient.info", "patient.create")
 """Commands that save who a patient is, as a whole."""
 
@@ -57,20 +59,24 @@ class Change:
     on_url: str = ""
 
 
-def changes_of(subject: Subject, most: int = MOST) -> list[Change]:
-    """Newest first; of a patient everything about the patient's orders and visits as well."""
+def changes_of(subject: Subject, most: int = MOST, *, sees_results: bool) -> list[Change]:
+    """Newest first; of a patient everything about the patient's orders and visits as well, and
+    what tells of results for those who see them."""
+    hidden = () if sees_results else OF_RESULTS
     commands = list(
         _of(CommandRecord.objects.select_related("requested_by"), subject).order_by(
             "-requested_at"
         )[:most]
     )
     found = _requests(commands, subject)
-    found += _decisions(subject, {str(row.pk): row for row in commands}, most)
+    found += _decisions(subject, {str(row.pk): row for row in commands}, most, sees_results)
     notes = _of(Note.objects.select_related("author"), subject).order_by("-at", "-pk")
+    notes = notes.exclude(subject_type__in=hidden)
     for note in notes[:most]:
         on, url = elsewhere(note, subject)
         found.append(Change(note.at, note.author, "Note", text=note.text, on=on, on_url=url))
     calls = _of(Contact.objects.select_related("by"), subject).order_by("-at", "-pk")
+    calls = calls.exclude(subject_type__in=hidden)
     for call in calls[:most]:
         on, url = elsewhere(call, subject)
         what = call.get_outcome_display()
@@ -132,9 +138,12 @@ def _differences(row: CommandRecord, saved: Mapping[str, Any] | None) -> list[Di
     return []
 
 
-def _decisions(subject: Subject, rows: Mapping[str, CommandRecord], most: int) -> list[Change]:
+def _decisions(
+    subject: Subject, rows: Mapping[str, CommandRecord], most: int, sees_results: bool
+) -> list[Change]:
     """Decisions on requests, with their reason, and what was changed by other ways than those."""
-    entries = AuditEntry.objects.filter(action="change").exclude(object_type__in=OURS)
+    hidden = OURS if sees_results else (*OURS, *CRITICAL)
+    entries = AuditEntry.objects.filter(action="change").exclude(object_type__in=hidden)
     if subject.type == "patient":
         entries = entries.filter(patient_ids__contains=[subject.id])
     else:

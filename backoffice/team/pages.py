@@ -14,7 +14,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from backoffice import audit
-from backoffice.access import requires
+from backoffice.access import may, requires
 from backoffice.models import User
 from backoffice.team import writing
 from backoffice.team.changes import MOST, changes_of
@@ -124,7 +124,7 @@ def changes(request: HttpRequest) -> HttpResponse:
     about = _about(request)
     audit.viewed(request, "changes", [about.id], [about.patient_id])
     context = {
-        "changes": changes_of(about),
+        "changes": changes_of(about, sees_results=may(request.user, "results.view")),
         "most": MOST,
         "word": word_for(about.type),
         "url": url_of(about.type, about.id),

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from backoffice.models import User
 from backoffice.team.models import Assignment, Contact, Note
-from backoffice.team.subjects import Subject, url_of, word_for
+from backoffice.team.subjects import OF_RESULTS, Subject, url_of, word_for
 
 SHOWN: Final = 5
 MOST: Final = 50
@@ -28,14 +28,18 @@ class Said:
     url: str
 
 
-def said_about(subject: Subject) -> list[Said]:
-    """Newest first; on a patient everything about the patient's orders and visits as well."""
+def said_about(subject: Subject, *, sees_results: bool) -> list[Said]:
+    """Newest first; on a patient everything about the patient's orders and visits as well, and
+    about results for those who see them."""
     if subject.type == "patient":
         about = {"patient_id": subject.id}
     else:
         about = {"subject_type": subject.type, "subject_id": subject.id}
-    notes = Note.objects.filter(**about).select_related("author").order_by("-at", "-pk")
-    contacts = Contact.objects.filter(**about).select_related("by").order_by("-at", "-pk")
+    hidden = () if sees_results else OF_RESULTS
+    notes = Note.objects.filter(**about).exclude(subject_type__in=hidden).select_related("author")
+    contacts = Contact.objects.filter(**about).exclude(subject_type__in=hidden)
+    notes = notes.order_by("-at", "-pk")
+    contacts = contacts.select_related("by").order_by("-at", "-pk")
     found = [
         Said(one.at, one.author, one.text, "", None, *elsewhere(one, subject))
         for one in notes[: MOST + 1]

@@ -21,6 +21,9 @@ SUBJECTS: Final[dict[str, tuple[str, str]]] = {
 }
 """Kind to its word and the route of its page. A result has the id of its order."""
 
+OF_RESULTS: Final = ("result",)
+"""Kinds of records whose notes may tell values: for those who see results."""
+
 _SALT: Final = "team.subject"
 
 

@@ -55,7 +55,7 @@ def notes_context(
     """For `team/_notes.html`. Notes name people: who may not see names gets none of them."""
     if request is None or not may(request.user, "patients.view"):
         return {"hidden": True}
-    found = said_about(about)
+    found = said_about(about, sees_results=may(request.user, "results.view"))
     return {
         "request": request,
         "key": f"{about.type}-{about.id}",

@@ -43,12 +43,15 @@ class Happening:
         return timezone.localtime(self.at).date()
 
 
-def happened(patient: Patient, show: str, *, by_people: bool, orders: bool) -> list[Happening]:
-    """Newest first. `by_people` and `orders` say whether the reader may see those."""
+def happened(
+    patient: Patient, show: str, *, by_people: bool, orders: bool, results: bool
+) -> list[Happening]:
+    """Newest first. `by_people`, `orders` and `results` say whether the reader may see those."""
     found: list[Happening] = []
     if by_people:
         about = Subject("patient", str(patient.pk), patient.pk)
-        found += [Happening(one.at, change=one) for one in changes_of(about, MOST)]
+        changes = changes_of(about, MOST, sees_results=results)
+        found += [Happening(one.at, change=one) for one in changes]
     if show != PEOPLE:
         found += _record(patient)
         if orders:

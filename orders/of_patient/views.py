@@ -75,6 +75,7 @@ def activity(request: HttpRequest, patient_id: UUID) -> HttpResponse:
         show,
         by_people=may(request.user, "commands.view"),
         orders=may(request.user, "orders.view"),
+        results=may(request.user, "results.view"),
     )
     context: dict[str, Any] = {
         **page,

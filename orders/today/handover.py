@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from backoffice.models import AuditEntry, CommandRecord, User
 from backoffice.team.models import Assignment, Contact, Note
+from backoffice.team.subjects import OF_RESULTS
 from backoffice.templatetags.team import staff_name
 from orders.models import Order
 from orders.reviewing import open_criticals
@@ -110,14 +111,14 @@ class Sheet:
 
 
 def sheet(user: User, begin: datetime, end: datetime, *, all_staff: bool, results: bool) -> Sheet:
-    """A fixed number of queries. `results`: whether critical results may be named."""
+    """A fixed number of queries. `results`: whether the reader sees results."""
     entries = AuditEntry.objects.filter(action="change", at__gte=begin, at__lt=end)
     held, asked = Assignment.objects.order_by("at"), CommandRecord.objects.open()
     if not all_staff:
         entries = entries.filter(actor=user)
         held, asked = held.filter(user=user), asked.filter(requested_by=user)
     found = list(entries.select_related("actor").order_by("-at", "-pk")[: ENTRIES + 1])
-    did = _did(found[:ENTRIES])
+    did = _did(found[:ENTRIES], results)
     waiting = list(asked.order_by("requested_at")[:OPEN])
     criticals = list(open_criticals()[:OPEN]) if results else []
     people = mine.people_of(row.patient_id for row in waiting)
@@ -128,7 +129,7 @@ def sheet(user: User, begin: datetime, end: datetime, *, all_staff: bool, result
         max(len(did) - LINES, 0),
         len(found) > ENTRIES,
         [(row, orders.get(row.pk)) for row in criticals],
-        mine.described(held, OPEN),
+        mine.described(held, OPEN, results=results),
         [(row, people.get(row.patient_id) if row.patient_id else None) for row in waiting],
     )
 
@@ -147,7 +148,7 @@ def _counted(entries: Sequence[AuditEntry]) -> list[str]:
     ]
 
 
-def _did(entries: Sequence[AuditEntry]) -> list[Did]:
+def _did(entries: Sequence[AuditEntry], results: bool) -> list[Did]:
     """Requests, calls and notes with their words, oldest first; the rest is only counted."""
     requests = CommandRecord.objects.in_bulk(_keys(entries, "request", UUID))
     notes = Note.objects.in_bulk(_keys(entries, "note", int))
@@ -163,6 +164,8 @@ def _did(entries: Sequence[AuditEntry]) -> list[Did]:
             words = row.refusal or row.get_state_display()
             found.append(Did(entry.at, by, row.title, words, person))
         elif kind == "note" and (note := notes.get(int(key))):
+            if note.subject_type in OF_RESULTS and not results:
+                continue
             found.append(Did(entry.at, by, "Note", note.text, person))
         elif kind == "contact" and (call := contacts.get(int(key))):
             what = call.get_outcome_display()

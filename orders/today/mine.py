@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 
 from backoffice.models import CommandRecord, User
 from backoffice.team.models import Assignment, Contact, Note
-from backoffice.team.subjects import url_of, word_for
+from backoffice.team.subjects import OF_RESULTS, url_of, word_for
 from orders.models import Order, OrderDraft
 from patients.models import Demographics
 
@@ -52,8 +52,9 @@ def held_by(user: User) -> list[Held]:
     return described(Assignment.objects.filter(user=user).order_by("at"))
 
 
-def described(rows: QuerySet[Assignment], most: int = MOST) -> list[Held]:
-    """At most so many of these assignments with their records, last notes and due times."""
+def described(rows: QuerySet[Assignment], most: int = MOST, *, results: bool = False) -> list[Held]:
+    """At most so many of these assignments with their records, last notes and due times; what was
+    said of results only where `results` may be seen."""
     found = list(rows.select_related("user")[:most])
     orders = Order.objects.listed().in_bulk(
         [UUID(row.subject_id) for row in found if row.subject_type in ("order", "result")]
@@ -72,6 +73,8 @@ def described(rows: QuerySet[Assignment], most: int = MOST) -> list[Held]:
         key = (row.subject_type, row.subject_id)
         contact, note = contacts.get(key), notes.get(key)
         last = max((one for one in (contact, note) if one), key=lambda one: one.at, default=None)
+        if row.subject_type in OF_RESULTS and not results:
+            last = None
         held.append(
             Held(
                 row,

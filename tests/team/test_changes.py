@@ -58,7 +58,7 @@ def test_everything_people_did_stands_there_once(rf: RequestFactory) -> None:
     team.contact(request, PATIENT, "order", ORDER, "spoke", "Will come")
     team.note(request, "order", uuid4(), "Another order", PATIENT)
     AuditEntry.objects.create(actor=ana, action="view", object_type="order", object_ids=[ORDER])
-    found = changes_of(subject("order", ORDER, PATIENT))
+    found = changes_of(subject("order", ORDER, PATIENT), sees_results=True)
     assert [(one.what, one.by) for one in found] == [
         ("Spoke with the patient", ana),
         ("Note", ana),
@@ -71,7 +71,7 @@ def test_everything_people_did_stands_there_once(rf: RequestFactory) -> None:
     assert found[5].reason == "Too late" and found[6].reason == "Patient moved away"
     (difference,) = found[2].differences
     assert (difference.before, difference.after) == ("ana", "ben")
-    on_patient = changes_of(subject("patient", PATIENT, PATIENT))
+    on_patient = changes_of(subject("patient", PATIENT, PATIENT), sees_results=True)
     assert len(on_patient) == len(found) + 1
     assert {one.on for one in on_patient} == {"", "order"}
 
@@ -81,7 +81,7 @@ def test_before_and_after_where_a_request_says_so() -> None:
     moved = {"seen": "2026-11-20T15:00:00Z", "time": {"start": "2026-11-21T16:00:00Z"}}
     asked(ana, "appointment.move", 1, payload=moved)
     asked(ana, "order.activation", 2, payload={"activate_by": "2026-12-01"})
-    move, date = changes_of(subject("order", ORDER))
+    move, date = changes_of(subject("order", ORDER), sees_results=True)
     (difference,) = move.differences
     assert str(difference.before) == "2026-11-20 15:00:00+00:00"
     assert str(difference.after) == "2026-11-21 16:00:00+00:00"
@@ -96,7 +96,7 @@ def test_details_are_set_beside_those_that_were_saved_last() -> None:
     asked(ana, "patient.info", 3, payload={"info": INFO}, **about)
     asked(ana, "patient.info", 2, payload={"info": {"first_name": "X"}}, state="refused", **about)
     asked(ana, "patient.info", 1, payload={"info": later}, **about)
-    newest, _, first = changes_of(subject("patient", PATIENT))
+    newest, _, first = changes_of(subject("patient", PATIENT), sees_results=True)
     assert first.differences == []
     told = [(one.label, one.before, one.after) for one in newest.differences]
     assert sorted(told) == [
@@ -123,3 +123,16 @@ def test_it_is_read_when_it_is_opened(
     assert "Change log" not in shown(staff("viewer"), 'changes_of "order" order patient')
     client.force_login(staff("auditor"))
     assert client.get("/team/changes/", {"about": signed()}).status_code == 403
+
+
+def test_how_a_result_turned_out_is_told_to_those_who_see_results(rf: RequestFactory) -> None:
+    request = rf.get("/")
+    request.resolver_match = None
+    request.user = staff("clinician")
+    audit.asked(request, "sign result", [ORDER], [PATIENT])
+    audit.asked(request, "acknowledge critical", [ORDER], [PATIENT])
+    audit.asked(request, "critical call", [ORDER], [PATIENT])
+    team.note(request, "result", ORDER, "Potassium 6.9, call again", PATIENT)
+    about = subject("patient", PATIENT, PATIENT)
+    assert len(changes_of(about, sees_results=True)) == 4
+    assert [one.what for one in changes_of(about, sees_results=False)] == ["Sign result"]

@@ -143,3 +143,15 @@ def test_calls_stand_among_the_notes_and_on_the_patient_all_of_them(rf: RequestF
     on_patient = shown(user, 'notes_on "patient" patient patient')
     assert "Left a voicemail" in on_patient and "Prefers mornings" in on_patient
     assert "on the order" in on_patient
+
+
+def test_notes_on_a_result_are_read_by_those_who_see_results(rf: RequestFactory) -> None:
+    request = rf.get("/")
+    request.resolver_match = None
+    request.user = staff("clinician")
+    team.note(request, "result", ORDER, "Potassium 6.9, call again", PATIENT)
+    team.note(request, "order", ORDER, "Wants a later visit", PATIENT)
+    on_patient = 'notes_on "patient" patient patient'
+    assert "Potassium 6.9" in shown(staff("lab coordinator"), on_patient)
+    page = shown(staff("front desk"), on_patient)
+    assert "Potassium" not in page and "Wants a later visit" in page

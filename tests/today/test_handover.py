@@ -144,3 +144,15 @@ def test_nothing_is_said_as_nothing() -> None:
     client, _ = enter()
     page = client.get(ADDRESS).content
     assert b"Nothing is open." in page and b"Nothing was recorded in this time." in page
+
+
+def test_what_was_said_of_results_is_for_those_who_see_them(
+    shift: tuple[Client, User, Any],
+) -> None:
+    clinician, user, request = shift
+    who = uid("patient", 1)
+    team.assign(request, "result", uid("order", 1), user, who)
+    team.note(request, "result", uid("order", 1), "Potassium 6.9", who)
+    for client, told in ((clinician, True), (enter("front desk")[0], False)):
+        page = client.get(ADDRESS, {"whose": "all"}).content.decode()
+        assert ("Potassium 6.9" in page) is told
