@@ -69,8 +69,11 @@ def bulk(request: HttpRequest, *, listing: Listing) -> HttpResponse:
                 asking.ring(BELL, "staff")
                 return redirect(_back(listing, found))
     review = verb.review(rows, user) if total <= verb.most else {}
+    keys = [] if everything else keys_of(request)
     if review.get("shown"):
         shown = review["shown"]
+        # What is told one by one is what will be done, whatever the filter finds by then.
+        keys, everything = [row.pk for row in shown], False
         audit.listed(
             request, listing.subject, [row.pk for row in shown], map(listing.patient_of, shown)
         )
@@ -84,7 +87,7 @@ def bulk(request: HttpRequest, *, listing: Listing) -> HttpResponse:
         "most": verb.most,
         "here": back,
         "address": f"{listing.address()}?{back}",
-        "keys": [] if everything else keys_of(request),
+        "keys": keys,
         "everything": everything,
         "query": request.POST.get("query", ""),
         "review": review,

@@ -57,8 +57,7 @@ class AssignForm(AskForm):
         super().__init__(*args, **options)
         field = self.fields["to"]
         assert isinstance(field, forms.ModelChoiceField)
-        people = User.objects.filter(is_active=True, api_tokens=None)
-        field.queryset = people.order_by("first_name", "last_name", "username")
+        field.queryset = team.colleagues().order_by("first_name", "last_name", "username")
         field.label_from_instance = name_of  # type: ignore[method-assign,assignment]
 
 
@@ -76,9 +75,9 @@ class Assign(Verb):
         return {"to": to.pk, "name": name_of(to), "anyhow": form.cleaned_data["anyhow"]}
 
     def do(self, request: HttpRequest, row: BulkRow, given: Mapping[str, Any]) -> UUID | None:
-        to = User.objects.filter(pk=given["to"], is_active=True).first()
+        to = team.colleagues().filter(pk=given["to"]).first()
         if to is None:
-            raise NotDone(f"{given['name']} no longer works here.")
+            raise NotDone(f"{given['name']} no longer works on orders here.")
         _assign(request, row, to, anyhow=given["anyhow"])
         return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from typing import Any
 from uuid import UUID
@@ -111,6 +112,9 @@ def test_giving_to_somebody_asks_whom_first(client: Client, clinician: User, fiv
     page = ask(client, "assign", 1, 2)
     assert page.status_code == 200 and not BulkRun.objects.exists()
     assert "frida" in page.content.decode() and "Give to 2 orders" in page.content.decode()
+    for role in ("viewer", "auditor"):
+        blind = ask(client, "assign", 1, 2, go="1", to=staff(role).pk)
+        assert blind.status_code == 422, "who may not work on orders is given none"
     again = ask(client, "assign", 1, 2, go="1", to="")
     assert again.status_code == 422 and not BulkRun.objects.exists()
     ask(client, "assign", 1, 2, go="1", to=other.pk)
@@ -232,6 +236,21 @@ def test_a_number_that_changed_since_is_told(client: Client, clinician: User, fi
     assert answer.status_code == 422
     assert "There are 5 now; it was 4 when you looked." in answer.content.decode()
     assert not BulkRun.objects.exists()
+
+
+def test_only_orders_that_were_shown_are_cancelled(
+    client: Client, clinician: User, five: None
+) -> None:
+    page = ask(client, "cancel", query="status=ordered").content.decode()
+    assert 'name="everything"' not in page
+    keys = re.findall(r'name="key" value="([^"]+)"', page)
+    # One leaves the filter and another comes: the number is the same.
+    Order.objects.filter(pk=uid("order", 1)).update(low_level_status="ordered", bucket="preparing")
+    Order.objects.filter(pk=uid("order", 4)).update(low_level_status="cancelled", bucket="closed")
+    ask(client, "cancel", 4, 5, query="status=ordered", go="1", total="2", why="patient")
+    work()
+    assert set(keys) == {str(uid("order", n)) for n in (4, 5)}
+    assert {one.subject_id for one in CommandRecord.objects.all()} == {str(uid("order", 5))}
 
 
 def test_at_most_a_hundred_are_cancelled_at_once(client: Client, clinician: User) -> None:
