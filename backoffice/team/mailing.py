@@ -32,8 +32,10 @@ logger = logging.getLogger(__name__)
 
 LEASE: Final = timedelta(minutes=2)
 """Longer than one sending can take (`EMAIL_TIMEOUT` for each step of it)."""
+AT_ONCE: Final = 5_000
+"""Things one message is about."""
 MOST: Final = 50
-"""Lines of one message."""
+"""Lines of one message; the rest is counted."""
 TRIES: Final = 20
 LONGEST_WAIT: Final = timedelta(hours=1)
 
@@ -64,7 +66,7 @@ def _claim() -> tuple[User, list[Notification]] | None:
             return None
         # What was claimed as one message stays one message.
         together = due.filter(user_id=first.user_id, mail_id=first.mail_id)
-        rows = list(together.order_by("pk")[:MOST])
+        rows = list(together.order_by("pk")[:AT_ONCE])
         user = User.objects.get(pk=first.user_id)
         wanted = _wanted(user, rows)
         keys = {row.pk for row in wanted}
@@ -97,6 +99,8 @@ def _send(user: User, rows: Sequence[Notification]) -> int:
         codes = [code for code, _ in error.recipients.values()]
         final = all(code >= 500 for code in codes)
         _failed(rows, "The mail server does not take mail for this address.", final=final)
+    except ValueError:
+        _failed(rows, "No message can be made for this address.", final=True)
     except (OSError, smtplib.SMTPException) as error:
         logger.warning("an e-mail could not be sent: %s", type(error).__name__)
         _failed(rows, "The mail server did not take it.", final=False)
@@ -122,9 +126,12 @@ def _failed(rows: Sequence[Notification], words: str, *, final: bool) -> None:
 def message(user: User, rows: Sequence[Notification]) -> EmailMessage:
     lines = [
         f"{KINDS[row.kind].mail}: {settings.SITE_URL}{reverse('team:open', args=[row.pk])}"
-        for row in rows
+        for row in rows[:MOST]
     ]
-    subject = KINDS[rows[0].kind].mail if len(rows) == 1 else f"{len(rows)} things wait for you"
+    if len(rows) > MOST:
+        everything = settings.SITE_URL + reverse("team:notifications")
+        lines.append(f"And {len(rows) - MOST:,} more: {everything}")
+    subject = KINDS[rows[0].kind].mail if len(rows) == 1 else f"{len(rows):,} things wait for you"
     choices = settings.SITE_URL + reverse("team:choices")
     host = urlsplit(settings.SITE_URL).hostname
     return EmailMessage(

@@ -18,7 +18,7 @@ from pytest_django import Settings
 
 from backoffice import team
 from backoffice.models import MailChoice, Notification, User
-from backoffice.team.mailing import TRIES, send_due
+from backoffice.team.mailing import MOST, TRIES, send_due
 from tests.api.rows import patient, staff
 from tests.team.forms import ORDER
 from tests.team.posting import Post, posting
@@ -78,6 +78,32 @@ def test_what_is_due_for_one_person_is_one_message(post: Post) -> None:
     assert by_person["ana@clinic.invalid"]["Subject"] == "3 things wait for you"
     assert str(by_person["ana@clinic.invalid"].get_payload()).count("/notifications/") == 4
     assert str(by_person["ben@clinic.invalid"].get_payload()).count("/notifications/") == 2
+
+
+@pytest.mark.django_db
+def test_very_much_is_one_message_too(post: Post) -> None:
+    ana = person()
+    for n in range(MOST + 7):
+        team.notify([ana], "assigned", "order", ORDER, about=f"change {n}")
+    due_now()
+    assert send_due() == 1
+    (mail,) = post.taken
+    body = str(mail.get_payload())
+    assert mail["Subject"] == f"{MOST + 7} things wait for you" and "And 7 more: " in body
+    due_now()
+    assert send_due() == 0 and not Notification.objects.filter(mailed_at=None).exists()
+
+
+@pytest.mark.django_db
+def test_an_address_nobody_can_write_to_is_given_up_and_holds_nobody_up(post: Post) -> None:
+    broken, ana = person("broken"), person("ana")
+    User.objects.filter(pk=broken.pk).update(email="broken\n@clinic.invalid")
+    for user in (broken, ana):
+        team.notify([user], "result-in", "order", ORDER)
+    due_now()
+    assert send_due() == 1
+    row = Notification.objects.get(user=broken)
+    assert row.mail_due_at is None and row.mail_error
 
 
 @pytest.mark.django_db
