@@ -22,7 +22,7 @@ from backoffice.access import signed_in
 LISTS: Final[dict[str, tuple[str, ...]]] = {
     "orders": ("orders_order",),
     "appointments": ("orders_appointment",),
-    "results": ("orders_result", "result"),
+    "results": ("orders_result", "sign result", "undo signature", "acknowledge critical"),
     "patients": ("patients_patient", "patients_demographics"),
     "unmatched": ("orders_unmatchedresult",),
     "reports": ("labs_parsingjob", "report"),
