@@ -6,7 +6,7 @@ JSON API. Roles are the names of the Django groups a user is in; a superuser is 
 """
 
 from collections.abc import Callable
-from functools import wraps
+from functools import lru_cache, wraps
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from zoneinfo import ZoneInfo
 
@@ -122,8 +122,12 @@ def roles_of(user: AbstractBaseUser | AnonymousUser) -> frozenset[str]:
 
 def may(user: AbstractBaseUser | AnonymousUser, *permissions: str) -> bool:
     """True when the roles of `user` grant every one of `permissions`."""
-    granted = frozenset[str]().union(*(ROLES[role] for role in roles_of(user)))
-    return granted.issuperset(permissions)
+    return _granted_to(roles_of(user)).issuperset(permissions)
+
+
+@lru_cache(maxsize=256)
+def _granted_to(roles: frozenset[str]) -> frozenset[str]:
+    return frozenset[str]().union(*(ROLES[role] for role in roles))
 
 
 def roles_with(permission: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Columns of the list of orders. `templates/orders/_row.html` draws them by their keys."""
+"""Columns of the list of orders. `drawing.py` draws them by their keys."""
 
 from __future__ import annotations
 
