@@ -9,6 +9,8 @@ from django.core.management import CommandError, call_command
 
 from backoffice.models import AuditEntry
 from orders.models import Review, Signature
+from orders.reviewing import open_criticals
+from orders.reviewing.models import CriticalCall
 from orders.reviewing.waiting import counts
 from tests.api.rows import NOW, staff, uid
 from tests.reviewing.rows import came, ordered
@@ -30,6 +32,21 @@ def test_old_normal_ones_are_signed_and_nothing_else() -> None:
     assert AuditEntry.objects.get(object_type="sign result").object_ids == [str(uid("order", 1))]
     call_command("reviewed_elsewhere", before=DAY, by="anna")
     assert Signature.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_old_critical_ones_only_where_it_is_said_that_people_were_told() -> None:
+    came(ordered(1, **OLD).pk, ("Potassium", "6.9", "critical"))
+    came(ordered(2, last_event_at=NOW).pk, ("Potassium", "7.2", "critical"))
+    staff("clinician", "anna")
+    call_command("reviewed_elsewhere", before=DAY, by="anna", critical=True)
+    assert [one.pk for one in open_criticals()] == [uid("order", 2)], "the new one stands alone"
+    old = Review.objects.get(pk=uid("order", 1))
+    assert not old.in_queue and old.is_acknowledged and old.is_told
+    call = CriticalCall.objects.get()
+    assert call.source and [value["text"] for value in call.values] == ["6.9"]
+    kinds = AuditEntry.objects.values_list("object_type", flat=True)
+    assert set(kinds) == {"sign result", "acknowledge critical", "critical call"}
 
 
 @pytest.mark.django_db

@@ -2,7 +2,8 @@
 
 The first sync brings every result there ever was, and all of them wait for review. Those that were
 read in another system are signed here at once, with a note that says so. Critical results, partial
-ones, and what is newer wait on.
+ones, and what is newer wait on. With `--critical` the clinician says that those about critical
+results were told, too: thousands of old ones would hide the new one among them.
 """
 
 from __future__ import annotations
@@ -22,19 +23,33 @@ from backoffice.models import User
 A_BATCH: Final = 1_000
 NOTE: Final = "Reviewed in another system, before this office was in use"
 
+TOLD: Final = "whoever the other system names"
+
 # Locked, as by a person who signs; the newest version is the one that is signed.
 _SIGN: Final = """
 WITH chosen AS (
- SELECT review.order_id, review.version, review.user_id
+ SELECT review.order_id, review.version, review.user_id, review.critical_since
  FROM orders_review AS review JOIN orders_order AS o ON o.id = review.order_id
- WHERE review.version > review.signed AND review.version > 0 AND review.critical_since IS NULL
+ WHERE review.version > review.signed AND review.version > 0
+  AND (review.critical_since IS NULL OR %s)
   AND review.kind <> 'partial' AND o.last_event_at < %s
  ORDER BY review.order_id LIMIT %s FOR UPDATE OF review
+), critical AS (
+ SELECT chosen.order_id, chosen.version, v.critical FROM chosen
+ JOIN orders_resultversion v ON v.order_id = chosen.order_id AND v.number = chosen.version
+ WHERE chosen.critical_since IS NOT NULL
+), acknowledged AS (
+ INSERT INTO orders_criticalacknowledgement (order_id, version, by_id, "values")
+ SELECT order_id, version, %s, critical FROM critical
+), called AS (
+ INSERT INTO orders_criticalcall
+  (order_id, version, by_id, "values", recipient, outcome, note, made_by_service_network, source)
+ SELECT order_id, version, %s, critical, %s, 'reached_no_read_back', '', false, %s FROM critical
 ), signed AS (
  INSERT INTO orders_signature (order_id, version, kind, by_id, note, tells)
  SELECT order_id, version, 'signed', %s, %s, '' FROM chosen
 )
-SELECT order_id, user_id FROM chosen
+SELECT order_id, user_id, critical_since IS NOT NULL FROM chosen
 """
 
 
@@ -44,6 +59,11 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--before", required=True, help="day (UTC) whose start is the limit")
         parser.add_argument("--by", required=True, help="log-in name of the clinician who says so")
+        parser.add_argument(
+            "--critical",
+            action="store_true",
+            help="also critical ones, about which people were told",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -54,15 +74,21 @@ class Command(BaseCommand):
         if by is None or not may(by, "results.sign"):
             raise CommandError("--by is the log-in name of somebody who may sign results")
         count = 0
-        while found := _signed(before, by):
+        while found := _signed(before, by, options["critical"]):
             count += found
         self.stdout.write(f"{count} results signed")
 
 
-def _signed(before: datetime, by: User) -> int:
+def _signed(before: datetime, by: User, critical: bool) -> int:
     with transaction.atomic(durable=True), connection.cursor() as cursor:
-        cursor.execute(_SIGN, [before, A_BATCH, by.pk, NOTE])
-        rows: list[tuple[UUID, UUID | None]] = cursor.fetchall()
-        if rows:
-            audit.followed(by, "sign result", [row[0] for row in rows], [row[1] for row in rows])
+        cursor.execute(_SIGN, [critical, before, A_BATCH, by.pk, by.pk, TOLD, NOTE, by.pk, NOTE])
+        rows: list[tuple[UUID, UUID | None, bool]] = cursor.fetchall()
+        _noted(by, "sign result", rows)
+        for kind in ("acknowledge critical", "critical call"):
+            _noted(by, kind, [row for row in rows if row[2]])
     return len(rows)
+
+
+def _noted(by: User, kind: str, rows: list[tuple[UUID, UUID | None, bool]]) -> None:
+    if rows:
+        audit.followed(by, kind, [row[0] for row in rows], [row[1] for row in rows])
