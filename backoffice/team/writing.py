@@ -112,7 +112,8 @@ def assign(
     take: bool = False,
     seen: int | None = None,
 ) -> Assignment:
-    """Give a record to `user`. Raises Taken where somebody else has it and `take` is not set.
+    """Give a record to `user`. Raises Taken where somebody else has it and `take` is not set; work
+    of somebody who left is free.
 
     `seen` is whom the page showed to have it: where that has changed meanwhile, it is Taken, too.
     """
@@ -140,7 +141,7 @@ def assign(
                 made.save(force_insert=True)
             elif row.user_id == user.pk:
                 return row
-            elif not take or (seen is not None and row.user_id != seen):
+            elif (not take and row.user.is_active) or (seen is not None and row.user_id != seen):
                 raise Taken(row.user, row.at) from None
             else:
                 before = row.user

@@ -120,7 +120,9 @@ def _given_to(people: list[str], user: Any) -> Q:
         theirs = held.filter(user_id__in=keys).annotate(key=Cast("subject_id", UUIDField()))
         wanted |= Q(pk__in=theirs.values("key"))
     if NOBODY in people:
-        wanted |= ~Q(Exists(held.filter(subject_id=Cast(OuterRef("pk"), TextField()))))
+        # Work of somebody who left is nobody's.
+        still_here = held.filter(user__is_active=True)
+        wanted |= ~Q(Exists(still_here.filter(subject_id=Cast(OuterRef("pk"), TextField()))))
     return wanted
 
 

@@ -16,7 +16,7 @@ from backoffice.models import (
     Notification,
     User,
 )
-from tests.api.rows import staff
+from tests.api.rows import order, staff
 from tests.team.forms import ORDER, PATIENT, post, shown, signed
 
 TAG = 'assigned "order" order patient'
@@ -141,3 +141,20 @@ def test_of_two_at_once_one_wins_and_the_other_is_told(rf: RequestFactory, over:
     assert told_of == won[0] != loser
     assert Assignment.objects.get().user == won[0]
     assert AssignmentChange.objects.filter(after=loser).count() == 0
+
+
+@pytest.mark.django_db
+def test_work_of_somebody_who_left_is_free(client: Client) -> None:
+    ana, ben = staff("front desk", "ana"), staff("clinician", "ben")
+    order(1).save()
+    client.force_login(ana)
+    post(client, "take")
+    client.force_login(ben)
+    assert not client.get("/orders/", {"assigned": "nobody"}).context["page"].rows
+    ana.is_active = False
+    ana.save()
+    assert "<strong>ana</strong> no longer works here" in shown(ben, TAG)
+    rows = client.get("/orders/", {"assigned": "nobody"}).context["page"].rows
+    assert [row.pk for row in rows] == [ORDER]
+    post(client, "take")
+    assert Assignment.objects.get().user == ben
