@@ -77,7 +77,7 @@ def change_view(request: HttpRequest, key: int, *, listing: Listing) -> HttpResp
         messages.success(request, f"“{found.name}” now shows this.")
         return redirect(address_of(listing, found))
     elif asked == "change":
-        form = saved.ViewForm(request.POST, user=user)
+        form = saved.ViewForm(request.POST, user=user, view=found)
         trouble = ""
         if form.is_valid():
             _named(found, form)
@@ -199,6 +199,7 @@ def _views_page(
             if changed[0] == one.pk
             else saved.ViewForm(
                 user=user,
+                view=one,
                 initial={"name": one.name, "shared": one.shared, "opens_for": one.opens_for},
             ),
             "open": changed[0] == one.pk,

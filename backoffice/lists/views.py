@@ -41,11 +41,17 @@ class ViewForm(forms.Form):
     )
     opens_for = forms.ChoiceField(required=False, label="The list opens with it")
 
-    def __init__(self, data: Any = None, *, user: Any, initial: Any = None) -> None:
+    def __init__(
+        self, data: Any = None, *, user: Any, view: SavedView | None = None, initial: Any = None
+    ) -> None:
         super().__init__(data, initial=initial, auto_id="view_%s")
         field = self.fields["opens_for"]
         assert isinstance(field, forms.ChoiceField)
-        field.choices = [("", "Never by itself"), (SavedView.ME, "For me")]
+        field.choices = [("", "Never by itself")]
+        if view is None or view.owner_id == user.pk:
+            field.choices = [*field.choices, (SavedView.ME, "For me")]
+        elif view.opens_for == SavedView.ME:
+            field.choices = [*field.choices, (SavedView.ME, "For its owner")]
         if may(user, "views.share"):
             roles = [role for role in ROLES if role != SERVICE_ACCOUNT]
             field.choices = [*field.choices, *((role, f"For each {role}") for role in roles)]

@@ -224,6 +224,25 @@ def test_a_shared_view_is_changed_by_who_may_share(client: Client, lead: User, f
     assert not SavedView.objects.exists()
 
 
+def test_nobody_chooses_what_a_list_opens_with_for_a_colleague(
+    client: Client, lead: User, few: None
+) -> None:
+    save(client, "order_type=testkit", name="Kits", opens_for="me")
+    save(client, shared="on")
+    view = SavedView.objects.get(shared=True)
+    change = f"{ADDRESS}views/{view.pk}/change/"
+    client.force_login(staff("lab admin"))
+    given = {"do": "change", "name": "Lost kits", "shared": "on", "opens_for": "me"}
+    assert client.post(change, given).status_code == 422
+    assert SavedView.objects.get(opens_for="me").name == "Kits"
+    SavedView.objects.filter(name="Kits").update(opens_for="")
+    SavedView.objects.filter(pk=view.pk).update(opens_for="me")
+    assert "For its owner" in client.get(f"{ADDRESS}views/").content.decode()
+    assert client.post(change, given).status_code == 302
+    view.refresh_from_db()
+    assert (view.name, view.opens_for, view.owner_id) == ("Lost kits", "me", lead.pk)
+
+
 def test_a_list_opens_with_the_view_of_a_role_and_with_ones_own_before_it(
     client: Client, lead: User, few: None
 ) -> None:
