@@ -1,5 +1,6 @@
 // Shortcuts. Pages declare them: `data-key="a"` on a link, button or field is pressed (or focused)
-// by that key, `data-rows` marks a list whose rows j and k walk, `data-go` a page behind `g`.
+// by that key, `data-rows` marks a list whose rows j and k walk, `data-go` a page behind `g`,
+// `data-make` one behind `c` that makes something new.
 // One row's own keys win over the page's. Nothing here does harm by itself: a key only presses what
 // a hand could press. Keys rest while something is being typed, with modifiers, and, in a dialog,
 // all but the dialog's own; <html data-keys="off"> switches the single ones off (WCAG 2.1.4).
@@ -7,7 +8,7 @@
 const off = () => document.documentElement.dataset.keys === "off";
 const FIELDS = "input:not([type=checkbox], [type=radio], [type=button], [type=submit]), textarea, select, [contenteditable]";
 const SEQUENCE_MS = 1200;
-const made = { p: "/patients/register/" };
+const WAYS = { g: "data-go", c: "data-make" };
 let first = "";
 let since = 0;
 
@@ -70,14 +71,10 @@ function back() {
 function sequence(key) {
   const begun = Date.now() - since < SEQUENCE_MS ? first : "";
   first = "";
-  if (begun === "g") {
-    const way = document.querySelector(`[data-go="${CSS.escape(key)}"]`);
+  if (WAYS[begun]) {
+    const way = document.querySelector(`[${WAYS[begun]}="${CSS.escape(key)}"]`);
     way?.click();
     return Boolean(way);
-  }
-  if (begun === "c" && made[key]) {
-    location.assign(made[key]);
-    return true;
   }
   return false;
 }
@@ -117,7 +114,7 @@ document.addEventListener("keydown", (event) => {
   else if (key === "j") step(1);
   else if (key === "k") step(-1);
   else if (key === "x") here()?.querySelector("input[type=checkbox]")?.click();
-  else if (key === "g" || key === "c") {
+  else if (WAYS[key]) {
     first = key;
     since = Date.now();
   } else return;
@@ -181,7 +178,7 @@ export function help() {
     if (shown(one) && !ours.has(one.dataset.key)) ours.set(one.dataset.key, words(one));
   }
   const anywhere = COMMON.filter(([, , css]) => !css || document.querySelector(css));
-  const go = [...document.querySelectorAll("[data-go]")].map((one) => [`g  ${one.dataset.go}`, words(one.querySelector(".long") ?? one)]);
+  const behind = (key, name) => [...document.querySelectorAll(`[data-${name}]`)].map((one) => [`${key}  ${one.dataset[name]}`, words(one.querySelector(".long") ?? one)]);
   const body = document.createElement("div");
   body.className = "body stack";
   if (off()) {
@@ -189,7 +186,7 @@ export function help() {
     note.textContent = "Shortcuts of one key are switched off in your preferences.";
     body.append(note);
   }
-  body.append(section("On this page", [...ours]), section("Everywhere", anywhere), section("Go to", go));
+  body.append(section("On this page", [...ours]), section("Everywhere", anywhere), section("Go to", behind("g", "go")), section("New", behind("c", "make")));
   const note = document.createElement("p");
   note.className = "muted small";
   const way = document.createElement("a");

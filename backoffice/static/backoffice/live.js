@@ -82,12 +82,15 @@ function later() {
 
 const named = (one) => [one.form?.getAttribute("action") ?? "", one.form?.id ?? "", one.name, one.type, ["radio", "checkbox"].includes(one.type) ? one.value : ""].join("\n");
 
+// A refused form holds what was typed as if it were its own: the fresh page does not have it.
+const refused = (one) => one.form?.method === "post" && one.form.closest("main") && one.matches("textarea, input:not([type=radio], [type=checkbox], [type=submit])") && document.querySelector("[aria-invalid=true], [role=alert]");
+
 function touched(root) {
   const kept = new Map();
   for (const one of root.querySelectorAll("input, textarea, select")) {
     if (["hidden", "file", "submit", "password"].includes(one.type) || !one.name) continue;
     if ("checked" in one && one.checked !== one.defaultChecked) kept.set(named(one), one.checked);
-    else if (one.tagName !== "SELECT" && one.value !== one.defaultValue) kept.set(named(one), one.value);
+    else if (one.tagName !== "SELECT" && (one.value !== one.defaultValue || one.value && refused(one))) kept.set(named(one), one.value);
     else if (one.tagName === "SELECT" && [...one.options].some((o) => o.selected !== o.defaultSelected)) kept.set(named(one), one.value);
   }
   return kept;
@@ -121,7 +124,7 @@ async function load() {
     const value = kept.get(named(one));
     if (value === undefined) continue;
     if (typeof value === "boolean") one.checked = value;
-    else one.value = value;
+    else if (one.tagName !== "SELECT" || [...one.options].some((o) => o.value === value)) one.value = value;
     one.dispatchEvent(new Event("change", { bubbles: true }));
   }
   back(fresh);
