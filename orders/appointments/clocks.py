@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from datetime import datetime, tzinfo
 
 from django.utils import timezone
 
@@ -47,13 +47,3 @@ def clocks(start: datetime, zone: str | None, here: tzinfo | None = None) -> Clo
     mine = here or timezone.get_current_timezone()
     place = zone_of(zone)
     return Clocks(start.astimezone(place or mine), start.astimezone(mine), place is not None)
-
-
-def day_bounds(day: date, zone: tzinfo) -> tuple[datetime, datetime]:
-    """First moment of a calendar day in a zone, and of the next one. In the spring of some zones
-    there is no midnight: the day begins when the clock has been put forward."""
-    begins, ends = (
-        datetime.combine(each, time.min, zone).astimezone(UTC)
-        for each in (day, day + timedelta(days=1))
-    )
-    return begins, ends
