@@ -39,19 +39,23 @@ _SNAPSHOT: Final = re.compile(r"[0-9]{1,20}:[0-9]{1,20}:(?:[0-9]{1,20}(?:,[0-9]{
 _NEW: Final = """
  happening.transaction >= pg_snapshot_xmin(%(since)s::pg_snapshot)::text::bigint
  AND NOT pg_visible_in_snapshot(happening.transaction::text::xid8, %(since)s::pg_snapshot)
+ AND happening.transaction < pg_snapshot_xmax(pg_current_snapshot())::text::bigint
 """
 _OF_TIME: Final = " happening.at > %(since)s "
 _READ: Final = """
 SELECT happening.* FROM today_happening AS happening
 LEFT JOIN today_seen AS seen
  ON seen.user_id = %(user)s AND seen.about = coalesce(happening.patient_id, happening.order_id)
+ AND pg_snapshot_xmax(seen.snapshot::pg_snapshot) <= pg_snapshot_xmax(pg_current_snapshot())
 WHERE {new} AND (seen.id IS NULL OR NOT pg_visible_in_snapshot(
  happening.transaction::text::xid8, seen.snapshot::pg_snapshot))
 ORDER BY happening.transaction DESC, happening.id DESC LIMIT %(most)s
 """
+# What is held may be of another cluster (`_of_another_cluster`), and then gives way.
 _LATER: Final = """
  pg_snapshot_xmax(excluded.snapshot::pg_snapshot)
  >= pg_snapshot_xmax(held.snapshot::pg_snapshot)
+ OR pg_snapshot_xmax(held.snapshot::pg_snapshot) > pg_snapshot_xmax(pg_current_snapshot())
 """
 
 
@@ -172,13 +176,14 @@ def see_all(user: User, snapshot: str) -> None:
         cursor.execute(
             "INSERT INTO today_look AS held (user_id, snapshot) VALUES (%s, %s)"
             " ON CONFLICT (user_id) DO UPDATE SET snapshot = excluded.snapshot,"
-            f" at = now() WHERE {_LATER} OR pg_snapshot_xmax(held.snapshot::pg_snapshot)"
-            " > pg_snapshot_xmax(pg_current_snapshot())",
+            f" at = now() WHERE {_LATER}",
             [user.pk, snapshot],
         )
         cursor.execute(
             "DELETE FROM today_seen WHERE user_id = %s"
-            " AND pg_snapshot_xmax(snapshot::pg_snapshot) <= pg_snapshot_xmax(%s::pg_snapshot)",
+            " AND (pg_snapshot_xmax(snapshot::pg_snapshot) <= pg_snapshot_xmax(%s::pg_snapshot)"
+            " OR pg_snapshot_xmax(snapshot::pg_snapshot)"
+            " > pg_snapshot_xmax(pg_current_snapshot()))",
             [user.pk, snapshot],
         )
 

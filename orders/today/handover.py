@@ -43,6 +43,8 @@ WORDS: Final = {
     "report": ("change of a lab report", "changes of lab reports"),
 }
 """Kinds of entries, one and many; another kind is counted under its own name."""
+OF_MANY: Final = ("sign result", "acknowledge critical", "critical call")
+"""Kinds whose entry may be about many at once: about so many as it names."""
 
 
 def _moment() -> forms.DateTimeInput:
@@ -141,7 +143,10 @@ def _kind(entry: AuditEntry) -> str:
 
 def _counted(entries: Sequence[AuditEntry]) -> list[str]:
     """`32 results signed`, the most frequent first."""
-    numbers = Counter(_kind(entry) for entry in entries)
+    numbers: Counter[str] = Counter()
+    for entry in entries:
+        kind = _kind(entry)
+        numbers[kind] += len(entry.object_ids) if kind in OF_MANY else 1
     return [
         f"{number:,} {WORDS.get(kind, (kind, kind))[number != 1]}"
         for kind, number in numbers.most_common()

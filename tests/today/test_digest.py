@@ -203,9 +203,13 @@ def test_a_look_of_another_cluster_goes_by_its_time() -> None:
         user=one, snapshot="999999999999:999999999999:", at=timezone.now() - timedelta(hours=1)
     )
     place(2)
+    Seen.objects.create(user=one, about=uid("patient", 2), snapshot="999999999999:999999999999:")
     assert [fact[0] for fact in facts(one)] == [uid("order", 2)]
-    digest.see_all(one, now_of(one))
+    digest.see(one, uid("patient", 2), now_of(one))
     assert facts(one) == []
+    Happening.objects.filter(order_id=uid("order", 1)).update(transaction=999999999990)
+    digest.see_all(one, now_of(one))
+    assert facts(one) == [] and not Seen.objects.exists()
 
 
 @pytest.mark.parametrize(
