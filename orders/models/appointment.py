@@ -59,7 +59,6 @@ class Appointment(Mirrored):
     class Meta:
         indexes = [
             models.Index(fields=["start_at", "id"], name="appointment_by_start"),
-            models.Index(fields=["event_status", "start_at"], name="appointment_by_state"),
             models.Index(fields=["user", "-start_at"], name="appointment_of_patient"),
             # Reader: the day list, the week and the sheet of a day.
             models.Index(

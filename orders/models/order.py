@@ -308,13 +308,12 @@ class Order(Mirrored):
             _walked("order_by_patient_name", "patient_name", "id"),
             _walked("order_by_status", "low_level_status", "created_at", "id"),
             _walked("order_by_bucket", "bucket", "-updated_at", "-id"),
+            # Reader: the API's filter by the first part of the status.
             models.Index(fields=["status", "id"], name="order_by_stage"),
             models.Index(fields=["method", "-created_at", "-id"], name="order_by_method"),
             models.Index(fields=["user", "-created_at"], name="order_of_patient"),
             models.Index(fields=["patient_dob"], name="order_patient_dob"),
             BrinIndex(fields=["as_of"], name="order_as_of"),
-            # Reader: lists sorted by days over the usual time.
-            _walked("order_over_usual", "quiet_at", "id", condition=Q(quiet_at__isnull=False)),
             # Readers: the groups of the exception queue (`orders.exceptions.queue`). What tells
             # whether an order waits stands beside, for the counts.
             *(
@@ -326,6 +325,7 @@ class Order(Mirrored):
                 )
                 for name, statuses in TROUBLE.items()
             ),
+            # And of lists of what is over its usual time, sorted by it or not.
             _walked(
                 "exception_quiet",
                 "quiet_at",
