@@ -1,5 +1,6 @@
-// Conveniences on top of pages that work without them: copy an id, one open filter at a time, theme
-// without a reload, words for screen readers after a swap. Shortcuts are in keys.js, news in live.js.
+// Conveniences on top of pages that work without them: copy an id, print the page, one open filter at
+// a time, theme without a reload, words for screen readers after a swap. Shortcuts are in keys.js,
+// news in live.js.
 
 const page = document.documentElement;
 page.dataset.js = "";
@@ -39,6 +40,7 @@ document.addEventListener("click", async (event) => {
   for (const pop of document.querySelectorAll("details[data-pop][open]")) {
     if (!pop.contains(event.target)) pop.open = false;
   }
+  if (event.target.closest("[data-print]")) window.print();
   const copy = event.target.closest("[data-copy]");
   if (copy) {
     try {

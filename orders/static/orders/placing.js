@@ -51,7 +51,3 @@ if (form) {
   if (to) show(to);
   else if (fault) fault.querySelector("a")?.focus();
 }
-
-document.addEventListener("click", (event) => {
-  if (event.target.closest("[data-print]")) window.print();
-});

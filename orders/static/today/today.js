@@ -1,5 +1,4 @@
-// Today as it stands open: the number in the title and the icon follow the critical results; a
-// button prints the sheet.
+// Today as it stands open: the number in the title and the icon follow the critical results.
 
 const page = document.title.replace(/^\(\d+!\) /, "");
 
@@ -14,6 +13,3 @@ function follow() {
 }
 
 document.addEventListener("htmx:afterSettle", follow);
-document.addEventListener("click", (event) => {
-  if (event.target.closest("[data-print]")) window.print();
-});
