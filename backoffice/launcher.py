@@ -158,13 +158,13 @@ def _run_all(base: Path, with_sandbox: bool) -> None:
         supervisor = Supervisor(environment, ROOT / "var" / "log", say)
         try:
             first_sync = FirstSync(servers.database_url)
-            without_past = with_sandbox and not first_sync.over
+            without_past = with_sandbox and not first_sync.nearly_over
             _start_all(supervisor, servers, port, sandbox_port if with_sandbox else None)
             say("Ctrl-C stops everything.")
             while True:
                 supervisor.tend()
                 first_sync.show(say)
-                if without_past and first_sync.over:
+                if without_past and first_sync.nearly_over:
                     without_past = False
                     supervisor.complete("past", *MANAGE, "demo_past")
                 time.sleep(1)

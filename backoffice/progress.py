@@ -18,6 +18,9 @@ LISTS: Final = (
 LINE_SECONDS: Final = 5
 """Between lines where the terminal cannot overwrite one."""
 
+FEW: Final = 100
+"""Look-ups that may be left when a person can begin to work: new orders bring new ones for ever."""
+
 RUNS: Final = """
     SELECT resource, state, fetched, total,
         EXISTS (
@@ -83,6 +86,12 @@ class Standing:
         return not self.left and {run.resource for run in self.runs if run.complete} >= set(LISTS)
 
     @property
+    def nearly_over(self) -> bool:
+        """All orders are here, and all but a few of their results."""
+        orders = any(run.complete for run in self.runs if run.resource == "orders")
+        return orders and self.left < FEW
+
+    @property
     def parts(self) -> list[str]:
         """What is under way, for people."""
         at_work = [str(run) for run in self.runs if run.state in ("due", "running")]
@@ -100,6 +109,7 @@ class FirstSync:
 
     database_url: str = field(repr=False)
     over: bool = False
+    nearly_over: bool = False
     name: str = "First sync"
     started: float = 0
     rows_before: int = 0
@@ -113,6 +123,7 @@ class FirstSync:
         with suppress(psycopg.Error):
             standing = Standing.read(self.database_url)
             self.over, self.rows_before = standing.over, standing.rows
+            self.nearly_over = standing.nearly_over
             if standing.rows:
                 self.name = "Catching up"
 
@@ -125,6 +136,7 @@ class FirstSync:
             standing = Standing.read(self.database_url)
         except psycopg.Error:
             return
+        self.nearly_over = standing.nearly_over
         now = time.monotonic()
         # Counting a million look-ups takes a moment: no more than a twentieth of the time.
         self.look_at = now + 20 * (now - before)
