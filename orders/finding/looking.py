@@ -151,7 +151,8 @@ def _people(text: str) -> tuple[list[Person], list[Order]]:
     those whose last order is the newest. And orders by name that belong to nobody known."""
     ranked = Patient.objects.nearest(text, MOST)
     named = _orders_by_name(text, ranked) if len(ranked) < MOST else []
-    owners = {order.user_id: name_of(order) for order in named}
+    # A parcel to somebody tells nothing of who owns the order: the team's own stock, often.
+    owners = {order.user_id: name_of(order) for order in named if name_of(order)}
     ids = [*ranked, *(pk for pk in owners if pk is not None)][:MOST]
     if not ids:
         return [], named

@@ -186,6 +186,15 @@ def test_orders_with_a_name_no_patient_has_are_found(client: Client, clinic: Non
     assert "Mario Gonzaga" in page and "Once Wilma Before" in page
 
 
+def test_a_parcel_out_of_the_stock_is_an_order_and_no_patient(client: Client, desk: User) -> None:
+    patient(6).save()
+    ordered(12, 6, patient_name="", recipient_name="zora parcel")
+    ordered(13, 6, patient_name="")
+    shown = found(client, "zora")
+    assert not shown.people and [one.pk for one in shown.orders] == [uid("order", 12)]
+    assert lead(client, "zora") == of_order(12)
+
+
 def test_a_patient_known_by_orders_alone_is_one_patient(client: Client, clinic: None) -> None:
     patient(6).save()
     for n in (10, 11):
