@@ -47,6 +47,19 @@ STEPS: Final[dict[str, tuple[str, ...]]] = {
 }
 """Planned steps per method (orders.md 4.1); a method not listed has only its own history."""
 
+MOMENTS: Final = frozenset(
+    {
+        "ordered",
+        "appointment_pending",
+        "appointment_scheduled",
+        "draw_completed",
+        "partial_results",
+        "completed",
+        "corrected",
+    }
+)
+"""What happened once and does not last: so long ago, not for so long."""
+
 DONE, NOW, SKIPPED, DETOUR, TO_COME = "done", "now", "skipped", "detour", "to-come"
 SPOKEN: Final = {
     DONE: "done",
@@ -118,8 +131,11 @@ class Turn:
         resting = self.term.turn or self.term.family == vocabulary.UNKNOWN
         told = self.term.label
         if self.rested is not None and resting:
-            trouble = self.term.family == vocabulary.NEEDS_ACTION
-            told += f", {span(self.rested)} ago" if trouble else f" for {span(self.rested)}"
+            past = self.term.family == vocabulary.NEEDS_ACTION or self.term.value in MOMENTS
+            if self.rested < timedelta(minutes=1):
+                told += ", just now"
+            else:
+                told += f", {span(self.rested)} ago" if past else f" for {span(self.rested)}"
         # What wants somebody at once is over as long as it is there.
         late = f"{span(self.over)} over." if self.over and self.over != self.rested else ""
         return " ".join(part for part in (f"{told}.", self.usual, late, self.whose) if part)
