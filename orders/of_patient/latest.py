@@ -11,21 +11,32 @@ from django.db import connection
 
 MOST: Final = 400
 """Markers that are shown."""
-RANK: Final = {"critical": 0, "abnormal": 1, "unknown": 2}
+NAMED: Final = "name:"
 
+# A marker is what may be compared (`reviewing.history.key_of`); one without any code is its name.
 _LATEST: Final = """
-    SELECT DISTINCT ON (marker) marker, name, type, text, value, unit, interpretation,
-        is_above_max_range, is_below_min_range, min_range_value, max_range_value,
-        reference_range, order_id, at,
-        lead(text) OVER earlier, lead(unit) OVER earlier, lead(at) OVER earlier
-    FROM (
-        SELECT coalesce(nullif(line.loinc_slug, ''), nullif(line.slug, ''), lower(line.name))
-            AS marker, line.*, o.id AS order_id, coalesce(line.timestamp, o.created_at) AS at
-        FROM orders_order AS o JOIN orders_resultmarker AS line ON line.result_id = o.id
-        WHERE o.user_id = %s AND NOT line.is_missing
-    ) AS measured
-    WINDOW earlier AS (PARTITION BY marker ORDER BY at DESC, order_id)
-    ORDER BY marker, at DESC, order_id
+    WITH latest AS (
+        SELECT DISTINCT ON (marker) marker, name, type, text, value, unit, interpretation,
+            is_above_max_range, is_below_min_range, min_range_value, max_range_value,
+            reference_range, order_id, at,
+            lead(text) OVER earlier, lead(unit) OVER earlier, lead(at) OVER earlier
+        FROM (
+            SELECT coalesce(
+                    'loinc:' || nullif(line.loinc_slug, ''),
+                    'lab:' || coalesce(o.lab_slug, '') || ':' || nullif(line.slug, ''),
+                    'name:' || lower(line.name)
+                ) AS marker,
+                line.*, o.id AS order_id, coalesce(line.timestamp, o.created_at) AS at
+            FROM orders_order AS o JOIN orders_resultmarker AS line ON line.result_id = o.id
+            WHERE o.user_id = %s AND NOT line.is_missing
+        ) AS measured
+        WINDOW earlier AS (PARTITION BY marker ORDER BY at DESC, order_id)
+        ORDER BY marker, at DESC, order_id
+    )
+    SELECT * FROM latest
+    ORDER BY CASE interpretation
+        WHEN 'critical' THEN 0 WHEN 'abnormal' THEN 1 WHEN 'unknown' THEN 2 ELSE 3
+    END, lower(name), marker
     LIMIT %s
 """
 
@@ -52,11 +63,15 @@ class Latest:
     before_unit: str | None
     before_at: datetime | None
 
+    @property
+    def trend(self) -> str:
+        """The key of its values over time; empty where it has no code to find them by."""
+        return "" if self.marker.startswith(NAMED) else self.marker
+
 
 def latest_of(patient_id: UUID) -> list[Latest]:
     """Critical ones first, then abnormal ones, then by name: one query."""
     with connection.cursor() as cursor:
         cursor.execute(_LATEST, [patient_id, MOST])
         rows: list[tuple[Any, ...]] = cursor.fetchall()
-    found = [Latest(*row) for row in rows]
-    return sorted(found, key=lambda one: (RANK.get(one.interpretation, 3), one.name.lower()))
+    return [Latest(*row) for row in rows]

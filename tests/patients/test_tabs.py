@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from datetime import date, timedelta
 from typing import Any
 from uuid import uuid4
@@ -14,7 +16,7 @@ from django.utils import timezone
 
 from backoffice import team
 from backoffice.models import AuditEntry, CommandRecord, User
-from orders.models import Appointment, AppointmentEvent, OrderEvent, Result, ResultMarker
+from orders.models import Appointment, AppointmentEvent, Order, OrderEvent, Result, ResultMarker
 from patients.models import Connection, DifferentPeople, Insurance
 from patients.wearables.models import HistoricalPull
 from tests.api.rows import NOW, demographics, envelope, order, patient, staff, uid
@@ -111,6 +113,24 @@ def test_the_latest_of_each_marker_with_the_one_before(client: Client, clinician
         ("Iron", "91", "80"),
     ]
     assert latest[0].order_id == uid("order", 3)
+
+
+def test_values_of_two_labs_are_compared_only_by_a_common_code(
+    client: Client, clinician: User
+) -> None:
+    own = {"name": "Zinc", "slug": "zinc"}
+    result(1, {**own, "text": "11"}, {"name": "Remark", "text": "none"}, days=9)
+    result(2, {**own, "text": "70"}, days=1)
+    Order.objects.filter(pk=uid("order", 2)).update(lab_slug="another-lab")
+    answer = client.get(OVERVIEW + "results/")
+    latest = {(one.name, one.text): one for one in answer.context["latest"]}
+    assert set(latest) == {("Zinc", "11"), ("Zinc", "70"), ("Remark", "none")}
+    assert {one.before for one in latest.values()} == {None}
+    assert latest["Remark", "none"].trend == "" and "/trend/" not in answer.content.decode()
+    result(3, {**own, "text": "12"}, days=0)
+    text = page(client, "results/")
+    (trend,) = re.findall(r'href="([^"]+/trend/[^"]+)"', text)
+    assert client.get(html.unescape(trend)).status_code == 200
 
 
 def test_insurance_in_force_since_and_what_was_before(client: Client, clinician: User) -> None:
