@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from django import template
 
-from backoffice import access
-from backoffice.paging import Count, capped_count
+from backoffice.frame_numbers import declare, number
+from backoffice.paging import Count
 from webhooks import log, silence
 from webhooks.models import Event
 
 register = template.Library()
 
 
+FAILED_CAP: Final = 99
+declare(
+    "failed events",
+    "events.view",
+    "SELECT count(*) FROM (SELECT FROM webhooks_event"
+    f" WHERE state = '{Event.State.DEAD.value}' LIMIT {FAILED_CAP + 1}) AS capped",
+)
+
+
 @register.simple_tag
 def failed_events(user: Any) -> Count | None:
-    """How many events wait for a person; None for staff who may not see events. Read once for
-    this request's user, whom a page asks about more than once."""
-    if not access.may(user, "events.view"):
-        return None
-    known: Count | None = getattr(user, "_failed_events", None)
-    if known is None:
-        known = capped_count(Event.objects.filter(state=Event.State.DEAD), cap=99)
-        user._failed_events = known
-    return known
+    """How many events wait for a person; None for staff who may not see events."""
+    found = number(user, "failed events")
+    return None if found is None else Count(min(found, FAILED_CAP), found > FAILED_CAP)
 
 
 @register.simple_tag
