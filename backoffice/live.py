@@ -7,7 +7,6 @@ The answer says how many changes of what the page shows there were, and nothing 
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
@@ -18,6 +17,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 
 from backoffice.access import signed_in
+from backoffice.snapshots import is_snapshot
 
 LISTS: Final[dict[str, tuple[str, ...]]] = {
     "orders": ("orders_order",),
@@ -31,7 +31,6 @@ LISTS: Final[dict[str, tuple[str, ...]]] = {
 """What a list shows: names of tables, and topics that `changes.told` tells."""
 RECORDS: Final = ("order", "patient", "appointment", "result", "report", "unmatched")
 
-_CURSOR: Final = re.compile(r"[0-9]{1,20}:[0-9]{1,20}:(?:[0-9]{1,20}(?:,[0-9]{1,20}){0,200})?")
 _MOST_SUBJECTS: Final = 200
 
 
@@ -103,7 +102,7 @@ def live(request: HttpRequest) -> HttpResponse:
     The header `X-Cursor` is what to ask with next time. No record is read, so none is audited.
     """
     since = request.GET.get("since", "")
-    if not _CURSOR.fullmatch(since):
+    if not is_snapshot(since):
         raise BadRequest("That is no cursor.")
     try:
         count, now = changes_since(since, about(request.GET.get("about", "")))

@@ -111,6 +111,8 @@ def test_the_answer_says_how_many_and_nothing_else(client: Client) -> None:
     for wrong in (
         {**asked, "since": "1"},
         {**asked, "since": "x" * 40},
+        # PostgreSQL never writes these, and breaks off a statement that holds one.
+        *({**asked, "since": one} for one in ("5:1:", "0:0:", "1:5:9", "1:9:7,6", f"{'9' * 20}:")),
         {**asked, "about": "users"},
     ):
         assert client.get("/live/", wrong).status_code == 400

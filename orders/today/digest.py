@@ -6,7 +6,6 @@ commits late is new however early it happened, and nothing is told twice.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,6 +18,7 @@ from django.utils import timezone
 
 from backoffice import vocabulary
 from backoffice.models import User
+from backoffice.snapshots import is_snapshot
 from backoffice.team.models import Assignment
 from backoffice.vocabulary import CLOSED, GLYPHS, NEEDS_ACTION, Term
 from orders.models import Appointment, Happening, Look, Order, Seen
@@ -35,7 +35,6 @@ RESULTS: Final = ("partial_results", "completed", "corrected")
 
 _NO_TERM: Final = Term("", "")
 
-_SNAPSHOT: Final = re.compile(r"[0-9]{1,20}:[0-9]{1,20}:(?:[0-9]{1,20}(?:,[0-9]{1,20}){0,1000})?")
 _NEW: Final = """
  happening.transaction >= pg_snapshot_xmin(%(since)s::pg_snapshot)::text::bigint
  AND NOT pg_visible_in_snapshot(happening.transaction::text::xid8, %(since)s::pg_snapshot)
@@ -190,14 +189,11 @@ def see_all(user: User, snapshot: str) -> None:
 
 def _checked(snapshot: str) -> None:
     """Raises NoSnapshot: one of the future would hide what is still to come."""
-    if not _SNAPSHOT.fullmatch(snapshot):
-        raise NoSnapshot(snapshot[:20])
-    low, high, _ = snapshot.split(":")
-    if not int(low) <= int(high) < 1 << 62:
+    if not is_snapshot(snapshot):
         raise NoSnapshot(snapshot[:20])
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint")
-        if int(high) > cursor.fetchone()[0]:
+        if int(snapshot.split(":")[1]) > cursor.fetchone()[0]:
             raise NoSnapshot(snapshot[:20])
 
 
