@@ -60,14 +60,14 @@ BASELINE: Final[dict[str, int]] = {
     "exceptions: quiet": 12,
     "today: today:page": 22,
     "today: today:hand-over": 13,
-    "results queue: reviewing:queue": 32,
+    "results queue: reviewing:queue": 35,
     "exceptions: exceptions:queue": 13,
     "appointments, otherwise: appointments:week": 13,
     "appointments, otherwise: appointments:sites": 13,
     "appointments, otherwise: appointments:sheet": 12,
     "labs: labs:list": 9,
     "order page: with a result": 22,
-    "report page: with a result": 31,
+    "report page: with a result": 34,
     "patient page: with a result": 23,
 }
 

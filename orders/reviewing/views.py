@@ -67,12 +67,10 @@ def _page(
     rows = queue(filters.cleaned_data if filters.is_valid() else {}, request.user)
     following = after(rows, review)
     before = _before(beside["items"], review)
-    audit.viewed(
-        request,
-        "result",
-        [review.pk, *(item.review.pk for item in beside["items"] if item.review != review)],
-        [review.user_id, *(item.review.user_id for item in beside["items"])],
-    )
+    audit.viewed(request, "result", [review.pk], [review.user_id])
+    others = [item.review for item in beside["items"] if item.review != review]
+    if others:
+        audit.listed(request, "result", [one.pk for one in others], [one.user_id for one in others])
     context = {
         **beside,
         **one_report(request, review, **forms),

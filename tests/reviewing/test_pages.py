@@ -258,6 +258,14 @@ def test_the_queue_is_narrowed_by_lab_and_patient(client: Client, anna: User) ->
     assert client.get(f"{QUEUE}?lab=nowhere&patient=x").status_code == 200
 
 
+def test_only_the_report_that_is_open_counts_as_looked_at(client: Client, anna: User) -> None:
+    for n in (1, 2):
+        came(ordered(n).pk, NORMAL)
+    client.get(page(1))
+    found = AuditEntry.objects.filter(object_type="result").values_list("action", "patient_ids")
+    assert dict(found) == {"view": [uid("patient", 1)], "list": [uid("patient", 2)]}
+
+
 def test_queries_do_not_grow_with_queue_or_history(client: Client, anna: User) -> None:
     def queries() -> int:
         with CaptureQueriesContext(connection) as seen:
