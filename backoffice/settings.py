@@ -361,6 +361,7 @@ TEMPLATES: list[dict[str, Any]] = [
         },
     }
 ]
+FORM_RENDERER = "backoffice.form_controls.Controls"
 USE_TZ = True
 TIME_ZONE = text("TIME_ZONE", "UTC")
 if TIME_ZONE not in available_timezones():

@@ -1,0 +1,46 @@
+"""Controls drawn without templates are byte for byte those of Django."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django import forms
+from django.forms.renderers import DjangoTemplates
+from django.forms.widgets import Widget
+from django.utils.safestring import SafeString
+
+from backoffice.form_controls import Controls
+
+SHARP = '<b a="1">&\'é'
+CHOICES = [("", "Any"), ("<1>", 'a "b" & c'), ("Group & more", [("x", "X"), (SHARP, SHARP)])]
+
+
+@pytest.mark.parametrize("value", [None, "", 0, "x", SHARP, SafeString("&amp;"), True, 1.5])
+@pytest.mark.parametrize(
+    "attrs",
+    [{}, {"id": "id_q", "required": True, "disabled": False, "title": SHARP, "size": 2}],
+)
+@pytest.mark.parametrize(
+    "widget",
+    [
+        forms.TextInput(),
+        forms.NumberInput(),
+        forms.EmailInput(),
+        forms.URLInput(),
+        forms.PasswordInput(render_value=True),
+        forms.HiddenInput(),
+        forms.DateInput(attrs={"type": "date"}),
+        forms.CheckboxInput(),
+        forms.Select(choices=CHOICES),
+        forms.Textarea(),
+        forms.RadioSelect(choices=CHOICES),
+    ],
+    ids=lambda widget: type(widget).__name__,
+)
+def test_as_django_draws_it(widget: Widget, attrs: dict[str, Any], value: Any) -> None:
+    drawn = [
+        str(widget.render("a<b", value, attrs, renderer=renderer))
+        for renderer in (Controls(), DjangoTemplates())
+    ]
+    assert drawn[0] == drawn[1]
