@@ -19,6 +19,7 @@ from backoffice.paging import Page, Place, capped_count, page_of, place_of
 from patients.forms import PatientFilters, demographics_of
 from patients.models import Demographics, Patient
 
+NAMELESS: Final = "Sorted by name, here and in a download: patients without a name are left out."
 FINISHED: Final = (vocabulary.RESULT_IN, vocabulary.CLOSED)
 
 
@@ -145,6 +146,8 @@ def patient_list(request: HttpRequest) -> HttpResponse:
     total = capped_count(found)
     few = not total.capped
     page = PATIENTS.page(found, filters, screen.size, place_of(request), few=few)
+    if valid and filters.sort[0] == "name":
+        screen.notices.append(NAMELESS)
     audit.listed(
         request,
         "patient",

@@ -122,6 +122,12 @@ def test_a_patient_without_user_information_is_not_hidden(client: Client, many: 
     assert "Name not given" in client.get(ADDRESS, {"q": "clinic/0004"}).content.decode()
 
 
+def test_sorted_by_name_it_says_who_is_left_out(client: Client, many: None) -> None:
+    words = "patients without a name are left out"
+    assert words in client.get("/patients/", {"order_key": "name"}).content.decode()
+    assert words not in client.get("/patients/").content.decode()
+
+
 def test_it_sorts_by_name(client: Client, many: None) -> None:
     assert shown(client, order_key="name") == [2, 1, 3]
 
