@@ -111,7 +111,7 @@ def test_disconnecting_says_what_it_may_not_do_and_does_it_in_six(
     page.click(f"a[href$='/{provider}/disconnect/']")  # 5
     page.sees("keeps connected goes on")
     picture(page, "disconnect")
-    page.click("button.primary[type=submit]")  # 6
+    page.click("button.danger[type=submit]")  # 6
     page.sees("Disconnect")
     gone = (
         "SELECT count(*) FROM backoffice_commandrecord"
