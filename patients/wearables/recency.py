@@ -39,5 +39,7 @@ def last_data(patient_id: UUID) -> dict[str, datetime]:
 
 def _end_of(day: date) -> datetime:
     """Not later than now: the day of a summary may not be over."""
-    end = datetime.combine(day, time(), UTC) + timedelta(days=1)
-    return min(end, datetime.now(UTC))
+    now = datetime.now(UTC)
+    if day >= now.date():
+        return now
+    return datetime.combine(day, time(), UTC) + timedelta(days=1)

@@ -144,6 +144,9 @@ class Browser:
         self.press(self.find(css))
 
     def press(self, element: str) -> None:
+        # As a person scrolls: the driver takes what lies under a sticky bar for visible.
+        scroll = "arguments[0].scrollIntoView({block: 'nearest'})"
+        self.call("POST", "/execute/sync", {"script": scroll, "args": [{_ELEMENT: element}]})
         self.call("POST", f"/element/{element}/click")
 
     def type(self, css: str, text: str) -> None:

@@ -278,8 +278,8 @@ def test_an_insurance_is_never_two(desk: Desk, more: dict[str, str]) -> None:
         current = Insurance.objects.get(user_id=patient.pk, superseded_at=None)
         assert current.member_id == f"M-{number}"
     assert Insurance.objects.filter(user_id=patient.pk).count() == 4
-    page = told(client.get(reverse("patients:detail", args=[patient.pk])))
-    assert "Earlier: 3" in page
+    page = told(client.get(reverse("patients:insurance", args=[patient.pk])))
+    assert 'Before</h2><span class="count">3</span>' in page
 
 
 def test_a_payor_of_our_own_is_never_two_and_its_insurance_follows(desk: Desk) -> None:
@@ -406,7 +406,7 @@ def test_a_source_that_the_service_cannot_end_is_told_plainly(desk: Desk) -> Non
     assert desk.fill(client, address).status_code == 302
     desk.deliver()
     assert desk.newest().state == State.DONE and stands(desk, source) == 1
-    page = told(client.get(reverse("patients:detail", args=[source.user_id])))
+    page = told(client.get(reverse("patients:devices", args=[source.user_id])))
     assert "and the source is still connected" in page
 
 
