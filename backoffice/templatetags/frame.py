@@ -55,6 +55,7 @@ PLACES: Final = (
         "calendar-days",
         "a",
         (Door("Appointments", "appointments:list", "appointments.view"),),
+        short="Visits",
     ),
     Place(
         "Results",
