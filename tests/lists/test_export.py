@@ -142,10 +142,9 @@ def test_patients_by_name_and_by_search(client: Client, clinician: User) -> None
     assert AuditEntry.objects.filter(action="export", object_type="patient").count() == 2
 
 
-@pytest.mark.parametrize("key", ["created_at", "patient_name"])
-def test_many_rows_come_in_pages_of_flat_memory(client: Client, clinician: User, key: str) -> None:
-    """Nine thousand rows: each once, in the order of the list, in parts that are recorded."""
-    number = 9_000
+def test_many_rows_come_in_pages_of_flat_memory(client: Client, clinician: User) -> None:
+    """Thousands of rows: each once, in the order of the list, in parts that are recorded."""
+    number = 4 * export.PAGE + 1
     Order.objects.bulk_create(
         (
             order(n, created_at=NOW - timedelta(seconds=n // 3), patient_name=f"ada {n % 7}")
@@ -153,23 +152,25 @@ def test_many_rows_come_in_pages_of_flat_memory(client: Client, clinician: User,
         ),
         batch_size=5_000,
     )
-    answer = client.post(
-        f"{ADDRESS}export/",
-        {"everything": "1", "query": f"order_key={key}", "column": ["patient", "ordered"]},
-    )
-    seen: set[bytes] = set()
-    lines, high = 0, 0
-    for part in answer.streaming_content:  # type: ignore[attr-defined]
-        found = part.splitlines()
-        lines += len(found)
-        seen.update(line[:36] for line in found)
-        high = high or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - high
-    assert lines == len(seen) == number + 1
-    assert grown < 15_000, f"{grown} kB more than after the first part"
-    parts = AuditEntry.objects.filter(action="export").values_list("row_count", flat=True)
-    assert sum(row or 0 for row in parts) == number
-    assert len(parts) == -(-number // export.PAGE)
+    for key in ("created_at", "patient_name"):
+        AuditEntry.objects.all().delete()
+        answer = client.post(
+            f"{ADDRESS}export/",
+            {"everything": "1", "query": f"order_key={key}", "column": ["patient", "ordered"]},
+        )
+        seen: set[bytes] = set()
+        lines, high = 0, 0
+        for part in answer.streaming_content:  # type: ignore[attr-defined]
+            found = part.splitlines()
+            lines += len(found)
+            seen.update(line[:36] for line in found)
+            high = high or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - high
+        assert lines == len(seen) == number + 1
+        assert grown < 15_000, f"{grown} kB more than after the first part"
+        parts = AuditEntry.objects.filter(action="export").values_list("row_count", flat=True)
+        assert sum(row or 0 for row in parts) == number
+        assert len(parts) == 5
 
 
 @pytest.mark.parametrize("role", ["clinician", "front desk"])
