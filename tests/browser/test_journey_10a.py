@@ -146,7 +146,7 @@ def test_a_note_and_taking_it_work_in_place(page: Browser, office: Office) -> No
     page.link("Add note")
     page.find(".said .text strong")
     assert "@front-desk" in page.text(".said")
-    assert page.run("return document.querySelector('[data-key='n']').value") == ""
+    assert page.run("return document.querySelector('[data-key=n]').value") == ""
     page.run("document.querySelector('#changes').closest('summary').click()")
     page.find(".log .said")
     assert "Took" in page.text(".log")
