@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from django.core.exceptions import BadRequest
+from django.db.models import BooleanField, ExpressionWrapper, Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -132,7 +133,9 @@ def _draws(user: User) -> list[Any]:
     form = AppointmentFilters({}, by_name=may(user, "patients.view"))
     form.is_valid()
     rows = form.shown(form.apply(Appointment.objects.defer("record")), "today", timezone.now())
-    return visits(rows.order_by("start_at", "id")[:DRAWS])
+    # What is still to come matters in the afternoon, too.
+    done = ExpressionWrapper(Q(status="completed"), BooleanField())
+    return visits(rows.order_by(done, "start_at", "id")[:DRAWS])
 
 
 def _user(request: HttpRequest) -> User:
