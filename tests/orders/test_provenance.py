@@ -222,5 +222,5 @@ def test_queries_are_fixed(client: Client) -> None:
         run(n)
     assert queries() == one
     # Session, user, roles; order, steps, events, look-ups, runs, result, critical result, visits,
-    # failed events; audit in its transaction.
-    assert one == 12 + 3
+    # failed events with notifications, criticals; audit in its transaction.
+    assert one == 13 + 3

@@ -101,8 +101,8 @@ def test_a_patient_of_whom_nothing_is_known_still_has_a_page(
 ) -> None:
     patient(1).save()
     page = get(client).content.decode()
-    for words in ("Name not given", "no user information", "None on record", "No orders yet",
-                  "No device or app is connected"):  # fmt: skip
+    for words in ("Name not given", "The service has none for this patient yet", "None on record",
+                  "No orders yet", "No device or app is connected"):  # fmt: skip
         assert words in page, words
 
 
