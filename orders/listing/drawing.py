@@ -108,7 +108,7 @@ def _status(row: Any, sight: Sight) -> str:
 
 
 def _turn(row: Any, sight: Sight) -> str:
-    return f'<td data-label="Turn" class="nowrap">{whose_turn(row)}</td>\n'
+    return f'<td data-label="Turn">{whose_turn(row)}</td>\n'
 
 
 def _test(row: Any, sight: Sight) -> str:

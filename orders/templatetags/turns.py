@@ -28,7 +28,7 @@ def whose_turn(order: Order) -> SafeString:
     if not whose and item.family != vocabulary.UNKNOWN:
         return _NOBODY
     return format_html(
-        '<span class="whose" title="{}">{}{}</span>{}',
+        '<span class="whose nowrap" title="{}">{}{}</span>{}',
         usual_of(order),
         whose or "Nobody knows",
         rested_of(order),
