@@ -30,7 +30,7 @@ import pytest
 
 from backoffice.embedded import dies_with_parent, free_port
 
-WAIT_SECONDS = 15.0
+WAIT_SECONDS = 30.0
 _ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 """What WebDriver calls an element's id in its answers."""
 FLAGS = (
