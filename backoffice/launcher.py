@@ -394,7 +394,7 @@ def test(arguments: list[str]) -> int:
     _make_static_folder()
     if not any(not word.startswith("-") for word in arguments):
         processes = min(os.cpu_count() or 1, MOST_TEST_PROCESSES)
-        apart = ("-p", "tests.apart", "-n", str(processes), "--dist", "loadgroup")
+        apart = ("-p", "tests.apart", "-n", str(processes), "--dist", "loadfile")
         arguments = [*apart, *arguments]
     with embedded.throwaway_servers() as servers:
         environment = made_up(servers)

@@ -26,18 +26,6 @@ hypothesis.settings.register_profile("gate", derandomize=True)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "gate"))
 
 
-SHARED_WORLDS = {"sync"}
-"""Packages with a world that is dear to make: they stay in one process."""
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of several processes, one takes a whole file, and the next when it is done."""
-    for item in items:
-        package = item.path.parent.name
-        group = package if package in SHARED_WORLDS else f"{package}/{item.path.name}"
-        item.add_marker(pytest.mark.xdist_group(group))
-
-
 @pytest.fixture(scope="module")
 def sandbox_factory() -> Iterator[SandboxFactory]:
     """`sandbox_factory(users=, orders=, seed=, speed=)`: a new sandbox with its own database. It

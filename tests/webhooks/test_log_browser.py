@@ -104,7 +104,8 @@ def test_look_filter_preview_replay(page: Browser, place: Place) -> None:
 
     # A filter swaps the table; the address can be sent to a colleague.
     page.click("details.pop > summary")
-    page.click('.types summary a[href*="type=labtest.order"]')
+    page.run("document.querySelectorAll('.types details').forEach((group) => group.open = true)")
+    page.click('.types a[href*="type=labtest.order"]')
     page.sees("Type: labtest.order")
     assert "type=labtest.order" in page.url
     page.link("Failed 1")
