@@ -141,7 +141,13 @@ class Browser:
             time.sleep(0.05)
 
     def click(self, css: str) -> None:
-        self.press(self.find(css))
+        try:
+            self.press(self.find(css))
+        except BrowserError as error:
+            # Swapped for its like between finding and pressing: nothing was pressed.
+            if "stale element" not in str(error):
+                raise
+            self.press(self.find(css))
 
     def press(self, element: str) -> None:
         # As a person scrolls: the driver takes what lies under a sticky bar for visible.
