@@ -44,8 +44,6 @@ FAULT: Final = "A fault of the back office; it was written to the log."
 NOT_ALLOWED: Final = "Who asked for this may not do it any more."
 
 State = BulkRun.State
-VerbForm = AskForm
-"""What a verb asks for: the form's id makes a second click the same run."""
 
 
 class NotDone(Exception):

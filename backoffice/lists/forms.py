@@ -18,8 +18,6 @@ SIZE: Final = 50
 SIZES: Final = (25, 50, 100)
 PLACE: Final = frozenset({"after", "before", "at"})
 """Where in the list a page is."""
-SCREEN: Final = frozenset({"view", "columns", "run"})
-"""How the list is shown, besides what its form reads."""
 SORTING: Final = ("order_key", "order_direction")
 
 
@@ -109,10 +107,6 @@ class FilterForm(forms.Form):
     def keyset(self) -> Sort:
         key, direction = self.sort
         return Sort(self.SORTS[key], descending=direction == "desc", private=key in self.PRIVATE)
-
-    @property
-    def page_size(self) -> int:
-        return self.cleaned_data.get("size") or SIZE
 
     def filtering(self) -> list[str]:
         """Names of the fields that narrow the list and are no tabs."""

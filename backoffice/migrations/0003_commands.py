@@ -11,7 +11,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('backoffice', '0002_roles'),
+        ('backoffice', '0001_initial'),
     ]
 
     operations = [

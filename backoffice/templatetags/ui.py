@@ -88,14 +88,6 @@ def turn(low_level_status: str, method: str) -> SafeString | str:
 
 
 @register.simple_tag
-def bucket_badge(bucket: str) -> SafeString:
-    """A working bucket by itself."""
-    label = vocabulary.BUCKETS.get(bucket, bucket)
-    item = vocabulary.Term(bucket, label, bucket, vocabulary.GLYPHS.get(bucket, "question"))
-    return _badge(item, bucket, False)
-
-
-@register.simple_tag
 def words(name: str, value: str | None) -> str:
     """The label alone; a dash when there is no value."""
     return vocabulary.term(name, value).label or DASH

@@ -135,10 +135,6 @@ class _Asking(Verb):
         return made.pk
 
 
-class ResendForm(AskForm):
-    pass
-
-
 class Resend(_Asking):
     name = "resend"
     label = "Deliver events again…"

@@ -34,7 +34,7 @@ class Command(BaseCommand):
             if made:
                 account.set_unusable_password()
                 account.save(update_fields=["password"])
-                account.groups.add(Group.objects.get_or_create(name=ROLE)[0])
+                account.groups.add(Group.objects.get(name=ROLE))
             elif not account.groups.filter(name=ROLE).exists():
                 raise CommandError(f"{name} is a member of staff, not a service account.")
             elif not account.is_active:

@@ -10,7 +10,7 @@ from django.contrib.auth.models import Group
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
-from backoffice.access import ADMINISTRATOR, ROLES
+from backoffice.access import ADMINISTRATOR
 from backoffice.models import User
 
 PASSWORD: Final = "made-up-people-only"  # noqa: S105 - printed on the terminal, local use only
@@ -32,8 +32,6 @@ class Command(BaseCommand):
         if not settings.LOCAL or settings.MANAGEMENT_ENV == "production":
             raise CommandError("Demo users have a published password: they are for LOCAL=1 only.")
         with transaction.atomic(durable=True):
-            for role in ROLES:
-                Group.objects.get_or_create(name=role)
             for role, (given, zone) in PEOPLE.items():
                 self.stdout.write(f"{_user(role, given, zone).username:16} {PASSWORD:20} {role}")
 
