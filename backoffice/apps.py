@@ -4,6 +4,7 @@ from typing import Any
 
 from django.apps import AppConfig
 from django.apps.registry import Apps
+from django.apps.registry import apps as all_apps
 from django.db import DEFAULT_DB_ALIAS
 from django.db.models.signals import post_migrate
 
@@ -19,7 +20,7 @@ class BackofficeConfig(AppConfig):
         post_migrate.connect(make_roles, sender=self)
 
 
-def make_roles(apps: Apps, using: str = DEFAULT_DB_ALIAS, **_signal: Any) -> None:
+def make_roles(apps: Apps = all_apps, using: str = DEFAULT_DB_ALIAS, **_signal: Any) -> None:
     """A group for every role, so that a new installation can hand them out."""
     from backoffice.access import ROLES
 

@@ -39,11 +39,6 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
     markers = list(ResultMarker.objects.filter(result_id=order.pk)) if sees_results else []
     record = order.said()
     now = timezone.now()
-    measured = UsualTime.objects.filter(
-        low_level_status=order.low_level_status,
-        method=order.method,
-        lab_slug=order.lab_slug or "",
-    ).first()
     standing = next((visit for visit in visits if visit.superseded_at is None), None)
 
     audit.viewed(
@@ -54,7 +49,7 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
     )
     context = {
         "order": order,
-        "turn": turn_of(order, events, now, measured),
+        "turn": turn_of(order, events, now, UsualTime.of(order)),
         "place": place_of(order, standing),
         "exception": group_of(order, now) if may(request.user, "exceptions.work") else "",
         "handling": Handling.objects.filter(pk=order.pk).select_related("by").first(),

@@ -5,6 +5,7 @@ people. On pages: `{% load team %}`.
 """
 
 from backoffice.team.kinds import KINDS
+from backoffice.team.reading import holders
 from backoffice.team.subjects import SUBJECTS, url_of, word_for
 from backoffice.team.writing import (
     LETTERS,
@@ -29,6 +30,7 @@ __all__ = [
     "assign",
     "colleagues",
     "contact",
+    "holders",
     "note",
     "notify",
     "release",

@@ -201,3 +201,10 @@ class AppointmentFilters(forms.Form):
 def methods_of(types: Sequence[str]) -> list[str]:
     """Methods of orders whose draws are of these types."""
     return [method for method, kind in TYPE_OF_METHOD.items() if kind in types]
+
+
+def visits_of(tab: str, now: datetime, *, by_name: bool) -> QuerySet[Appointment]:
+    """What a tab of the list shows when nothing narrows it."""
+    form = AppointmentFilters({}, by_name=by_name)
+    form.is_valid()
+    return form.shown(form.apply(Appointment.objects.defer("record")), tab, now)

@@ -191,12 +191,6 @@ def strays(key: str, user: Any) -> list[Stray]:
     ]  # fmt: skip
 
 
-def holders(ids: Iterable[UUID]) -> dict[UUID, Assignment]:
-    """Who is on these orders."""
-    rows = Assignment.objects.filter(subject_type="order", subject_id__in=[str(pk) for pk in ids])
-    return {UUID(row.subject_id): row for row in rows.select_related("user")}
-
-
 def handlings(ids: Iterable[UUID]) -> dict[UUID, Handling]:
     """What was last done about these orders."""
     rows = Handling.objects.filter(pk__in=list(ids)).select_related("by")

@@ -162,7 +162,7 @@ def _rows(group: str, found: list[Any], user: Any) -> list[dict[str, Any]]:
     orders = [row.order if isinstance(row, Handling) else row for row in found]
     ids = [order.pk for order in orders]
     last = queue.handlings(ids)
-    on = queue.holders(ids)
+    on = team.holders("order", ids)
     critical = group == CRITICAL
     return [
         {
@@ -171,8 +171,8 @@ def _rows(group: str, found: list[Any], user: Any) -> list[dict[str, Any]]:
             if critical
             else reverse("exceptions:card", args=[group, order.pk]),
             "last": last.get(order.pk),
-            "holder": on.get(order.pk),
-            "mine": order.pk in on and on[order.pk].user_id == user.pk,
+            "holder": on.get(str(order.pk)),
+            "mine": str(order.pk) in on and on[str(order.pk)].user_id == user.pk,
         }
         for order in orders
     ]
@@ -185,12 +185,9 @@ def _card(
     visit = standing_visit(order.pk)
     clock = clock_of(order, visit)
     events = list(OrderEvent.objects.filter(order_id=order.pk).order_by("created_at", "event_id"))
-    measured = UsualTime.objects.filter(
-        low_level_status=order.low_level_status, method=order.method, lab_slug=order.lab_slug or ""
-    ).first()
-    turn = turn_of(order, events, now, measured)
+    turn = turn_of(order, events, now, UsualTime.of(order))
     last = Handling.objects.filter(pk=order.pk).select_related("by").first()
-    holder = queue.holders([order.pk]).get(order.pk)
+    holder = team.holders("order", [order.pk]).get(str(order.pk))
     cause = queue.group_of(order, now) or group
     shipment = order.said("details", "data", "shipment")
     outward = not order.low_level_status.endswith("_lab")

@@ -12,6 +12,7 @@ from django.http import QueryDict
 from django.urls import reverse
 from django.utils import timezone
 
+from backoffice import team
 from backoffice.access import may
 from backoffice.lists.listing import Listing, Preset
 from backoffice.models import Assignment
@@ -72,12 +73,7 @@ class Orders(Listing):
 
     def dressed(self, rows: list[Order], user: Any) -> list[Order]:
         """With who works on them and the names of their labs: two queries."""
-        held = {
-            row.subject_id: row
-            for row in Assignment.objects.filter(
-                subject_type=SUBJECT, subject_id__in=[str(row.pk) for row in rows]
-            ).select_related("user")
-        }
+        held = team.holders(SUBJECT, [row.pk for row in rows])
         slugs = {row.lab_slug for row in rows if row.lab_slug}
         labs = dict(Lab.objects.filter(slug__in=slugs).values_list("slug", "name"))
         by_name, sees_results = may(user, "patients.view"), may(user, "results.view")

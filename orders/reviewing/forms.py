@@ -57,8 +57,13 @@ class QueueFilters(forms.Form):
         field.choices = [("", "All labs"), *labs]
 
     @property
+    def chosen(self) -> dict[str, Any]:
+        """What narrows the queue; nothing does where the address says what cannot be."""
+        return self.cleaned_data if self.is_valid() else {}
+
+    @property
     def narrowed(self) -> bool:
-        return self.is_valid() and any(self.cleaned_data.values())
+        return any(self.chosen.values())
 
 
 class SignForm(forms.Form):

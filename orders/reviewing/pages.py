@@ -57,8 +57,7 @@ def items_of(reviews: list[Review]) -> list[Item]:
 
 def queue_beside(request: HttpRequest, filters: QueueFilters) -> dict[str, Any]:
     assert isinstance(request.user, User)
-    given = filters.cleaned_data if filters.is_valid() else {}
-    rows = queue(given, request.user)
+    rows = queue(filters.chosen, request.user)
     found = list(in_order(rows)[: SHOWN + 1])
     unsigned, seen = counts()
     kept = request.GET.copy()

@@ -41,7 +41,7 @@ def first_of_queue(request: HttpRequest) -> HttpResponse:
     """The queue, with its first report open."""
     filters = QueueFilters(request.GET)
     assert isinstance(request.user, User)
-    rows = queue(filters.cleaned_data if filters.is_valid() else {}, request.user)
+    rows = queue(filters.chosen, request.user)
     review = in_order(rows).first()
     if review is not None:
         return _page(request, review)
@@ -64,7 +64,7 @@ def _page(
     filters = QueueFilters(request.GET)
     beside = queue_beside(request, filters)
     assert isinstance(request.user, User)
-    rows = queue(filters.cleaned_data if filters.is_valid() else {}, request.user)
+    rows = queue(filters.chosen, request.user)
     following = after(rows, review)
     before = _before(beside["items"], review)
     audit.viewed(request, "result", [review.pk], [review.user_id])
@@ -148,7 +148,7 @@ def sign(request: HttpRequest, order_id: UUID) -> HttpResponse:
         left = SignForm({**request.POST.dict(), "version": review.version})
         return _page(request, review, 409, problem=error, sign_form=left)
     filters = QueueFilters(request.GET)
-    following = after(queue(filters.cleaned_data if filters.is_valid() else {}, user), review)
+    following = after(queue(filters.chosen, user), review)
     return redirect(_address(request, following.pk if following else None, signed=signature.pk))
 
 

@@ -10,6 +10,7 @@ from django.db import connection
 from django.db.models import Q, QuerySet
 from django.db.models.fields.tuple_lookups import TupleGreaterThan
 
+from backoffice import tallies
 from backoffice.models import Assignment, User
 from backoffice.paging import Sort
 from orders.reviewing.models import IN_QUEUE, OPEN_CRITICAL, RANKS, Review
@@ -36,14 +37,9 @@ def counts() -> tuple[int, int]:
     return int(found.get("unsigned", 0)), int(found.get("seen", 0))
 
 
-def add_up() -> None:
+def add_up(worth: int = tallies.WORTH_IT) -> None:
     """Make few rows of the many; the sums stay what they are at every moment."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "WITH gone AS (DELETE FROM orders_reviewtally RETURNING counted, delta)"
-            " INSERT INTO orders_reviewtally (counted, delta)"
-            " SELECT counted, sum(delta) FROM gone GROUP BY counted HAVING sum(delta) <> 0"
-        )
+    tallies.fold("orders_reviewtally", ("counted",), "delta", worth)
 
 
 def queue(given: Mapping[str, Any], user: User) -> QuerySet[Review]:

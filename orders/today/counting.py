@@ -16,14 +16,11 @@ from typing import Final
 from django.db import connection, transaction
 from django.utils import timezone
 
+from backoffice import tallies
 from backoffice.models import Drift
 from orders.models import Happening, OrderCount
 
 _ROWS: Final = OrderCount._meta.db_table
-_FOLDING: Final = 0x70DA_0001
-"""Advisory lock: one at a time adds up or mends."""
-WORTH_IT: Final = 200
-"""Rows beyond the number of states, from which adding up pays."""
 KEPT: Final = timedelta(days=60)
 """How long happenings are kept: nobody is on leave for longer without starting anew."""
 
@@ -68,25 +65,8 @@ def counts() -> Counts:
 
 
 def fold() -> int:
-    """Add up the rows of each state; returns how many rows went. Safe beside any writer."""
-    with transaction.atomic(), connection.cursor() as cursor:
-        if not _alone():
-            return 0
-        cursor.execute(
-            f"SELECT count(*), count(DISTINCT (bucket, low_level_status, method)) FROM {_ROWS}"
-        )
-        rows, states = cursor.fetchone()
-        if rows - states < WORTH_IT:
-            return 0
-        cursor.execute(
-            f"WITH gone AS (DELETE FROM {_ROWS}"
-            " RETURNING bucket, low_level_status, method, change),"
-            f" kept AS (INSERT INTO {_ROWS} (bucket, low_level_status, method, change)"
-            "  SELECT bucket, low_level_status, method, sum(change) FROM gone"
-            "  GROUP BY 1, 2, 3 HAVING sum(change) <> 0)"
-            " SELECT count(*) FROM gone"
-        )
-        return int(cursor.fetchone()[0])
+    """Add up the rows of each state; returns how many rows went."""
+    return tallies.fold(_ROWS, ("bucket", "low_level_status", "method"), "change")
 
 
 def mend() -> int:
@@ -96,7 +76,7 @@ def mend() -> int:
     both by the same, so the difference found is right to add whenever it is added.
     """
     with transaction.atomic(), connection.cursor() as cursor:
-        if not _alone():
+        if not tallies.alone(_ROWS):
             return 0
         cursor.execute(
             f"""
@@ -133,10 +113,3 @@ def mend() -> int:
 
 def forget_old() -> None:
     Happening.objects.filter(at__lt=timezone.now() - KEPT).delete()
-
-
-def _alone() -> bool:
-    """Whether nobody else adds up or mends until this transaction ends."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [_FOLDING])
-        return bool(cursor.fetchone()[0])

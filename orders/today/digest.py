@@ -16,7 +16,7 @@ from uuid import UUID
 from django.db import connection
 from django.utils import timezone
 
-from backoffice import vocabulary
+from backoffice import team, vocabulary
 from backoffice.models import User
 from backoffice.snapshots import is_snapshot
 from backoffice.team.models import Assignment
@@ -189,12 +189,8 @@ def see_all(user: User, snapshot: str) -> None:
 
 def _checked(snapshot: str) -> None:
     """Raises NoSnapshot: one of the future would hide what is still to come."""
-    if not is_snapshot(snapshot):
+    if not is_snapshot(snapshot) or _of_another_cluster(snapshot):
         raise NoSnapshot(snapshot[:20])
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint")
-        if int(snapshot.split(":")[1]) > cursor.fetchone()[0]:
-            raise NoSnapshot(snapshot[:20])
 
 
 def _since(user: User, look: Look | None, since: datetime) -> Sequence[Happening]:
@@ -292,10 +288,7 @@ def _fill(groups: Sequence[Group]) -> None:
     three queries."""
     wanted = [news.order_id for group in groups for news in group.orders]
     orders = Order.objects.listed().in_bulk(wanted)
-    held = Assignment.objects.filter(
-        subject_type="order", subject_id__in=[str(key) for key in wanted]
-    ).select_related("user")
-    holders = {row.subject_id: row for row in held}
+    holders = team.holders("order", wanted)
     visits = Appointment.objects.filter(order_id__in=wanted).order_by("as_of")
     zones = dict(visits.values_list("order_id", "iana_timezone"))
     for group in groups:

@@ -22,10 +22,10 @@ from backoffice.access import may
 from backoffice.models import CommandRecord
 from backoffice.paging import Count, counts_of
 from labs.reports.models import FOR_US, Report
-from orders.appointments.forms import AppointmentFilters
+from orders.appointments.forms import visits_of
 from orders.appointments.rows import to_book
 from orders.exceptions import queue
-from orders.models import Appointment, UnmatchedResult
+from orders.models import UnmatchedResult
 from orders.reviewing import open_criticals, unsigned_count
 from orders.today.counting import counts
 from orders.unmatched.models import OURS
@@ -62,9 +62,7 @@ def _visits(tab: str) -> Callable[[Any, datetime], QuerySet[Any]]:
     """As the tab of the list shows them."""
 
     def rows(user: Any, now: datetime) -> QuerySet[Any]:
-        form = AppointmentFilters({}, by_name=may(user, "patients.view"))
-        form.is_valid()
-        return form.shown(form.apply(Appointment.objects.all()), tab, now)
+        return visits_of(tab, now, by_name=may(user, "patients.view"))
 
     return rows
 

@@ -15,9 +15,8 @@ from django.views.decorators.http import require_POST, require_safe
 from backoffice import audit, live
 from backoffice.access import may, requires
 from backoffice.models import User
-from orders.appointments.forms import AppointmentFilters
+from orders.appointments.forms import visits_of
 from orders.appointments.rows import visits
-from orders.models import Appointment
 from orders.today import digest, mine
 from orders.today.handover import Period, sheet
 from orders.today.tiles import tiles
@@ -130,9 +129,7 @@ def hand_over(request: HttpRequest) -> HttpResponse:
 
 
 def _draws(user: User) -> list[Any]:
-    form = AppointmentFilters({}, by_name=may(user, "patients.view"))
-    form.is_valid()
-    rows = form.shown(form.apply(Appointment.objects.defer("record")), "today", timezone.now())
+    rows = visits_of("today", timezone.now(), by_name=may(user, "patients.view"))
     # What is still to come matters in the afternoon, too.
     done = ExpressionWrapper(Q(status="completed"), BooleanField())
     return visits(rows.order_by(done, "start_at", "id")[:DRAWS])

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from django.db import models
+
+if TYPE_CHECKING:
+    from orders.models import Order
 
 
 class UsualTime(models.Model):
@@ -29,3 +34,12 @@ class UsualTime(models.Model):
 
     def __str__(self) -> str:
         return f"{self.low_level_status} {self.method} {self.lab_slug}: {self.p90_seconds} s"
+
+    @classmethod
+    def of(cls, order: Order) -> UsualTime | None:
+        """What is known of the step where this order is."""
+        return cls.objects.filter(
+            low_level_status=order.low_level_status,
+            method=order.method,
+            lab_slug=order.lab_slug or "",
+        ).first()

@@ -72,3 +72,16 @@ def tab_to(page: Browser, name: str, most: int = 12) -> int:
             return pressed
         press(page, TAB)
     raise AssertionError(f"{most} tabs do not lead to {name}, but to {focus(page)}")
+
+
+def picture(page: Browser, name: str) -> None:
+    """For people who want to see it: set PICTURES to a folder."""
+    folder = os.environ.get("PICTURES")
+    if folder:
+        for width in (1280, 390):
+            page.resize(width, 900)
+            for scheme in ("light", "dark"):
+                page.prefer(scheme)
+                page.screenshot(Path(folder) / f"{name}-{width}-{scheme}.png")
+        page.resize(1280, 900)
+        page.prefer("light")

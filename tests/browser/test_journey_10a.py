@@ -3,15 +3,13 @@ interactions; the same across patients."""
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.browser import Browser, browser, needs_browser
-from tests.browser.office import ENTER, Office, at_work, press
+from tests.browser.office import ENTER, Office, at_work, picture, press
 from tests.sync.house import wait_until
 
 pytestmark = needs_browser
@@ -48,19 +46,6 @@ def page(office: Office) -> Iterator[Browser]:
     with browser() as opened:
         office.log_in(opened, "lab-admin")
         yield opened
-
-
-def picture(page: Browser, name: str) -> None:
-    """For people who want to see it: set PICTURES to a folder."""
-    folder = os.environ.get("PICTURES")
-    if folder:
-        for width in (1280, 390):
-            page.resize(width, 900)
-            for scheme in ("light", "dark"):
-                page.prefer(scheme)
-                page.screenshot(Path(folder) / f"{name}-{width}-{scheme}.png")
-        page.resize(1280, 900)
-        page.prefer("light")
 
 
 def test_what_failed_and_the_text_for_support_in_six(page: Browser, office: Office) -> None:

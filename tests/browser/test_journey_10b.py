@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.browser import Browser, browser, needs_browser
-from tests.browser.office import Office, at_work
+from tests.browser.office import Office, at_work, picture
 from tests.sync.house import wait_until
 
 pytestmark = needs_browser
@@ -31,19 +29,6 @@ def page(office: Office) -> Iterator[Browser]:
     with browser() as opened:
         office.log_in(opened, "lab-admin")
         yield opened
-
-
-def picture(page: Browser, name: str) -> None:
-    """For people who want to see it: set PICTURES to a folder."""
-    folder = os.environ.get("PICTURES")
-    if folder:
-        for width in (1280, 390):
-            page.resize(width, 900)
-            for scheme in ("light", "dark"):
-                page.prefer(scheme)
-                page.screenshot(Path(folder) / f"{name}-{width}-{scheme}.png")
-        page.resize(1280, 900)
-        page.prefer("light")
 
 
 def teams(office: Office) -> set[str]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.browser import Browser, browser, needs_browser
-from tests.browser.office import ENTER, SPACE, Office, at_work, focus, press, tab_to
+from tests.browser.office import ENTER, SPACE, Office, at_work, focus, picture, press, tab_to
 from tests.sync.house import wait_until
 
 pytestmark = needs_browser
@@ -46,19 +44,6 @@ def fill(page: Browser, *given: tuple[str, str]) -> None:
     for name, text in given:
         tab_to(page, name)
         press(page, text)
-
-
-def picture(page: Browser, name: str) -> None:
-    """For people who want to see it: set PICTURES to a folder."""
-    folder = os.environ.get("PICTURES")
-    if folder:
-        for width in (1280, 390):
-            page.resize(width, 900)
-            for scheme in ("light", "dark"):
-                page.prefer(scheme)
-                page.screenshot(Path(folder) / f"{name}-{width}-{scheme}.png")
-        page.resize(1280, 900)
-        page.prefer("light")
 
 
 def test_a_person_with_insurance_by_keyboard(page: Browser, office: Office) -> None:

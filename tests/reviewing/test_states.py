@@ -307,7 +307,7 @@ def act(order_id: UUID, people: list[User], step: tuple[Any, ...]) -> None:
                 record_call(found, found.version, people[0], recipient="Dr. Madeup",
                             outcome=outcome, next_attempt_at=when)  # fmt: skip
         case ("add up",):
-            add_up()
+            add_up(worth=1)
 
 
 def expected(order_id: UUID) -> tuple[bool, bool]:
