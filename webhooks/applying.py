@@ -34,7 +34,7 @@ from django.db import (
     transaction,
 )
 
-from backoffice import mirror
+from backoffice import binary, mirror
 from backoffice.service.events import Heard, Misread
 from patients.models import Patient
 from webhooks import reading
@@ -165,9 +165,7 @@ def our_team() -> UUID | None:
 
 
 def _claimed() -> list[Claim]:
-    with connection.cursor() as cursor:
-        cursor.execute(_CLAIM, [BATCH])
-        claims = [Claim(*row) for row in cursor.fetchall()]
+    claims = [Claim(*row) for row in binary.fetched(_CLAIM, [BATCH])]
     total = 0
     for position, claim in enumerate(claims):
         total += claim.size
@@ -180,7 +178,9 @@ def _routed(claims: Sequence[Claim], settled: Settled) -> Iterator[tuple[Route, 
     """Events by route: in receipt order within, and always in the same order of routes, so that
     two workers take their locks in the same order."""
     team = our_team()
-    bodies = _bodies([claim.number for claim in claims])
+    bodies: dict[int, bytes | None] = dict(
+        binary.fetched(_BODIES, [[claim.number for claim in claims]])
+    )
     found: dict[str, list[Heard]] = defaultdict(list)
     for claim in sorted(claims, key=lambda claim: claim.number):
         try:
@@ -207,15 +207,6 @@ def _routed(claims: Sequence[Claim], settled: Settled) -> Iterator[tuple[Route, 
             groups[route] += found[event_type]
     for route, events in groups.items():
         yield route, sorted(events, key=lambda event: event.number)
-
-
-def _bodies(numbers: list[int]) -> dict[int, bytes | None]:
-    connection.ensure_connection()
-    assert connection.connection is not None
-    # In binary: as text, every byte would be sent as two letters.
-    cursor = psycopg.Cursor(connection.connection)
-    with connection.wrap_database_errors:
-        return dict(cursor.execute(_BODIES, [numbers], binary=True).fetchall())
 
 
 def _hear(route: Route, events: list[Heard], settled: Settled) -> None:

@@ -13,6 +13,7 @@ import psycopg
 from django.db import IntegrityError, connection, transaction
 from django.db.backends.utils import CursorWrapper
 
+from backoffice import binary
 from backoffice.mirror.facts import Children, Fact, Key, Table, Values, key_text
 from backoffice.mirror.moments import keep_readable
 from backoffice.mirror.strange import Strange
@@ -40,16 +41,12 @@ def known(table: Table, keys: Sequence[Key], *, lock: bool = False) -> Known:
     columns = (*table.key, "content_hash", "missing_since", *table.version, "as_of")
     # In key order, so that two workers wait for each other instead of deadlocking.
     locking = f' ORDER BY {listed(table.key, table.name)} FOR NO KEY UPDATE OF "{table.name}"'
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f'SELECT {listed(columns, table.name)} FROM "{table.name}" JOIN {keys_as_rows(table)}'
-            f" ON {same_key(table, table.name, 'wanted')}{locking if lock else ''}",
-            columns_of(keys),
-        )
-        return {
-            row[:width]: Stored(bytes(row[width]), row[width + 1], row[width + 2 :])
-            for row in cursor.fetchall()
-        }
+    found = binary.fetched(
+        f'SELECT {listed(columns, table.name)} FROM "{table.name}" JOIN {keys_as_rows(table)}'
+        f" ON {same_key(table, table.name, 'wanted')}{locking if lock else ''}",
+        columns_of(keys),
+    )
+    return {row[:width]: Stored(row[width], row[width + 1], row[width + 2 :]) for row in found}
 
 
 def rows_of(
@@ -114,9 +111,8 @@ def _stage(
     stage = f"stage_{target}"
     cursor.execute(
         f'CREATE TEMP TABLE IF NOT EXISTS "{stage}" ON COMMIT DELETE ROWS AS'
-        f' SELECT * FROM "{target}" WITH NO DATA'
+        f' SELECT * FROM "{target}" WITH NO DATA; DELETE FROM "{stage}"'
     )
-    cursor.execute(f'DELETE FROM "{stage}"')
     return stage, _copy(cursor, stage, rows)
 
 
@@ -185,19 +181,19 @@ def add_children(children: Children, rows: list[Values]) -> None:
 def _add(cursor: CursorWrapper, children: Children, rows: list[Values]) -> None:
     stage, columns = _stage(cursor, children.name, iter(rows))
     values = [column for column in columns if column not in children.key]
+    key, sent = listed(children.key), listed(columns)
     cursor.execute(
-        f'SELECT {listed(children.key, "old")} FROM "{stage}" AS fresh'
-        f' JOIN "{children.name}" AS old USING ({listed(children.key)})'
-        f" WHERE ({listed(values, 'fresh')}) IS DISTINCT FROM ({listed(values, 'old')})"
+        f"WITH compared AS MATERIALIZED (SELECT {listed(columns, 'fresh')},"
+        f' old."{children.parent}" IS NULL AS is_new,'
+        f" ({listed(values, 'fresh')}) IS DISTINCT FROM ({listed(values, 'old')}) AS differs"
+        f' FROM "{stage}" AS fresh LEFT JOIN "{children.name}" AS old USING ({key})),'
+        f' added AS (INSERT INTO "{children.name}" ({sent})'
+        f" SELECT {sent} FROM compared WHERE is_new ORDER BY {key} ON CONFLICT DO NOTHING)"
+        f" SELECT {key} FROM compared WHERE differs AND NOT is_new"
     )
     Drift.objects.bulk_create(
-        Drift(resource=children.name, key=key_text(key), kind=Drift.Kind.HISTORY_CONFLICT)
-        for key in cursor.fetchall()
-    )
-    cursor.execute(
-        f'INSERT INTO "{children.name}" ({listed(columns)})'
-        f' SELECT {listed(columns)} FROM "{stage}" ORDER BY {listed(children.key)}'
-        " ON CONFLICT DO NOTHING"
+        Drift(resource=children.name, key=key_text(each), kind=Drift.Kind.HISTORY_CONFLICT)
+        for each in cursor.fetchall()
     )
 
 
