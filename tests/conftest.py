@@ -1,7 +1,8 @@
 """Real servers for every test: PostgreSQL, Redis and the sandbox as a process of its own.
 
 `./run test` starts throw-away servers and sets the environment. To run pytest by hand, set `LOCAL`
-to 1, and `DATABASE_URL` and `REDIS_URL` to servers whose databases may be made and dropped.
+to 1, and `DATABASE_URL` (of a superuser) and `REDIS_URL` to servers whose databases may be made and
+dropped.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from typing import Any
 
 import hypothesis
 import pytest
+from django.db.backends.postgresql.operations import DatabaseOperations
 
 from backoffice.service import Service
+from tests import emptying
 from tests.sandboxes import Sandbox, running
 
 __all__ = ["Sandbox", "SandboxFactory"]
@@ -24,6 +27,13 @@ SandboxFactory = Callable[..., Sandbox]
 # What gates a change must not depend on chance; HYPOTHESIS_PROFILE=default looks further.
 hypothesis.settings.register_profile("gate", derandomize=True)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "gate"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_emptying() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DatabaseOperations, "sql_flush", emptying.statements)
+        yield
 
 
 @pytest.fixture(scope="module")

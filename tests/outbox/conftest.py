@@ -1,4 +1,4 @@
-"""One sandbox for all tests of the outbox; each test has its own mirror of it."""
+"""One sandbox for all tests of the outbox; each starts from its first state, and a mirror of it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pytest_django import DjangoDbBlocker, Settings
 
 from backoffice import remote
 from tests.outbox.desk import Desk
+from tests.outbox.kept import Kept, keep, put_back
 from tests.outbox.proving import SEND_SECONDS, Proof, proving
 from tests.outbox.workers import environment
 from tests.sandboxes import Sandbox, running
@@ -22,13 +23,29 @@ def outbox_sandbox() -> Iterator[Sandbox]:
         yield sandbox
 
 
+@pytest.fixture(scope="package")
+def beginning() -> dict[str, Kept]:
+    """By the address of its database: what both sides had when the mirror was first current."""
+    return {}
+
+
 @pytest.fixture
-def desk(outbox_sandbox: Sandbox, settings: Settings, transactional_db: None) -> Iterator[Desk]:
+def desk(
+    outbox_sandbox: Sandbox,
+    beginning: dict[str, Kept],
+    settings: Settings,
+    transactional_db: None,
+) -> Iterator[Desk]:
     """Staff at work: the mirror is current, nothing goes wrong yet."""
     settings.SERVICE_BASE_URL = settings.MANAGEMENT_BASE_URL = outbox_sandbox.url
     remote.service.cache_clear()
     made = Desk(outbox_sandbox)
-    made.mirror()
+    for database_url, rows in beginning.items():
+        put_back(database_url, rows)
+    if not beginning:
+        made.mirror()
+        for database_url in (environment()["DATABASE_URL"], outbox_sandbox.database_url):
+            beginning[database_url] = keep(database_url)
     try:
         yield made
     finally:
