@@ -109,12 +109,16 @@ View = TypeVar("View", bound=Callable[..., Any])
 
 
 def roles_of(user: AbstractBaseUser | AnonymousUser) -> frozenset[str]:
-    """Roles of a user: one query, remembered on the user object of this request."""
+    """Roles of a user, remembered on the user object of this request: no query where
+    `session.Staff` found them, and one query elsewhere."""
     if not isinstance(user, User) or not user.is_active:
         return frozenset()
     known: frozenset[str] | None = getattr(user, "_roles", None)
     if known is None:
-        names = set(user.groups.values_list("name", flat=True)) & ROLES.keys()
+        found = getattr(user, "group_names", None)
+        if found is None:
+            found = user.groups.values_list("name", flat=True)
+        names = ROLES.keys() & set(found)
         known = frozenset(names | {ADMINISTRATOR} if user.is_superuser else names)
         user._roles = known  # type: ignore[attr-defined]
     return known

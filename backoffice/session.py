@@ -5,8 +5,6 @@ from typing import Final
 from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView, LogoutView, redirect_to_login
-from django.db.models import Func, TextField
-from django.db.models.functions import Cast
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -20,15 +18,23 @@ from backoffice.templatetags.frame import entries
 YEAR: Final = 365 * 24 * 3600
 
 
+_STAFF: Final = """
+SELECT backoffice_user.*, pg_current_snapshot()::text AS snapshot, ARRAY(
+ SELECT name FROM auth_group
+ JOIN backoffice_user_groups ON group_id = auth_group.id WHERE user_id = backoffice_user.id
+) AS group_names
+FROM backoffice_user WHERE id = %s
+"""
+
+
 class Staff(ModelBackend):
-    """Finds staff, and with the same statement the snapshot a page begins in (see `live.py`)."""
+    """Finds staff; with the same statement their groups, and the snapshot a page begins in (see
+    `live.py`)."""
 
     def get_user(self, user_id: int) -> User | None:
-        found = User.objects.annotate(
-            snapshot=Cast(Func(function="pg_current_snapshot"), TextField())
-        )
-        user = found.filter(pk=user_id).first()
-        return user if user is not None and self.user_can_authenticate(user) else None
+        for user in User.objects.raw(_STAFF, [user_id]):
+            return user if self.user_can_authenticate(user) else None
+        return None
 
 
 @public

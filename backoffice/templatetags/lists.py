@@ -1,8 +1,12 @@
 """Template tags of lists."""
 
 from django import template
+from django.template import Context
+from django.utils.safestring import SafeString
 
-from backoffice.lists.listing import Column, Listing
+from backoffice.lists import drawing
+from backoffice.lists.forms import Chip
+from backoffice.lists.listing import Listing
 from backoffice.lists.screen import Screen
 
 register = template.Library()
@@ -15,11 +19,20 @@ def list_url(listing: Listing, route: str, *args: object) -> str:
 
 
 @register.simple_tag
-def sortable(screen: Screen, column: Column) -> str:
-    """The key by which a column sorts for this person and these filters, if it does."""
-    return column.sort if screen.form.sorts_by(column.sort) else ""
+def filter_fields(chip: Chip) -> SafeString:
+    return drawing.filter_fields(chip)
+
+
+@register.simple_tag(takes_context=True)
+def heads(context: Context, screen: Screen) -> SafeString:
+    return drawing.heads(screen, context["request"].GET)
 
 
 @register.simple_tag
-def first_click(screen: Screen, column: Column) -> str:
-    return "desc" if column.sort in screen.form.FALLING else "asc"
+def held(screen: Screen) -> SafeString:
+    return drawing.held(screen)
+
+
+@register.simple_tag
+def column_choices(screen: Screen) -> SafeString:
+    return drawing.column_choices(screen)

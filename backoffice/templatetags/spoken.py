@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 from datetime import date, datetime
+from typing import Final
 from zoneinfo import ZoneInfo
+
+# As `strftime` says them, in a tenth of its time: a page of a list says a hundred.
+DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+MONTHS: Final = (
+    *("", "Jan", "Feb", "Mar", "Apr", "May", "Jun"),
+    *("Jul", "Aug", "Sep", "Oct", "Nov", "Dec"),
+)
+
+
+def hour(moment: datetime) -> str:
+    """`08:00`."""
+    return f"{moment.hour:02}:{moment.minute:02}"
 
 
 def zone_name(moment: datetime) -> str:
     """MST, CET … or UTC−03 where the zone has no letters of its own."""
-    name = moment.strftime("%Z")
+    name = moment.tzname() or ""
     return f"UTC{name.replace('-', '−')}" if name[:1] in "+-" else name
 
 
 def spoken(moment: datetime, now: datetime) -> str:
     """`Tue 11 Nov, 08:00 MST`; the year only when it is another one."""
     year = "" if moment.year == now.year else f" {moment.year}"
-    return f"{moment:%a} {moment.day} {moment:%b}{year}, {moment:%H:%M} {zone_name(moment)}"
+    day = f"{DAYS[moment.weekday()]} {moment.day} {MONTHS[moment.month]}{year}"
+    return f"{day}, {hour(moment)} {zone_name(moment)}"
 
 
 def ago(moment: datetime, now: datetime) -> str:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from html import escape
 from typing import Any, Final
 from uuid import UUID
 
 from django.urls import reverse
-from django.utils.html import escape
 from django.utils.safestring import SafeString
 
 from backoffice.lists.screen import Screen

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Final
 
 from django import template
 from django.utils import timezone
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from backoffice import vocabulary
@@ -27,25 +27,21 @@ def whose_turn(order: Order) -> SafeString:
     whose = item.turn.removeprefix("the ").capitalize()
     if not whose and item.family != vocabulary.UNKNOWN:
         return _NOBODY
-    return format_html(
-        '<span class="whose nowrap" title="{}">{}{}</span>{}',
-        usual_of(order),
-        whose or "Nobody knows",
-        rested_of(order),
-        over_of(order),
+    now = timezone.now()
+    return SafeString(
+        f'<span class="whose nowrap" title="{usual_of(order)}">{whose or "Nobody knows"}'
+        f"{rested_of(order, now)}</span>{over_of(order, now)}"
     )
 
 
 @register.simple_tag
-def over_usual(order: Order) -> SafeString | str:
+def over_usual(order: Order) -> SafeString:
     """`⚠ 3 d over`; nothing while it is not."""
-    return over_of(order)
+    return over_of(order, timezone.now())
 
 
-def rested_of(order: Order) -> str:
-    if order.last_event_at is None:
-        return ""
-    return f" · {span(timezone.now() - order.last_event_at)}"
+def rested_of(order: Order, now: datetime) -> str:
+    return f" · {span(now - order.last_event_at)}" if order.last_event_at else ""
 
 
 def usual_of(order: Order) -> str:
@@ -57,14 +53,12 @@ def usual_of(order: Order) -> str:
     return f"Usual up to {span(order.quiet_at - order.last_event_at)}"
 
 
-def over_of(order: Order) -> SafeString | str:
-    now = timezone.now()
+def over_of(order: Order, now: datetime) -> SafeString:
     if order.quiet_at is None or order.quiet_at > now:
-        return ""
-    return format_html(
-        ' <span class="st bare over" data-st="needs-action">{}{} over</span>',
-        glyph_svg("warning"),
-        span(now - order.quiet_at),
+        return SafeString("")
+    return SafeString(
+        f' <span class="st bare over" data-st="needs-action">{glyph_svg("warning")}'
+        f"{span(now - order.quiet_at)} over</span>"
     )
 
 
