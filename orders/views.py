@@ -1,19 +1,21 @@
 """The page of one order: its whole story."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
 from uuid import UUID
 
+from django.core.exceptions import BadRequest
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from backoffice import audit, vocabulary
+from backoffice import audit
 from backoffice.access import may, requires
 from labs.models import Lab
 from orders.changing_views import actions_of
 from orders.exceptions.queue import group_of
+from orders.happened import MILESTONES, TABS, happened_to
 from orders.journey import is_over, journey, turn_of
 from orders.local_time import place_of
 from orders.models import Appointment, Handling, Order, OrderEvent, Result, ResultMarker, UsualTime
@@ -39,6 +41,9 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
     markers = list(ResultMarker.objects.filter(result_id=order.pk)) if sees_results else []
     record = order.said()
     now = timezone.now()
+    show = request.GET.get("stream", MILESTONES)
+    if show not in TABS:
+        raise BadRequest("There is no such view of what happened.")
     standing = next((visit for visit in visits if visit.superseded_at is None), None)
 
     audit.viewed(
@@ -56,7 +61,10 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
         "nodes": journey(order, events),
         "over": is_over(order),
         "lab": Lab.objects.filter(slug=order.lab_slug).only("name").first(),
-        "events": _told(order, events),
+        "happened": happened_to(
+            order, events, show, by_people=may(request.user, "patients.view"), results=sees_results
+        ),
+        "streams": [(key, label, key == show) for key, label in TABS.items()],
         "visits": visits,
         "siblings": siblings,
         "result": result,
@@ -82,25 +90,6 @@ def _order(order_id: UUID) -> Order:
         return found.defer("order_transaction__record", "user__record").get(pk=order_id)
     except Order.DoesNotExist as error:
         raise Http404 from error
-
-
-def _told(order: Order, events: Sequence[OrderEvent]) -> list[dict[str, Any]]:
-    """Events newest first, each with its words as of then."""
-    history: list[str] = []
-    told = []
-    for event in events:
-        history.append(event.low_level_status)
-        told.append(
-            {
-                "id": event.event_id,
-                "at": event.created_at,
-                "day": timezone.localtime(event.created_at).date(),
-                "term": vocabulary.order_term(event.low_level_status, order.method, history),
-                "raw": event.status,
-                "detail": event.status_detail,
-            }
-        )
-    return told[::-1]
 
 
 def _ranked(markers: Iterable[ResultMarker]) -> list[ResultMarker]:

@@ -66,7 +66,7 @@ BASELINE: Final[dict[str, int]] = {
     "appointments, otherwise: appointments:sites": 12,
     "appointments, otherwise: appointments:sheet": 11,
     "labs: labs:list": 8,
-    "order page: with a result": 21,
+    "order page: with a result": 23,
     "report page: with a result": 33,
     "patient page: with a result": 22,
 }

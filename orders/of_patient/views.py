@@ -12,14 +12,13 @@ from django.views.decorators.http import require_safe
 
 from backoffice import audit
 from backoffice.access import may, requires
+from orders.happened import MILESTONES, MOST, TABS, happened
 from orders.models import Order, Result
-from orders.of_patient.happened import EVERYTHING, MILESTONES, MOST, PEOPLE, happened
 from orders.of_patient.latest import latest_of
 from patients.pages import page_of_patient
 from patients.transactions import grouped
 
 SHOWN: Final = 200
-TABS: Final = {MILESTONES: "Milestones", EVERYTHING: "Everything", PEOPLE: "People"}
 
 
 @requires("patients.view", "orders.view")

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from django.db import connection
-from django.test import Client
+from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from backoffice import team
 from backoffice.models import AuditEntry, User
 from orders.models import Appointment, Order, OrderEvent, Result, ResultMarker, Transaction
 from tests.api.rows import envelope, order, staff, uid
@@ -81,8 +82,8 @@ def tell(row: Order, *statuses: str) -> None:
         ).save()
 
 
-def get(client: Client, row: Order) -> Any:
-    answer = client.get(f"/orders/{row.pk}/")
+def get(client: Client, row: Order, **query: str) -> Any:
+    answer = client.get(f"/orders/{row.pk}/", query)
     assert answer.status_code == 200
     return answer
 
@@ -303,7 +304,7 @@ def test_the_number_of_queries_is_fixed(client: Client, clinician: User, result:
     tell(result, "ordered", "requisition_created", "transit_customer", "with_customer")
     for n in range(2, 6):
         make(n)
-    assert queries() == few <= 22
+    assert queries() == few <= 24
 
 
 @pytest.mark.parametrize("low_level", ["sample_error", "do_not_process", "with_customer"])
@@ -350,3 +351,34 @@ def test_a_kit_nobody_registered_says_so(client: Client, clinician: User) -> Non
         patient_last_name="",
     )
     assert "Kit without patient" in client.get(f"/orders/{row.pk}/").content.decode()
+
+
+def test_what_happened_is_one_stream_with_three_views(
+    client: Client, clinician: User, rf: RequestFactory
+) -> None:
+    row = make(method="testkit")
+    scans = ("transit_customer", "out_for_delivery") * 2
+    tell(row, "ordered", *scans, "with_customer")
+    for event in OrderEvent.objects.all():
+        moment = datetime(2026, 3, 3, 12, event.event_id, tzinfo=UTC)  # all of one day
+        OrderEvent.objects.filter(event_id=event.event_id).update(created_at=moment)
+    request = rf.get("/")
+    request.user = clinician
+    team.note(request, "order", row.pk, "Called <them>", row.user_id)
+    team.assign(request, "order", row.pk, clinician, row.user_id)
+
+    def stream(show: str) -> list[str]:
+        found = get(client, row, stream=show).context["happened"]
+        return [one.change.what if one.change else one.words or one.term.value for one in found]
+
+    milestones = ["with_customer", "3 delivery scans", "transit_customer", "ordered"]
+    assert stream("milestones") == ["Note", *milestones]
+    everything = stream("everything")
+    assert everything[2:] == ["with_customer", *scans[::-1], "ordered"]
+    assert everything[:2] == stream("people") and "Note" in everything[:2]
+    page = get(client, row).content.decode()
+    assert "Called &lt;them&gt;" in page
+    assert all(f'id="event-{event.event_id}"' in page for event in OrderEvent.objects.all())
+    assert client.get(f"/orders/{row.pk}/", {"stream": "x"}).status_code == 400
+    client.force_login(staff("viewer"))
+    assert "Called" not in get(client, row).content.decode()

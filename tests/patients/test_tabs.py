@@ -151,9 +151,10 @@ def test_the_activity_is_one_stream_with_three_views(
     client: Client, clinician: User, rf: RequestFactory
 ) -> None:
     order(1, user_id=WHO, method="testkit").save()
-    steps = ("transit_customer", "out_for_delivery", "with_customer", "problem_in_transit_lab")
+    steps = ("transit_customer", "out_for_delivery", "transit_customer", "with_customer",
+             "problem_in_transit_lab")  # fmt: skip
     for n, status in enumerate(steps):
-        at, dotted = NOW + timedelta(hours=n), f"x.y.{status}"
+        at, dotted = NOW + timedelta(minutes=n), f"x.y.{status}"
         OrderEvent(order_id=uid("order", 1), event_id=n, created_at=at, status=dotted,
                    low_level_status=status).save(force_insert=True)  # fmt: skip
     Appointment(id=uid("visit", 1), user_id=WHO, order_id=uid("order", 1), type="phlebotomy",
@@ -169,7 +170,7 @@ def test_the_activity_is_one_stream_with_three_views(
     service = {"scheduled", "x.y.transit_customer", "x.y.with_customer",
                "x.y.problem_in_transit_lab", "Band One connected",
                "Registered at the service"}  # fmt: skip
-    assert set(events(client, "milestones")) == service | {"Note"}
+    assert set(events(client, "milestones")) == service | {"Note", "2 delivery scans"}
     assert set(events(client, "everything")) == service | {"Note", "x.y.out_for_delivery"}
     assert events(client, "people") == ["Note"]
     assert "Called &lt;them&gt;" in page(client, "activity/")
