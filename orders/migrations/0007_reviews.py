@@ -1,25 +1,9 @@
 import django.db.models.deletion
 import django.db.models.functions.datetime
 from django.conf import settings
-from django.db import connection, migrations, models
+from django.db import migrations, models
 
-from orders.reviewing import standing_sql
-from orders.reviewing.versions import note_versions
-
-A_BATCH = 2_000
-
-
-def note_what_is_there(apps, schema_editor):
-    """Results that were mirrored before are versions, too: the first ones."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT order_id FROM orders_result ORDER BY order_id")
-        keys = [row[0] for row in cursor.fetchall()]
-        cursor.execute(
-            "SELECT orders_derive_reviews(coalesce(array_agg(order_id), '{}'))"
-            " FROM orders_criticalresult"
-        )
-    for first in range(0, len(keys), A_BATCH):
-        note_versions(keys[first : first + A_BATCH])
+from orders.migrations import _standing
 
 
 class Migration(migrations.Migration):
@@ -158,6 +142,5 @@ class Migration(migrations.Migration):
             model_name="resultmarker",
             index=models.Index(fields=["result", "failure_type"], condition=models.Q(is_missing=True), name="marker_missing"),
         ),
-        migrations.RunSQL(standing_sql.forwards(), standing_sql.BACKWARDS),
-        migrations.RunPython(note_what_is_there, migrations.RunPython.noop),
+        migrations.RunSQL(_standing.forwards(), _standing.BACKWARDS),
     ]

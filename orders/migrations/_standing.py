@@ -1,4 +1,5 @@
-"""How a review stands, derived inside the database: functions and triggers of migration 0007.
+"""How a review stands, derived inside the database: the functions and triggers that
+migration 0007 makes. They stay as they are here; a later migration changes them.
 
 Rows that were added are refused every change; TRUNCATE is left to those who own the tables.
 
