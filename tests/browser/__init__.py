@@ -99,8 +99,12 @@ class Browser:
         )
 
     def prefer(self, scheme: str) -> None:
-        """`light` or `dark`, as the system of the person would ask for."""
-        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        """`light` or `dark`, as the system of the person would ask for; without motion, so that
+        no colour is seen on its way to another."""
+        features = [
+            {"name": "prefers-color-scheme", "value": scheme},
+            {"name": "prefers-reduced-motion", "value": "reduce"},
+        ]
         self.devtools("Emulation.setEmulatedMedia", {"features": features})
 
     def devtools(self, command: str, params: dict[str, Any]) -> Any:
