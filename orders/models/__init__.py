@@ -2,6 +2,7 @@ from orders.exceptions.models import Handling
 from orders.models.appointment import Appointment, AppointmentEvent
 from orders.models.critical import CriticalResult
 from orders.models.draft import OrderDraft
+from orders.models.name import OrderName
 from orders.models.order import Order, OrderEvent, Transaction
 from orders.models.result import Result, ResultMarker
 from orders.reviewing.models import (
@@ -32,6 +33,7 @@ __all__ = [
     "OrderCount",
     "OrderDraft",
     "OrderEvent",
+    "OrderName",
     "Result",
     "ResultMarker",
     "ResultVersion",

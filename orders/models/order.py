@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final, Self
-from uuid import UUID
 
 from django.contrib.postgres.indexes import BrinIndex, GinIndex, OpClass
 from django.contrib.postgres.search import SearchQuery, SearchVector
@@ -17,8 +16,9 @@ from django.utils.dateparse import parse_date
 from backoffice import vocabulary
 from backoffice.models import Mirrored
 from backoffice.paging import Count
-from patients.models import mirrored_patient
-from patients.names import fold, prefix_query
+from orders.models.name import NAMES, OrderName, begins_words
+from patients.models import ids_beginning_with, mirrored_patient
+from patients.names import prefix_query, words
 
 LIST_COLUMNS: Final = (
     "id",
@@ -116,9 +116,10 @@ class OrderQuerySet(models.QuerySet["Order"]):
 
         Without `by_name`, the words of `search_input` match ids, never people.
         """
-        rows = self.matching(given["search_input"], by_name=by_name)
-        rows = rows.with_words("patient_name", given["patient_name"])
-        rows = rows.with_words("recipient_name", given["shipping_recipient_name"])
+        alone = not any(value for name, value in given.items() if name not in _NAMES_AND_SORTS)
+        rows = self.matching(given["search_input"], by_name=by_name, alone=alone)
+        rows = rows.with_words("patient_name", given["patient_name"], alone=alone)
+        rows = rows.with_words("recipient_name", given["shipping_recipient_name"], alone=alone)
         plain: dict[str, Any] = {
             "bucket": given["bucket"],
             "low_level_status__in": given["status"],
@@ -164,41 +165,43 @@ class OrderQuerySet(models.QuerySet["Order"]):
             wanted |= Q(activate_by__gt=today)
         return self.filter(wanted)
 
-    def with_words(self, column: str, text: str) -> Self:
+    def with_words(self, column: str, text: str, *, alone: bool) -> Self:
         """Orders whose `column` holds, in any order, words that begin with each word of `text`."""
         if not text:
             return self
-        query = prefix_query(text)
-        if not query:
+        if not prefix_query(text):
             return self.none()
-        rows = self._with_name_words().filter(name_words=_word_beginnings(query))
-        for word in fold(text).split():
-            rows = rows.filter(**{f"{column}__contains": word})
-        return rows
+        return self._called(text, alone=alone, column=column)
 
-    def matching(self, text: str, *, by_name: bool) -> Self:
-        """Order id, user id, name, birth date, recipient (specification), and sample id."""
+    def matching(self, text: str, *, by_name: bool, alone: bool) -> Self:
+        """Order id, user id, name, birth date, recipient (specification), and sample id.
+
+        A union where it may be a name as well as a number: alternatives in one condition would be
+        tried on every order.
+        """
         text = text.strip()
         if not text:
             return self
-        rows, wanted, born = self, Q(sample_id=text), _date(text)
-        hexed = text.replace("-", "").lower()
-        if not born and 4 <= len(hexed) <= 32 and not set(hexed) - set("0123456789abcdef"):
-            low, high = UUID(hexed.ljust(32, "0")), UUID(hexed.ljust(32, "f"))
-            wanted |= Q(pk__range=(low, high)) | Q(user__gte=low, user__lte=high)
+        born, ids = _date(text), ids_beginning_with(text)
+        named = by_name and not born and bool(prefix_query(text))
+        numbered = Q()
+        if not named or any(mark.isdigit() for mark in text):
+            numbered |= Q(sample_id=text)
+        if ids and not born:
+            numbered |= Q(pk__range=ids) | Q(user__gte=ids[0], user__lte=ids[1])
         if by_name and born:
-            wanted |= Q(patient_dob=born)
-        elif by_name and (query := prefix_query(text)):
-            rows = self._with_name_words()
-            wanted |= Q(name_words=_word_beginnings(query))
-        return rows.filter(wanted)
+            numbered |= Q(patient_dob=born)
+        if not named:
+            return self.filter(numbered)
+        if not numbered:
+            return self._called(text, alone=alone)
+        rows = Order.objects.order_by()
+        both = rows._called(text, alone=alone).values("pk"), rows.filter(numbered).values("pk")
+        return self.filter(pk__in=both[0].union(both[1], all=True))
 
     def named(self, text: str) -> Self:
         """Orders whose patient or recipient is called so: beginnings of words, in any order."""
-        query = prefix_query(text)
-        if not query:
-            return self.none()
-        return self._with_name_words().filter(name_words=_word_beginnings(query))
+        return self._called(text, alone=True) if prefix_query(text) else self.none()
 
     def bucket_counts(self, cap: int = 1_000) -> dict[str, Count]:
         """All orders per working bucket, each counted up to `cap`: one query, index only."""
@@ -217,15 +220,31 @@ class OrderQuerySet(models.QuerySet["Order"]):
             found: list[tuple[str, int]] = cursor.fetchall()
         return {bucket: Count(min(count, cap), count > cap) for bucket, count in found}
 
-    def _with_name_words(self) -> Self:
-        """The expression of the index `order_name_words`, letter by letter."""
-        return self.annotate(
-            name_words=SearchVector("patient_name", "recipient_name", config="simple")
+    def _called(self, text: str, *, alone: bool, column: str = "names") -> Self:
+        """Orders with these words in the names of their patient and recipient, or in one of them.
+
+        Names `alone` are looked up in `OrderName`. Together with other filters they are looked up
+        in the index of words, whose answer is laid over those of the other indexes.
+        """
+        query = prefix_query(text)
+        rows = self.alias(names=NAMES)
+        if alone:
+            begun = begins_words(column, words(text))
+            return rows.filter(begun, names__in=OrderName.beginning(query))
+        # The expression of the index `order_name_words`, letter by letter.
+        vector = SearchVector("patient_name", "recipient_name", config="simple")
+        rows = rows.alias(name_words=vector).filter(
+            name_words=SearchQuery(query, config="simple", search_type="raw")
         )
+        return rows if column == "names" else rows.filter(begins_words(column, words(text)))
 
 
-def _word_beginnings(query: str) -> SearchQuery:
-    return SearchQuery(query, config="simple", search_type="raw")
+_NAMES_AND_SORTS: Final = frozenset(
+    {
+        *("search_input", "patient_name", "shipping_recipient_name"),
+        *("order_key", "order_direction"),
+    }
+)
 
 
 _CLOCKS: Final = timedelta(days=1)
@@ -363,6 +382,7 @@ class Order(Mirrored):
                 SearchVector("patient_name", "recipient_name", config="simple"),
                 name="order_name_words",
             ),
+            models.Index(NAMES, name="order_of_name"),
         ]
 
     def __str__(self) -> str:

@@ -56,6 +56,12 @@ class Size:
     def patients(self) -> int:
         return max(1, self.orders // 5)
 
+    @property
+    def booked(self) -> float:
+        """How many times more often open orders have a visit than among a million: of the visits
+        of a day there is a full page in a smaller world, too."""
+        return min(14.0, max(1.0, 200_000 / self.orders))
+
 
 def build(size: Size, say: Say = lambda words: None, *, lanes: int = 1) -> None:
     """Fill the database of Django's connection, whose tables are empty.
@@ -67,7 +73,7 @@ def build(size: Size, say: Say = lambda words: None, *, lanes: int = 1) -> None:
     numbers = _numbers(size)
     with connection.cursor() as cursor:
         cursor.execute(rows.SCHEMA)
-        _fill_small(cursor)
+        _fill_small(cursor, size.booked)
         cursor.execute(rows.PEOPLE.format(**numbers))
         cursor.execute(rows.ORDERS.format(**numbers))
         cursor.execute(rows.RESULTS.format(**numbers))
@@ -87,12 +93,13 @@ def build(size: Size, say: Say = lambda words: None, *, lanes: int = 1) -> None:
         for table in TABLES:
             cursor.execute(f"ALTER TABLE {table} ENABLE TRIGGER USER")
         cursor.execute(rows.COUNTED)
+        cursor.execute(rows.NAMES)
         cursor.execute(rows.HAPPENINGS)
         cursor.execute(rows.NEWEST_RESULTS, [max(LEAST_UNSIGNED, size.orders // 500)])
         unsigned = [key for (key,) in cursor.fetchall()]
     note_versions(unsigned)
     with connection.cursor() as cursor:
-        cursor.execute(f"ANALYZE {', '.join(TABLES)}")
+        cursor.execute(f"ANALYZE {', '.join(TABLES)}, orders_ordername")
     say(f"  indexes made after {time.perf_counter() - begun:.0f} s")
 
 
@@ -104,6 +111,8 @@ def _numbers(size: Size) -> dict[str, Any]:
         "patients": size.patients,
         "now": now,
         "span": span,
+        "spacing": 86400 / rows.A_DAY,
+        "lately": int(min(rows.LAST_DAYS * rows.A_DAY, 0.45 * size.orders)),
         "start": now - span,
         "firsts": len(people.FIRST_NAMES),
         "lasts": len(people.LAST_NAMES),
@@ -185,7 +194,7 @@ def _indexes(cursor: Any) -> tuple[list[str], list[str]]:
     return left_out, made
 
 
-def _fill_small(cursor: Any) -> None:
+def _fill_small(cursor: Any, booked: float) -> None:
     asked_at = datetime.now(UTC)
 
     def read(kind: type[Any], values: dict[str, Any]) -> Record[Any]:
@@ -221,11 +230,11 @@ def _fill_small(cursor: Any) -> None:
             for (method, n), one in tests.items()
         ],
     )
-    _fill_lives(cursor)
+    _fill_lives(cursor, booked)
     _fill_results(cursor)
 
 
-def _fill_lives(cursor: Any) -> None:
+def _fill_lives(cursor: Any, booked: float) -> None:
     everything = list(enumerate(lives()))
     for number, life in everything:
         values = {
@@ -247,7 +256,11 @@ def _fill_lives(cursor: Any) -> None:
             f"INSERT INTO world.life ({', '.join(values)}) VALUES ({places})", list(values.values())
         )
     for is_open in (True, False):
-        some = [(number, life.weight) for number, life in everything if life.open == is_open]
+        some = [
+            (number, life.weight * (booked if is_open and life.visit else 1))
+            for number, life in everything
+            if life.open == is_open
+        ]
         whole, reached, slots = sum(weight for _, weight in some), 0.0, []
         for number, weight in some:
             before, reached = round(reached), reached + SLOTS * weight / whole

@@ -10,7 +10,11 @@ from typing import Final
 from tests.bench.world.lives import MOST_STEPS
 
 SPAN_DAYS: Final = 3 * 365
-"""Orders are spread evenly over so long a time."""
+"""Orders are spread evenly over so long a time, but for the last days."""
+A_DAY: Final = 1_000_000 / SPAN_DAYS
+"""Orders of each of the `LAST_DAYS`, in a world of any size: what differs is how much lies behind
+them, and a page of today's work has as many rows in the one as in the other."""
+LAST_DAYS: Final = 5
 RESULTS_SHARE: Final = 0.68
 """From this part of the orders on, oldest first, results were read."""
 MIRRORED: Final = "record, content_hash, as_of"
@@ -69,7 +73,11 @@ SELECT n, md5('order' || n)::uuid AS id, grouped, md5('group' || grouped)::uuid 
  to_timestamp(at)::date + 9 AS expected
 FROM (
  SELECT n, n - (n % 33 = 0)::int AS grouped,
-  floor({start} + {span} * ((n - world.draw(n, 11, 1000) / 1001.0) / {orders})) AS at
+  floor(CASE WHEN n > {orders} - {lately}
+   THEN {now} - {spacing} * ({orders} - n + world.draw(n, 11, 1000) / 1001.0)
+   ELSE {start} + ({span} - {spacing} * {lately})
+    * ((n - world.draw(n, 11, 1000) / 1001.0) / ({orders} - {lately}))
+  END) AS at
  FROM generate_series(1, {orders}) AS n
 ) AS made
 JOIN world.slot ON slot.i = world.draw(n, 12, 1000) AND slot.open = (world.draw(n, 16, 1000) <
@@ -253,6 +261,10 @@ SELECT {values} FROM world.results r JOIN world.marker m USING (panel, variant)
 COUNTED: Final = """
 INSERT INTO today_ordercount (bucket, low_level_status, method, change)
 SELECT bucket, low_level_status, method, count(*) FROM orders_order GROUP BY 1, 2, 3
+"""
+NAMES: Final = """
+INSERT INTO orders_ordername (name)
+SELECT DISTINCT patient_name || ' ' || recipient_name FROM orders_order
 """
 HAPPENINGS: Final = """
 INSERT INTO today_happening (transaction, kind, order_id, patient_id, after, bucket_after, at)

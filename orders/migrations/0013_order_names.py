@@ -1,0 +1,77 @@
+from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.search import SearchVector
+from django.db import migrations, models
+from django.db.models import F
+
+import orders.models.name
+
+# In the order of the names: who brings the same ones waits, and no two wait for each other.
+KEPT = """
+CREATE FUNCTION order_names_added() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO orders_ordername (name)
+  SELECT DISTINCT patient_name || ' ' || recipient_name AS name FROM fresh ORDER BY name
+  ON CONFLICT DO NOTHING;
+  RETURN NULL;
+END $$;
+
+CREATE FUNCTION order_names_changed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO orders_ordername (name)
+  SELECT patient_name || ' ' || recipient_name AS name FROM fresh
+  EXCEPT
+  SELECT patient_name || ' ' || recipient_name FROM stale
+  ORDER BY name
+  ON CONFLICT DO NOTHING;
+  RETURN NULL;
+END $$;
+
+CREATE TRIGGER names_added AFTER INSERT ON orders_order REFERENCING NEW TABLE AS fresh
+  FOR EACH STATEMENT EXECUTE FUNCTION order_names_added();
+CREATE TRIGGER names_changed AFTER UPDATE ON orders_order
+  REFERENCING NEW TABLE AS fresh OLD TABLE AS stale
+  FOR EACH STATEMENT EXECUTE FUNCTION order_names_changed();
+
+INSERT INTO orders_ordername (name)
+SELECT DISTINCT patient_name || ' ' || recipient_name FROM orders_order;
+"""
+NO_LONGER = """
+DROP TRIGGER names_added ON orders_order;
+DROP TRIGGER names_changed ON orders_order;
+DROP FUNCTION order_names_added();
+DROP FUNCTION order_names_changed();
+"""
+
+
+class Migration(migrations.Migration):
+    dependencies = [("orders", "0012_unread_indexes")]
+
+    operations = [
+        migrations.CreateModel(
+            name="OrderName",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.TextField()),
+            ],
+        ),
+        migrations.AddConstraint(
+            "ordername", models.UniqueConstraint(fields=["name"], name="order_name_once")
+        ),
+        migrations.RunSQL(KEPT, NO_LONGER),
+        migrations.AddIndex(
+            "ordername",
+            GinIndex(SearchVector("name", config="simple"), name="order_name_beginnings"),
+        ),
+        migrations.AddIndex(
+            "order",
+            models.Index(
+                orders.models.name.NamesOf(F("patient_name"), F("recipient_name")),
+                name="order_of_name",
+            ),
+        ),
+    ]
