@@ -8,11 +8,12 @@ the words searched for.
 import contextlib
 from collections.abc import Iterable
 from ipaddress import ip_address
+from typing import Final
 from urllib.parse import urlsplit
 from uuid import UUID
 
 from django.conf import settings
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError, connection, transaction
 from django.http import HttpRequest
 from rest_framework.exceptions import APIException
 
@@ -56,9 +57,25 @@ def record(
     )
     try:
         with transaction.atomic(durable=True):
-            entry.save(force_insert=True)
+            _write(entry)
     except DatabaseError as error:
         raise AuditUnavailable from error
+
+
+_COLUMNS: Final = (
+    *("actor_id", "actor_kind", "action", "object_type", "object_ids", "patient_ids", "route"),
+    *("request_id", "ip", "outcome", "reason", "row_count"),
+)
+_INSERT: Final = (
+    f"INSERT INTO {AuditEntry._meta.db_table} ({', '.join(_COLUMNS)})"  # noqa: S608 - our names
+    f" VALUES ({', '.join(['%s'] * len(_COLUMNS))})"
+)
+
+
+def _write(entry: AuditEntry) -> None:
+    """Every page waits for this: what `save` does around the statement takes twice its time."""
+    with connection.cursor() as cursor:
+        cursor.execute(_INSERT, [getattr(entry, name) for name in _COLUMNS])
 
 
 def asked(
@@ -89,7 +106,7 @@ def followed(
 
 def _change(entry: AuditEntry) -> None:
     """Keep it, and tell pages that stand open."""
-    entry.save(force_insert=True)
+    _write(entry)
     subjects = set(entry.patient_ids)
     for key in entry.object_ids:
         with contextlib.suppress(ValueError):

@@ -413,7 +413,7 @@ AUTH_PASSWORD_VALIDATORS: list[dict[str, Any]] = [
     {"NAME": _validation + "UserAttributeSimilarityValidator"},
 ]
 PASSWORD_RESET_TIMEOUT = 1800
-SESSION_ENGINE = "django.contrib.sessions.backends.db"
+SESSION_ENGINE = "backoffice.session_store"
 SESSION_COOKIE_NAME = "__Host-bo" if HTTPS_ONLY else "bo"
 SESSION_COOKIE_SECURE = HTTPS_ONLY
 SESSION_COOKIE_HTTPONLY = True

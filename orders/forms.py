@@ -154,17 +154,15 @@ def _labs() -> list[tuple[str, str]]:
     return list(Lab.objects.filter(missing_since=None).values_list("slug", "name"))
 
 
-def colleagues() -> list[User]:
-    """Staff that work can be given to."""
-    people = User.objects.filter(is_active=True, api_tokens=None)
-    return list(people.order_by("first_name", "last_name", "username")[:200])
-
-
 def _people() -> list[tuple[str, str]]:
+    people = User.objects.filter(is_active=True, api_tokens=None)
+    named = people.order_by("first_name", "last_name", "username").values_list(
+        "pk", "first_name", "last_name", "username"
+    )[:200]
     return [
         (ME, "Me"),
         (NOBODY, "Nobody"),
-        *((str(one.pk), one.get_full_name() or one.get_username()) for one in colleagues()),
+        *((str(key), f"{first} {last}".strip() or name) for key, first, last, name in named),
     ]
 
 
