@@ -394,10 +394,12 @@ def test(arguments: list[str]) -> int:
     _make_static_folder()
     if not any(not word.startswith("-") for word in arguments):
         processes = min(os.cpu_count() or 1, MOST_TEST_PROCESSES)
-        apart = ("-p", "tests.apart", "-n", str(processes), "--dist", "loadfile")
-        arguments = [*apart, *arguments]
+        apart = ("-p", "tests.apart", "-n", str(processes))
+        arguments = [*apart, "--dist", "loadfile", "--no-loadscope-reorder", *arguments]
     with embedded.throwaway_servers() as servers:
         environment = made_up(servers)
+        # Hundreds of processes start, each reading all our sources: compiled once, not each time.
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
         return foreground([PYTHON, "-m", "pytest", *arguments], environment)
 
 

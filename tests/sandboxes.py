@@ -14,19 +14,17 @@ import subprocess
 import sys
 import tempfile
 import time
-import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 from urllib.request import Request, urlopen
 
 import psycopg
-from psycopg import sql
 
-from backoffice.embedded import dies_with_parent, free_port, make_database
+from backoffice.embedded import dies_with_parent, free_port
 from backoffice.service import Service
+from tests import databases
 
 ROOT = Path(__file__).resolve().parent.parent
 START_SECONDS = 120
@@ -84,7 +82,7 @@ def running(
     words when it does not answer within `seconds`.
     """
     server = os.environ.get("TEST_SANDBOX_DATABASE") or os.environ["DATABASE_URL"]
-    database_url = make_database(server, f"test_sandbox_{uuid.uuid4().hex[:12]}")
+    database_url = databases.migrated_sandbox(server)
     port = free_port()
     options = {"port": port, "users": users, "orders": orders, "seed": seed, "speed": speed, **more}
     command = [sys.executable, "-m", "sandbox"]
@@ -110,7 +108,7 @@ def running(
             yield sandbox
         finally:
             _end(process)
-            _drop(database_url)
+            databases.drop(database_url)
 
 
 def _answers(sandbox: Sandbox, seconds: float) -> bool:
@@ -130,11 +128,3 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-
-
-def _drop(database_url: str) -> None:
-    parts = urlsplit(database_url)
-    name = sql.Identifier(parts.path.lstrip("/"))
-    door = urlunsplit(parts._replace(path="/postgres"))
-    with psycopg.connect(door, autocommit=True) as connection:
-        connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(name))

@@ -36,12 +36,11 @@ class Office:
 @contextlib.contextmanager
 def at_work(logs: Path, users: int = 12, orders: int = 30, **options: Any) -> Iterator[Office]:
     """The mirror is current, commands are delivered, and everything is gone with the `with`."""
-    houses = Houses(os.environ["DATABASE_URL"], logs)
+    houses = Houses(os.environ["DATABASE_URL"], logs, staffed=True)
     try:
         with sandbox_running(users=users, orders=orders, seed=11, **options) as sandbox:
             house = houses.build(sandbox.url, REPORT_FOLDER=str(logs / "reports"))
             house.sync()
-            house.manage("demo_users")
             worker = running(house.start("-m", "tests.browser.worker"))
             with receiving(house, workers=1) as url, worker:
                 yield Office(url, house, sandbox)

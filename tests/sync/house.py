@@ -8,17 +8,15 @@ import signal
 import subprocess
 import sys
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
-from psycopg import sql
 
-from backoffice.embedded import dies_with_parent, make_database
+from backoffice.embedded import dies_with_parent
+from tests import databases
 
 ROOT = Path(__file__).resolve().parents[2]
 MIRRORED = ("patients_%", "labs_%", "orders_%", "wearables_%")
@@ -106,42 +104,21 @@ class House:
 
 
 class Houses:
-    """Makes houses, each with a freshly migrated database (copied from one that was migrated)."""
+    """Makes houses, each with a freshly migrated database; `staffed`: with the demo's users."""
 
-    def __init__(self, base: str, logs: Path) -> None:
-        self.base, self.logs = base, logs
+    def __init__(self, server: str, logs: Path, *, staffed: bool = False) -> None:
+        self.server, self.logs = server, logs
+        self.database = databases.staffed_house if staffed else databases.migrated_house
         self.made: list[str] = []
-        self.template = ""
 
     def build(self, service_url: str, **settings: str) -> House:
-        if not self.template:
-            self.template = self._name()
-            house = House(make_database(self.base, self.template), service_url, self._log())
-            house.manage("migrate", "-v0")
-        name = self._name()
-        with psycopg.connect(self._door(), autocommit=True) as connection:
-            connection.execute(
-                sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(
-                    sql.Identifier(name), sql.Identifier(self.template)
-                )
-            )
-        return House(make_database(self.base, name), service_url, self._log(), settings)
+        self.made.append(self.database(self.server))
+        log = self.logs / f"house-{len(self.made)}.log"
+        return House(self.made[-1], service_url, log, settings)
 
     def close(self) -> None:
-        with psycopg.connect(self._door(), autocommit=True) as connection:
-            for name in self.made:
-                drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
-                connection.execute(drop.format(sql.Identifier(name)))
-
-    def _name(self) -> str:
-        self.made.append(f"test_house_{uuid.uuid4().hex[:12]}")
-        return self.made[-1]
-
-    def _log(self) -> Path:
-        return self.logs / f"house-{len(self.made)}.log"
-
-    def _door(self) -> str:
-        return urlunsplit(urlsplit(self.base)._replace(path="/postgres"))
+        for database_url in self.made:
+            databases.drop(database_url)
 
 
 def wait_until(done: Callable[[], object], seconds: float, what: str, every: float = 0.05) -> float:

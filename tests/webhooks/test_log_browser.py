@@ -33,12 +33,12 @@ class Place:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    houses = Houses(os.environ["DATABASE_URL"], tmp_path_factory.mktemp("houses"))
+    folder = tmp_path_factory.mktemp("houses")
+    houses = Houses(os.environ["DATABASE_URL"], folder, staffed=True)
     try:
         with sandbox_running(users=8, orders=24, seed=11) as sandbox:
             house = houses.build(sandbox.url)
             house.sync()
-            house.manage("demo_users")
             with receiving(house, workers=1) as url:
                 sandbox.control("webhooks", {"url": f"{url}/webhooks/"})
                 poison = _poison(house)
