@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
+from typing import Final
 
 from django.contrib.postgres.indexes import OpClass
 from django.db import models
@@ -18,6 +19,10 @@ from patients.models import mirrored_patient
 def draw_day(start_at: datetime | None, zone: str | None) -> date | None:
     """The date on the wall where a draw begins; that of UTC where its zone is not known."""
     return start_at.astimezone(zone_of(zone) or UTC).date() if start_at else None
+
+
+BESIDE: Final = ("status", "type", "state")
+"""What visits are filtered by, beside the key of the indexes that count them: no row is visited."""
 
 
 class Appointment(Mirrored):
@@ -64,7 +69,18 @@ class Appointment(Mirrored):
             models.Index(
                 fields=["draw_day", "start_at", "id"],
                 condition=Q(superseded_at=None),
+                include=BESIDE,
                 name="appointment_by_day",
+            ),
+            # Reader: the filter by city.
+            models.Index(
+                Upper("city"),
+                "draw_day",
+                "start_at",
+                "id",
+                condition=Q(superseded_at=None),
+                include=["status"],
+                name="appointment_of_city",
             ),
             # Reader: the filter by provider, and the list of providers.
             models.Index(
@@ -82,6 +98,7 @@ class Appointment(Mirrored):
             models.Index(
                 fields=["as_of", "id"],
                 condition=Q(superseded_at=None, start_at=None),
+                include=BESIDE,
                 name="appointment_requested",
             ),
             # Reader: the search box, by the beginning of the lab's number.

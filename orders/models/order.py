@@ -365,6 +365,7 @@ class Order(Mirrored):
             models.Index(
                 fields=["method", "created_at", "id"],
                 condition=Q(low_level_status__in=TO_BOOK),
+                include=["missing_since"],
                 name="order_to_book",
             ),
             # Readers: the filters `interpretation` and `is_critical`. Most results are normal.
