@@ -127,7 +127,8 @@ def drawn(request: HttpRequest, order_id: UUID) -> HttpResponse:
     order = get_object_or_404(Order, pk=order_id)
     command = CompleteDraw(order_id=order.pk, user_id=order.user_id)
     words = "The sample was drawn", "Yes, it was drawn"
-    return _changed(request, order, AskForm.of(request), words, lambda told: command)
+    says = "The order goes on to the lab. This cannot be taken back."
+    return _changed(request, order, AskForm.of(request), words, lambda told: command, says)
 
 
 @requires("orders.view", "orders.change")
@@ -137,7 +138,10 @@ def resend(request: HttpRequest, order_id: UUID) -> HttpResponse:
     order = get_object_or_404(Order, pk=order_id)
     command = ResendEvents(order_id=order.pk, user_id=order.user_id)
     words = "Deliver the latest event again", "Deliver it again"
-    return _changed(request, order, AskForm.of(request), words, lambda told: command)
+    says = (
+        "The service sends us its latest event of this order once more. The order stays as it is."
+    )
+    return _changed(request, order, AskForm.of(request), words, lambda told: command, says)
 
 
 @requires("orders.view", "orders.simulate")
@@ -171,15 +175,16 @@ def _changed(
     form: AskForm,
     words: tuple[str, str],
     command: Callable[[dict[str, Any]], Command],
+    says: str = "",
 ) -> HttpResponse:
     """Ask for what `command` makes of a sound form, and go to the order; else show the page, with
-    `words` as its title and on its button."""
+    `words` as its title and on its button, and what it `says` will happen."""
     if request.method == "POST" and (
         sent_before(request)
         or (form.is_valid() and form.asked(request, command(form.cleaned_data)) is not None)
     ):
         return redirect("orders:detail", order.pk)
-    return _page(request, order, form, *words)
+    return _page(request, order, form, *words, {"says": says})
 
 
 def _page(
