@@ -8,6 +8,7 @@ from uuid import UUID
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
+from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
 from backoffice import audit, vocabulary
@@ -16,6 +17,7 @@ from backoffice.lists.forms import FilterForm
 from backoffice.lists.listing import Cell, Column, Listing
 from backoffice.lists.screen import Screen
 from backoffice.paging import Page, Place, capped_count, page_of, place_of
+from patients.drawing import draw
 from patients.forms import PatientFilters, demographics_of
 from patients.models import Demographics, Patient
 
@@ -125,6 +127,9 @@ class Patients(Listing):
             }
             for patient in rows
         ]
+
+    def drawn(self, rows: list[Any], screen: Screen) -> SafeString:
+        return draw(rows, screen)
 
     def patient_of(self, row: Patient) -> UUID:
         return row.pk

@@ -10,6 +10,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 from django.http import HttpRequest, QueryDict
 from django.urls import reverse
+from django.utils.safestring import SafeString
 
 from backoffice.access import may
 from backoffice.lists.forms import FilterForm
@@ -18,6 +19,7 @@ from backoffice.paging import Page, Place, page_of
 
 if TYPE_CHECKING:
     from backoffice.lists.bulk import Verb
+    from backoffice.lists.screen import Screen
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,10 @@ class Listing:
     def dressed(self, rows: list[Any], user: Any) -> list[Any]:
         """Rows of one page with what stands beside them, by a fixed number of queries."""
         return rows
+
+    def drawn(self, rows: list[Any], screen: Screen) -> SafeString:
+        """Dressed rows as HTML, in the columns of the screen."""
+        raise NotImplementedError
 
     def patient_of(self, row: Any) -> UUID | None:
         raise NotImplementedError

@@ -1,5 +1,7 @@
 """Template tags of lists."""
 
+from typing import Any
+
 from django import template
 from django.template import Context
 from django.utils.safestring import SafeString
@@ -26,6 +28,11 @@ def filter_fields(chip: Chip) -> SafeString:
 @register.simple_tag(takes_context=True)
 def heads(context: Context, screen: Screen) -> SafeString:
     return drawing.heads(screen, context["request"].GET)
+
+
+@register.simple_tag
+def rows(screen: Screen, rows: list[Any]) -> SafeString:
+    return screen.listing.drawn(rows, screen)
 
 
 @register.simple_tag

@@ -14,6 +14,7 @@ from uuid import UUID
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
+from backoffice.access import may
 from backoffice.lists.screen import Screen
 from backoffice.templatetags.ui import (
     DASH,
@@ -45,8 +46,9 @@ class Sight:
     address: str
 
 
-def draw(rows: list[Any], screen: Screen, *, by_name: bool, sees_results: bool) -> SafeString:
+def draw(rows: list[Any], screen: Screen) -> SafeString:
     """The rows of one page, in the columns of the one who looks."""
+    by_name, sees_results = screen.form.by_name, may(screen.user, "results.view")
     sight = Sight(
         by_name,
         sees_results,

@@ -11,14 +11,17 @@ from django.db.models.functions import Cast
 from django.http import QueryDict
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.safestring import SafeString
 
 from backoffice import team
 from backoffice.access import may
 from backoffice.lists.listing import Listing, Preset
+from backoffice.lists.screen import Screen
 from backoffice.models import Assignment
 from labs.models import Lab
 from orders.forms import ME, NOBODY, OrderFilters
 from orders.listing.columns import COLUMNS
+from orders.listing.drawing import draw
 from orders.listing.verbs import VERBS
 from orders.models import Order
 from orders.models.order import CAN_GO_QUIET, LIST_COLUMNS
@@ -88,6 +91,9 @@ class Orders(Listing):
                 else None
             )
         return rows
+
+    def drawn(self, rows: list[Order], screen: Screen) -> SafeString:
+        return draw(rows, screen)
 
     def patient_of(self, row: Order) -> UUID | None:
         return row.user_id

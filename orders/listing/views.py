@@ -49,7 +49,6 @@ def order_list(request: HttpRequest) -> HttpResponse:
         "narrowed": narrowed,
         "any_orders": bool(page.rows) or narrowed or Order.objects.exists(),
         "by_name": filters.by_name,
-        "sees_results": "interpretation" not in filters.hidden,
     }
     return render(request, "orders/list.html", context, status=200 if valid else 400)
 

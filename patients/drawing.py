@@ -1,0 +1,85 @@
+"""Rows of the list of patients as HTML, a function for each column, like those of orders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html import escape
+from typing import Any, Final
+from uuid import UUID
+
+from django.urls import reverse
+from django.utils.html import conditional_escape
+from django.utils.safestring import SafeString
+
+from backoffice.lists.screen import Screen
+from backoffice.templatetags.ui import DASH, age, day, local_day, phone, short_id, words
+
+_NO_ID: Final = UUID(int=0)
+
+
+def draw(rows: list[Any], screen: Screen) -> SafeString:
+    """The rows of one page, in the columns of the one who looks."""
+    address = reverse("patients:detail", args=[_NO_ID])
+    cells = [CELLS[column.key] for column in screen.columns[1:]]
+    drawn = []
+    for row in rows:
+        drawn.append(f"<tr>{_name(row, address)}")
+        drawn += [cell(row) for cell in cells]
+        drawn.append("</tr>\n")
+    return SafeString("".join(drawn))
+
+
+def _name(row: Any, address: str) -> str:
+    name, person = '<span class="muted">Name not given</span>', row["person"]
+    if person:
+        name = f"{escape(person.first_name)} {escape(person.last_name)}"
+    url = address.replace(str(_NO_ID), str(row["patient"].pk))
+    return f'<th scope="row" class="lead"><a href="{url}" hx-boost="false">{name}</a></th>\n'
+
+
+def _born(row: Any) -> str:
+    born = _of(row, "dob")
+    years = f' <span class="muted">{age(born)}</span>' if born else ""
+    return f'<td data-label="Born" class="nowrap">{day(born)}{years}</td>\n'
+
+
+def _lives(row: Any) -> str:
+    city, state = escape(_of(row, "city") or ""), escape(_of(row, "state") or "")
+    place = f"{city}, {state}" if state else city
+    return f'<td data-label="Lives in" class="nowrap">{place if city else DASH}</td>\n'
+
+
+def _of(row: Any, name: str) -> Any:
+    return getattr(row["person"], name, None)
+
+
+def _or_dash(value: str | None) -> str:
+    return escape(value) if value else DASH
+
+
+CELLS: Final[dict[str, Callable[[Any], str]]] = {
+    "born": _born,
+    "sex": lambda row: (
+        f'<td data-label="Sex">'
+        f"{conditional_escape(words('person.gender', _of(row, 'gender')))}</td>\n"
+    ),
+    "phone": lambda row: (
+        f'<td data-label="Phone">{conditional_escape(phone(_of(row, "phone_number")))}</td>\n'
+    ),
+    "lives": _lives,
+    "open": lambda row: f'<td data-label="Open orders" class="num">{row["open_orders"]}</td>\n',
+    "ours": lambda row: (
+        f'<td data-label="Our reference">{short_id(row["patient"].client_user_id, False)}</td>\n'
+    ),
+    "since": lambda row: (
+        f'<td data-label="Since" class="nowrap">{local_day(row["patient"].created_on)}</td>\n'
+    ),
+    "patient": lambda row: (
+        f'<td data-label="Patient" class="roomy">{short_id(row["patient"].pk)}</td>\n'
+    ),
+    "email": lambda row: (
+        f'<td data-label="E-mail" class="wrap">{_or_dash(_of(row, "email"))}</td>\n'
+    ),
+    "zip": lambda row: f'<td data-label="ZIP">{_or_dash(_of(row, "zip"))}</td>\n',
+}
+"""By the key of the column in `listing.py`; the first column leads to the patient."""
