@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from backoffice.models import User
-from backoffice.team.models import Assignment, Contact, Note
+from backoffice.team.models import Assignment, Contact
 from backoffice.team.subjects import OF_RESULTS, Subject, url_of, word_for
 
 SHOWN: Final = 5
@@ -29,27 +29,41 @@ class Said:
     url: str
 
 
+_SAID: Final = """
+SELECT backoffice_user.*, said.* FROM (
+ (SELECT at, author_id AS by_id, text, '' AS outcome, NULL::timestamptz AS next_due_at,
+  subject_type, subject_id, id AS said_id
+  FROM backoffice_note WHERE {about} ORDER BY at DESC, id DESC LIMIT %(most)s)
+ UNION ALL
+ (SELECT at, by_id, note, outcome, next_due_at, subject_type, subject_id, id
+  FROM backoffice_contact WHERE {about} ORDER BY at DESC, id DESC LIMIT %(most)s)
+) AS said JOIN backoffice_user ON backoffice_user.id = by_id
+ORDER BY at DESC, outcome <> '', said_id DESC LIMIT %(most)s
+"""
+_OF_PATIENT: Final = "patient_id = %(id)s AND subject_type <> ALL(%(hidden)s)"
+_OF_OTHERS: Final = (
+    "subject_type = %(type)s AND subject_id = %(id)s AND subject_type <> ALL(%(hidden)s)"
+)
+
+
 def said_about(subject: Subject, *, sees_results: bool) -> list[Said]:
     """Newest first; on a patient everything about the patient's orders and visits as well, and
-    about results for those who see them."""
-    if subject.type == "patient":
-        about = {"patient_id": subject.id}
-    else:
-        about = {"subject_type": subject.type, "subject_id": subject.id}
-    hidden = () if sees_results else OF_RESULTS
-    notes = Note.objects.filter(**about).exclude(subject_type__in=hidden).select_related("author")
-    contacts = Contact.objects.filter(**about).exclude(subject_type__in=hidden)
-    notes = notes.order_by("-at", "-pk")
-    contacts = contacts.select_related("by").order_by("-at", "-pk")
-    found = [
-        Said(one.at, one.author, one.text, "", None, *elsewhere(one, subject))
-        for one in notes[: MOST + 1]
+    about results for those who see them. One query."""
+    statement = _SAID.format(about=_OF_PATIENT if subject.type == "patient" else _OF_OTHERS)
+    hidden = [] if sees_results else list(OF_RESULTS)
+    asked = {"type": subject.type, "id": subject.id, "hidden": hidden, "most": MOST + 1}
+    found: Iterable[Any] = User.objects.raw(statement, asked)
+    return [
+        Said(
+            one.at,
+            one,
+            one.text,
+            Contact.Outcome(one.outcome).label if one.outcome else "",
+            one.next_due_at,
+            *elsewhere(one, subject),
+        )
+        for one in found
     ]
-    for one in contacts[: MOST + 1]:
-        on, url = elsewhere(one, subject)
-        outcome = one.get_outcome_display()
-        found.append(Said(one.at, one.by, one.note, outcome, one.next_due_at, on, url))
-    return sorted(found, key=lambda one: one.at, reverse=True)[: MOST + 1]
 
 
 _HOLDERS: Final = """
@@ -78,5 +92,4 @@ def elsewhere(one: Any, subject: Subject) -> tuple[str, str]:
 
 
 def who_has(subject: Subject) -> Assignment | None:
-    rows = Assignment.objects.select_related("user")
-    return rows.filter(subject_type=subject.type, subject_id=subject.id).first()
+    return holders(subject.type, [subject.id]).get(subject.id)
