@@ -20,6 +20,7 @@ OWN: Final = "own"
 """Value of `columns`: the person's own columns, though a view has others."""
 NO_VIEW: Final = "all"
 """Value of `view`: not even the one the list opens with."""
+_CHOICE: Final = "SELECT * FROM backoffice_listchoice WHERE user_id = %s AND listing = %s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ class Screen:
         user = staff_of(request)
         given = request.GET
         saved = saving.views_of(listing, form, user)
-        choice = ListChoice.objects.filter(user=user.pk, listing=listing.name).first()
+        choice = next(iter(ListChoice.objects.raw(_CHOICE, [user.pk, listing.name])), None)
         view = next((one for one in saved if str(one.pk) == given.get("view")), None)
         query = filters_in(given, form)
         own = view is None or given.get("columns") == OWN
