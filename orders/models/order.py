@@ -116,7 +116,7 @@ class OrderQuerySet(models.QuerySet["Order"]):
 
         Without `by_name`, the words of `search_input` match ids, never people.
         """
-        alone = not any(value for name, value in given.items() if name not in _NAMES_AND_SORTS)
+        alone = _narrows_little(given)
         rows = self.matching(given["search_input"], by_name=by_name, alone=alone)
         rows = rows.with_words("patient_name", given["patient_name"], alone=alone)
         rows = rows.with_words("recipient_name", given["shipping_recipient_name"], alone=alone)
@@ -223,8 +223,8 @@ class OrderQuerySet(models.QuerySet["Order"]):
     def _called(self, text: str, *, alone: bool, column: str = "names") -> Self:
         """Orders with these words in the names of their patient and recipient, or in one of them.
 
-        Names `alone` are looked up in `OrderName`. Together with other filters they are looked up
-        in the index of words, whose answer is laid over those of the other indexes.
+        Names `alone`, or nearly, are looked up in `OrderName`. With filters that few orders pass
+        they are looked up in the index of words, whose answer is laid over those of the others.
         """
         query = prefix_query(text)
         rows = self.alias(names=NAMES)
@@ -245,6 +245,23 @@ _NAMES_AND_SORTS: Final = frozenset(
         *("order_key", "order_direction"),
     }
 )
+_MANY: Final = (
+    ("bucket", vocabulary.RESULT_IN),
+    ("status", ["completed"]),
+    ("interpretation", "normal"),
+    ("is_critical", "false"),
+    ("order_type", ["testkit"]),
+    ("order_type", ["walk_in_test"]),
+)
+"""Filters that many orders pass, whatever the clinic."""
+_MANY_EACH: Final = frozenset({"end_date", "updated_end_date", "lab"})
+"""Filters that many orders pass whatever is chosen."""
+
+
+def _narrows_little(given: Mapping[str, Any]) -> bool:
+    """Beside names and sorts nothing is asked for, or one thing that holds of many orders."""
+    asked = [pair for pair in given.items() if pair[1] and pair[0] not in _NAMES_AND_SORTS]
+    return not asked or (len(asked) == 1 and (asked[0] in _MANY or asked[0][0] in _MANY_EACH))
 
 
 _CLOCKS: Final = timedelta(days=1)

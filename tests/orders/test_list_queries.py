@@ -20,7 +20,7 @@ BASELINE = {
     "/orders/?status=lost&ordered=this_week&search_input=ada": 9,
     "/orders/views/": 1,
     "/patients/": 7,
-    "/patients/?q=ada&order_key=name": 8,
+    "/patients/?q=ada&order_key=name": 9,
 }
 FRAME = (
     "django_session", "auth_group", "orders_review", "backoffice_notification", "webhooks_event",

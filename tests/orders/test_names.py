@@ -40,7 +40,7 @@ def test_names_alone_and_with_other_filters_find_the_same(box: str, words: str) 
         order(n, patient_name=one, recipient_name=other) for n, (one, other) in enumerate(NAMES)
     )
     alone = asked(**{box: words})
-    assert alone == asked(**{box: words}, end_date="2100-01-01")
+    assert alone == asked(**{box: words}, start_date="2000-01-01")
     if words == "ada":
         found = {
             "search_input": {0, 1, 2},
