@@ -44,8 +44,8 @@ SAMPLE = 400
 NOTES = "n" * 900
 """Makes an order event 2.2 KB, as they are."""
 EMPTY = (
-    "TRUNCATE webhooks_event, orders_order, orders_orderevent, orders_transaction,"
-    " backoffice_lookup"
+    "TRUNCATE webhooks_event, orders_order, orders_ordername, orders_orderevent,"
+    " orders_transaction, backoffice_lookup"
 )
 
 

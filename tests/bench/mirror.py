@@ -319,8 +319,8 @@ def _in_turns(url: str, count: int) -> tuple[float, float, int]:
 def _empty() -> None:
     with connection.cursor() as cursor:
         cursor.execute(
-            "TRUNCATE orders_order, orders_orderevent, orders_transaction, backoffice_lookup,"
-            " backoffice_syncrun, backoffice_drift"
+            "TRUNCATE orders_order, orders_ordername, orders_orderevent, orders_transaction,"
+            " backoffice_lookup, backoffice_syncrun, backoffice_drift"
         )
         cursor.execute("CHECKPOINT")
 
