@@ -5,35 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable
 from html import escape
 from typing import Any, Final
-from uuid import UUID
 
-from django.urls import reverse
 from django.utils.html import conditional_escape
 from django.utils.safestring import SafeString
 
+from backoffice.addresses import record_url
 from backoffice.lists.screen import Screen
 from backoffice.templatetags.ui import DASH, age, day, local_day, phone, short_id, words
-
-_NO_ID: Final = UUID(int=0)
 
 
 def draw(rows: list[Any], screen: Screen) -> SafeString:
     """The rows of one page, in the columns of the one who looks."""
-    address = reverse("patients:detail", args=[_NO_ID])
     cells = [CELLS[column.key] for column in screen.columns[1:]]
     drawn = []
     for row in rows:
-        drawn.append(f"<tr>{_name(row, address)}")
+        drawn.append(f"<tr>{_name(row)}")
         drawn += [cell(row) for cell in cells]
         drawn.append("</tr>\n")
     return SafeString("".join(drawn))
 
 
-def _name(row: Any, address: str) -> str:
+def _name(row: Any) -> str:
     name, person = '<span class="muted">Name not given</span>', row["person"]
     if person:
         name = f"{escape(person.first_name)} {escape(person.last_name)}"
-    url = address.replace(str(_NO_ID), str(row["patient"].pk))
+    url = record_url("patients:detail", row["patient"].pk)
     return f'<th scope="row" class="lead"><a href="{url}" hx-boost="false">{name}</a></th>\n'
 
 

@@ -16,6 +16,7 @@ from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString
 
 from backoffice import access, vocabulary
+from backoffice.addresses import record_url
 from backoffice.templatetags.shapes import glyph_svg, icon_svg
 from backoffice.templatetags.spoken import MONTHS, ago, hour, spoken, years, zone_name, zone_of
 
@@ -393,7 +394,10 @@ def tick_boxes(bound: BoundField) -> list[str]:
     ]
 
 
-# Addresses of this page
+# Addresses
+
+
+register.simple_tag(record_url)
 
 
 @register.simple_tag(takes_context=True)

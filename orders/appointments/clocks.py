@@ -7,7 +7,7 @@ from datetime import datetime, tzinfo
 
 from django.utils import timezone
 
-from backoffice.templatetags.spoken import zone_name, zone_of
+from backoffice.templatetags.spoken import DAYS, MONTHS, hour, zone_name, zone_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Clocks:
 
     @property
     def time(self) -> str:
-        return f"{self.there:%H:%M}"
+        return hour(self.there)
 
     @property
     def zone(self) -> str:
@@ -38,8 +38,8 @@ class Clocks:
             return ""
         day = ""
         if self.here.date() != self.there.date():
-            day = f"{self.here:%a} {self.here.day} {self.here:%b}, "
-        return f"{day}{self.here:%H:%M} {zone_name(self.here)}"
+            day = f"{DAYS[self.here.weekday()]} {self.here.day} {MONTHS[self.here.month]}, "
+        return f"{day}{hour(self.here)} {zone_name(self.here)}"
 
 
 def clocks(start: datetime, zone: str | None, here: tzinfo | None = None) -> Clocks:

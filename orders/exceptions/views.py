@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from backoffice import audit, sync, team
 from backoffice.access import may, requires
+from backoffice.addresses import record_url
 from backoffice.models import User
 from backoffice.paging import place_of
 from backoffice.templatetags.spoken import ago
@@ -167,7 +168,7 @@ def _rows(group: str, found: list[Any], user: Any) -> list[dict[str, Any]]:
     return [
         {
             "order": order,
-            "url": reverse("reviewing:report", args=[order.pk])
+            "url": record_url("reviewing:report", order.pk)
             if critical
             else reverse("exceptions:card", args=[group, order.pk]),
             "last": last.get(order.pk),

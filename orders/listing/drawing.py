@@ -9,12 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 from typing import Any, Final
-from uuid import UUID
 
-from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from backoffice.access import may
+from backoffice.addresses import record_url
 from backoffice.lists.screen import Screen
 from backoffice.templatetags.ui import (
     DASH,
@@ -32,7 +31,6 @@ from orders.templatetags.turns import whose_turn
 
 FLAGGED: Final = ("critical", "abnormal")
 SPOKEN_ORIGINS: Final = ("redraw", "recreation")
-_NO_ID: Final = UUID(int=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +41,6 @@ class Sight:
     sees_results: bool
     beside_result: bool
     """The interpretation has no column of its own: it stands beside the status."""
-    address: str
 
 
 def draw(rows: list[Any], screen: Screen) -> SafeString:
@@ -53,7 +50,6 @@ def draw(rows: list[Any], screen: Screen) -> SafeString:
         by_name,
         sees_results,
         sees_results and "result" not in screen.keys,
-        reverse("orders:detail", args=[_NO_ID]),
     )
     cells = [CELLS[column.key] for column in screen.columns]
     tick = _tick if screen.verbs else _nothing
@@ -89,8 +85,8 @@ def _patient(row: Any, sight: Sight) -> str:
         who = escape(initials(row.patient_name))
     elif row.patient_first_name or row.patient_last_name:
         who = _name(row)
-    address = sight.address.replace(str(_NO_ID), str(row.pk))
-    return f'<th scope="row" class="lead"><a href="{address}" hx-boost="false">{who}</a></th>\n'
+    url = record_url("orders:detail", row.pk)
+    return f'<th scope="row" class="lead"><a href="{url}" hx-boost="false">{who}</a></th>\n'
 
 
 def _born(row: Any, sight: Sight) -> str:
