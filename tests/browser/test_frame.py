@@ -10,7 +10,7 @@ import pytest
 
 from tests.browser import Browser, browser, needs_browser
 from tests.browser.office import ENTER, Office, at_work, press
-from tests.sync.house import running, wait_until
+from tests.sync.house import SYNC, running, wait_until
 
 pytestmark = needs_browser
 ESCAPE = "\ue00c"
@@ -44,7 +44,7 @@ def change(office: Office) -> None:
     """Orders change at the service, and the mirror learns of it."""
     before = office.house.value("SELECT count(*) FROM backoffice_change")
     office.sandbox.control("change", {"orders": 3})
-    with running(office.house.start("manage.py", "sync", "orders")):
+    with running(office.house.start(*SYNC, "orders")):
         wait_until(
             lambda: office.house.value("SELECT count(*) FROM backoffice_change") > before,
             60,

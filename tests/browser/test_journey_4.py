@@ -125,7 +125,7 @@ def test_a_corrected_report_comes_back_with_what_changed(page: Browser, office: 
     [(method,)] = office.sandbox.query("SELECT method FROM sandbox_order WHERE id = %s", [order_id])
     with office.sandbox.service() as service:
         service.orders.simulate(UUID(order_id), dotted("corrected", method))
-    office.house.manage("sync", "orders")
+    office.house.sync("orders")
     wait_until(
         lambda: office.house.value(
             "SELECT version > signed FROM orders_review WHERE order_id = %s", [order_id]

@@ -31,7 +31,7 @@ def page(office: Office) -> Iterator[Browser]:
 def test_a_result_that_fits_is_accepted_and_its_order_opens(page: Browser, office: Office) -> None:
     """Two presses from the card; the order that comes back is another than was suggested."""
     stray = make(office.sandbox, "match_completed", interpretation="abnormal")
-    office.house.manage("sync", "unmatched")
+    office.house.sync("unmatched")
     page.open(f"{office.url}/unmatched/{stray}/")
     page.sees("Order has a result")
     page.link("Accept")
@@ -50,7 +50,7 @@ def test_a_result_that_fits_is_accepted_and_its_order_opens(page: Browser, offic
 
 def test_a_result_of_nobody_known_goes_to_a_patient(page: Browser, office: Office) -> None:
     make(office.sandbox, "no_match")
-    office.house.manage("sync", "unmatched")
+    office.house.sync("unmatched")
     [(first, last)] = office.sandbox.query(
         "SELECT first_name, last_name FROM sandbox_userinfo ORDER BY user_id LIMIT 1"
     )

@@ -129,7 +129,7 @@ def _furnish(office: Office) -> None:
     placed(sandbox, "walk_in_test", name="Walda")
     make(sandbox, "match_completed", interpretation="abnormal")
     house.sync()
-    house.manage("sync", "unmatched")
+    house.sync("unmatched")
     with running(house.start("-m", "tests.browser.furnish")) as furnishing:
         assert furnishing.wait(120) == 0, house.said()
     _deliver(office, house)

@@ -20,7 +20,7 @@ from tests.sync import compare
 from tests.sync.cluster import own_cluster
 from tests.sync.drift import deletions, drift
 from tests.sync.expected import ORDERS as ORDER_CHECKS
-from tests.sync.house import House, Houses, end, wait_until
+from tests.sync.house import SYNC, House, Houses, end, wait_until
 from tests.sync.test_living import started
 
 TEAM = "7ea00000-0000-4000-8000-000000000001"
@@ -118,7 +118,7 @@ def kills(folder: Path, houses: Houses) -> list[Goal]:
     with running(150, 2_500, 21) as sandbox:
         house = houses.build(sandbox.url)
         while killed < KILLS:
-            process = house.start("manage.py", "sync")
+            process = house.start(*SYNC)
             try:
                 process.wait(chance.uniform(1.2, 7.0))
             except Exception:

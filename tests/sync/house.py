@@ -22,6 +22,8 @@ ROOT = Path(__file__).resolve().parents[2]
 MIRRORED = ("patients_%", "labs_%", "orders_%", "wearables_%")
 LEASE_SECONDS = "2"
 RUN_SECONDS = 420
+SYNC = ("manage.py", "sync", "--skip-checks")
+"""Django's checks of its own settings take as long as all else of a start."""
 
 
 @dataclass
@@ -69,14 +71,17 @@ class House:
 
     def manage(self, *command: str, **settings: str) -> None:
         """`manage.py COMMAND` to its end; it must succeed."""
-        process = self.start("manage.py", *command, **settings)
+        self._run("manage.py", *command, **settings)
+
+    def sync(self, *words: str, **settings: str) -> None:
+        self._run(*SYNC, *words, **settings)
+
+    def _run(self, *command: str, **settings: str) -> None:
+        process = self.start(*command, **settings)
         try:
             assert process.wait(RUN_SECONDS) == 0, f"{command} failed:\n{self.said()}"
         finally:
             end(process)
-
-    def sync(self, *words: str, **settings: str) -> None:
-        self.manage("sync", *words, **settings)
 
     def said(self) -> str:
         lines = self.log.read_text(errors="replace").splitlines()

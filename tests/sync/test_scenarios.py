@@ -26,7 +26,7 @@ from tests.sync import compare
 from tests.sync.conftest import ORDERS, USERS, World
 from tests.sync.expected import EVERYTHING, Check
 from tests.sync.expected import ORDERS as ORDER_CHECKS
-from tests.sync.house import House, Houses, end, running, wait_until
+from tests.sync.house import SYNC, House, Houses, end, running, wait_until
 from tests.sync.standin import Asked, Reply, forwarding, serving
 
 Faults = Callable[..., None]
@@ -229,9 +229,7 @@ def test_spoilt_answers(world: World) -> None:
 
     with (
         serving(answer) as url,
-        running(
-            world.house.start("manage.py", "sync", "orders", "look-ups", SERVICE_BASE_URL=url)
-        ) as process,
+        running(world.house.start(*SYNC, "orders", "look-ups", SERVICE_BASE_URL=url)) as process,
     ):
         assert peak_megabytes(process, 120) < 300
     assert done >= {f"pages {kind}" for kind in pages.values()}
@@ -258,7 +256,7 @@ def test_redirects_are_refused(world: World, faults: Faults) -> None:
     """S12: a redirect is not followed and fails the run visibly; the next sync catches up."""
     before = world.house.rows()
     faults(rate=1.0, kinds=["redirect"], paths="/v3/orders")
-    with running(world.house.start("manage.py", "sync", "orders")):
+    with running(world.house.start(*SYNC, "orders")):
         wait_until(
             lambda: "Redirected" in str(latest_run(world.house)["error"]), 30, "run says redirected"
         )
@@ -273,7 +271,7 @@ def test_redirects_are_refused(world: World, faults: Faults) -> None:
 def test_killed_during_a_sweep(big_sandbox: Sandbox, houses: Houses) -> None:
     """S15: SIGKILL in the middle of the first sync; the same run is taken up where it stood."""
     house = houses.build(big_sandbox.url)
-    process = house.start("manage.py", "sync", "orders")
+    process = house.start(*SYNC, "orders")
     wait_until(lambda: orders_held(house) >= 1_000, 60, "1,000 orders", every=0.01)
     end(process)
     held, run = orders_held(house), latest_run(house)
@@ -296,7 +294,7 @@ def test_killed_during_look_ups(world: World) -> None:
     some_due(world.house, 300)
     due = world.house.due()
     assert due > 300 and moved
-    process = world.house.start("manage.py", "sync", "look-ups")
+    process = world.house.start(*SYNC, "look-ups")
     wait_until(lambda: world.house.due() < due, 60, "a first batch", every=0.01)
     end(process)
     assert 0 < world.house.due() < due
@@ -335,7 +333,7 @@ def test_fence(big_sandbox: Sandbox, houses: Houses) -> None:
 
     with (
         serving(forwarding(big_sandbox.url, slowly)) as slow,
-        running(house.start("manage.py", "sync", "orders", SERVICE_BASE_URL=slow)) as paused,
+        running(house.start(*SYNC, "orders", SERVICE_BASE_URL=slow)) as paused,
     ):
         wait_until(lambda: orders_held(house) >= 1_000, 60, "1,000 orders", every=0.01)
         stopped_outside_transactions(paused, house)
@@ -358,7 +356,7 @@ def test_fence(big_sandbox: Sandbox, houses: Houses) -> None:
 def test_one_holder_at_a_time(big_sandbox: Sandbox, houses: Houses) -> None:
     """S16: two processes asked to sync the same list do it one at a time, never together."""
     house = houses.build(big_sandbox.url)
-    both = [house.start("manage.py", "sync", "pulls") for _ in range(2)]
+    both = [house.start(*SYNC, "pulls") for _ in range(2)]
     try:
         assert [process.wait(120) for process in both] == [0, 0], house.said()
     finally:
