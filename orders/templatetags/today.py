@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID
 
 from django import template
 from django.http import HttpRequest
 from django.template import Context
 from django.templatetags.static import static
+from django.utils.safestring import SafeString
 
 from backoffice.access import may
-from backoffice.team.subjects import Subject
 from orders.today import criticals
+from orders.today.digest import Group
+from orders.today.drawing import Sight, draw
 
 register = template.Library()
 
@@ -39,10 +40,17 @@ def critical_count(context: Context) -> int:
     return criticals.of(context["request"]).unacknowledged
 
 
-@register.simple_tag
-def signed_subject(subject_type: str, subject_id: object, patient_id: UUID | None = None) -> str:
-    """What a form of `team` is about."""
-    return Subject(subject_type, str(subject_id), patient_id or None).signed()
+@register.simple_tag(takes_context=True)
+def news(context: Context, groups: list[Group]) -> SafeString:
+    """What is new, patient by patient."""
+    sight = Sight(
+        user=context["request"].user,
+        snapshot=context["snapshot"],
+        by_name=context["by_name"],
+        may_take=context["may_take"],
+        token=str(context["csrf_token"]),
+    )
+    return draw(groups, sight)
 
 
 @register.simple_tag(takes_context=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from django import template
+from django.utils.html import conditional_escape
 from django.utils.safestring import SafeString
 
 from backoffice.addresses import record_url
@@ -40,7 +41,11 @@ def visit_time(visit: Visit, brief: bool = False) -> SafeString:
 @register.simple_tag
 def visit_who(visit: Visit, sees_names: bool) -> SafeString:
     """Who a visit is for, a link to its order."""
-    name = escape(visit.name or "Name not given") if sees_names else initials(visit.name)
+    name = (
+        escape(visit.name or "Name not given")
+        if sees_names
+        else conditional_escape(initials(visit.name))
+    )
     if visit.appointment.order_id:
         url = record_url("orders:detail", visit.appointment.order_id)
         name = f'<a href="{url}" hx-boost="false">{name}</a>'

@@ -31,6 +31,10 @@ MOST: Final = 2_000
 GROUPS: Final = 25
 """Patients on the page, the most urgent first; the others follow as these are seen."""
 NEW_PROBLEM: Final = "new problem"
+CAME_AND_WENT: Final = "came and went"
+NO_LONGER: Final = "no longer"
+VISIT: Final = "Visit"
+VISIT_MOVED: Final = "Visit moved"
 RESULTS: Final = ("partial_results", "completed", "corrected")
 
 _NO_TERM: Final = Term("", "")
@@ -263,7 +267,7 @@ def _step(one: Happening, lines: list[Line]) -> bool:
         opened = [line for line in lines if line.words == NEW_PROBLEM and line.status == one.before]
         for line in opened:
             lines.remove(line)
-        lines.append(Line(one.at, term, "came and went" if opened else "no longer", 4))
+        lines.append(Line(one.at, term, CAME_AND_WENT if opened else NO_LONGER, 4))
     if one.bucket_after == NEEDS_ACTION:
         lines.append(Line(one.at, _status(one.after), NEW_PROBLEM, 1, status=one.after))
     elif one.after in RESULTS:
@@ -275,8 +279,8 @@ def _visit(one: Happening) -> Line:
     term = vocabulary.term("appointment.status", one.after)
     moved = one.start_before and one.start_after and one.start_before != one.start_after
     if moved and one.after != "cancelled":
-        return Line(one.at, term, "Visit moved", 3, one.start_before, one.start_after)
-    return Line(one.at, term, "Visit", 3, None, one.start_after)
+        return Line(one.at, term, VISIT_MOVED, 3, one.start_before, one.start_after)
+    return Line(one.at, term, VISIT, 3, None, one.start_after)
 
 
 def _status(status: str) -> Term:

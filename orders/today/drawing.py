@@ -1,0 +1,141 @@
+"""News of patients as HTML, in Python and not in templates: Today has dozens of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from django.urls import reverse
+from django.utils.html import conditional_escape
+from django.utils.safestring import SafeString
+
+from backoffice.addresses import record_url
+from backoffice.team.subjects import Subject
+from backoffice.templatetags.shapes import glyph_svg, icon_svg
+from backoffice.templatetags.team import staff_name
+from backoffice.templatetags.ui import day, initials, order_badge, since, when
+from orders.today.digest import (
+    CAME_AND_WENT,
+    NEW_PROBLEM,
+    NO_LONGER,
+    VISIT,
+    VISIT_MOVED,
+    Group,
+    Line,
+    OrderNews,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What is the same for all of a page."""
+
+    user: Any
+    snapshot: str
+    by_name: bool
+    may_take: bool
+    token: str
+    """Against forged forms."""
+
+
+def draw(groups: list[Group], sight: Sight) -> SafeString:
+    return SafeString("\n".join(_group(group, sight) for group in groups))
+
+
+def _group(group: Group, sight: Sight) -> str:
+    key, seen = f"news-{group.about}", reverse("today:seen")
+    flag = ' data-flag="critical"' if group.rank == 0 else ""
+    born = ""
+    if sight.by_name and group.order and group.order.patient_dob:
+        born = f'<span class="muted">{day(group.order.patient_dob)}</span>'
+    return (
+        f'<li class="news-of" id="{key}"{flag}>\n  <header>\n'
+        f"    <h3>{_who(group, sight)}</h3>\n    {born}\n"
+        f'    <form method="post" action="{seen}" hx-post="{seen}" hx-target="#{key}"'
+        f' hx-swap="outerHTML">{_token(sight)}{_hidden("about", group.about)}'
+        f"{_hidden('snapshot', sight.snapshot)}"
+        '<button class="btn small quiet" type="submit" data-key="v"'
+        f' data-key-words="Seen: this patient’s news">{icon_svg("check")}Seen</button></form>\n'
+        f"  </header>\n  {''.join(_news(news, sight) for news in group.orders)}\n</li>"
+    )
+
+
+def _who(group: Group, sight: Sight) -> str:
+    order = group.order
+    if not sight.by_name:
+        return conditional_escape(initials(order.patient_name if order else ""))
+    if not group.patient_id:
+        return "Kit without patient"
+    name = "Kit without patient" if order else "Order not read yet"
+    if order and (order.patient_first_name or order.patient_last_name):
+        name = f"{escape(order.patient_first_name)} {escape(order.patient_last_name)}"
+    return f'<a href="{record_url("patients:detail", group.patient_id)}">{name}</a>'
+
+
+def _news(news: OrderNews, sight: Sight) -> str:
+    order, status = news.order, ""
+    if order and not news.is_told:
+        status = f" {order_badge(order.low_level_status, order.method, order.bucket, True)}"
+    test = escape((order and order.lab_test_name) or "Order")
+    lines = "".join(
+        f'\n      <li data-st="{line.term.family}">{glyph_svg(line.term.glyph)}'
+        f'<span>{_line(line, news.zone)} <span class="muted nowrap">{since(line.at)}</span>'
+        "</span></li>"
+        for line in news.lines
+    )
+    return (
+        f'<article>\n    <p class="what"><a href="{record_url("orders:detail", news.order_id)}">'
+        f'{test}</a>{status}</p>\n    <ul class="lines">{lines}\n    </ul>\n'
+        f"    {_holder(news, sight)}\n  </article>"
+    )
+
+
+def _line(line: Line, zone: str | None) -> str:
+    label, words = escape(line.term.label), escape(line.words)
+    if line.words == VISIT_MOVED:
+        before, after = when(line.start_before, zone), when(line.start_after, zone)
+        return f"<strong>Visit moved</strong> from {before} to {after}"
+    if line.words == VISIT:
+        start = f", {when(line.start_after, zone)}" if line.start_after else ""
+        return f"<strong>Visit: {label.lower()}</strong>{start}"
+    if line.words == NO_LONGER:
+        return f"<strong>Solved:</strong> {label}"
+    if line.words == CAME_AND_WENT:
+        return f"<strong>Came up and solved:</strong> {label}"
+    if line.words == NEW_PROBLEM:
+        return f"<strong>{label}</strong>"
+    if not label:
+        return words
+    return f"<strong>{label}</strong>{f', {words}' if words else ''}"
+
+
+def _holder(news: OrderNews, sight: Sight) -> str:
+    """Who works on an order. The form is that of `team`."""
+    key, take = f"assigned-order-{news.order_id}", reverse("team:take")
+    if news.holder:
+        who = f"{escape(staff_name(news.holder.user))} is on this"
+        if news.holder.user_id == sight.user.pk:
+            who = "Yours"
+        shown = f'<span class="muted">{icon_svg("user")}{who}</span>'
+    elif sight.may_take:
+        patient = news.order.user_id if news.order else None
+        about = Subject("order", str(news.order_id), patient).signed()
+        shown = (
+            f'<form method="post" action="{take}" hx-post="{take}" hx-target="#{key}"'
+            f' hx-swap="outerHTML">{_token(sight)}{_hidden("about", about)}'
+            f"{_hidden('next', reverse('today:page'))}"
+            '<button class="btn small" type="submit" data-once data-take data-key="a">Take'
+            "</button></form>"
+        )
+    else:
+        return ""
+    return f'<div class="assigned" id="{key}">{shown}</div>'
+
+
+def _token(sight: Sight) -> str:
+    return _hidden("csrfmiddlewaretoken", sight.token)
+
+
+def _hidden(name: str, value: object) -> str:
+    return f'<input type="hidden" name="{name}" value="{escape(str(value))}">'
