@@ -205,9 +205,10 @@ def _database(url: str) -> dict[str, Any]:
     database["PORT"] = str(options.pop("port", database.get("PORT", "")) or "")
     options.setdefault("connect_timeout", 3)
     options.setdefault("application_name", "backoffice")
+    # To start a second process for a statement of a page takes longer than the statement.
+    given = f"-c max_parallel_workers_per_gather=0 {options.get('options', '')}"
     # A worker that is stopped inside a transaction must not keep its locks for ever.
-    given = str(options.get("options", ""))
-    options["options"] = f"{given} -c idle_in_transaction_session_timeout=120000".strip()
+    options["options"] = f"{given} -c idle_in_transaction_session_timeout=120000"
     if not str(database["HOST"]).startswith("/"):
         options.setdefault("keepalives_idle", 30)
         options.setdefault("keepalives_interval", 10)

@@ -252,6 +252,7 @@ _MANY: Final = (
     ("is_critical", "false"),
     ("order_type", ["testkit"]),
     ("order_type", ["walk_in_test"]),
+    ("assigned", ["nobody"]),
 )
 """Filters that many orders pass, whatever the clinic."""
 _MANY_EACH: Final = frozenset({"end_date", "updated_end_date", "lab"})
