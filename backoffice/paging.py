@@ -129,6 +129,13 @@ def capped_counts(*sets: QuerySet[Any], cap: int = COUNT_CAP) -> list[Count]:
 
 def counts_of(sets: Iterable[QuerySet[Any]], cap: int) -> list[Count]:
     """The same, each along the order it has: by the index of that order, which ends it early."""
+    some = list(sets)
+    return counted(*counting(some, cap), cap) if some else []
+
+
+def counting(sets: Iterable[QuerySet[Any]], cap: int) -> tuple[str, list[Any]]:
+    """The statement of `counts_of` and its values, for those who keep it: making it takes longer
+    than answering it."""
     parts: list[str] = []
     values: list[Any] = []
     for rows in sets:
@@ -139,10 +146,12 @@ def counts_of(sets: Iterable[QuerySet[Any]], cap: int) -> list[Count]:
             continue
         parts.append(f"(SELECT count(*) FROM ({query}) AS capped)")
         values += given
-    if not parts:
-        return []
+    return f"SELECT {', '.join(parts)}", values
+
+
+def counted(statement: str, values: Sequence[Any], cap: int) -> list[Count]:
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {', '.join(parts)}", values)
+        cursor.execute(statement, values)
         found = cursor.fetchone()
     return [Count(min(count, cap), capped=count > cap) for count in found]
 

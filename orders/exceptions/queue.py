@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final
 from uuid import UUID
 
@@ -19,7 +20,7 @@ from django.db.models.functions import Cast
 from backoffice import vocabulary
 from backoffice.access import may
 from backoffice.models import Assignment, CommandRecord, User
-from backoffice.paging import Count, Page, Sort, counts_of, page_of
+from backoffice.paging import Count, Page, Sort, counted, counting, page_of
 from orders.models import Handling, Order, UnmatchedResult
 from orders.models.order import CAN_GO_QUIET, TROUBLE, OrderQuerySet
 from orders.reviewing import open_criticals
@@ -99,20 +100,35 @@ def group_of(order: Order, now: datetime) -> str:
 
 def counts(now: datetime, user: Any) -> dict[str, Count]:
     """How many wait in each group for this person, counted up to a cap: one query."""
+    rights = frozenset(one for one in _RIGHTS if may(user, one))
+    keys, statement, values = _counting(rights, CAP)
+    values = [now if value == _SOME_MOMENT else value for value in values]
+    found: dict[str, int] = {}
+    for key, count in zip(keys, counted(statement, values, CAP), strict=True):
+        found[key] = found.get(key, 0) + count.value + count.capped
+    return {key: Count(min(count, CAP), count > CAP) for key, count in found.items()}
+
+
+_RIGHTS: Final = ("results.view", "results.match", "commands.view")
+_SOME_MOMENT: Final = datetime(2000, 1, 1, tzinfo=UTC)
+"""Where the present one will stand."""
+
+
+@lru_cache(maxsize=16)
+def _counting(rights: frozenset[str], cap: int) -> tuple[list[str], str, list[Any]]:
+    """Groups, and the statement that counts them with its values. It stays the same but for the
+    moment, and making it anew would be a third of the page."""
     # Each in the order of its index, so that PostgreSQL walks it, and stops.
     parts: list[tuple[str, QuerySet[Any]]] = [
-        (key, orders_of(key, now).order_by(*group.sort.columns))
+        (key, orders_of(key, _SOME_MOMENT).order_by(*group.sort.columns))
         for key, group in GROUPS.items()
         if key not in (CRITICAL, PUT_OFF)
     ]
-    parts.append((PUT_OFF, put_off(now).order_by("until", "order_id")))
-    if may(user, "results.view"):
+    parts.append((PUT_OFF, put_off(_SOME_MOMENT).order_by("until", "order_id")))
+    if "results.view" in rights:
         parts.append((CRITICAL, open_criticals()))
-    parts += stray_rows(user).items()
-    found: dict[str, int] = {}
-    for (key, _), count in zip(parts, counts_of([rows for _, rows in parts], CAP), strict=True):
-        found[key] = found.get(key, 0) + count.value + count.capped
-    return {key: Count(min(count, CAP), count > CAP) for key, count in found.items()}
+    parts += _stray_rows(rights).items()
+    return [key for key, _ in parts], *counting([rows for _, rows in parts], cap)
 
 
 def page(
@@ -165,10 +181,14 @@ class Stray:
 def stray_rows(user: Any) -> dict[str, QuerySet[Any]]:
     """By group, what is no order but waits there for somebody with these rights: results that
     match no order, and requests whose outcome nobody knows."""
+    return _stray_rows(frozenset(one for one in _RIGHTS if may(user, one)))
+
+
+def _stray_rows(rights: frozenset[str]) -> dict[str, QuerySet[Any]]:
     found: dict[str, QuerySet[Any]] = {}
-    if may(user, "results.match"):
+    if "results.match" in rights:
         found[STUCK] = UnmatchedResult.objects.filter(missing_since=None, status=OURS)
-    if may(user, "commands.view"):
+    if "commands.view" in rights:
         found[UNKNOWN] = CommandRecord.objects.filter(state__in=OPEN_COMMANDS)
     return found
 
