@@ -129,13 +129,12 @@ def capped_counts(*sets: QuerySet[Any], cap: int = COUNT_CAP) -> list[Count]:
 
 def counts_of(sets: Iterable[QuerySet[Any]], cap: int) -> list[Count]:
     """The same, each along the order it has: by the index of that order, which ends it early."""
-    some = list(sets)
-    return counted(*counting(some, cap), cap) if some else []
+    return counted(*counting(sets, cap), cap)
 
 
-def counting(sets: Iterable[QuerySet[Any]], cap: int) -> tuple[str, list[Any]]:
-    """The statement of `counts_of` and its values, for those who keep it: making it takes longer
-    than answering it."""
+def counting(sets: Iterable[QuerySet[Any]], cap: int) -> tuple[list[str], list[Any]]:
+    """The statement of `counts_of` in parts, and its values, for those who keep them: making them
+    takes longer than answering them."""
     parts: list[str] = []
     values: list[Any] = []
     for rows in sets:
@@ -146,12 +145,14 @@ def counting(sets: Iterable[QuerySet[Any]], cap: int) -> tuple[str, list[Any]]:
             continue
         parts.append(f"(SELECT count(*) FROM ({query}) AS capped)")
         values += given
-    return f"SELECT {', '.join(parts)}", values
+    return parts, values
 
 
-def counted(statement: str, values: Sequence[Any], cap: int) -> list[Count]:
+def counted(parts: Sequence[str], values: Sequence[Any], cap: int) -> list[Count]:
+    if not parts:
+        return []
     with connection.cursor() as cursor:
-        cursor.execute(statement, values)
+        cursor.execute(f"SELECT {', '.join(parts)}", values)
         found = cursor.fetchone()
     return [Count(min(count, cap), capped=count > cap) for count in found]
 

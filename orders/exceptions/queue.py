@@ -100,34 +100,42 @@ def group_of(order: Order, now: datetime) -> str:
 
 def counts(now: datetime, user: Any) -> dict[str, Count]:
     """How many wait in each group for this person, counted up to a cap: one query."""
-    rights = frozenset(one for one in _RIGHTS if may(user, one))
-    keys, statement, values = _counting(rights, CAP)
-    values = [now if value == _SOME_MOMENT else value for value in values]
+    keys, parts, values = _counting(rights_of(user), CAP)
     found: dict[str, int] = {}
-    for key, count in zip(keys, counted(statement, values, CAP), strict=True):
+    for key, count in zip(keys, counted(parts, at(now, values), CAP), strict=True):
         found[key] = found.get(key, 0) + count.value + count.capped
     return {key: Count(min(count, CAP), count > CAP) for key, count in found.items()}
 
 
 _RIGHTS: Final = ("results.view", "results.match", "commands.view")
-_SOME_MOMENT: Final = datetime(2000, 1, 1, tzinfo=UTC)
-"""Where the present one will stand."""
+SOME_MOMENT: Final = datetime(2000, 1, 1, tzinfo=UTC)
+"""Stands in kept statements where the present one will."""
+
+
+def rights_of(user: Any) -> frozenset[str]:
+    """What decides which of the exceptions somebody sees."""
+    return frozenset(one for one in _RIGHTS if may(user, one))
+
+
+def at(now: datetime, values: Iterable[Any]) -> list[Any]:
+    """Values of a kept statement, for this moment."""
+    return [now if value == SOME_MOMENT else value for value in values]
 
 
 @lru_cache(maxsize=16)
-def _counting(rights: frozenset[str], cap: int) -> tuple[list[str], str, list[Any]]:
+def _counting(rights: frozenset[str], cap: int) -> tuple[list[str], list[str], list[Any]]:
     """Groups, and the statement that counts them with its values. It stays the same but for the
     moment, and making it anew would be a third of the page."""
     # Each in the order of its index, so that PostgreSQL walks it, and stops.
     parts: list[tuple[str, QuerySet[Any]]] = [
-        (key, orders_of(key, _SOME_MOMENT).order_by(*group.sort.columns))
+        (key, orders_of(key, SOME_MOMENT).order_by(*group.sort.columns))
         for key, group in GROUPS.items()
         if key not in (CRITICAL, PUT_OFF)
     ]
-    parts.append((PUT_OFF, put_off(_SOME_MOMENT).order_by("until", "order_id")))
+    parts.append((PUT_OFF, put_off(SOME_MOMENT).order_by("until", "order_id")))
     if "results.view" in rights:
         parts.append((CRITICAL, open_criticals()))
-    parts += _stray_rows(rights).items()
+    parts += stray_rows(rights).items()
     return [key for key, _ in parts], *counting([rows for _, rows in parts], cap)
 
 
@@ -178,13 +186,9 @@ class Stray:
     since: datetime
 
 
-def stray_rows(user: Any) -> dict[str, QuerySet[Any]]:
+def stray_rows(rights: frozenset[str]) -> dict[str, QuerySet[Any]]:
     """By group, what is no order but waits there for somebody with these rights: results that
     match no order, and requests whose outcome nobody knows."""
-    return _stray_rows(frozenset(one for one in _RIGHTS if may(user, one)))
-
-
-def _stray_rows(rights: frozenset[str]) -> dict[str, QuerySet[Any]]:
     found: dict[str, QuerySet[Any]] = {}
     if "results.match" in rights:
         found[STUCK] = UnmatchedResult.objects.filter(missing_since=None, status=OURS)
@@ -195,7 +199,7 @@ def _stray_rows(rights: frozenset[str]) -> dict[str, QuerySet[Any]]:
 
 def strays(key: str, user: Any) -> list[Stray]:
     """The first of them, oldest first."""
-    rows = stray_rows(user).get(key)
+    rows = stray_rows(rights_of(user)).get(key)
     if rows is None:
         return []
     if key == STUCK:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -20,14 +20,14 @@ from django.utils import timezone
 from backoffice import vocabulary
 from backoffice.access import may
 from backoffice.models import CommandRecord
-from backoffice.paging import Count, counts_of
+from backoffice.paging import Count, counted, counting
 from labs.reports.models import FOR_US, Report
 from orders.appointments.forms import visits_of
 from orders.appointments.rows import to_book
 from orders.exceptions import queue
 from orders.models import UnmatchedResult
 from orders.reviewing import open_criticals, unsigned_count
-from orders.today.counting import counts
+from orders.today.counting import counts as orders_counted
 from orders.unmatched.models import OURS
 
 MOST: Final = 100
@@ -55,33 +55,25 @@ class _Kind:
     query: Mapping[str, str]
     family: str
     permissions: tuple[str, ...]
-    rows: Callable[[Any, datetime], QuerySet[Any]]
-
-
-def _visits(tab: str) -> Callable[[Any, datetime], QuerySet[Any]]:
-    """As the tab of the list shows them."""
-
-    def rows(user: Any, now: datetime) -> QuerySet[Any]:
-        return visits_of(tab, now, by_name=may(user, "patients.view"))
-
-    return rows
+    rows: Callable[[], QuerySet[Any]] | None = None
+    """None: the visits of the tab that `query` shows, which each day are others."""
 
 
 _KINDS: Final = (
     _Kind("Ready to book", "appointments:list", {"show": "book"}, vocabulary.WITH_PATIENT,
-          ("appointments.view", "orders.view"), lambda user, now: to_book(())),
+          ("appointments.view", "orders.view"), lambda: to_book(())),
     _Kind("Visits requested", "appointments:list", {"show": "requested"}, vocabulary.PREPARING,
-          ("appointments.view",), _visits("requested")),
+          ("appointments.view",)),
     _Kind("Visits today", "appointments:list", {"show": "today"}, vocabulary.ON_THE_WAY,
-          ("appointments.view",), _visits("today")),
+          ("appointments.view",)),
     _Kind("Results without a match", "unmatched:list", {}, vocabulary.NEEDS_ACTION,
           ("results.match", "orders.view", "patients.view"),
-          lambda user, now: UnmatchedResult.objects.filter(missing_since=None, status=OURS)),
+          lambda: UnmatchedResult.objects.filter(missing_since=None, status=OURS)),
     _Kind("Reports to check", "reports:list", {}, vocabulary.NEEDS_ACTION, ("reports.view",),
-          lambda user, now: Report.objects.filter(FOR_US)),
+          lambda: Report.objects.filter(FOR_US)),
     _Kind("Requests to decide", "commands:list", {"show": "decide"}, vocabulary.NEEDS_ACTION,
           ("commands.view",),
-          lambda user, now: CommandRecord.objects.filter(state=CommandRecord.State.UNDECIDED)),
+          lambda: CommandRecord.objects.filter(state=CommandRecord.State.UNDECIDED)),
 )  # fmt: skip
 
 
@@ -90,10 +82,16 @@ def tiles(user: Any) -> tuple[list[Tile], list[Tile]]:
     now = timezone.now()
     kinds = [kind for kind in _KINDS if may(user, *kind.permissions)]
     exceptions = may(user, "exceptions.work", "orders.view", "patients.view")
-    lists = {kind.label: kind.rows(user, now) for kind in kinds}
-    if exceptions:
-        lists |= _exceptions(user, now)
-    found = _counted(lists)
+    labels = frozenset(kind.label for kind in kinds)
+    keys, parts, values = _standing(labels, queue.rights_of(user) if exceptions else None)
+    visits = {
+        kind.label: visits_of(kind.query["show"], now, by_name=may(user, "patients.view"))
+        for kind in kinds
+        if kind.rows is None
+    }
+    more, given = counting(visits.values(), MOST)
+    counts = counted([*parts, *more], [*queue.at(now, values), *given], MOST)
+    found = dict(zip([*keys, *visits], counts, strict=True))
     work = []
     if exceptions:
         causes = [found[key] for key in CAUSES if key in found]
@@ -114,24 +112,32 @@ def tiles(user: Any) -> tuple[list[Tile], list[Tile]]:
     return work, _buckets()
 
 
-def _exceptions(user: Any, now: datetime) -> dict[str, QuerySet[Any]]:
+@lru_cache(maxsize=64)
+def _standing(
+    labels: frozenset[str], rights: frozenset[str] | None
+) -> tuple[list[str], list[str], list[Any]]:
+    """Of these kinds those that are the same lists every day, and the exceptions for somebody with
+    these rights: their names, and the statement that counts them, made once (`queue.at`)."""
+    lists = {kind.label: kind.rows() for kind in _KINDS if kind.label in labels and kind.rows}
+    if rights is not None:
+        lists |= _exceptions(rights)
+    return list(lists), *counting(lists.values(), MOST)
+
+
+def _exceptions(rights: frozenset[str]) -> dict[str, QuerySet[Any]]:
     """What waits in the exception queue."""
+    now = queue.SOME_MOMENT
     quiet = queue.orders_of(queue.QUIET, now)
     lists: dict[str, QuerySet[Any]] = {
         # In the order of its index, which so ends the counting early.
         queue.QUIET: quiet.order_by("quiet_at", "id"),
         "trouble": queue.in_trouble(now),
         "not understood": queue.orders_of(queue.UNKNOWN, now),
-        **queue.stray_rows(user),
+        **queue.stray_rows(rights),
     }
-    if may(user, "results.view"):
+    if "results.view" in rights:
         lists["critical"] = open_criticals()
     return lists
-
-
-def _counted(lists: Mapping[str, QuerySet[Any]]) -> dict[str, Count]:
-    """Each counted no further than `MOST`: one query."""
-    return dict(zip(lists, counts_of(lists.values(), MOST), strict=True))
 
 
 def _sum(counts: Iterable[Count]) -> Count:
@@ -140,7 +146,7 @@ def _sum(counts: Iterable[Count]) -> Count:
 
 
 def _buckets() -> list[Tile]:
-    of_bucket = counts().by_bucket()
+    of_bucket = orders_counted().by_bucket()
     return [
         Tile(
             label,
