@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import hypothesis
@@ -18,11 +18,7 @@ from django.db.backends.postgresql.operations import DatabaseOperations
 
 from backoffice.service import Service
 from tests import emptying
-from tests.sandboxes import Sandbox, running
-
-__all__ = ["Sandbox", "SandboxFactory"]
-
-SandboxFactory = Callable[..., Sandbox]
+from tests.sandboxes import Sandbox, SandboxFactory, running
 
 # What gates a change must not depend on chance; HYPOTHESIS_PROFILE=default looks further.
 hypothesis.settings.register_profile("gate", derandomize=True)

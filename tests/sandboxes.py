@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -64,6 +64,9 @@ class Sandbox:
             **options,
         }
         return Service(self.url, "sk_us_local_sandbox", **given)
+
+
+SandboxFactory = Callable[..., Sandbox]
 
 
 @contextlib.contextmanager

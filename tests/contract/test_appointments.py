@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from backoffice.service import Service, errors
-from tests.conftest import Sandbox
 from tests.contract.test_orders import TEAM, some_order
+from tests.sandboxes import Sandbox
 
 
 def visit(sandbox: Sandbox, kind: str) -> tuple[Any, ...]:

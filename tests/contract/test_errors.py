@@ -13,7 +13,6 @@ import pytest
 from backoffice.service import Service, errors
 from backoffice.service.exchange import Chapter
 from backoffice.service.reports import Upload
-from tests.conftest import Sandbox
 from tests.contract import (
     test_appointment_writes,
     test_appointments,
@@ -29,6 +28,7 @@ from tests.contract import (
 )
 from tests.contract.test_orders import NOBODY, TEAM, one, some_order
 from tests.labs.documents import pdf
+from tests.sandboxes import Sandbox
 from tests.service.writes import LOOK_UPS, WRITES
 
 CHAPTERS = (

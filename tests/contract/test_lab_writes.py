@@ -10,8 +10,8 @@ import pytest
 
 from backoffice.service import Service, errors
 from backoffice.service.labs import LabTestChange, NewLabTest, OrderSet
-from tests.conftest import SandboxFactory
 from tests.contract.test_orders import NOBODY
+from tests.sandboxes import SandboxFactory
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pytest
 from backoffice.service import Service, errors
 from backoffice.service.exchange import Document
 from backoffice.service.orders import Order
-from tests.conftest import Sandbox
+from tests.sandboxes import Sandbox
 
 TEAM = "7ea00000-0000-4000-8000-000000000001"
 NOBODY = UUID(int=0)

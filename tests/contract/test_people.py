@@ -10,8 +10,8 @@ import pytest
 from backoffice.service import Page, Service, errors
 from backoffice.service.labs import LabAccount, LabTest, Marker
 from backoffice.service.users import HistoricalPullReport, User
-from tests.conftest import Sandbox
 from tests.contract.test_orders import NOBODY, TEAM, one
+from tests.sandboxes import Sandbox
 
 LIVE = f"team_id = '{TEAM}' AND deleted_at IS NULL"
 OTHER_TEAM = "7ea00000-0000-4000-8000-000000000002"

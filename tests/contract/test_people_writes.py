@@ -14,9 +14,9 @@ import pytest
 from backoffice.service import Record, Service, errors
 from backoffice.service.insurance import NewInsurance, NewInsured, NewPayor
 from backoffice.service.users import NewAddress, NewGuarantor, NewUser, NewUserInfo, UserChange
-from tests.conftest import Sandbox, SandboxFactory
 from tests.contract.conftest import OTHER_TEAM
 from tests.contract.test_orders import NOBODY, one
+from tests.sandboxes import Sandbox, SandboxFactory
 
 HOME = NewAddress(
     first_line="12 Sample Street", city="Phoenix", state="AZ", zip="85004", country="US"

@@ -10,9 +10,9 @@ import pytest
 
 from backoffice.service import Record, Service, errors
 from backoffice.service.reports import ReportJob, Upload
-from tests.conftest import Sandbox, SandboxFactory
 from tests.contract.test_orders import NOBODY, TEAM, one
 from tests.labs.documents import jpeg, pdf, png
+from tests.sandboxes import Sandbox, SandboxFactory
 
 KNOWN: dict[str, set[str | None]] = {
     "type": {"numeric", "range", "comment", "boolean", "duration", "percentage", "ratio", None},

@@ -12,9 +12,9 @@ import pytest
 
 from backoffice.service import Service, errors
 from backoffice.service.unmatched import UnmatchedResult
-from tests.conftest import Sandbox, SandboxFactory
 from tests.contract.test_orders import NOBODY
 from tests.sandbox.conftest import TEAM_KEY
+from tests.sandboxes import Sandbox, SandboxFactory
 
 OPEN = {"pending_customer_review", "pending_ops_review"}
 

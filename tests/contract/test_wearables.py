@@ -13,8 +13,8 @@ import pytest
 from backoffice.service import Page, Service, errors
 from backoffice.service.users import User
 from backoffice.service.wearables import SUMMARIES, Sample, Samples
-from tests.conftest import Sandbox
 from tests.contract.test_orders import NOBODY, one
+from tests.sandboxes import Sandbox
 
 COMMON = {"id", "user_id", "created_at", "updated_at", "source"}
 SOURCED = {"source_provider", "source_type"}

@@ -25,8 +25,8 @@ from backoffice.service.reports import JOB
 from backoffice.service.users import DEVICE
 from backoffice.service.wearables import SUMMARIES
 from backoffice.service.wearables.timeseries import SAMPLES
-from tests.conftest import Sandbox, SandboxFactory
 from tests.contract.test_orders import NOBODY, TEAM
+from tests.sandboxes import Sandbox, SandboxFactory
 
 SECRET = "whsec_Y2xpbmljLWJhY2stb2ZmaWNlLXRlc3Qta2V5LTAwMDE="
 OTHER_TEAM = "7ea00000-0000-4000-8000-000000000002"

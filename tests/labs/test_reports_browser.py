@@ -17,8 +17,8 @@ from labs.reports.sync import JOB_SUBJECT
 from patients.models import Patient
 from tests.api.rows import demographics, patient, staff
 from tests.browser import Browser, browser, missing
-from tests.conftest import Sandbox
 from tests.labs.documents import HTML, pdf, png
+from tests.sandboxes import Sandbox
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),

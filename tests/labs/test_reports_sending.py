@@ -31,9 +31,9 @@ from labs.reports.hearing import hear_report_jobs
 from labs.reports.sync import JOB_SUBJECT
 from patients.models import Patient
 from tests.api.rows import staff
-from tests.conftest import Sandbox
 from tests.labs.documents import jpeg, pdf, png
 from tests.labs.reporting import answer, file, heard, kept, person, record, with_job
+from tests.sandboxes import Sandbox
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("folder")]
 

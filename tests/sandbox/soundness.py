@@ -6,7 +6,7 @@ import json
 from itertools import pairwise
 from typing import Any
 
-from tests.conftest import Sandbox
+from tests.sandboxes import Sandbox
 
 Step = tuple[str, bool, str, str]
 """method, registrable, from, to"""

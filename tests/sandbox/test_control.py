@@ -8,7 +8,7 @@ from datetime import datetime
 import httpx
 import pytest
 
-from tests.conftest import Sandbox, SandboxFactory
+from tests.sandboxes import Sandbox, SandboxFactory
 
 HEADERS = {"x-service-api-key": "sk_us_local_sandbox"}
 

@@ -18,9 +18,8 @@ import httpx
 import pytest
 
 from backoffice.embedded import dies_with_parent, free_port
-from tests.conftest import Sandbox, SandboxFactory
 from tests.sandbox.receiver import Answer, Received, Receiver, receiving, settled
-from tests.sandboxes import running
+from tests.sandboxes import Sandbox, SandboxFactory, running
 
 HEADERS = {"x-service-api-key": "sk_us_local_sandbox"}
 TEAM = "7ea00000-0000-4000-8000-000000000001"

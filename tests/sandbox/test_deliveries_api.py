@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.conftest import Sandbox, SandboxFactory
 from tests.sandbox.receiver import SECRET, Receiver, receiving
+from tests.sandboxes import Sandbox, SandboxFactory
 
 TEAM_KEY = {"x-service-api-key": "sk_us_local_sandbox"}
 MANAGEMENT_KEY = {"X-Management-Key": "mg_local_sandbox"}

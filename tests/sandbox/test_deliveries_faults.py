@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Sandbox, SandboxFactory
 from tests.sandbox.receiver import Receiver, receiving, settled, strict
+from tests.sandboxes import Sandbox, SandboxFactory
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.conftest import Sandbox, SandboxFactory
 from tests.sandbox import soundness
+from tests.sandboxes import Sandbox, SandboxFactory
 
 HEADERS = {"x-service-api-key": "sk_us_local_sandbox"}
 

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from backoffice.embedded.processes import free_port
-from tests.conftest import Sandbox, SandboxFactory
+from tests.sandboxes import Sandbox, SandboxFactory
 
 HEADERS = {"x-service-api-key": "sk_us_local_sandbox"}
 JOBS = "/lab_report/v1/parser/job"

@@ -7,8 +7,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.conftest import Sandbox, SandboxFactory
 from tests.sandbox import soundness
+from tests.sandboxes import Sandbox, SandboxFactory
 
 EPOCH = "2026-03-01T12:00:00+00:00"
 TABLES = (

@@ -12,8 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.conftest import Sandbox, SandboxFactory
 from tests.sandbox.wearables_tables import COMMON, EXTRAS, FIELDS, KEYS, POINTS, TYPES, UNITS
+from tests.sandboxes import Sandbox, SandboxFactory
 
 HEADERS = {"x-service-api-key": "sk_us_local_sandbox"}
 TEAM = "7ea00000-0000-4000-8000-000000000001"

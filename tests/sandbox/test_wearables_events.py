@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from backoffice.embedded.processes import free_port
-from tests.conftest import Sandbox, SandboxFactory
+from tests.sandboxes import Sandbox, SandboxFactory
 
 HEADERS = {"x-service-api-key": "sk_us_local_sandbox"}
 TEAM = "7ea00000-0000-4000-8000-000000000001"

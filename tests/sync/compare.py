@@ -17,7 +17,7 @@ from urllib.request import Request, urlopen
 
 import psycopg
 
-from tests.conftest import Sandbox
+from tests.sandboxes import Sandbox
 from tests.sync.expected import EVERYTHING, TEAM, Check, Row
 from tests.sync.house import House
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 
-from tests.conftest import Sandbox
+from tests.sandboxes import Sandbox
 from tests.sync import compare
 from tests.sync.expected import ORDERS as ORDER_CHECKS
 from tests.sync.house import House

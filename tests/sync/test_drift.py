@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conftest import Sandbox, SandboxFactory
+from tests.sandboxes import Sandbox, SandboxFactory
 from tests.sync.drift import deletions, drift
 from tests.sync.house import House, Houses
 

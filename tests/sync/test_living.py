@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from backoffice.launcher import WORKERS
-from tests.conftest import Sandbox, SandboxFactory
+from tests.sandboxes import Sandbox, SandboxFactory
 from tests.sync import compare
 from tests.sync.cluster import Cluster, own_cluster
 from tests.sync.expected import ORDERS as ORDER_CHECKS

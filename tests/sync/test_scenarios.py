@@ -21,7 +21,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.conftest import Sandbox
+from tests.sandboxes import Sandbox
 from tests.sync import compare
 from tests.sync.conftest import ORDERS, USERS, World
 from tests.sync.expected import EVERYTHING, Check

@@ -22,7 +22,7 @@ from patients.wearables.backfills import SUBJECTS, Range, Read
 from patients.wearables.hearing import hear_backfills, hear_samples, hear_workout_streams
 from patients.wearables.models import Summary, WorkoutStream
 from tests.api.rows import uid
-from tests.conftest import Sandbox
+from tests.sandboxes import Sandbox
 from tests.wearables.test_samples import NOON, kept, sample
 from tests.wearables.test_summaries import event
 
