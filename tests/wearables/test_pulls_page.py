@@ -156,6 +156,6 @@ def test_queries_do_not_grow(client: Client, coordinator: User) -> None:
         demographics(n).save()
         pull(n, status="failure", error_details=f"error {n % 9}")
     assert queries() == one
-    # Session, user, roles; page, names, groups, total, audit in its transaction; and of the frame
+    # Session, user with roles; page, names, groups, total, audit in its transaction; of the frame
     # what failed, what was told and what is to be reviewed.
-    assert one <= 14
+    assert one <= 13
