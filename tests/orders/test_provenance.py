@@ -221,6 +221,6 @@ def test_queries_are_fixed(client: Client) -> None:
         tell(n, 4)
         run(n)
     assert queries() == one
-    # Session, user with roles; order, steps, events, look-ups, runs, result, critical result, visits,
+    # Session, user with roles; order, steps, events, look-ups, runs, result, critical one, visits,
     # failed events with notifications, criticals; audit in its transaction.
     assert one == 12 + 3
