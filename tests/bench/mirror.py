@@ -45,8 +45,15 @@ AWAY_MS = 100
 SMALL = 10_000
 SEED_SECONDS = 1800
 """A million orders are made up first."""
-TABLES = ("orders_order", "orders_orderevent", "orders_transaction", "backoffice_lookup")
-"""What storing orders writes: their rows, their history, their groups, and reasons to look up."""
+TABLES = (
+    "orders_order",
+    "orders_orderevent",
+    "orders_transaction",
+    "orders_ordername",
+    "backoffice_lookup",
+)
+"""What storing orders writes: their rows, their history, their groups, the names they carry, and
+reasons to look up."""
 
 
 def main() -> int:
@@ -174,16 +181,22 @@ def _twins() -> None:
 
 
 def _blocks_of(records: list[Record[Order]], grouped: set[UUID]) -> dict[str, bytes]:
-    """The batch's rows as COPY text; a transaction comes with the first of its orders."""
+    """The batch's rows as COPY text; transactions and names come with the first of their orders."""
     orders = [r.data.id for r in records]
     groups = {r.data.order_transaction.id for r in records if r.data.order_transaction} - grouped
     grouped |= groups
     blocks = {}
     with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT id FROM orders_ordername WHERE id > (SELECT coalesce(max(id), 0)"
+            " FROM twin.orders_ordername)"
+        )
+        names = [key for (key,) in cursor.fetchall()]
         for table, column, ids in (
             ("orders_order", "id", orders),
             ("orders_orderevent", "order_id", orders),
             ("orders_transaction", "id", list(groups)),
+            ("orders_ordername", "id", names),
             ("backoffice_lookup", "key", [str(order) for order in orders]),
         ):
             query = f'COPY (SELECT * FROM public."{table}" WHERE "{column}" = ANY(%s)) TO STDOUT'
