@@ -69,13 +69,17 @@ class Proof:
     def last_write(self) -> int:
         return int(self.scene.sandbox.control("writes?since=1000000000")["last"])
 
-    def writes(self, since: int, path: str = "") -> list[dict[str, Any]]:
-        """The calls that came since, once they have all been carried out that will be."""
+    def writes(self, since: int, path: str = "", least: int = 0) -> list[dict[str, Any]]:
+        """The calls that came since, once they have all been carried out that will be: so many at
+        least. What a killed worker sent may lie at the sandbox's door for a moment."""
         found: list[dict[str, Any]] = []
 
         def over() -> bool:
             found[:] = self.scene.sandbox.control(f"writes?since={since}")["writes"]
-            return all(one["status"] or one["fault"] in NOT_CARRIED_OUT for one in found)
+            came = sum(bool(re.search(path, one["path"])) for one in found)
+            return came >= least and all(
+                one["status"] or one["fault"] in NOT_CARRIED_OUT for one in found
+            )
 
         wait_until(over, 10, "what came to the sandbox to be carried out")
         return [one for one in found if re.search(path, one["path"])]

@@ -108,7 +108,7 @@ def _tried(proof: Proof, case: Case, fault: Fault) -> Iterator[str]:
     # sent again.
     proof.time_passes(settled=False)
     proof.desk.deliver()
-    carried_out = [one for one in proof.writes(since, case.path) if one["status"]]
+    carried_out = [one for one in proof.writes(since, case.path, fault.happens) if one["status"]]
     if not fault.known and len(carried_out) != fault.happens:
         yield f"carried out {len(carried_out)} times at once"
     proof.desk.later()
