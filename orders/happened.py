@@ -69,13 +69,20 @@ def happened(
 
 
 def happened_to(
-    order: Order, events: Sequence[OrderEvent], show: str, *, by_people: bool, results: bool
+    order: Order,
+    events: Sequence[OrderEvent],
+    show: str,
+    *,
+    notes: bool,
+    by_people: bool,
+    results: bool,
 ) -> list[Happening]:
     """The same of one order, whose events are given, oldest first. Among milestones people have
-    notes and calls; everything they did is asked for."""
+    notes and calls; everything they did is asked for. `notes`, `by_people` and `results` say
+    whether the reader may see those."""
     about = Subject("order", str(order.pk), order.user_id)
     found: list[Happening] = []
-    if by_people and show == MILESTONES:
+    if notes and show == MILESTONES:
         for one in said_about(about, sees_results=results):
             change = Change(one.at, one.by, one.outcome or "Note", text=one.text)
             found.append(Happening(one.at, change=change))
@@ -95,14 +102,15 @@ def _in_order(found: list[Happening], show: str) -> list[Happening]:
 def _folded(happenings: Iterable[Happening]) -> list[Happening]:
     """Steps of a day between milestones as one entry that counts them; one alone stays itself."""
     found: list[Happening] = []
-    for _, group in groupby(happenings, key=lambda one: (one.milestone, one.day, one.on)):
+    for _, group in groupby(happenings, key=lambda one: (one.milestone, one.day, one.on, one.url)):
         some = list(group)
         if some[0].milestone or len(some) == 1:
             found += some
             continue
         scans = all(one.term and one.term.value in SCANS for one in some)
         words = f"{len(some)} {'delivery scans' if scans else 'steps between'}"
-        found.append(Happening(some[0].at, words=words, on=some[0].on, folded=some))
+        first = some[0]
+        found.append(Happening(first.at, words=words, on=first.on, url=first.url, folded=some))
     return found
 
 

@@ -62,7 +62,12 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
         "over": is_over(order),
         "lab": Lab.objects.filter(slug=order.lab_slug).only("name").first(),
         "happened": happened_to(
-            order, events, show, by_people=may(request.user, "patients.view"), results=sees_results
+            order,
+            events,
+            show,
+            notes=may(request.user, "patients.view"),
+            by_people=may(request.user, "patients.view", "commands.view"),
+            results=sees_results,
         ),
         "streams": [(key, label, key == show) for key, label in TABS.items()],
         "visits": visits,

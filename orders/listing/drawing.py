@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, Final
 
+from django.utils.html import conditional_escape
 from django.utils.safestring import SafeString
 
 from backoffice.access import may
@@ -82,7 +83,7 @@ def _tick(row: Any, sight: Sight) -> str:
 def _patient(row: Any, sight: Sight) -> str:
     who = " Kit without patient"
     if not sight.by_name:
-        who = escape(initials(row.patient_name))
+        who = conditional_escape(initials(row.patient_name))
     elif row.patient_first_name or row.patient_last_name:
         who = _name(row)
     url = record_url("orders:detail", row.pk)
@@ -100,7 +101,7 @@ def _status(row: Any, sight: Sight) -> str:
         shown += badge("order.interpretation", row.interpretation)
     detail = ""
     if row.status_detail:
-        spoken = escape(words("order.status_detail", row.status_detail))
+        spoken = conditional_escape(words("order.status_detail", row.status_detail))
         detail = f'<span class="second">{spoken}</span>'
     return f'<td data-label="Status"><span class="row">{shown}</span>{detail}</td>\n'
 
@@ -112,11 +113,12 @@ def _turn(row: Any, sight: Sight) -> str:
 def _test(row: Any, sight: Sight) -> str:
     chips = ' <span class="chip">Priority</span>' if row.priority else ""
     if row.origin in SPOKEN_ORIGINS:
-        chips += f' <span class="chip">{escape(words("order.origin", row.origin))}</span>'
+        origin = conditional_escape(words("order.origin", row.origin))
+        chips += f' <span class="chip">{origin}</span>'
+    method = conditional_escape(words("order.method", row.method))
     return (
         f'<td data-label="Test" class="wide">{_or_dash(row.lab_test_name)}'
-        f' <span class="muted nowrap">{escape(words("order.method", row.method))}</span>'
-        f"{chips}</td>\n"
+        f' <span class="muted nowrap">{method}</span>{chips}</td>\n'
     )
 
 

@@ -5,12 +5,15 @@ from django.db.models import F
 
 import orders.models.name
 
-# In the order of the names: who brings the same ones waits, and no two wait for each other.
+# In the order of the names, so that two statements do not wait for each other. Two transactions
+# of several statements may: one of them begins anew.
+#
+# Cut to what an index holds whatever the letters.
 KEPT = """
 CREATE FUNCTION order_names_added() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   INSERT INTO orders_ordername (name)
-  SELECT DISTINCT patient_name || ' ' || recipient_name AS name FROM fresh ORDER BY name
+  SELECT DISTINCT left(patient_name || ' ' || recipient_name, 600) AS name FROM fresh ORDER BY name
   ON CONFLICT DO NOTHING;
   RETURN NULL;
 END $$;
@@ -18,9 +21,9 @@ END $$;
 CREATE FUNCTION order_names_changed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   INSERT INTO orders_ordername (name)
-  SELECT patient_name || ' ' || recipient_name AS name FROM fresh
+  SELECT left(patient_name || ' ' || recipient_name, 600) AS name FROM fresh
   EXCEPT
-  SELECT patient_name || ' ' || recipient_name FROM stale
+  SELECT left(patient_name || ' ' || recipient_name, 600) FROM stale
   ORDER BY name
   ON CONFLICT DO NOTHING;
   RETURN NULL;
@@ -33,7 +36,7 @@ CREATE TRIGGER names_changed AFTER UPDATE ON orders_order
   FOR EACH STATEMENT EXECUTE FUNCTION order_names_changed();
 
 INSERT INTO orders_ordername (name)
-SELECT DISTINCT patient_name || ' ' || recipient_name FROM orders_order;
+SELECT DISTINCT left(patient_name || ' ' || recipient_name, 600) FROM orders_order;
 """
 NO_LONGER = """
 DROP TRIGGER names_added ON orders_order;

@@ -17,7 +17,8 @@ class NamesOf(Func):
 
     arity = 2
     arg_joiner = " || ' ' || "
-    template = "(%(expressions)s)"
+    # As long as an index holds, whatever the letters.
+    template = "left(%(expressions)s, 600)"
     output_field = models.TextField()
 
 

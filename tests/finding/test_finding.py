@@ -294,8 +294,8 @@ def test_the_number_of_queries_is_fixed(client: Client, desk: User) -> None:
 @pytest.mark.parametrize(
     ("make", "index"),
     [
-        (lambda: Order.objects.named("ada"), "order_name_beginnings"),
-        (lambda: Order.objects.named("ada"), "order_of_name"),
+        (lambda: Order.objects.named("ada29"), "order_name_beginnings"),
+        (lambda: Order.objects.named("ada29"), "order_of_name"),
         (lambda: Patient.objects.matching("ada@exa"), "demographics_email"),
     ],
 )
@@ -303,6 +303,8 @@ def test_readings_are_answered_by_an_index(make: Callable[[], Any], index: str) 
     Order.objects.bulk_create(order(n, patient_name=f"ada{n} testperson") for n in range(300))
     Demographics.objects.bulk_create(demographics(n) for n in range(300))
     with connection.cursor() as cursor:
+        # What other tests left to be added to the index later would speak against it.
+        cursor.execute("SELECT gin_clean_pending_list('order_name_beginnings')")
         cursor.execute("ANALYZE orders_order, orders_ordername, patients_demographics")
         cursor.execute("SET LOCAL enable_seqscan = off")
         plan = make().explain()

@@ -332,6 +332,14 @@ def test_a_viewer_may_not_ask_for_what_is_hidden(client: Client, query: dict[str
     assert b"Your role does not show" in client.get(ADDRESS, query).content
 
 
+def test_what_an_order_lacks_is_a_dash_to_everybody(client: Client) -> None:
+    order(1, patient_name="", patient_first_name="", patient_last_name="", method="").save()
+    for role in ("viewer", "clinician"):
+        client.force_login(staff(role))
+        page = client.get("/orders/").content.decode()
+        assert "&lt;span" not in page and "—" in page
+
+
 @pytest.mark.parametrize("role", ["viewer", "front desk"])
 def test_without_results_an_order_does_not_tell_how_they_are(client: Client, role: str) -> None:
     place(1, interpretation="critical")

@@ -179,6 +179,18 @@ def test_the_activity_is_one_stream_with_three_views(
     assert [one.at for one in found] == sorted((one.at for one in found), reverse=True)
 
 
+def test_steps_of_two_orders_of_one_test_stay_apart(client: Client, clinician: User) -> None:
+    for n in (1, 2):
+        order(n, user_id=WHO, method="testkit", lab_test_name="Made-up kit").save()
+        for step, status in enumerate(("transit_customer", "out_for_delivery") * 2):
+            at = NOW + timedelta(minutes=10 * n + step)
+            dotted = {"status": f"x.y.{status}", "low_level_status": status}
+            event = OrderEvent(order_id=uid("order", n), event_id=10 * n + step, **dotted)
+            event.created_at = at
+            event.save(force_insert=True)
+    assert events(client, "milestones").count("3 delivery scans") == 2
+
+
 def twin(n: int = 2, **values: Any) -> None:
     patient(n).save()
     demographics(n, **{"first_name": "Testperson", "last_name": "Ada1", "phone_digits": "",
