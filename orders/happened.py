@@ -114,23 +114,28 @@ def _folded(happenings: Iterable[Happening]) -> list[Happening]:
     return found
 
 
-def _steps(order: Order, events: Iterable[OrderEvent]) -> Iterable[Happening]:
-    """Events of one order, oldest first, each with its words as of then."""
+def _steps(order: Order, events: Iterable[OrderEvent]) -> list[Happening]:
+    """Events of one order, given oldest first, each with its words as of then; newest first, as
+    those of one moment stay."""
+    found: list[Happening] = []
     history: list[str] = []
     family = ""
     for event in events:
         history.append(event.low_level_status)
         term = vocabulary.order_term(event.low_level_status, order.method, history)
-        yield Happening(
-            event.created_at,
-            term=term,
-            raw=event.status,
-            detail=event.status_detail or "",
-            milestone=term.family in (vocabulary.NEEDS_ACTION, vocabulary.UNKNOWN)
-            or term.family != family,
-            event_id=event.event_id,
+        urgent = term.family in (vocabulary.NEEDS_ACTION, vocabulary.UNKNOWN)
+        found.append(
+            Happening(
+                event.created_at,
+                term=term,
+                raw=event.status,
+                detail=event.status_detail or "",
+                milestone=urgent or term.family != family,
+                event_id=event.event_id,
+            )
         )
         family = term.family
+    return found[::-1]
 
 
 def _orders(patient: Patient) -> Iterable[Happening]:

@@ -382,3 +382,11 @@ def test_what_happened_is_one_stream_with_three_views(
     assert client.get(f"/orders/{row.pk}/", {"stream": "x"}).status_code == 400
     client.force_login(staff("viewer"))
     assert "Called" not in get(client, row).content.decode()
+
+
+def test_of_steps_of_one_moment_the_newest_stands_first(client: Client, clinician: User) -> None:
+    row = make(method="testkit")
+    tell(row, "ordered", "transit_customer", "with_customer")
+    OrderEvent.objects.update(created_at=datetime(2026, 3, 3, 12, tzinfo=UTC))
+    shown = [one.term.value for one in get(client, row).context["happened"]]
+    assert shown == ["with_customer", "transit_customer", "ordered"]
