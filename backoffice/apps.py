@@ -34,8 +34,8 @@ def make_roles(apps: Apps = all_apps, using: str = DEFAULT_DB_ALIAS, **_signal: 
     from backoffice.access import ROLES
 
     try:
-        groups = apps.get_model("auth", "Group").objects.using(using)
+        group = apps.get_model("auth", "Group")
     except LookupError:
         return
-    for role in ROLES:
-        groups.get_or_create(name=role)
+    made = [group(name=role) for role in ROLES]
+    group.objects.using(using).bulk_create(made, ignore_conflicts=True)

@@ -32,9 +32,8 @@ class Staff(ModelBackend):
     `live.py`)."""
 
     def get_user(self, user_id: int) -> User | None:
-        for user in User.objects.raw(_STAFF, [user_id]):
-            return user if self.user_can_authenticate(user) else None
-        return None
+        user = next(iter(User.objects.raw(_STAFF, [user_id])), None)
+        return user if user is not None and self.user_can_authenticate(user) else None
 
 
 @public

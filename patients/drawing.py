@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 
 from backoffice.addresses import record_url
 from backoffice.lists.screen import Screen
-from backoffice.templatetags.ui import DASH, age, day, local_day, phone, short_id, words
+from backoffice.templatetags.ui import DASH, age, dash, day, local_day, phone, short_id, words
 
 
 def draw(rows: list[Any], screen: Screen) -> SafeString:
@@ -49,10 +49,6 @@ def _of(row: Any, name: str) -> Any:
     return getattr(row["person"], name, None)
 
 
-def _or_dash(value: str | None) -> str:
-    return escape(value) if value else DASH
-
-
 CELLS: Final[dict[str, Callable[[Any], str]]] = {
     "born": _born,
     "sex": lambda row: (
@@ -74,8 +70,8 @@ CELLS: Final[dict[str, Callable[[Any], str]]] = {
         f'<td data-label="Patient" class="roomy">{short_id(row["patient"].pk)}</td>\n'
     ),
     "email": lambda row: (
-        f'<td data-label="E-mail" class="wrap">{_or_dash(_of(row, "email"))}</td>\n'
+        f'<td data-label="E-mail" class="wrap">{conditional_escape(dash(_of(row, "email")))}</td>\n'
     ),
-    "zip": lambda row: f'<td data-label="ZIP">{_or_dash(_of(row, "zip"))}</td>\n',
+    "zip": lambda row: f'<td data-label="ZIP">{conditional_escape(dash(_of(row, "zip")))}</td>\n',
 }
 """By the key of the column in `listing.py`; the first column leads to the patient."""

@@ -14,13 +14,16 @@ from django.db.backends.postgresql.operations import DatabaseOperations
 
 def statements(self: DatabaseOperations, style: Any, tables: Sequence[str], **_: Any) -> list[str]:
     """In the place of `DatabaseOperations.sql_flush`."""
-    names = [self.quote_name(table) for table in tables]
-    if not names:
-        return []
+    return emptied([self.quote_name(table) for table in tables]) if tables else []
+
+
+def emptied(names: Sequence[str]) -> list[str]:
+    """Statements of one transaction that delete all rows of these tables, by their quoted names."""
     return [
         # As TRUNCATE does: what somebody still writes is waited for, and goes with the rest.
         f"LOCK TABLE {', '.join(names)} IN EXCLUSIVE MODE",
-        # No triggers: some refuse to have rows deleted, and none needs to hear of this.
+        # No triggers: some refuse to have rows deleted, and none needs to hear of this, nor of
+        # what is put back in the same transaction.
         "SET LOCAL session_replication_role = replica",
         "; ".join(f"DELETE FROM {name}" for name in names),
     ]

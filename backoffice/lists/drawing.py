@@ -14,8 +14,8 @@ from django.utils.safestring import SafeString
 from backoffice.lists.forms import Chip
 from backoffice.lists.listing import Column
 from backoffice.lists.screen import Screen
-from backoffice.templatetags.shapes import glyph_svg, icon_svg
-from backoffice.templatetags.ui import address_with, field, tick_boxes
+from backoffice.templatetags.shapes import icon_svg
+from backoffice.templatetags.ui import address_with, errors_of, field, tick_boxes
 
 NARROWED: Final = 8
 """Tick boxes, beyond which one may type to find them."""
@@ -34,11 +34,7 @@ def filter_fields(chip: Chip) -> SafeString:
                     f' aria-label="Narrow the choices of {label}" autocomplete="off">\n'
                 )
             drawn.append(_options(f'<legend class="sr">{label}</legend>', boxes))
-            drawn += [
-                '<p class="error" data-st="needs-action">'
-                f"{glyph_svg('warning')}{escape(str(error))}</p>"
-                for error in bound.errors
-            ]
+            drawn += errors_of(bound)
         elif hasattr(bound.field, "vocabulary"):
             legend = f'<legend class="group">{escape(str(bound.label))}</legend>'
             drawn.append(_options(legend, tick_boxes(bound)))

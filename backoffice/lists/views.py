@@ -26,12 +26,6 @@ FRESH: Final = 60
 KEPT: Final = 3_600
 
 
-_VIEWS: Final = """
-SELECT * FROM backoffice_savedview WHERE listing = %s AND (owner_id = %s OR shared)
-ORDER BY position, id
-"""
-
-
 @dataclass(frozen=True, slots=True)
 class Counted:
     words: str
@@ -82,7 +76,7 @@ def views_of(listing: Listing, form: FilterForm, user: Any) -> list[SavedView]:
     A view that asks for what their role does not show is not there for them, be it their own from
     the days of another role.
     """
-    found = SavedView.objects.raw(_VIEWS, [listing.name, user.pk])
+    found = _theirs(listing, user).order_by("position", "pk")
     return [view for view in found if form.may_open(view.query)]
 
 

@@ -19,6 +19,11 @@ def hour(moment: datetime) -> str:
     return f"{moment.hour:02}:{moment.minute:02}"
 
 
+def weekday(moment: datetime) -> str:
+    """`Tue 11 Nov`."""
+    return f"{DAYS[moment.weekday()]} {moment.day} {MONTHS[moment.month]}"
+
+
 def zone_name(moment: datetime) -> str:
     """MST, CET … or UTC−03 where the zone has no letters of its own."""
     name = moment.tzname() or ""
@@ -28,8 +33,7 @@ def zone_name(moment: datetime) -> str:
 def spoken(moment: datetime, now: datetime) -> str:
     """`Tue 11 Nov, 08:00 MST`; the year only when it is another one."""
     year = "" if moment.year == now.year else f" {moment.year}"
-    day = f"{DAYS[moment.weekday()]} {moment.day} {MONTHS[moment.month]}{year}"
-    return f"{day}, {hour(moment)} {zone_name(moment)}"
+    return f"{weekday(moment)}{year}, {hour(moment)} {zone_name(moment)}"
 
 
 def ago(moment: datetime, now: datetime) -> str:

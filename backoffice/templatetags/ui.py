@@ -364,15 +364,19 @@ def field(bound: BoundField, optional: bool = False) -> SafeString:
     told = ""
     if bound.help_text:
         told = f'<p class="hint" id="{key}_helptext">{conditional_escape(bound.help_text)}</p>'
-    told += "".join(
-        f'<p class="error" data-st="needs-action" id="{key}_error">'
-        f"{glyph_svg('warning')}{conditional_escape(str(error))}</p>"
-        for error in bound.errors
-    )
+    told += "".join(errors_of(bound, f' id="{key}_error"'))
     return SafeString(
         f'<div class="field">\n  <label for="{bound.id_for_label}">'
         f"{conditional_escape(bound.label)}{marked}</label>\n  {bound}\n  {told}\n</div>"
     )
+
+
+def errors_of(bound: BoundField, attributes: str = "") -> list[str]:
+    return [
+        f'<p class="error" data-st="needs-action"{attributes}>'
+        f"{glyph_svg('warning')}{conditional_escape(str(error))}</p>"
+        for error in bound.errors
+    ]
 
 
 @register.simple_tag

@@ -7,7 +7,7 @@ from datetime import datetime, tzinfo
 
 from django.utils import timezone
 
-from backoffice.templatetags.spoken import DAYS, MONTHS, hour, zone_name, zone_of
+from backoffice.templatetags.spoken import hour, weekday, zone_name, zone_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Clocks:
             return ""
         day = ""
         if self.here.date() != self.there.date():
-            day = f"{DAYS[self.here.weekday()]} {self.here.day} {MONTHS[self.here.month]}, "
+            day = f"{weekday(self.here)}, "
         return f"{day}{hour(self.here)} {zone_name(self.here)}"
 
 

@@ -20,6 +20,7 @@ from backoffice.templatetags.ui import (
     DASH,
     age,
     badge,
+    dash,
     day,
     initials,
     order_badge,
@@ -117,7 +118,7 @@ def _test(row: Any, sight: Sight) -> str:
         chips += f' <span class="chip">{origin}</span>'
     method = conditional_escape(words("order.method", row.method))
     return (
-        f'<td data-label="Test" class="wide">{_or_dash(row.lab_test_name)}'
+        f'<td data-label="Test" class="wide">{conditional_escape(dash(row.lab_test_name))}'
         f' <span class="muted nowrap">{method}</span>{chips}</td>\n'
     )
 
@@ -134,10 +135,6 @@ def _held(row: Any, sight: Sight) -> str:
 def _over(row: Any, sight: Sight) -> str:
     shown = since(row.over_since) if row.over_since else DASH
     return f'<td data-label="Over usual" class="nowrap">{shown}</td>\n'
-
-
-def _or_dash(value: str | None) -> str:
-    return escape(value) if value else DASH
 
 
 CELLS: Final[dict[str, Callable[[Any, Sight], str]]] = {
@@ -157,7 +154,7 @@ CELLS: Final[dict[str, Callable[[Any, Sight], str]]] = {
     "result": lambda row, _: (
         f'<td data-label="Result">{badge("order.interpretation", row.interpretation)}</td>\n'
     ),
-    "lab": lambda row, _: f'<td data-label="Lab">{_or_dash(row.lab_name)}</td>\n',
+    "lab": lambda row, _: f'<td data-label="Lab">{conditional_escape(dash(row.lab_name))}</td>\n',
     "quiet": _over,
     "sample": lambda row, _: f'<td data-label="Sample">{short_id(row.sample_id, False)}</td>\n',
     "goes_out": lambda row, _: (

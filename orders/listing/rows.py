@@ -79,12 +79,12 @@ class Orders(Listing):
         held = team.holders(SUBJECT, [row.pk for row in rows])
         slugs = {row.lab_slug for row in rows if row.lab_slug}
         labs = dict(Lab.objects.filter(slug__in=slugs).values_list("slug", "name"))
-        by_name, sees_results = may(user, "patients.view"), may(user, "results.view")
+        by_name = may(user, "patients.view")
         now = timezone.now()
         for row in rows:
             row.held = held.get(str(row.pk))  # type: ignore[attr-defined]
             row.lab_name = labs.get(row.lab_slug or "", row.lab_slug or "")  # type: ignore[attr-defined]
-            row.by_name, row.sees_results = by_name, sees_results  # type: ignore[attr-defined]
+            row.by_name = by_name  # type: ignore[attr-defined]
             row.over_since = (  # type: ignore[attr-defined]
                 row.quiet_at
                 if row.quiet_at and row.quiet_at <= now and row.bucket in CAN_GO_QUIET

@@ -58,7 +58,5 @@ def begins_words(column: str, words: Sequence[str]) -> Case:
     As a case, of whose answer the planner thinks nothing: how many orders fit it learns from
     `OrderName`.
     """
-    fit = Q(**{f"{column}__regex": f"(^|[^[:alnum:]]){words[0]}"})
-    for word in words[1:]:
-        fit &= Q(**{f"{column}__regex": f"(^|[^[:alnum:]]){word}"})
+    fit = Q(*((f"{column}__regex", f"(^|[^[:alnum:]]){word}") for word in words))
     return Case(When(fit, then=Value(True)), default=Value(False))

@@ -167,11 +167,7 @@ class OrderQuerySet(models.QuerySet["Order"]):
 
     def with_words(self, column: str, text: str, *, alone: bool) -> Self:
         """Orders whose `column` holds, in any order, words that begin with each word of `text`."""
-        if not text:
-            return self
-        if not prefix_query(text):
-            return self.none()
-        return self._called(text, alone=alone, column=column)
+        return self._called(text, alone=alone, column=column) if text else self
 
     def matching(self, text: str, *, by_name: bool, alone: bool) -> Self:
         """Order id, user id, name, birth date, recipient (specification), and sample id.
@@ -201,7 +197,7 @@ class OrderQuerySet(models.QuerySet["Order"]):
 
     def named(self, text: str) -> Self:
         """Orders whose patient or recipient is called so: beginnings of words, in any order."""
-        return self._called(text, alone=True) if prefix_query(text) else self.none()
+        return self._called(text, alone=True)
 
     def bucket_counts(self, cap: int = 1_000) -> dict[str, Count]:
         """All orders per working bucket, each counted up to `cap`: one query, index only."""
@@ -227,6 +223,8 @@ class OrderQuerySet(models.QuerySet["Order"]):
         they are looked up in the index of words, whose answer is laid over those of the others.
         """
         query = prefix_query(text)
+        if not query:
+            return self.none()
         rows = self.alias(names=NAMES)
         if alone:
             begun = begins_words(column, words(text))

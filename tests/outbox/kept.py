@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import psycopg
 
+from tests.emptying import emptied
+
 Kept = dict[str, bytes]
 
 MADE_BY_MIGRATIONS = ("django_", "auth_")
@@ -19,10 +21,8 @@ def put_back(database_url: str, kept: Kept) -> None:
     """These rows, and no others. Sequences go on, so what is new has new numbers."""
     names = [f'"{table}"' for table in kept]
     with psycopg.connect(database_url) as connection, connection.cursor() as cursor:
-        # What somebody still writes is waited for. No triggers: what they would count is kept.
-        cursor.execute(f"LOCK TABLE {', '.join(names)} IN EXCLUSIVE MODE".encode())
-        cursor.execute("SET LOCAL session_replication_role = replica")
-        cursor.execute("; ".join(f"DELETE FROM {name}" for name in names).encode())
+        for statement in emptied(names):
+            cursor.execute(statement.encode())
         for table, rows in kept.items():
             if rows:
                 with cursor.copy(f'COPY "{table}" FROM STDIN'.encode()) as copy:
