@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import secrets
 import subprocess
@@ -64,6 +65,7 @@ def production_like() -> dict[str, str]:
         "DATABASE_URL": "postgres://backoffice@database.invalid/backoffice",
         "REDIS_URL": "rediss://redis.invalid/0",
         "SECRET_KEY": secrets.token_urlsafe(60),
+        "FIELD_KEYS": f"1:{base64.b64encode(secrets.token_bytes(32)).decode()}",
         "ALLOWED_HOSTS": "backoffice.example.com",
         "SERVICE_BASE_URL": "https://service.invalid",
         "SERVICE_API_KEY": "pk_us_made_up",

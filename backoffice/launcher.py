@@ -436,7 +436,8 @@ def shots(arguments: list[str]) -> int:
 def made_up(servers: Servers) -> dict[str, str]:
     """Environment of throw-away servers: nothing of a configured service may leak in."""
     environment = environment_for(servers, os.environ)
-    for name in (*SERVICE_VARIABLES, "SECRET_KEY", "ALLOWED_HOSTS", "HTTPS_ONLY", "DEBUG"):
+    ours = ("SECRET_KEY", "FIELD_KEYS", "ALLOWED_HOSTS", "HTTPS_ONLY", "DEBUG")
+    for name in (*SERVICE_VARIABLES, *ours):
         environment.pop(name, None)
     return {**environment, "LOCAL": "1", "TEST_SANDBOX_DATABASE": servers.database_url}
 

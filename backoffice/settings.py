@@ -95,6 +95,27 @@ def configured(name: str, development: str, hint: str = "") -> str:
     return said
 
 
+def field_keys(said: str) -> dict[int, bytes]:
+    """Keys by id. The value is not quoted in errors."""
+    keys: dict[int, bytes] = {}
+    for each in listed(said):
+        number, _, packed = each.partition(":")
+        try:
+            key = b64decode(packed, validate=True)
+        except ValueError:
+            key = b""
+        sound = number.isascii() and number.isdigit() and 1 <= int(number[:4]) <= 255
+        if not sound or len(key) != 32 or int(number) in keys:
+            raise ImproperlyConfigured(
+                "FIELD_KEYS must be id:key, comma separated: each id a number of its own from 1 to "
+                "255, each key 32 random bytes in base64."
+            )
+        keys[int(number)] = key
+    if not keys:
+        raise ImproperlyConfigured("FIELD_KEYS must hold a key.")
+    return keys
+
+
 # Where we are
 
 DEBUG = flag("DEBUG", False)
@@ -107,6 +128,8 @@ SECRET_KEY = configured("SECRET_KEY", "development-only-" * 4, " to 50 random ch
 if len(SECRET_KEY) < 50:
     raise ImproperlyConfigured("SECRET_KEY is too short: it must have 50 characters or more.")
 SECRET_KEY_FALLBACKS = words("SECRET_KEY_FALLBACKS")
+# Keys of sealed columns and files (`encryption.py`): the first one seals, all of them open.
+FIELD_KEYS = field_keys(configured("FIELD_KEYS", "1:ZGV2ZWxvcG1lbnQtb25seS1kZXZlbG9wbWVudC1vbmw="))
 ALLOWED_HOSTS = words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]" if LOCAL else "")
 if not ALLOWED_HOSTS:
     raise ImproperlyConfigured(

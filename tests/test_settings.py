@@ -16,6 +16,7 @@ SETTINGS = Path(__file__).resolve().parent.parent / "backoffice" / "settings.py"
 OURS = (
     *SERVICE_VARIABLES,
     *("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "ALLOWED_HOSTS", "DEBUG", "LOCAL", "HTTPS_ONLY"),
+    "FIELD_KEYS",
     *("TIME_ZONE", "PORT", "SANDBOX_PORT", "REPORT_MAX_BYTES", "BEHIND_PROXY", "LOG_LEVEL"),
 )
 
@@ -57,6 +58,7 @@ def test_a_deployment_is_secure(monkeypatch: pytest.MonkeyPatch) -> None:
     "name",
     [
         "SECRET_KEY",
+        "FIELD_KEYS",
         "ALLOWED_HOSTS",
         "SERVICE_API_KEY",
         "MANAGEMENT_ORG_ID",
@@ -72,6 +74,7 @@ def test_production_has_no_default_for(name: str, monkeypatch: pytest.MonkeyPatc
 REAL = {
     "DATABASE_URL": "postgres://u@db.invalid/x",
     "SECRET_KEY": "s" * 60,
+    "FIELD_KEYS": "7:b3Vycy1hbmQtbm9ib2R5LWVsc2VzLW91cnMtYW5kLTE=",
     "ALLOWED_HOSTS": "a.example.com",
     "SERVICE_API_KEY": "sk_us_of_ours",
     "MANAGEMENT_KEY": "",
@@ -81,7 +84,11 @@ REAL = {
 
 @pytest.mark.parametrize("more", [{}, {"DEBUG": "1"}, {"MANAGEMENT_ENV": "sandbox"}])
 @pytest.mark.parametrize(
-    "name", ["SECRET_KEY", "ALLOWED_HOSTS", "SERVICE_API_KEY", "MANAGEMENT_KEY", "WEBHOOK_SECRETS"]
+    "name",
+    [
+        *("SECRET_KEY", "FIELD_KEYS", "ALLOWED_HOSTS", "SERVICE_API_KEY", "MANAGEMENT_KEY"),
+        "WEBHOOK_SECRETS",
+    ],
 )
 def test_a_real_database_ends_development_values(
     name: str, more: dict[str, str], monkeypatch: pytest.MonkeyPatch
@@ -127,6 +134,11 @@ def test_an_empty_management_key_means_there_is_no_such_interface(
         ("WEBHOOK_SECRETS", "whsec_YQ==,plain"),
         ("WEBHOOK_SECRETS", ","),
         ("SECRET_KEY", "short"),
+        ("FIELD_KEYS", "c2hvcnRfb2ZfYnl0ZXM="),
+        ("FIELD_KEYS", "1:c2hvcnRfb2ZfYnl0ZXM="),
+        ("FIELD_KEYS", "0:ZGV2ZWxvcG1lbnQtb25seS1kZXZlbG9wbWVudC1vbmw="),
+        ("FIELD_KEYS", "1:ZGV2ZWxvcG1lbnQtb25seS1kZXZlbG9wbWVudC1vbmw=,1:x_of_"),
+        ("FIELD_KEYS", ","),
         ("ALLOWED_HOSTS", "*"),
         ("LOG_LEVEL", "LOUD"),
     ],

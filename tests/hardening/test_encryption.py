@@ -1,0 +1,77 @@
+"""Sealed values: they open in their place, under their key, unchanged, and nowhere else."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pytest_django import Settings
+
+from backoffice import encryption
+from backoffice.encryption import CannotOpen, opened, opened_bytes, sealed, sealed_bytes
+
+HERE = "people.secret:1"
+OLD, NEW = {1: b"o" * 32}, {2: b"n" * 32}
+
+
+@given(st.text(), st.text())
+def test_what_is_sealed_opens_in_its_place(text: str, place: str) -> None:
+    text, place = (part.encode("utf-8", "replace").decode() for part in (text, place))
+    assert opened(sealed(text, place), place) == text
+    assert opened_bytes(sealed_bytes(text.encode(), place), place) == text.encode()
+
+
+def test_equal_values_look_different_and_say_nothing() -> None:
+    one, other = sealed("canary", HERE), sealed("canary", HERE)
+    assert one != other and "canary" not in one
+    assert b"canary" not in sealed_bytes(b"canary", HERE)
+
+
+def test_a_value_moved_to_another_row_does_not_open() -> None:
+    with pytest.raises(CannotOpen, match="changed or moved"):
+        opened(sealed("canary", HERE), "people.secret:2")
+    with pytest.raises(CannotOpen, match="changed or moved"):
+        opened_bytes(sealed_bytes(b"canary", HERE), "people.other:1")
+
+
+def test_every_changed_byte_is_noticed() -> None:
+    whole = sealed_bytes(b"canary", HERE)
+    for position in range(len(whole)):
+        changed = bytearray(whole)
+        changed[position] ^= 1
+        with pytest.raises(CannotOpen):
+            opened_bytes(bytes(changed), HERE)
+
+
+@pytest.mark.parametrize(
+    "token",
+    ["", "canary", "sealed:", "sealed:1:", "sealed:1:1:", "sealed:1:x:YQ==", "sealed:2:1:YQ=="],
+)
+def test_what_is_no_token_is_told_without_quoting_it(token: str) -> None:
+    with pytest.raises(CannotOpen) as told:
+        opened(token, HERE)
+    assert "canary" not in str(told.value)
+    with pytest.raises(CannotOpen):
+        opened_bytes(token.encode(), HERE)
+
+
+def test_the_first_key_seals_and_all_open(settings: Settings) -> None:
+    settings.FIELD_KEYS = OLD
+    old = sealed("canary", HERE)
+    assert encryption.key_of(old) == encryption.writing_key() == 1
+    settings.FIELD_KEYS = {**NEW, **OLD}
+    new = sealed("canary", HERE)
+    assert encryption.key_of(new) == encryption.writing_key() == 2
+    assert opened(old, HERE) == opened(new, HERE) == "canary"
+    settings.FIELD_KEYS = NEW
+    assert opened(new, HERE) == "canary"
+    with pytest.raises(CannotOpen, match="has no key 1"):
+        opened(old, HERE)
+    settings.FIELD_KEYS = {1: b"x" * 32}
+    with pytest.raises(CannotOpen, match="Key 1 does not open"):
+        opened(old, HERE)
+
+
+def test_a_stored_value_tells_whether_it_is_sealed() -> None:
+    assert encryption.key_of("canary") is None and encryption.key_of(b'{"data":1}') is None
+    assert encryption.key_of(sealed_bytes(b"", HERE)) == encryption.writing_key()
