@@ -59,6 +59,7 @@ PERMISSIONS: Final[dict[str, str]] = {
     "lab_tests.change": "create and archive lab tests",
     "lab_accounts.change": "change which teams may use a lab account",
     "api.read": "read through the JSON API",
+    "tokens.manage": "make and revoke tokens of the JSON API",
 }
 
 ADMINISTRATOR: Final = "administrator"
@@ -125,8 +126,11 @@ def roles_of(user: AbstractBaseUser | AnonymousUser) -> frozenset[str]:
 
 
 def may(user: AbstractBaseUser | AnonymousUser, *permissions: str) -> bool:
-    """True when the roles of `user` grant every one of `permissions`."""
-    return _granted_to(roles_of(user)).issuperset(permissions)
+    """True when the roles of `user`, and the scopes of the token it came with, if it came with
+    one, grant every one of `permissions`."""
+    granted = _granted_to(roles_of(user))
+    scopes: frozenset[str] | None = getattr(user, "scopes", None)
+    return (granted if scopes is None else granted & scopes).issuperset(permissions)
 
 
 @lru_cache(maxsize=256)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import path, re_path
-from drf_spectacular.renderers import OpenApiJsonRenderer, OpenApiYamlRenderer
+from drf_spectacular.renderers import OpenApiJsonRenderer2
 from drf_spectacular.views import SpectacularAPIView
-from rest_framework.authentication import SessionAuthentication
 
-from backoffice.access import DeclaredPermission, public, requires
-from backoffice.api import TokenAuthentication, error_body, error_response, routes
-from backoffice.system_api import Commands, Runs
+from backoffice.access import public, requires
+from backoffice.api.errors import error_body
+from backoffice.api.face import Face
+from backoffice.api.resources import routes
+from backoffice.api.system import Commands, Runs
 from labs.api import LabAccounts, Labs, LabTests, Markers
 from labs.reports.api import Reports
 from orders.api import Appointments, Orders, Results, Transactions
@@ -24,15 +23,10 @@ from webhooks.api import Events
 
 
 @requires("api.read")
-class Schema(SpectacularAPIView):
+class Schema(Face, SpectacularAPIView):
     """OpenAPI 3 description of this API."""
 
-    authentication_classes = (TokenAuthentication, SessionAuthentication)
-    permission_classes = (DeclaredPermission,)
-    renderer_classes = [OpenApiJsonRenderer, OpenApiYamlRenderer]  # noqa: RUF012
-
-    def get_exception_handler(self) -> Any:
-        return error_response
+    renderer_classes = [OpenApiJsonRenderer2]
 
 
 @login_not_required

@@ -7,12 +7,9 @@ the words searched for.
 
 import contextlib
 from collections.abc import Iterable
-from ipaddress import ip_address
 from typing import Final
-from urllib.parse import urlsplit
 from uuid import UUID
 
-from django.conf import settings
 from django.db import DatabaseError, connection, transaction
 from django.http import HttpRequest
 from rest_framework.exceptions import APIException
@@ -104,6 +101,15 @@ def followed(
     )
 
 
+def by_machine(kind: str, ids: Iterable[object], reason: str = "") -> None:
+    """A change that somebody at the machine made with `manage.py`. In the caller's transaction."""
+    keys = [str(key) for key in ids]
+    entry = AuditEntry(
+        actor_kind="machine", action="change", object_type=kind, object_ids=keys, reason=reason
+    )
+    _change(entry)
+
+
 def _change(entry: AuditEntry) -> None:
     """Keep it, and tell pages that stand open."""
     _write(entry)
@@ -175,7 +181,7 @@ def _entry(
         patient_ids=sorted({key for key in patients if key is not None}),
         route=(match.view_name if match else "")[:100],
         request_id=requests.id_of(request),
-        ip=_address(request),
+        ip=requests.address_of(request),
         outcome=outcome,
         reason=reason,
         row_count=row_count,
@@ -186,27 +192,3 @@ def _kind(request: HttpRequest, user: User | None) -> str:
     if user is None:
         return "anonymous"
     return "token" if getattr(request, "auth", None) else "staff"
-
-
-def _address(request: HttpRequest) -> str | None:
-    """Where the request came from: behind our proxy the address the proxy itself saw.
-
-    Hops before the last are what the sender wrote, and prove nothing.
-    """
-    seen = [request.META.get("REMOTE_ADDR", "")]
-    if settings.BEHIND_PROXY:
-        seen.insert(0, request.headers.get("X-Forwarded-For", "").rpartition(",")[2])
-    for said in seen:
-        for text in (said.strip(), _without_port(said.strip())):
-            try:
-                return str(ip_address(text.partition("%")[0]))
-            except ValueError:
-                continue
-    return None
-
-
-def _without_port(said: str) -> str:
-    try:
-        return urlsplit(f"//{said}").hostname or ""
-    except ValueError:
-        return ""

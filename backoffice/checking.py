@@ -25,6 +25,7 @@ def check(_: list[str]) -> int:
     module = (PYTHON, "-m")
     theirs = ("--config-file", ".ci/sandbox-mypy.ini", "sandbox", "tests/sandbox")
     drafts = ("makemigrations", "--check", "--dry-run")
+    described = ("spectacular", "--validate", "--fail-on-warn", "--file", os.devnull)
     templates = "import djlint; djlint.main()"
     contracts = "from importlinter.cli import lint_imports_command as main; main()"
     steps: list[tuple[str, tuple[str, ...], Mapping[str, str]]] = [
@@ -36,6 +37,7 @@ def check(_: list[str]) -> int:
         ("migrations", (PYTHON, "manage.py", *drafts), local),
         ("migrations of the sandbox", (*module, "django", *drafts), sandbox),
         ("templates", (PYTHON, "-c", templates, "--lint", "templates"), local),
+        ("description of the API", (PYTHON, "manage.py", *described), local),
         (
             "deploy settings",
             (PYTHON, "manage.py", "check", "--deploy", "--fail-level", "WARNING"),

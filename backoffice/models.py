@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import secrets
 import uuid
 from typing import Any
 
@@ -29,26 +27,6 @@ class User(AbstractUser):
     single_keys = models.BooleanField(
         default=True, db_default=True, help_text="Shortcuts of one key are on"
     )
-
-
-class ApiToken(models.Model):
-    """A bearer token of the JSON API; only its digest is kept."""
-
-    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_tokens")
-    digest = models.BinaryField(max_length=32, unique=True)
-    created_at = models.DateTimeField(db_default=Now())
-    last_used_at = models.DateTimeField(null=True)
-
-    @staticmethod
-    def digest_of(token: str) -> bytes:
-        return hashlib.sha256(token.encode()).digest()
-
-    @classmethod
-    def issue(cls, user: User) -> str:
-        """Make a token for `user` and return its text, which is shown once and never stored."""
-        token = secrets.token_urlsafe(32)
-        cls.objects.create(user=user, digest=cls.digest_of(token))
-        return token
 
 
 class Mirrored(models.Model):
@@ -405,6 +383,7 @@ class AuditEntry(models.Model):
 
 
 # At the end: these tables stand on the ones above.
+from backoffice.api.models import ApiToken  # noqa: E402
 from backoffice.lists.models import BulkRow, BulkRun, ListChoice, SavedView  # noqa: E402
 from backoffice.team.models import (  # noqa: E402
     Assignment,

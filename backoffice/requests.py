@@ -1,12 +1,16 @@
-"""Request ids: made here and nowhere else, on the answer, the log lines and the audit entry."""
+"""Request ids: made here and nowhere else, on the answer, the log lines and the audit entry. And
+the address a request came from."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import ContextVar
+from ipaddress import ip_address
 from typing import Final
+from urllib.parse import urlsplit
 from uuid import uuid4
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
 
@@ -40,3 +44,27 @@ def identified(
 def id_of(request: object) -> str:
     """Id of a request, empty for one that did not pass the middleware."""
     return str(getattr(request, "request_id", ""))
+
+
+def address_of(request: HttpRequest) -> str | None:
+    """Where the request came from: behind our proxy the address the proxy itself saw.
+
+    Hops before the last are what the sender wrote, and prove nothing.
+    """
+    seen = [request.META.get("REMOTE_ADDR", "")]
+    if settings.BEHIND_PROXY:
+        seen.insert(0, request.headers.get("X-Forwarded-For", "").rpartition(",")[2])
+    for said in seen:
+        for text in (said.strip(), _without_port(said.strip())):
+            try:
+                return str(ip_address(text.partition("%")[0]))
+            except ValueError:
+                continue
+    return None
+
+
+def _without_port(said: str) -> str:
+    try:
+        return urlsplit(f"//{said}").hostname or ""
+    except ValueError:
+        return ""

@@ -49,6 +49,15 @@ def number(name: str, default: int, low: int, high: int) -> int:
     return int(said)
 
 
+def rate(name: str, default: str) -> tuple[int, int]:
+    """So many in so many seconds, written as `600/min`."""
+    most, _, unit = text(name, default).partition("/")
+    seconds = {"sec": 1, "min": 60, "hour": 3600}.get(unit)
+    if seconds is None or not (most.isascii() and most.isdigit() and int(most[:10]) > 0):
+        raise ImproperlyConfigured(f"{name} must be a number and sec, min or hour, as {default}.")
+    return int(most), seconds
+
+
 def choice(name: str, default: str, allowed: tuple[str, ...]) -> str:
     said = text(name, default)
     if said not in allowed:
@@ -417,10 +426,15 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
 }
+# A hundred a second let a script read everything as fast as the answers come, one after the other.
+API_RATE = rate("API_RATE", "6000/min")
+API_FAILED_RATE = rate("API_FAILED_RATE", "600/min")
 SPECTACULAR_SETTINGS = {
     "TITLE": "Back office",
     "VERSION": "1",
     "SCHEMA_PATH_PREFIX": "/api/",
+    "DESCRIPTION": "Reads what the back office holds. A list answers a page and the cursor of the "
+    "next one; a token shows what the roles of its account and its scopes both allow.",
     "SERVE_INCLUDE_SCHEMA": False,
 }
 

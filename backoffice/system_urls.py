@@ -3,6 +3,7 @@
 from django.urls import path
 
 from backoffice import views
+from backoffice.api import pages
 
 app_name = "system"
 
@@ -11,4 +12,7 @@ urlpatterns = [
     path("runs/", views.runs, name="runs"),
     path("drift/", views.drift, name="drift"),
     path("unread/", views.unread, name="unread"),
+    path("tokens/", pages.listed, name="tokens"),
+    path("tokens/new/", pages.new, name="token-new"),
+    path("tokens/<int:token_id>/revoke/", pages.revoke, name="token-revoke"),
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from backoffice.access import requires
-from backoffice.api import Child, Resource, exactly
+from backoffice.api.resources import Child, Resource, exactly
 from labs.models import (
     ExpectedResult,
     Lab,

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 from backoffice.access import requires
-from backoffice.api import Child, Resource, exactly
+from backoffice.api.resources import Child, Resource, exactly
 from orders.models import (
     Appointment,
     AppointmentEvent,

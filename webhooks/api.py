@@ -13,7 +13,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 
 from backoffice.access import may, requires
-from backoffice.api import Resource, exactly
+from backoffice.api.resources import Resource, exactly
 from webhooks.models import Event
 
 LONGEST: Final = 32_768

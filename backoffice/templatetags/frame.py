@@ -88,6 +88,7 @@ PLACES: Final = (
             Door("Events", "events:list", "events.view"),
             Door("Historical pulls", "pulls:list", "patients.view"),
             Door("Requests", "commands:list", "commands.view"),
+            Door("API tokens", "system:tokens", "tokens.manage"),
         ),
     ),
 )

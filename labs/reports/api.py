@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from backoffice.access import requires
-from backoffice.api import Child, Resource, exactly
+from backoffice.api.resources import Child, Resource, exactly
 from labs.reports.models import Report, ReportJob, ReportResult
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from backoffice.access import requires
-from backoffice.api import Resource, exactly
+from backoffice.api.resources import Resource, exactly
 from patients.api import OF_USER
 from patients.wearables.models import HistoricalPull, Summary
 

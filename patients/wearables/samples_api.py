@@ -18,7 +18,8 @@ from django.db.models.fields.tuple_lookups import TupleGreaterThanOrEqual
 from rest_framework.request import Request
 
 from backoffice.access import requires
-from backoffice.api import Resource, bad_request, exactly
+from backoffice.api.errors import bad_request
+from backoffice.api.resources import Resource, exactly
 from patients.wearables.models import Chunk, Sample, Series, Source
 from patients.wearables.reading import COLUMNS, samples_of
 

@@ -9,7 +9,8 @@ from uuid import UUID, uuid5
 
 from django.contrib.auth.models import Group
 
-from backoffice.models import ApiToken, User
+from backoffice.api import tokens
+from backoffice.models import User
 from orders.models import Order
 from patients.models import Demographics, Patient
 
@@ -83,4 +84,4 @@ def staff(role: str, name: str = "") -> User:
 
 def token_for(user: User) -> dict[str, str]:
     """Headers that carry a fresh token of `user`."""
-    return {"Authorization": f"Token {ApiToken.issue(user)}"}
+    return {"Authorization": f"Token {tokens.issue(user)[1]}"}

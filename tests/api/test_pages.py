@@ -362,9 +362,9 @@ def test_queries_do_not_grow_with_the_page(
     Result.objects.bulk_create(Result(order_id=order(n).pk, **envelope()) for n in range(rows))
     _get(client, headers, "labs")
     # Token, roles, page, events, the audit entry in its own transaction (in a test a savepoint).
-    with django_assert_num_queries(7):
+    with django_assert_num_queries(6):
         _get(client, headers, "orders", limit="50")
-    with django_assert_num_queries(8):
+    with django_assert_num_queries(7):
         _get(client, headers, "results", limit="50")
 
 

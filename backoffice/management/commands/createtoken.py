@@ -2,50 +2,84 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from django.contrib.auth.models import Group
+from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import transaction
+from django.utils import timezone
 
-from backoffice.models import ApiToken, User
-
-ROLE = "service account"
+from backoffice import audit
+from backoffice.api import tokens
+from backoffice.api.models import ApiToken
 
 
 class Command(BaseCommand):
     help = (
         "Make a read-only service account of that name if need be and print a new token of the "
-        "JSON API as the last line. The token is shown once and cannot be read again. "
-        "Tokens do not expire: --revoke ends the earlier ones of the account."
+        "JSON API as the last line. The token is shown once and cannot be read again."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name", help="User name of the service account")
+        parser.add_argument("--label", default="", help="What the token is for")
+        parser.add_argument(
+            "--scope",
+            action="append",
+            choices=tokens.SCOPES,
+            metavar="SCOPE",
+            help="Only for this; may be repeated. Without it, for all that service accounts read: "
+            + ", ".join(tokens.SCOPES),
+        )
+        length = parser.add_mutually_exclusive_group()
+        length.add_argument(
+            "--days", type=int, default=tokens.DAYS, help="good for so many days (%(default)s)"
+        )
+        length.add_argument("--never", action="store_true", help="good until it is revoked")
         parser.add_argument(
             "--revoke",
             action="store_true",
-            help="delete all earlier tokens of the account: only the new one works from then on",
+            help="revoke all earlier tokens of the account: only the new one works from then on",
         )
 
-    def handle(self, *args: Any, name: str, revoke: bool, **options: Any) -> None:
+    def handle(
+        self,
+        *args: Any,
+        name: str,
+        label: str,
+        scope: Sequence[str] | None,
+        days: int,
+        never: bool,
+        revoke: bool,
+        **options: Any,
+    ) -> None:
+        if not 1 <= days <= tokens.DAYS_MAX:
+            raise CommandError(f"--days must be from 1 to {tokens.DAYS_MAX}.")
+        if len(label) > 80 or not label.isprintable():
+            raise CommandError("--label must be one line of at most 80 characters.")
         with transaction.atomic(durable=True):
-            account, made = User.objects.get_or_create(username=name)
-            if made:
-                account.set_unusable_password()
-                account.save(update_fields=["password"])
-                account.groups.add(Group.objects.get(name=ROLE))
-            elif not account.groups.filter(name=ROLE).exists():
-                raise CommandError(f"{name} is a member of staff, not a service account.")
-            elif not account.is_active:
-                raise CommandError(f"The service account {name} is switched off.")
-            earlier = ApiToken.objects.filter(user=account)
-            tokens = earlier.delete()[0] if revoke else earlier.count()
-            token = ApiToken.issue(account)
+            try:
+                account, made = tokens.account_of(name)
+            except ValidationError as error:
+                raise CommandError(" ".join(error.messages)) from error
+            now = timezone.now()
+            all_of_it = ApiToken.objects.filter(user=account)
+            earlier = [token for token in all_of_it if token.state(now) == "good"]
+            if revoke:
+                for token in earlier:
+                    tokens.revoke(token)
+                    audit.by_machine("token.revoke", [token.key_id])
+            token, text = tokens.issue(
+                account, name=label, scopes=scope or tokens.SCOPES, days=None if never else days
+            )
+            audit.by_machine("token.create", [token.key_id, account.username])
         if made:
             self.stderr.write(f"Made the service account {name}.")
-        elif tokens:
-            count = "1 earlier token" if tokens == 1 else f"{tokens} earlier tokens"
-            what = "deleted" if revoke else "still valid (--revoke deletes)"
+        elif earlier:
+            count = "1 earlier token" if len(earlier) == 1 else f"{len(earlier)} earlier tokens"
+            what = "revoked" if revoke else "still valid (--revoke ends them)"
             self.stderr.write(f"{count} of {name}: {what}.")
-        self.stdout.write(token)
+        good = f"until {token.expires_at:%Y-%m-%d}" if token.expires_at else "until it is revoked"
+        self.stderr.write(f"Good {good}, for {', '.join(token.scopes)}.")
+        self.stdout.write(text)

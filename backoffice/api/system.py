@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from backoffice.access import requires
-from backoffice.api import Resource, exactly
+from backoffice.api.resources import Resource, exactly
 from backoffice.models import CommandRecord, SyncRun
 
 

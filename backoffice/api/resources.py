@@ -1,59 +1,32 @@
-"""The JSON API: what every resource under `/api/` shares.
-
-A resource is one class that names its model, columns, children and filters; it answers
-`GET /api/<resource>/?limit=&cursor=` with `{"results": [...], "next": cursor or null}` and
-`GET /api/<resource>/<id>/` with one item. Each item carries
-
-- `id`: the service's id; a record without one has its natural key, joined by ":";
-- the promoted columns under the service's names (nested names joined by "_"); a column the
-  reader's roles do not show is null;
-- `as_of`: when this version was asked for; `missing_since`: when the service was found to no
-  longer have it; `superseded_at`, where the service shows only the latest: when it was replaced;
-- `record`: the record byte for byte as received, null for readers without `records.view`.
-
-Lists are ordered by the primary key and paged by it: nothing is counted or skipped, and a row
-that exists during the whole walk is met exactly once. Errors are `{code, message, request_id}`.
-"""
+"""A resource of the JSON API: model, columns, children and filters as data, and how it is read."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 import json
-import logging
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, NoReturn, cast
+from typing import Any, ClassVar, Final
 from uuid import UUID
 
 import orjson
-from django.core.exceptions import PermissionDenied as DjangoPermissionDenied
 from django.core.exceptions import ValidationError as DjangoValidationError
 from django.db import models
 from django.db.models import Q, QuerySet
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpResponse
 from django.urls import URLPattern, path
-from redis.exceptions import RedisError
-from rest_framework import exceptions, serializers
-from rest_framework.authentication import (
-    BaseAuthentication,
-    SessionAuthentication,
-    get_authorization_header,
-)
-from rest_framework.parsers import JSONParser
-from rest_framework.renderers import JSONRenderer
+from rest_framework import serializers
 from rest_framework.request import Request
-from rest_framework.response import Response
-from rest_framework.throttling import UserRateThrottle
-from rest_framework.views import APIView, exception_handler
 
 from backoffice import audit
-from backoffice.access import PERMISSIONS, DeclaredPermission, declaration, may
-from backoffice.api_schema import ResourceSchema, column
-from backoffice.models import ApiToken, User
-from backoffice.requests import id_of
+from backoffice.access import may
+from backoffice.api.errors import bad_request
+from backoffice.api.face import Face
+from backoffice.api.schema import ResourceSchema, column
+from backoffice.models import User
 
 LIMIT_DEFAULT: Final = 100
 LIMIT_MAX: Final = 1000
@@ -65,81 +38,6 @@ _UNREADABLE: Final = (
     DjangoValidationError,
 )
 """What a cursor that was made up can cause."""
-_TOKEN_NOTED_EVERY: Final = timedelta(minutes=1)
-
-logger = logging.getLogger(__name__)
-
-
-# Who asks
-
-
-class TokenAuthentication(BaseAuthentication):
-    """`Authorization: Token <token>`, looked up by the SHA-256 digest of the token."""
-
-    def authenticate(self, request: Request) -> tuple[User, ApiToken] | None:
-        scheme, _, token = get_authorization_header(request).decode("latin-1").partition(" ")
-        if scheme.lower() != "token":
-            return None
-        found = (
-            ApiToken.objects.select_related("user")
-            .filter(digest=ApiToken.digest_of(token.strip()), user__is_active=True)
-            .first()
-        )
-        if found is None:
-            raise exceptions.AuthenticationFailed("This token is not known or no longer valid.")
-        now = datetime.now(UTC)
-        if found.last_used_at is None or now - found.last_used_at > _TOKEN_NOTED_EVERY:
-            ApiToken.objects.filter(pk=found.pk).update(last_used_at=now)
-        return found.user, found
-
-    def authenticate_header(self, request: Request) -> str:
-        return 'Token realm="api"'
-
-
-class ReadRate(UserRateThrottle):
-    """Keeps one runaway script from starving staff; without Redis nobody is held back."""
-
-    scope = "api"
-    rate = "6000/min"
-
-    def allow_request(self, request: Request, view: APIView) -> bool:
-        try:
-            return super().allow_request(request, view)
-        except (RedisError, OSError):
-            return True
-
-
-# Errors
-
-
-def error_body(code: str, message: str, request: Request | HttpRequest) -> dict[str, str]:
-    return {"code": code, "message": message, "request_id": id_of(request)}
-
-
-def error_response(exc: Exception, context: dict[str, Any]) -> Response | None:
-    """DRF exception handler: every error is `{code, message, request_id}`."""
-    request: Request = context["request"]
-    if isinstance(exc, Http404):
-        exc = exceptions.NotFound("There is no such record.")
-    elif isinstance(exc, DjangoPermissionDenied):
-        exc = exceptions.PermissionDenied()
-    response = exception_handler(exc, context)
-    if response is None:
-        logger.error("unexpected error in %s", type(context["view"]).__name__, exc_info=exc)
-        body = error_body("error", "The back office could not answer this request.", request)
-        return Response(body, status=500)
-    code, message = "error", str(exc)
-    if isinstance(exc, exceptions.APIException) and isinstance(exc.detail, exceptions.ErrorDetail):
-        code, message = exc.detail.code or code, str(exc.detail)
-    response.data = error_body(code, message, request)
-    return response
-
-
-def bad_request(message: str) -> exceptions.ParseError:
-    return exceptions.ParseError(message, code="bad_request")
-
-
-# Resources
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,21 +68,16 @@ class Filter:
     help: str
 
     def parse(self, raw: str) -> Q:
-        return Q(**{self.column: self._value(raw)})
-
-    def _value(self, raw: str) -> object:
-        try:
-            if self.kind is str and "\x00" in raw:
-                raise ValueError(raw)
-            return cast(Callable[[str], object], self.kind)(raw)
-        except ValueError as error:
-            raise bad_request(f"{self.name} must be {_KIND_WORDS[self.kind]}.") from error
+        shape, words = _SHAPES[self.kind]
+        if not shape.fullmatch(raw):
+            raise bad_request(f"{self.name} must be {words}.")
+        return Q(**{self.column: self.kind(raw)})
 
 
-_KIND_WORDS: Final[dict[type, str]] = {
-    str: "text",
-    UUID: "a UUID",
-    int: "a whole number",
+_SHAPES: Final[dict[type, tuple[re.Pattern[str], str]]] = {
+    str: (re.compile(r"[^\0]*"), "text"),
+    UUID: (re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.I | re.A), "a UUID"),
+    int: (re.compile(r"-?[0-9]{1,18}"), "a whole number"),
 }
 
 
@@ -192,7 +85,7 @@ def exactly(name: str, kind: type[str | UUID | int], help: str, column: str = ""
     return Filter(name, kind, column or name, help)
 
 
-class Resource(APIView):
+class Resource(Face):
     """One resource of the API; subclasses are data."""
 
     model: ClassVar[type[models.Model]]
@@ -211,12 +104,6 @@ class Resource(APIView):
     )
     """Members that a subclass adds to its items, as the schema describes them."""
 
-    authentication_classes = (TokenAuthentication, SessionAuthentication)
-    permission_classes = (DeclaredPermission,)
-    throttle_classes = (ReadRate,)
-    renderer_classes = (JSONRenderer,)
-    parser_classes = (JSONParser,)
-    http_method_names = ["get", "head"]  # noqa: RUF012
     schema = ResourceSchema()
 
     def get(self, request: Request, id: str | None = None) -> HttpResponse:
@@ -324,30 +211,6 @@ class Resource(APIView):
             for key, item in zip(keys, items, strict=True):
                 item[child.name] = found.get(key, [] if child.many else None)
         return items
-
-    # DRF's hooks
-
-    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        if (request.method or "").lower() not in self.http_method_names:
-            raise exceptions.MethodNotAllowed(request.method or "")
-        super().initial(request, *args, **kwargs)
-
-    def permission_denied(
-        self, request: Request, message: str | None = None, code: str | None = None
-    ) -> NoReturn:
-        if request.authenticators and not request.successful_authenticator:
-            raise exceptions.NotAuthenticated("Log in, or send a token: Authorization: Token ...")
-        needed = ("api.read", *(declaration(type(self)) or ()))
-        allowed = " and to ".join(PERMISSIONS[name] for name in needed)
-        raise exceptions.PermissionDenied(f"Your roles must allow you to {allowed}.")
-
-    def get_exception_handler(self) -> Callable[..., Response | None]:
-        return error_response
-
-    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
-        response = super().finalize_response(request, response, *args, **kwargs)
-        response.headers["Cache-Control"] = "no-store, private"
-        return response
 
 
 def routes(name: str, resource: type[Resource]) -> list[URLPattern]:

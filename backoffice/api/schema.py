@@ -11,11 +11,16 @@ from django.db import models
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, inline_serializer
+from drf_spectacular.utils import (
+    OpenApiExample,
+    OpenApiParameter,
+    OpenApiResponse,
+    inline_serializer,
+)
 from rest_framework import serializers
 
 if TYPE_CHECKING:
-    from backoffice.api import Child, Resource
+    from backoffice.api.resources import Child, Resource
 
 _KINDS: dict[type, Any] = {
     str: OpenApiTypes.STR,
@@ -48,8 +53,37 @@ class ErrorBody(serializers.Serializer[Any]):
     request_id = serializers.CharField(allow_blank=True)
 
 
+_REFUSALS: dict[int, tuple[str, str]] = {
+    400: ("A parameter makes no sense", "limit must be a whole number from 1 to 1000."),
+    401: ("Nobody is logged in, or the token is no good", "This token is not known."),
+    403: (
+        "The roles of the account, or the scopes of the token, do not allow it",
+        "Your roles must allow you to see result values. This token lacks results.view.",
+    ),
+    404: ("No such record", "There is no such record."),
+    429: ("Too many requests; see Retry-After", "Too many requests. Go on in 12 seconds."),
+    503: (
+        "The access log cannot be written, so nothing is shown",
+        "This cannot be shown now because the access log cannot be written.",
+    ),
+}
+_CODES: dict[int, str] = {
+    400: "bad_request",
+    401: "authentication_failed",
+    403: "permission_denied",
+    404: "not_found",
+    429: "throttled",
+    503: "audit_unavailable",
+}
+
+
+def _example(status: int) -> OpenApiExample:
+    body = {"code": _CODES[status], "message": _REFUSALS[status][1], "request_id": "0" * 32}
+    return OpenApiExample(str(status), body, response_only=True, status_codes=[str(status)])
+
+
 class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    target_class = "backoffice.api.TokenAuthentication"
+    target_class = "backoffice.api.face.TokenAuthentication"
     name = "token"
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, str]:
@@ -57,7 +91,8 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
             "type": "apiKey",
             "in": "header",
             "name": "Authorization",
-            "description": "`Token <token>`; `manage.py createtoken NAME` makes one.",
+            "description": "`Token <token>`; made at System > API tokens, or by "
+            "`manage.py createtoken NAME`.",
         }
 
 
@@ -107,11 +142,12 @@ class ResourceSchema(AutoSchema):
                     ),
                 },
             )
-        words = {400: "Bad parameter", 401: "Not logged in", 403: "Not permitted"}
-        if self._is_item():
-            words = {401: words[401], 403: words[403], 404: "No such record"}
-        words[429] = "Too many requests; see Retry-After"
-        refusals = {status: OpenApiResponse(ErrorBody, text) for status, text in words.items()}
+        own = 404 if self._is_item() else 400
+        refusals = {
+            status: OpenApiResponse(ErrorBody, words, examples=[_example(status)])
+            for status, (words, _) in _REFUSALS.items()
+            if status in (own, 401, 403, 429, 503)
+        }
         return {200: shape, **refusals}
 
     def _is_item(self) -> bool:

@@ -1,0 +1,119 @@
+"""What every address of the API shares: who asks, what they may, how often, how it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from rest_framework import exceptions
+from rest_framework.authentication import (
+    BaseAuthentication,
+    SessionAuthentication,
+    get_authorization_header,
+)
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.parsers import JSONParser
+from rest_framework.renderers import BaseRenderer, JSONRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from backoffice import audit
+from backoffice.access import PERMISSIONS, DeclaredPermission, declaration, may
+from backoffice.api import tokens
+from backoffice.api.errors import TooMany, error_response
+from backoffice.api.models import ApiToken
+from backoffice.api.throttles import ReadRate, over_failures
+from backoffice.models import User
+
+
+class TokenAuthentication(BaseAuthentication):
+    """`Authorization: Token <token>`. The account may what its roles and the scopes both say."""
+
+    def authenticate(self, request: Request) -> tuple[User, ApiToken] | None:
+        scheme, _, text = get_authorization_header(request).decode("latin-1").partition(" ")
+        if scheme.lower() != "token":
+            return None
+        try:
+            token = tokens.found(text.strip())
+        except tokens.Refused as refused:
+            raise exceptions.AuthenticationFailed(str(refused)) from refused
+        token.user.scopes = frozenset({"api.read", *token.scopes})  # type: ignore[attr-defined]
+        return token.user, token
+
+    def authenticate_header(self, request: Request) -> str:
+        return 'Token realm="api"'
+
+
+class OneForm(BaseContentNegotiation):
+    """The form of an answer does not depend on what a client says it accepts."""
+
+    def select_parser(self, request: Request, parsers: Any) -> Any:
+        return parsers[0]
+
+    def select_renderer(
+        self, request: Request, renderers: Any, format_suffix: str | None = None
+    ) -> tuple[BaseRenderer, str]:
+        return renderers[0], renderers[0].media_type
+
+
+class Face(APIView):
+    """Base of the views of the API, which read only."""
+
+    authentication_classes = (TokenAuthentication, SessionAuthentication)
+    permission_classes = (DeclaredPermission,)
+    throttle_classes = (ReadRate,)
+    renderer_classes: list[type[BaseRenderer]] = [JSONRenderer]
+    parser_classes = (JSONParser,)
+    content_negotiation_class = OneForm
+    http_method_names = ["get", "head"]
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        if (request.method or "").lower() not in self.http_method_names:
+            raise exceptions.MethodNotAllowed(request.method or "")
+        super().initial(request, *args, **kwargs)
+
+    def permission_denied(
+        self, request: Request, message: str | None = None, code: str | None = None
+    ) -> NoReturn:
+        if request.authenticators and not request.successful_authenticator:
+            raise exceptions.NotAuthenticated("Log in, or send a token: Authorization: Token ...")
+        needed = dict.fromkeys(("api.read", *(declaration(type(self)) or ())))
+        allowed = " and to ".join(PERMISSIONS[name] for name in needed)
+        words = f"Your roles must allow you to {allowed}."
+        if isinstance(request.auth, ApiToken):
+            missing = [name for name in needed if not may(request.user, name)]
+            words = f"{words} This token lacks {', '.join(missing)}."
+        raise exceptions.PermissionDenied(words)
+
+    def throttled(self, request: Request, wait: float | None) -> NoReturn:
+        raise TooMany(wait or 1)
+
+    def handle_exception(self, exc: Exception) -> Response:
+        if isinstance(exc, exceptions.NotAuthenticated | exceptions.AuthenticationFailed):
+            exc = self._unknown(exc)
+        return super().handle_exception(exc)
+
+    def _unknown(self, exc: Exception) -> Exception:
+        """Count it against the address, and record a token that is no good."""
+        request = self.request._request
+        if wait := over_failures(request):
+            return TooMany(wait)  # not recorded: nobody may fill the audit trail at will
+        refused = exc.__cause__
+        if isinstance(refused, tokens.Refused):
+            known = [refused.token.key_id] if refused.token else []
+            try:
+                audit.record(
+                    request, "login", "token", ids=known, outcome="refused", reason=str(refused)
+                )
+            except audit.AuditUnavailable as unavailable:
+                return unavailable
+        return exc
+
+    def get_exception_handler(self) -> Callable[..., Response | None]:
+        return error_response
+
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        response = super().finalize_response(request, response, *args, **kwargs)
+        response.headers["Cache-Control"] = "no-store, private"
+        return response

@@ -1,0 +1,151 @@
+"""Tokens of the JSON API: `bo_<key id>_<secret>`.
+
+The text is shown once. Kept is `HMAC(pepper, SHA-256(text))`: the secret has 256 bits of chance,
+so the digest alone gives nothing away; the pepper, which comes from SECRET_KEY and so is not in
+the database, keeps anybody who can write rows from making a token. While a secret key is being
+replaced (SECRET_KEY_FALLBACKS), a token that is used gets the new pepper; one that is not used
+before the old key goes is lost.
+
+The key id finds the row and stands in pages, logs and the audit trail. The prefix lets scanners
+for secrets find a token that was left where it should not be.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+import string
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth.models import Group
+from django.contrib.postgres.expressions import ArraySubquery
+from django.core.exceptions import ValidationError
+from django.db.models import OuterRef
+from django.utils import timezone
+from django.utils.crypto import constant_time_compare, salted_hmac
+
+from backoffice.access import SERVICE_ACCOUNT
+from backoffice.api.models import ApiToken
+from backoffice.models import User
+
+SCOPES: Final = (
+    *("orders.view", "patients.view", "appointments.view", "results.view", "labs.view"),
+    *("reports.view", "records.view", "system.view", "events.view", "commands.view"),
+)
+"""Permissions that a token may carry: what the resources of the API ask for."""
+DAYS: Final = 365
+DAYS_MAX: Final = 3650
+PEPPER: Final = "backoffice.api.tokens"
+_NOTED_EVERY: Final = timedelta(minutes=1)
+_SHAPE: Final = re.compile(r"bo_([0-9a-z]{12})_[0-9A-Za-z]{43}", re.ASCII)
+_SECRET: Final = string.ascii_letters + string.digits
+
+
+class Refused(Exception):
+    """A token that lets nobody in: why, and which one where it is ours."""
+
+    def __init__(self, words: str, token: ApiToken | None = None) -> None:
+        super().__init__(words)
+        self.token = token
+
+
+def issue(
+    account: User,
+    *,
+    name: str = "",
+    scopes: Sequence[str] = SCOPES,
+    days: int | None = DAYS,
+    by: User | None = None,
+    form_id: UUID | None = None,
+) -> tuple[ApiToken, str]:
+    """A new token and its text, which is nowhere kept. `days` None: good until it is revoked."""
+    key_id = "".join(secrets.choice(string.ascii_lowercase + string.digits) for _ in range(12))
+    text = f"bo_{key_id}_{''.join(secrets.choice(_SECRET) for _ in range(43))}"
+    token = ApiToken.objects.create(
+        user=account,
+        key_id=key_id,
+        digest=_digest(text, settings.SECRET_KEY),
+        name=name,
+        scopes=[scope for scope in SCOPES if scope in scopes],
+        expires_at=timezone.now() + timedelta(days=days) if days is not None else None,
+        created_by=by,
+        form_id=form_id,
+    )
+    return token, text
+
+
+def found(text: str) -> ApiToken:
+    """The token of this text, with its account and the groups of that. Raises `Refused`."""
+    groups = Group.objects.filter(user=OuterRef("user_id")).values("name")
+    rows = ApiToken.objects.select_related("user").annotate(group_names=ArraySubquery(groups))
+    token = rows.filter(key_id=_key_id(text)).first()
+    peppers = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+    digests = [_digest(text, pepper) for pepper in peppers]
+    if token is None or not any(constant_time_compare(token.digest, one) for one in digests):
+        raise Refused("This token is not known.")
+    now = timezone.now()
+    if (state := token.state(now)) != "good":
+        at = token.revoked_at or token.expires_at or now
+        was = "was revoked" if state == "revoked" else "expired"
+        raise Refused(f"This token {was} on {at.astimezone(UTC):%Y-%m-%d at %H:%M} UTC.", token)
+    if not token.user.is_active:
+        raise Refused("The account of this token is switched off.", token)
+    _note(token, digests[0], now)
+    token.user.group_names = token.group_names
+    return token
+
+
+def revoke(token: ApiToken) -> None:
+    """End a token at once; a second time changes nothing."""
+    now = timezone.now()
+    if ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=now):
+        token.revoked_at = now
+
+
+def account_of(name: str) -> tuple[User, bool]:
+    """The service account of this name, and whether it was made now, inside a transaction.
+
+    Raises ValidationError, in words, where the name is taken by somebody else or makes no account.
+    """
+    account = User.objects.select_for_update().filter(username=name).first()
+    if account is None:
+        if not (1 <= len(name) <= 150 and name.isprintable()):
+            raise ValidationError("The name of an account is one line of at most 150 characters.")
+        account = User(username=name)
+        account.set_unusable_password()
+        account.save()
+        account.groups.add(Group.objects.get(name=SERVICE_ACCOUNT))
+        return account, True
+    if not account.groups.filter(name=SERVICE_ACCOUNT).exists():
+        raise ValidationError(f"{name} is a member of staff, not a service account.")
+    if not account.is_active:
+        raise ValidationError(f"The service account {name} is switched off.")
+    return account, False
+
+
+def _note(token: ApiToken, digest: bytes, now: datetime) -> None:
+    """Remember that it was used, at most once a minute; give it the pepper of today."""
+    changed: dict[str, Any] = {}
+    if token.last_used_at is None or now - token.last_used_at >= _NOTED_EVERY:
+        changed["last_used_at"] = now
+    if bytes(token.digest) != digest:
+        changed["digest"] = digest
+    if changed:
+        ApiToken.objects.filter(pk=token.pk).update(**changed)
+
+
+def _digest(text: str, pepper: str) -> bytes:
+    inner = hashlib.sha256(text.encode()).digest()
+    return salted_hmac(PEPPER, inner, secret=pepper, algorithm="sha256").digest()
+
+
+def _key_id(text: str) -> str:
+    """Written in a token; those made before there were key ids have one from their digest."""
+    if shape := _SHAPE.fullmatch(text):
+        return shape[1]
+    return f"old{hashlib.sha256(text.encode()).hexdigest()[:9]}"

@@ -1,0 +1,30 @@
+"""`manage.py revoketoken KEY_ID`: end a token of the JSON API at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import transaction
+
+from backoffice import audit
+from backoffice.api import tokens
+from backoffice.api.models import ApiToken
+
+
+class Command(BaseCommand):
+    help = "End a token of the JSON API at once. The key id is its second part: bo_<key id>_..."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("key_id", help="See listtokens")
+
+    def handle(self, *args: Any, key_id: str, **options: Any) -> None:
+        with transaction.atomic(durable=True):
+            found = ApiToken.objects.select_for_update().filter(key_id=key_id).first()
+            if found is None:
+                raise CommandError("There is no token of this key id: see listtokens.")
+            if found.revoked_at is not None:
+                raise CommandError(f"It was revoked on {found.revoked_at:%Y-%m-%d at %H:%M} UTC.")
+            tokens.revoke(found)
+            audit.by_machine("token.revoke", [found.key_id])
+        self.stderr.write(f"The token {key_id} is revoked.")
