@@ -6,6 +6,7 @@ from typing import Any
 from django.apps import AppConfig
 from django.apps.registry import Apps
 from django.apps.registry import apps as all_apps
+from django.core import checks
 from django.db import DEFAULT_DB_ALIAS
 from django.db.backends.signals import connection_created
 from django.db.models.signals import post_migrate
@@ -19,8 +20,10 @@ class BackofficeConfig(AppConfig):
 
     def ready(self) -> None:
         from backoffice.celery import app
+        from backoffice.operations import postgres
 
         app.set_default()
+        checks.register(postgres.keeps_quiet, checks.Tags.database)
         connection_created.connect(moments.register)
         post_migrate.connect(make_roles, sender=self)
         # What is loaded stays: a collection need not look through it. Nor need one begin at every

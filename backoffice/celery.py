@@ -7,11 +7,16 @@ it, `staff` for short reads a person waits for, `bulk` for everything else, long
 
 import os
 from datetime import timedelta
+from typing import Final
 
 from celery import Celery
 from kombu import Queue
 
+from backoffice import stopping  # noqa: F401 - its byte is made before workers are forked
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backoffice.settings")
+
+HEARTBEAT_SECONDS: Final = 15
 
 app = Celery("backoffice")
 app.config_from_object("django.conf:settings", namespace="CELERY")
@@ -32,8 +37,6 @@ app.conf.update(
     task_time_limit=90,
     worker_max_tasks_per_child=500,
     worker_max_memory_per_child=300_000,
-    worker_soft_shutdown_timeout=3.0,
-    worker_enable_soft_shutdown_on_idle=True,
     worker_send_task_events=False,
     task_send_sent_event=False,
     worker_hijack_root_logger=False,
@@ -92,4 +95,9 @@ app.conf.beat_schedule = {
     "team: e-mails": _every(10, "backoffice.tasks.mail", "bulk"),
     "runs: forget the old": _every(3_600, "backoffice.tasks.prune", "bulk"),
 }
+QUEUES: Final = tuple(queue.name for queue in app.conf.task_queues)
+for _queue in QUEUES:
+    app.conf.beat_schedule[f"{_queue}: does anybody answer"] = _every(
+        HEARTBEAT_SECONDS, "backoffice.tasks.heartbeat", _queue
+    )
 app.autodiscover_tasks()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from threading import Event
 from typing import Final
 
+from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
@@ -35,8 +36,11 @@ def ready(request: HttpRequest) -> JsonResponse:
     """200 `{"status": "ready", "database": "ok"}`, else 503.
 
     Without PostgreSQL, or before its migrations, there is no page to show. Redis is no part of it:
-    without it work is delayed, nothing is lost, and pages are served.
+    without it work is delayed, nothing is lost, and pages are served. While `DRAIN_FILE` is there
+    this instance is about to end: it still answers, and asks for no more.
     """
+    if settings.DRAIN_FILE.exists():
+        return JsonResponse({"status": "draining"}, status=503)
     database = _database()
     ok = database == "ok"
     body = {"status": "ready" if ok else "not ready", "database": database}

@@ -238,8 +238,6 @@ def _start_workers(supervisor: Supervisor) -> None:
             *(*celery, "worker", "--queues", queue, "--hostname", f"{queue}@%h"),
             *("--concurrency", processes, "--loglevel", "INFO"),
             *("--without-gossip", "--without-mingle"),
-            # SIGTERM gives running tasks a few seconds; rows, not messages, are the work.
-            variables={"REMAP_SIGTERM": "SIGQUIT"},
             orphaned=orphaned,
         )
 

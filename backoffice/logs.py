@@ -1,8 +1,8 @@
 """Log lines as JSON, without personal data.
 
-A line holds time, level, logger, process, message and the id of the request it belongs to. An
-exception is written as its class and our own frames, never as its text: the text of a database,
-parser or HTTP error quotes the row.
+A line holds time, level, logger, process, message, the id of the request it belongs to, and in a
+worker the task. An exception is written as its class and our own frames, never as its text: the
+text of a database, parser or HTTP error quotes the row.
 """
 
 import json
@@ -10,6 +10,8 @@ import logging
 import traceback
 from datetime import UTC, datetime
 from pathlib import Path
+
+from celery import current_task
 
 from backoffice import requests
 
@@ -31,6 +33,8 @@ class JsonFormatter(logging.Formatter):
         request_id = requests.id_of(getattr(record, "request", None)) or requests.current.get()
         if request_id:
             line["request_id"] = request_id
+        if current_task:
+            line["task"] = f"{current_task.name} {current_task.request.id}"
         if record.exc_info and record.exc_info[0] is not None:
             line["error"] = record.exc_info[0].__name__
             line["frames"] = [

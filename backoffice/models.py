@@ -208,6 +208,9 @@ class CommandRecord(models.Model):
     form_data = models.JSONField(default=dict, help_text="What stood in the form, as typed")
     requested_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
     requested_at = models.DateTimeField(db_default=Now())
+    request_id = models.CharField(
+        max_length=32, default="", db_default="", help_text="Of the page's request that asked"
+    )
     reason = models.TextField(default="", blank=True)
     idempotency_key = models.UUIDField()
     keyed_at = models.DateTimeField(null=True, help_text="When this key was first sent")
@@ -393,12 +396,14 @@ from backoffice.team.models import (  # noqa: E402
     Note,
     Notification,
 )
+from backoffice.upkeep import Backup, Heartbeat, Hold  # noqa: E402
 
 __all__ = [
     "ApiToken",
     "Assignment",
     "AssignmentChange",
     "AuditEntry",
+    "Backup",
     "BulkRow",
     "BulkRun",
     "CommandAttempt",
@@ -406,6 +411,8 @@ __all__ = [
     "CommandRecords",
     "Contact",
     "Drift",
+    "Heartbeat",
+    "Hold",
     "ListChoice",
     "Lookup",
     "MailChoice",

@@ -6,7 +6,8 @@ from functools import cache
 
 from django.conf import settings
 
-from backoffice.service import Service
+from backoffice import counters, requests
+from backoffice.service import Service, Watch
 
 
 @cache
@@ -23,4 +24,5 @@ def service() -> Service:
         management_org_id=settings.MANAGEMENT_ORG_ID,
         management_env=settings.MANAGEMENT_ENV,
         management_region=settings.MANAGEMENT_REGION,
+        watch=Watch(request_id=requests.current.get, ended=counters.called),
     )

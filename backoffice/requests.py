@@ -3,7 +3,8 @@ the address a request came from."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from ipaddress import ip_address
 from typing import Final
@@ -17,7 +18,7 @@ from django.utils import timezone
 HEADER: Final = "X-Request-ID"
 
 current: ContextVar[str] = ContextVar("request_id", default="")
-"""Id of the request this thread is answering, empty outside of one."""
+"""Id of the request this thread is answering, or whose wish it carries out; empty without one."""
 
 
 def identified(
@@ -68,3 +69,13 @@ def _without_port(said: str) -> str:
         return urlsplit(f"//{said}").hostname or ""
     except ValueError:
         return ""
+
+
+@contextmanager
+def on_behalf_of(request_id: str) -> Iterator[None]:
+    """What is done inside was asked for by an earlier request, as the row it left says."""
+    token = current.set(request_id)
+    try:
+        yield
+    finally:
+        current.reset(token)

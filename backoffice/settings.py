@@ -147,6 +147,18 @@ if not ALLOWED_HOSTS:
 if "*" in ALLOWED_HOSTS and not (LOCAL or DEBUG):
     raise ImproperlyConfigured("ALLOWED_HOSTS must name hosts: * accepts every host.")
 
+# Operations
+
+VERSION = text("VERSION", "unreleased")
+# Who may read `/health/status` without an account, and `/metrics` at all.
+HEALTH_TOKEN = text("HEALTH_TOKEN")
+METRICS_TOKEN = text("METRICS_TOKEN")
+for _name, _token in (("HEALTH_TOKEN", HEALTH_TOKEN), ("METRICS_TOKEN", METRICS_TOKEN)):
+    if _token and (len(_token) < 20 or not _token.isascii()):
+        raise ImproperlyConfigured(f"{_name} must have 20 letters and digits or more, or none.")
+# While this file is there, `/health/ready` answers 503, so that balancers send nobody here.
+DRAIN_FILE = Path(text("DRAIN_FILE", str(BASE_DIR / "var" / "draining")))
+
 # The service
 
 SERVICE_BASE_URL = address(
@@ -360,6 +372,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "backoffice.requests.identified",
+    "backoffice.counters.measured",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",

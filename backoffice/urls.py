@@ -31,6 +31,7 @@ urlpatterns = [
     path("reports/", include("labs.reports.urls")),
     path("commands/", include("backoffice.outbox.urls")),
     path("", include("backoffice.team.urls")),
+    path("", include("backoffice.operations.urls")),
     path("system/", include("backoffice.system_urls")),
     path("", include("patients.wearables.pulls_urls")),
     path("", include("webhooks.pages_urls")),

@@ -51,6 +51,8 @@ def test_only_these_routes_are_open_to_strangers() -> None:
         "health/live",
         "health/ready",
         "health/inbox",
+        "health/status",  # a token, or system.view
+        "metrics",  # a token
         "accounts/login/",
         "accounts/logout/",
         "theme/",

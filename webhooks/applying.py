@@ -34,7 +34,7 @@ from django.db import (
     transaction,
 )
 
-from backoffice import binary, mirror
+from backoffice import binary, mirror, stopping
 from backoffice.service.events import Heard, Misread
 from patients.models import Patient
 from webhooks import reading
@@ -124,7 +124,7 @@ def drain(seconds: float | None = None) -> int:
     drained = 0
     while count := _turn():
         drained += count
-        if ends is not None and time.monotonic() >= ends:
+        if stopping.asked() or (ends is not None and time.monotonic() >= ends):
             break
     return drained
 

@@ -7,6 +7,7 @@ cost as much as all the rest of receiving.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from http import HTTPStatus
@@ -14,6 +15,7 @@ from typing import Any, Final
 
 from django.conf import settings
 
+from backoffice import counters
 from webhooks import receiving
 
 logger = logging.getLogger(__name__)
@@ -24,7 +26,9 @@ Headers = list[tuple[str, str]]
 
 def deliveries(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
     """As a WSGI application."""
+    began = time.perf_counter()
     status, headers, body = answer(environ)
+    counters.answered("webhooks", environ["REQUEST_METHOD"], status, time.perf_counter() - began)
     start_response(f"{status} {HTTPStatus(status).phrase}", headers)
     return [body]
 

@@ -15,7 +15,7 @@ from django.db.models.functions import Now
 from django.http import HttpRequest, QueryDict
 from django.utils import timezone
 
-from backoffice import audit
+from backoffice import audit, requests
 from backoffice.models import CommandRecord, CommandRecords, User
 from backoffice.outbox.command import KEY_LIVES, Command, NotNow
 
@@ -72,6 +72,7 @@ def ask(
         form_id=form_id,
         form_data=typed,
         requested_by=request.user,
+        request_id=requests.id_of(request),
         reason=reason,
     )
     subject_id = row.subject_id
@@ -152,6 +153,7 @@ def follow(row: CommandRecord, command: Command) -> None:
         form_id=form_id,
         form_data=row.form_data,
         requested_by=row.requested_by,
+        request_id=row.request_id,
         reason=row.reason,
     )
     if CommandRecord.objects.open().filter(lock=step.lock).exists():

@@ -24,6 +24,7 @@ from django.db.models import Value
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from backoffice import requests, stopping, upkeep
 from backoffice.models import CommandAttempt, CommandRecord
 from backoffice.outbox.asking import follow
 from backoffice.outbox.command import (
@@ -63,13 +64,14 @@ GONE: Final = "The service no longer has what this is about."
 OUR_FAULT: Final = "A fault of the back office holds this up; it was written to the log."
 NOT_SENT: Final = "A fault of the back office kept this from being sent: nothing happened."
 
-_CLAIM = """
+_CLAIM = f"""
 UPDATE backoffice_commandrecord
 SET lease_token = %s, lease_until = now() + make_interval(secs => %s)
 WHERE id = (
  SELECT id FROM backoffice_commandrecord
  WHERE state IN ('waiting', 'uncertain', 'undecided') AND due_at <= now() AND kind = ANY(%s)
   AND (lease_until IS NULL OR lease_until < now())
+  AND (state <> 'waiting' OR {upkeep.NOT_HELD})
  ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED)
 RETURNING id, now()
 """
@@ -105,15 +107,23 @@ def deliver(kinds: Sequence[type[Command]], seconds: float = 20) -> int:
     lapse()
     ends = time.monotonic() + seconds
     done = 0
-    while time.monotonic() < ends and (claim := _claimed(kinds)) is not None:
-        try:
-            _work(claim)
-        except BaseException as error:
-            _failed(claim, error)
-            if isinstance(error, SoftTimeLimitExceeded) or not isinstance(error, Exception):
-                raise
+    while time.monotonic() < ends and not stopping.asked():
+        claim = _claimed(kinds)
+        if claim is None:
+            break
+        with requests.on_behalf_of(claim.row.request_id):
+            _deliver(claim)
         done += 1
     return done
+
+
+def _deliver(claim: Claim) -> None:
+    try:
+        _work(claim)
+    except BaseException as error:
+        _failed(claim, error)
+        if isinstance(error, SoftTimeLimitExceeded) or not isinstance(error, Exception):
+            raise
 
 
 def lapse() -> None:
@@ -175,6 +185,9 @@ def _send(claim: Claim) -> None:
         return
     except errors.ServiceError as error:
         _put_back(claim, error)
+        return
+    if stopping.asked():
+        _update(claim, state=State.WAITING, due_at=Now())
         return
     # Measured before the row says "sending": a worker stopped from here on sends nothing when it
     # goes on after its lease.

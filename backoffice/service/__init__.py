@@ -1,7 +1,7 @@
 """Typed client of the remote health data and lab testing service. No Django in here."""
 
 from backoffice.service import errors
-from backoffice.service.call import Clock
+from backoffice.service.call import Clock, Watch
 from backoffice.service.client import Service
 from backoffice.service.exchange import Document
 from backoffice.service.payload import Body, Page, Payload, Reader, Record, Unreadable, digest_of
@@ -16,6 +16,7 @@ __all__ = [
     "Record",
     "Service",
     "Unreadable",
+    "Watch",
     "digest_of",
     "errors",
 ]

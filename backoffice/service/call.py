@@ -34,6 +34,16 @@ class Clock:
     now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
 
 
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """What the caller knows of each request: the id of the wish it belongs to, which goes along as
+    `X-Request-ID`, and how each attempt went: operation (`GET /v3/orders/{order_id}`), status or
+    class of the error, seconds. Neither may raise."""
+
+    request_id: Callable[[], str] = str
+    ended: Callable[[str, str, float], None] = lambda operation, outcome, seconds: None
+
+
 class Budget:
     """What is left of a call's total time, in seconds."""
 

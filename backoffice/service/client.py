@@ -15,7 +15,7 @@ import httpx
 
 from backoffice.service import errors
 from backoffice.service.appointments import Appointments
-from backoffice.service.call import Clock
+from backoffice.service.call import Clock, Watch
 from backoffice.service.exchange import WRITE_SECONDS, Exchange, Key
 from backoffice.service.insurance import Insurances
 from backoffice.service.labs import Labs
@@ -32,8 +32,8 @@ class Service:
     """The remote service with a team key, and its management interface with a management key.
 
     ``deadline``: seconds a whole read may take, retries and body included; ``write_deadline``: the
-    same of a write, which is sent once. ``attempts``: how often a read is tried. ``transport`` and
-    ``clock`` are the seams for tests.
+    same of a write, which is sent once. ``attempts``: how often a read is tried. ``watch``: who is
+    told of each request. ``transport`` and ``clock`` are the seams for tests.
     """
 
     def __init__(
@@ -54,6 +54,7 @@ class Service:
         deadline: float = 20.0,
         attempts: int = 3,
         write_deadline: float = WRITE_SECONDS,
+        watch: Watch | None = None,
     ) -> None:
         clock = clock or Clock()
         self.order_create_path = order_create_path
@@ -70,6 +71,7 @@ class Service:
             deadline,
             attempts,
             write_deadline=write_deadline,
+            watch=watch,
         )
         self._managed: Exchange | None = None
         if management_url and management_key:
@@ -87,6 +89,7 @@ class Service:
                     "region": management_region,
                 },
                 write_deadline,
+                watch,
             )
         self._open_chapters()
 

@@ -21,7 +21,7 @@ import httpx
 import msgspec
 
 from backoffice.service import errors, wire
-from backoffice.service.call import Budget, Call, Clock
+from backoffice.service.call import Budget, Call, Clock, Watch
 from backoffice.service.payload import NULL, Body, Page, Reader, Record
 from backoffice.service.transport import READ_SECONDS, timeouts
 
@@ -141,7 +141,7 @@ class Exchange:
         attempts: int,
         path_parts: Mapping[str, str] | None = None,
         write_deadline: float = WRITE_SECONDS,
-        ends: float = math.inf,
+        watch: Watch | None = None,
     ) -> None:
         self._reader = reader
         self._writer = writer
@@ -152,21 +152,14 @@ class Exchange:
         self._attempts = attempts
         self.path_parts: dict[str, Any] = dict(path_parts or {})
         self._write_deadline = write_deadline
-        self._ends = ends
+        self._watch = watch or Watch()
+        self._ends = math.inf
 
     def within(self, seconds: float) -> Exchange:
-        return Exchange(
-            self._reader,
-            self._writer,
-            self._base,
-            self._key,
-            self._clock,
-            min(seconds, self._deadline),
-            self._attempts,
-            self.path_parts,
-            min(seconds, self._write_deadline),
-            self._ends,
-        )
+        hurried = copy.copy(self)
+        hurried._deadline = min(seconds, self._deadline)
+        hurried._write_deadline = min(seconds, self._write_deadline)
+        return hurried
 
     def until(self, moment: float) -> Exchange:
         """The same, but every call is over, or was never sent, at this moment of the clock."""
@@ -439,13 +432,11 @@ class Exchange:
             raise
         if isinstance(outcome, errors.ServiceError) and response is not None:
             response.close()
+        seconds = self._clock.monotonic() - started
+        went = str(status or type(outcome).__name__)
+        self._watch.ended(f"{call.method} {call.route}", went, seconds)
         log.info(
-            "%s %s %s %d ms trace %s",
-            call.method,
-            call.route,
-            status or type(outcome).__name__,
-            (self._clock.monotonic() - started) * 1000,
-            call.trace_id,
+            "%s %s %s %d ms trace %s", call.method, call.route, went, seconds * 1000, call.trace_id
         )
         return outcome, wait
 
@@ -453,6 +444,7 @@ class Exchange:
         """The open response, after at most one hop that only adds or drops a final slash."""
         client = self._reader if call.reads else self._writer
         url = call.url
+        asker = self._watch.request_id()
         for hop in (0, 1):
             request = client.build_request(
                 call.method,
@@ -462,6 +454,7 @@ class Exchange:
                 headers={
                     "accept": call.accept,
                     "traceparent": call.traceparent(),
+                    **({"x-request-id": asker} if asker else {}),
                     **call.headers,
                 },
             )

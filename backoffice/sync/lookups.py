@@ -22,7 +22,7 @@ from typing import Any
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, OperationalError, connection, transaction
 
-from backoffice import mirror
+from backoffice import mirror, stopping
 from backoffice.models import Lookup
 from backoffice.remote import service
 from backoffice.service import Service, errors
@@ -94,7 +94,7 @@ def drain(subjects: Sequence[Subject], *, seconds: float | None = None) -> int:
     closed: set[str] = set()
     trouble: OperationalError | InterfaceError | None = None
     with ThreadPoolExecutor(THREADS, thread_name_prefix="lookups") as threads:
-        while ends is None or time.monotonic() < ends:
+        while not stopping.asked() and (ends is None or time.monotonic() < ends):
             token = uuid.uuid4()
             claims = _claim([kind for kind in by_kind if kind not in closed], token)
             if not claims:

@@ -26,7 +26,7 @@ from django.db import IntegrityError, InterfaceError, OperationalError, connecti
 from django.db.models import F, Q
 from django.db.models.functions import Least, Now
 
-from backoffice import mirror
+from backoffice import mirror, stopping
 from backoffice.models import Drift, SyncRun, UnreadRecord
 from backoffice.remote import service
 from backoffice.service import Record, Service, Unreadable, errors
@@ -196,7 +196,8 @@ def _walk(
                 if wrote:
                     _report_drift(listing, run, outcome, counts)
                 # A walk without checkpoints would start anew after each slice: it goes to its end.
-                over = bool(batch.checkpoint) and ends is not None and time.monotonic() > ends
+                late = ends is not None and time.monotonic() > ends
+                over = bool(batch.checkpoint) and (late or stopping.asked())
                 due = time.monotonic() - written > CHECKPOINT_SECONDS
                 if wrote or over or due or following is None:
                     _advance(run, batch, counts)

@@ -82,6 +82,7 @@ PLACES: Final = (
         "s",
         (
             Door("Sync", "system:health", "system.view"),
+            Door("Status", "operations:status", "system.view"),
             Door("Runs", "system:runs", "system.view"),
             Door("Differences", "system:drift", "system.view"),
             Door("Unread records", "system:unread", "system.view"),

@@ -21,6 +21,7 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from backoffice import stopping, upkeep
 from backoffice.remote import service
 from backoffice.service import Record, errors
 from backoffice.service.reports import ReportJob as ServiceJob
@@ -62,7 +63,10 @@ def send_due(seconds: float = 20) -> int:
     lapse()
     ends = time.monotonic() + seconds
     done = 0
-    while time.monotonic() < ends and (claim := claimed()) is not None:
+    while time.monotonic() < ends and not stopping.asked():
+        claim = claimed()
+        if claim is None:
+            break
         send(claim)
         done += 1
     return done
@@ -81,6 +85,7 @@ def claimed() -> Claim | None:
             "UPDATE labs_report SET state = %s, lease_token = %s, sent_at = now(), refusal = '',"
             " lease_until = now() + make_interval(secs => %s), attempts = attempts + 1"
             " WHERE id = (SELECT id FROM labs_report WHERE state = %s AND due_at <= now()"
+            f"  AND {upkeep.NOT_HELD}"
             "  ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING id",
             [SENDING, token, LEASE.total_seconds(), STORED],
         )

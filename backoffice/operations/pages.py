@@ -1,0 +1,129 @@
+"""`/health/status` and `/metrics` for machines, the status page and the hold for people."""
+
+from __future__ import annotations
+
+import hmac
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import login_not_required
+from django.db import DatabaseError
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+from prometheus_client import CONTENT_TYPE_LATEST
+
+from backoffice import audit, upkeep
+from backoffice.access import may, public, requires
+from backoffice.models import User
+from backoffice.operations import metrics, status
+
+
+@public
+@login_not_required
+@never_cache
+@require_safe
+def health_status(request: HttpRequest) -> JsonResponse:
+    """Every figure, `status` (ok, degraded, failing) and its `reasons`: for a monitor that sends
+    `Authorization: Bearer HEALTH_TOKEN`, and for staff with system.view. 503 when failing."""
+    if not _bears(request, settings.HEALTH_TOKEN) and not may(request.user, "system.view"):
+        return JsonResponse(
+            {"status": "unauthorized"}, status=401, headers={"WWW-Authenticate": "Bearer"}
+        )
+    try:
+        read = status.read()
+    except DatabaseError:
+        said: dict[str, Any] = {"status": "failing", "reasons": ["PostgreSQL does not answer."]}
+        return JsonResponse({**said, "version": settings.VERSION}, status=503)
+    body = {
+        "status": read.level,
+        "reasons": [reason.words for reason in read.reasons],
+        "version": settings.VERSION,
+        "at": read.at.isoformat(timespec="seconds"),
+        **read.figures,
+    }
+    return JsonResponse(body, status=503 if read.level == "failing" else 200)
+
+
+@public
+@login_not_required
+@never_cache
+@require_safe
+def prometheus(request: HttpRequest) -> HttpResponse:
+    """For `Authorization: Bearer METRICS_TOKEN`. Without such a token this address does not exist,
+    but on a development machine."""
+    if not settings.METRICS_TOKEN and not settings.LOCAL:
+        raise Http404
+    if settings.METRICS_TOKEN and not _bears(request, settings.METRICS_TOKEN):
+        return HttpResponse(status=401, headers={"WWW-Authenticate": "Bearer"})
+    return HttpResponse(metrics.text(), content_type=CONTENT_TYPE_LATEST)
+
+
+def _bears(request: HttpRequest, token: str) -> bool:
+    scheme, _, sent = request.headers.get("Authorization", "").partition(" ")
+    given = sent.strip().encode()
+    return bool(token) and scheme == "Bearer" and hmac.compare_digest(given, token.encode())
+
+
+@requires("system.view")
+@require_safe
+def page(request: HttpRequest) -> HttpResponse:
+    """The same for people."""
+    read = status.read()
+    context = {"status": read, "figures": _told(read.figures), "hold": upkeep.hold()}
+    return render(request, "operations/status.html", context)
+
+
+@requires("commands.decide")
+@require_POST
+def release(request: HttpRequest) -> HttpResponseBase:
+    """A person lets sending go on after a restore."""
+    assert isinstance(request.user, User)
+    audit.record(request, "change", "hold", ids=["released"])
+    if upkeep.release(request.user.pk):
+        messages.success(request, "Sending goes on. What waits is sent from now.")
+    else:
+        messages.info(request, "Sending was not on hold any more.")
+    return redirect("operations:status")
+
+
+_GROUPS = {
+    "inbox": "Events of the service",
+    "commands": "Requests of staff",
+    "lookups": "Single records",
+    "sync": "Lists",
+    "queues": "Workers, seconds since they answered",
+    "broker": "Redis",
+    "database": "PostgreSQL",
+    "disk": "Disk of the reports",
+    "backup": "Last backup",
+}
+
+
+def _told(figures: status.Figures) -> list[tuple[str, list[tuple[str, str]]]]:
+    return [
+        (title, [(_name(name), _figure(name, value)) for name, value in figures[group].items()])
+        for group, title in _GROUPS.items()
+    ]
+
+
+def _name(name: str) -> str:
+    for unit in ("_seconds", "_bytes", "_share"):
+        name = name.removesuffix(unit)
+    return name.replace("_", " ").capitalize()
+
+
+def _figure(name: str, value: status.Figure) -> str:
+    if value is None:
+        return "never" if name != "ping_seconds" else "no answer"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if name.endswith("_bytes"):
+        return f"{value / 2**30:,.1f} GB"
+    if name.endswith("_share"):
+        return f"{value:.0%}"
+    if isinstance(value, float):
+        return f"{value * 1000:.1f} ms" if abs(value) < 1 else f"{value:,.0f} s"
+    return f"{value:,}"

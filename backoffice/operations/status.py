@@ -1,0 +1,283 @@
+"""How a deployment fares: figures, and in words what is wrong with them.
+
+Numbers only, no names and no ids: monitors keep what they are told. About fifteen statements, each
+of the same cost however long the history.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, Literal
+
+import redis
+from django.conf import settings
+from django.db import connection
+from django.utils import timezone
+
+from backoffice import sync_health, upkeep, vocabulary
+from backoffice.celery import QUEUES
+from backoffice.models import SyncRun
+from backoffice.operations import postgres
+from webhooks import log, silence
+from webhooks.models import Event
+
+Level = Literal["ok", "degraded", "failing"]
+Figure = float | int | bool | None
+Figures = dict[str, dict[str, Figure]]
+
+INBOX_WAITS: Final = 60.0
+INBOX_STANDS: Final = 600.0
+UNKNOWN_LASTS: Final = 600.0
+UNDECIDED_LASTS: Final = 1_800.0
+LOOKUPS_WAIT: Final = 1_800.0
+QUEUE_SILENT: Final = 120.0
+"""Eight bells of `celery.HEARTBEAT_SECONDS`."""
+MAY_BE_BUSY: Final = frozenset({"bulk"})
+"""Queues whose every process may be at something long: that delays, and stops nothing."""
+TRANSACTION_LASTS: Final = 900.0
+CLOCK_OFF: Final = 5.0
+DISK_LOW: Final = 0.10
+DISK_FULL: Final = 0.02
+BACKUP_OLD: Final = 26 * 3_600.0
+PING_SECONDS: Final = 0.5
+
+_COMMANDS: Final = """
+SELECT state, count(*), extract(epoch FROM now() - min(coalesce(sent_at, requested_at)))
+FROM backoffice_commandrecord
+WHERE state IN ('waiting', 'sending', 'uncertain', 'undecided') GROUP BY state
+"""
+_SESSIONS: Final = """
+SELECT count(*), current_setting('max_connections')::int,
+ extract(epoch FROM max(now() - xact_start) FILTER (WHERE pid <> pg_backend_pid())),
+ extract(epoch FROM clock_timestamp())
+FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One thing that is wrong, for people."""
+
+    level: Level
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    at: datetime
+    figures: Figures
+    reasons: list[Reason]
+
+    @property
+    def level(self) -> Level:
+        """The worst of the reasons."""
+        levels = {reason.level for reason in self.reasons}
+        if "failing" in levels:
+            return "failing"
+        return "degraded" if levels else "ok"
+
+
+def read() -> Status:
+    """Raises DatabaseError where PostgreSQL does not answer."""
+    now = timezone.now()
+    walks = sync_health.walks()
+    hearing = silence.read(now)
+    figures: Figures = {
+        "inbox": _inbox(hearing, now),
+        "commands": _commands(),
+        "lookups": _lookups(now),
+        "sync": _sync(walks, now),
+        "queues": _queues(),
+        "broker": {"ping_seconds": _ping()},
+        "database": _database(),
+        "disk": _disk(),
+        "backup": {"age_seconds": _seconds(upkeep.backup_age())},
+    }
+    late = [
+        f"{vocabulary.LISTS.get(walk.resource, walk.resource)} "
+        f"({'everything' if walk.full else 'changes'})"
+        for walk in walks
+        if walk.late(now)
+    ]
+    return Status(now, figures, list(_reasons(figures, late, postgres.talkative())))
+
+
+def _inbox(hearing: silence.Hearing, now: datetime) -> dict[str, Figure]:
+    counts = {state: count.value for state, count in log.state_counts().items()}
+    waiting = counts[Event.State.PENDING] + counts[Event.State.RETRY]
+    oldest = log.oldest_waiting()
+    return {
+        "waiting": waiting,
+        "failed": counts[Event.State.DEAD],
+        "quarantined": counts[Event.State.QUARANTINED],
+        "oldest_seconds": (now - oldest).total_seconds() if oldest else 0.0,
+        "last_event_seconds": _seconds(hearing.pause),
+        "silent": hearing.silent,
+        "clock_skew_seconds": hearing.skew.total_seconds(),
+        "clocks_differ": hearing.clocks_differ,
+        "flooded": silence.flooded(),
+        "body_conflicts": silence.conflicts(now),
+    }
+
+
+def _commands() -> dict[str, Figure]:
+    with connection.cursor() as cursor:
+        cursor.execute(_COMMANDS)
+        found = {state: (count, float(age)) for state, count, age in cursor.fetchall()}
+    return {
+        **{state: found.get(state, (0, 0.0))[0] for state in _OPEN_STATES},
+        "oldest_uncertain_seconds": found.get("uncertain", (0, 0.0))[1],
+        "oldest_undecided_seconds": found.get("undecided", (0, 0.0))[1],
+        "on_hold": upkeep.hold() is not None,
+    }
+
+
+_OPEN_STATES: Final = ("waiting", "sending", "uncertain", "undecided")
+
+
+def _lookups(now: datetime) -> dict[str, Figure]:
+    kinds = sync_health.lookups()
+    oldest = min((kind.oldest_due for kind in kinds if kind.oldest_due), default=None)
+    return {
+        "due": sum(kind.due.value for kind in kinds),
+        "failing": sum(kind.failing.value for kind in kinds),
+        "oldest_seconds": (now - oldest).total_seconds() if oldest else 0.0,
+    }
+
+
+def _sync(walks: list[sync_health.Walk], now: datetime) -> dict[str, Figure]:
+    as_of = sync_health.data_as_of(walks)
+    return {
+        "lists": len(walks),
+        "late": sum(walk.late(now) for walk in walks),
+        "failed": sum(walk.latest.state == SyncRun.State.FAILED for walk in walks),
+        "data_age_seconds": (now - as_of).total_seconds() if as_of else None,
+    }
+
+
+def _queues() -> dict[str, Figure]:
+    """Seconds since a worker answered, by queue; None: none ever did."""
+    ages = upkeep.heartbeat_ages()
+    return {queue: ages.get(queue) for queue in QUEUES}
+
+
+def _ping() -> float | None:
+    began = time.perf_counter()
+    try:
+        with redis.Redis.from_url(
+            settings.REDIS_URL, socket_timeout=PING_SECONDS, socket_connect_timeout=PING_SECONDS
+        ) as server:
+            server.ping()
+    except redis.RedisError:
+        return None
+    return time.perf_counter() - began
+
+
+def _database() -> dict[str, Figure]:
+    before = time.time()
+    with connection.cursor() as cursor:
+        cursor.execute(_SESSIONS)
+        sessions, most, oldest, clock = cursor.fetchone()
+    ours = (before + time.time()) / 2
+    return {
+        "sessions": sessions,
+        "sessions_allowed": most,
+        "oldest_transaction_seconds": float(oldest or 0),
+        "clock_offset_seconds": ours - float(clock),
+    }
+
+
+def _disk() -> dict[str, Figure]:
+    """Of the folder that grows: where uploaded reports are kept."""
+    place = settings.REPORT_FOLDER
+    while not place.exists():
+        place = place.parent
+    room = shutil.disk_usage(place)
+    return {"free_bytes": room.free, "free_share": room.free / room.total}
+
+
+def _seconds(length: timedelta | None) -> float | None:
+    return length.total_seconds() if length is not None else None
+
+
+def _reasons(figures: Figures, late: list[str], talkative: list[str]) -> Iterator[Reason]:
+    yield from _of_inbox(figures["inbox"])
+    yield from _of_commands(figures["commands"])
+    yield from _of_queues(figures["queues"])
+    yield from _of_servers(figures, talkative)
+    if late:
+        yield Reason("degraded", f"Not read to the end for too long: {', '.join(late)}.")
+    waited = figures["lookups"]["oldest_seconds"] or 0
+    if waited > LOOKUPS_WAIT:
+        yield Reason("degraded", f"Single records wait {_spoken(waited)} to be read.")
+    age = figures["backup"]["age_seconds"]
+    if not settings.LOCAL and (age is None or age > BACKUP_OLD):
+        told = "none was ever made" if age is None else f"the last shows {_spoken(age)} ago"
+        yield Reason("degraded", f"There is no backup of today: {told}.")
+
+
+def _of_inbox(inbox: dict[str, Figure]) -> Iterator[Reason]:
+    waited = inbox["oldest_seconds"] or 0
+    if waited > INBOX_WAITS:
+        level: Level = "failing" if waited > INBOX_STANDS else "degraded"
+        yield Reason(level, f"Events wait {_spoken(waited)} to be applied.")
+    if inbox["failed"]:
+        yield Reason("degraded", f"{inbox['failed']} events failed and wait for a person.")
+    if inbox["silent"]:
+        yield Reason("degraded", "The service has gone silent: no event tells of what changes.")
+    if inbox["clocks_differ"]:
+        skew = inbox["clock_skew_seconds"] or 0
+        yield Reason("degraded", f"Our clock and the service's differ by {_spoken(abs(skew))}.")
+    if inbox["flooded"]:
+        yield Reason("degraded", "Deliveries without a good signature flood in.")
+    if inbox["body_conflicts"]:
+        yield Reason("degraded", "A message came again with another body.")
+
+
+def _of_commands(commands: dict[str, Figure]) -> Iterator[Reason]:
+    if commands["on_hold"]:
+        yield Reason("degraded", upkeep.ON_HOLD)
+    unknown = commands["oldest_uncertain_seconds"] or 0
+    if unknown > UNKNOWN_LASTS:
+        yield Reason("degraded", f"The outcome of a request is unknown for {_spoken(unknown)}.")
+    undecided = commands["oldest_undecided_seconds"] or 0
+    if undecided > UNDECIDED_LASTS:
+        yield Reason("degraded", f"A request waits {_spoken(undecided)} for a person's decision.")
+
+
+def _of_queues(queues: dict[str, Figure]) -> Iterator[Reason]:
+    for queue, age in queues.items():
+        if age is None or age > QUEUE_SILENT:
+            told = "yet" if age is None else f"for {_spoken(age)}"
+            level: Level = "degraded" if queue in MAY_BE_BUSY else "failing"
+            yield Reason(level, f"No worker has answered on the queue {queue} {told}.")
+
+
+def _of_servers(figures: Figures, talkative: list[str]) -> Iterator[Reason]:
+    if figures["broker"]["ping_seconds"] is None:
+        yield Reason("degraded", "Redis does not answer: work is delayed, nothing is lost.")
+    database, free = figures["database"], figures["disk"]["free_share"] or 0
+    lasting = database["oldest_transaction_seconds"] or 0
+    if lasting > TRANSACTION_LASTS:
+        yield Reason("degraded", f"A transaction is open for {_spoken(lasting)}.")
+    if (database["sessions"] or 0) > 0.9 * (database["sessions_allowed"] or 1):
+        yield Reason("degraded", "PostgreSQL is about to run out of connections.")
+    if abs(database["clock_offset_seconds"] or 0) > CLOCK_OFF:
+        yield Reason("degraded", "The clocks of this machine and of PostgreSQL differ.")
+    if free < DISK_LOW:
+        level: Level = "failing" if free < DISK_FULL else "degraded"
+        yield Reason(level, f"The disk of the reports is {1 - free:.0%} full.")
+    if talkative:
+        names = ", ".join(talkative)
+        yield Reason("degraded", f"PostgreSQL may write health data into its log: set {names}.")
+
+
+def _spoken(seconds: float) -> str:
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s"

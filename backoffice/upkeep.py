@@ -1,0 +1,101 @@
+"""What a deployment remembers of itself: which workers answer, backups, sending on hold."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+from django.conf import settings
+from django.db import connection, models, transaction
+from django.db.models.functions import Now
+
+ON_HOLD: Final = "Sending is on hold since this back office was restored from a backup."
+
+
+class Heartbeat(models.Model):
+    """When a worker last answered on a queue. Beat rings through every queue, so a worker that is
+    alive and takes nothing from its queue leaves none."""
+
+    queue = models.CharField(max_length=20, primary_key=True)
+    worker = models.CharField(max_length=100)
+    at = models.DateTimeField()
+
+    class Meta:
+        app_label = "backoffice"
+
+
+class Backup(models.Model):
+    """A backup that was written to its end. `at` is the moment it shows."""
+
+    at = models.DateTimeField()
+    seconds = models.FloatField()
+    bytes = models.BigIntegerField()
+
+    class Meta:
+        app_label = "backoffice"
+        indexes = [models.Index(fields=["-at"], name="backup_latest")]
+
+
+class Hold(models.Model):
+    """Nothing new is sent to the service from `since` until a person releases it.
+
+    After a restore the service may have what this database does not know of: it is asked first.
+    `restored_to` is the moment the backup shows.
+    """
+
+    since = models.DateTimeField(db_default=Now())
+    restored_to = models.DateTimeField()
+    released_at = models.DateTimeField(null=True)
+    released_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+"
+    )
+
+    class Meta:
+        app_label = "backoffice"
+        constraints = [
+            models.UniqueConstraint(
+                models.Value(1), condition=models.Q(released_at=None), name="one_hold"
+            )
+        ]
+
+
+NOT_HELD: Final = f"NOT EXISTS (SELECT FROM {Hold._meta.db_table} WHERE released_at IS NULL)"
+"""A condition for statements that claim what is to be sent."""
+
+_BEAT: Final = f"""
+INSERT INTO {Heartbeat._meta.db_table} (queue, worker, at) VALUES (%s, %s, now())
+ON CONFLICT (queue) DO UPDATE SET worker = excluded.worker, at = excluded.at
+"""
+_AGES: Final = f"SELECT queue, extract(epoch FROM now() - at) FROM {Heartbeat._meta.db_table}"
+
+
+def beat(queue: str, worker: str) -> None:
+    """A worker took this from its queue."""
+    with connection.cursor() as cursor:
+        cursor.execute(_BEAT, [queue, worker[:100]])
+
+
+def heartbeat_ages() -> dict[str, float]:
+    """Seconds since a worker last answered, by queue; by the database's clock."""
+    with connection.cursor() as cursor:
+        cursor.execute(_AGES)
+        return {queue: float(age) for queue, age in cursor.fetchall()}
+
+
+def hold() -> Hold | None:
+    """The hold that is on, if any."""
+    return Hold.objects.filter(released_at=None).first()
+
+
+def release(user_id: int | None) -> bool:
+    """Let sending go on; False when it was not on hold. `user_id` None: from the command line."""
+    with transaction.atomic():
+        return bool(
+            Hold.objects.filter(released_at=None).update(released_at=Now(), released_by=user_id)
+        )
+
+
+def backup_age() -> timedelta | None:
+    """Since the moment the latest backup shows; None when none was ever made."""
+    latest = Backup.objects.annotate(age=Now() - models.F("at")).order_by("-at").first()
+    return latest.age if latest else None

@@ -1,0 +1,142 @@
+"""Metrics: what is counted, where from, and who may read it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+
+import pytest
+import redis
+from django.conf import settings as ours
+from django.test import Client
+from django.urls import reverse
+from prometheus_client.parser import text_string_to_metric_families
+from pytest_django import Settings
+
+from backoffice import counters, remote, upkeep
+from backoffice.service import errors
+from tests.api.rows import staff
+from tests.sync.standin import Reply, serving
+
+TOKEN = "made-up-token-of-prometheus"
+ELSEWHERE = """
+import os, sys
+import django; django.setup()
+from backoffice import counters
+counters.answered("counted-elsewhere", "GET", 200, 0.2)
+if os.fork() == 0:
+    counters.answered("counted-elsewhere", "GET", 200, 0.3)
+    counters.hand_in()
+    os._exit(0)
+os.wait()
+"""
+
+
+@pytest.fixture(autouse=True)
+def nothing_counted() -> Iterator[None]:
+    with redis.Redis.from_url(ours.REDIS_URL) as server:
+        server.delete(counters.KEY)
+        counters.hand_in()
+        server.delete(counters.KEY)
+        yield
+        server.delete(counters.KEY)
+    counters._server.cache_clear()
+
+
+def scraped(client: Client, **headers: str) -> dict[tuple[str, ...], float]:
+    """Value of each sample, by its name and the values of its labels."""
+    answer = client.get("/metrics", headers=headers)
+    assert answer.status_code == 200, answer.status_code
+    assert answer["Content-Type"].startswith("text/plain")
+    return {
+        (sample.name, *(value for _, value in sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(answer.content.decode())
+        for sample in family.samples
+    }
+
+
+@pytest.mark.django_db
+def test_the_figures_of_the_status(client: Client) -> None:
+    upkeep.beat("inbox", "worker@here")
+    found = scraped(client)
+    assert found["backoffice_database_up",] == found["backoffice_redis_up",] == 1
+    assert found["backoffice_status", "failing"] == 1, "the other queues have no worker"
+    assert 0 <= found["backoffice_heartbeat_age_seconds", "inbox"] < 30
+    assert ("backoffice_heartbeat_age_seconds", "bulk") not in found
+    assert found["backoffice_inbox_waiting",] == 0
+    assert ("backoffice_backup_age_seconds",) not in found
+    assert found["backoffice_version", "unreleased"] == 1
+
+
+@pytest.mark.django_db
+def test_requests_are_counted_by_the_name_of_their_route(client: Client) -> None:
+    client.force_login(staff("administrator"))
+    for _ in range(3):
+        client.get(f"/orders/{uuid.uuid4()}/?q=CANARY")
+    client.get("/CANARY/")
+    client.generic("CANARY", "/health/live")
+    text = client.get("/metrics").content.decode()
+    found = scraped(client)
+    count = "backoffice_request_seconds_count"
+    assert found[count, "GET", "orders:detail", "4xx"] == 3
+    assert found[count, "GET", "unmatched", "4xx"] == 1
+    assert found[count, "other", "health-live", "4xx"] == 1
+    assert "CANARY" not in text
+    assert found["backoffice_request_seconds_bucket", "+Inf", "GET", "orders:detail", "4xx"] == 3
+
+
+@pytest.mark.django_db
+def test_all_processes_are_summed(client: Client) -> None:
+    counters.answered("counted-elsewhere", "GET", 200, 0.004)
+    subprocess.run([sys.executable, "-c", ELSEWHERE], check=True, timeout=60)
+    found = scraped(client)
+    labels = ("GET", "counted-elsewhere", "2xx")
+    assert found["backoffice_request_seconds_count", *labels] == 3
+    assert found["backoffice_request_seconds_sum", *labels] == pytest.approx(0.504)
+    assert found["backoffice_request_seconds_bucket", "0.005", *labels] == 1
+    assert found["backoffice_request_seconds_bucket", "0.25", *labels] == 2
+    assert found["backoffice_request_seconds_bucket", "0.5", *labels] == 3
+
+
+@pytest.mark.django_db
+def test_calls_of_the_service_are_counted_by_operation(client: Client, settings: Settings) -> None:
+    with serving(lambda asked: Reply(status=404, body={"detail": "no"})) as url:
+        settings.SERVICE_BASE_URL = url
+        remote.service.cache_clear()
+        try:
+            with pytest.raises(errors.Missing):
+                remote.service().orders.get(uuid.uuid4())
+        finally:
+            remote.service.cache_clear()
+    (labels,) = [
+        labels
+        for name, *labels in scraped(client)
+        if name == "backoffice_service_call_seconds_count"
+    ]
+    assert labels == ["GET /v3/order/{order_id}", "404"]
+
+
+@pytest.mark.django_db
+def test_without_redis_counts_wait_for_it(client: Client, settings: Settings) -> None:
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    counters._server.cache_clear()
+    counters.answered("waits", "GET", 200, 0.1)
+    assert scraped(client)["backoffice_redis_up",] == 0
+    settings.REDIS_URL = ours.REDIS_URL
+    counters._server.cache_clear()
+
+
+@pytest.mark.django_db
+def test_who_may_read(client: Client, settings: Settings) -> None:
+    settings.LOCAL = False
+    assert client.get("/metrics").status_code == 404
+    client.force_login(staff("administrator"))
+    assert client.get("/metrics").status_code == 404
+    settings.METRICS_TOKEN = TOKEN
+    assert client.get("/metrics").status_code == 401
+    assert client.get("/metrics", headers={"Authorization": "Bearer x"}).status_code == 401
+    assert scraped(client, Authorization=f"Bearer {TOKEN}")
+    assert client.post("/metrics").status_code in (403, 405)
+    assert reverse("operations:metrics") == "/metrics"

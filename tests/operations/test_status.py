@@ -1,0 +1,261 @@
+"""What monitors and staff are told of a deployment, and that they are told what is wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from celery import current_app
+from django.test import Client
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries, Settings
+
+from backoffice import upkeep
+from backoffice.celery import QUEUES
+from backoffice.models import Backup, CommandRecord, Heartbeat, Hold, Lookup, SyncRun
+from backoffice.operations import postgres, status
+from tests.api.rows import staff
+from tests.outbox.workers import environment
+from tests.sync.house import House, end, wait_until
+from webhooks.models import Event
+
+TOKEN = "made-up-token-of-a-monitor"
+NOW = timezone.now()
+
+
+@pytest.fixture
+def well(db: None) -> None:
+    """Workers answer, a backup was made, a list was read."""
+    for queue in QUEUES:
+        upkeep.beat(queue, "worker@here")
+    Backup.objects.create(at=timezone.now(), seconds=1, bytes=1)
+
+
+def words() -> list[str]:
+    return [reason.words for reason in status.read().reasons]
+
+
+def event(**values: Any) -> None:
+    Event.objects.create(
+        **{"message_id": "msg_1", "sent_at": NOW, "body": b"{}", "body_digest": b"x", **values}
+    )
+
+
+def waiting_event(minutes: float) -> None:
+    event(received_at=ago(minutes=minutes), sent_at=ago(minutes=minutes))
+
+
+def command(**values: Any) -> None:
+    CommandRecord.objects.create(
+        **{
+            "kind": "order.cancel",
+            "title": "Cancel the order",
+            "subject_type": "order",
+            "subject_id": "CANARY-SUBJECT",
+            "payload": {},
+            "form_id": "6f1c8f0e-0000-4000-8000-000000000001",
+            "idempotency_key": "6f1c8f0e-0000-4000-8000-000000000002",
+            "requested_by": staff("front desk"),
+            **values,
+        }
+    )
+
+
+def ago(**length: float) -> Any:
+    return timezone.now() - timedelta(**length)
+
+
+def silent_queue(name: str) -> None:
+    Heartbeat.objects.filter(queue=name).update(at=ago(minutes=5))
+
+
+TROUBLES: dict[str, tuple[Callable[[], object], str]] = {
+    "No worker has answered on the queue inbox for 5 min.": (
+        lambda: silent_queue("inbox"),
+        "failing",
+    ),
+    "No worker has answered on the queue bulk for 5 min.": (
+        lambda: silent_queue("bulk"),
+        "degraded",
+    ),
+    "No worker has answered on the queue outbox yet.": (
+        lambda: Heartbeat.objects.filter(queue="outbox").delete(),
+        "failing",
+    ),
+    "Events wait 5 min to be applied.": (lambda: waiting_event(5), "degraded"),
+    "Events wait 20 min to be applied.": (lambda: waiting_event(20), "failing"),
+    "1 events failed and wait for a person.": (lambda: event(state="dead"), "degraded"),
+    "The outcome of a request is unknown for 11 min.": (
+        lambda: command(state="uncertain", sent_at=ago(minutes=11)),
+        "degraded",
+    ),
+    "A request waits 3 h for a person's decision.": (
+        lambda: command(state="undecided", sent_at=ago(hours=3)),
+        "degraded",
+    ),
+    upkeep.ON_HOLD: (lambda: Hold.objects.create(restored_to=NOW), "degraded"),
+    "Not read to the end for too long: Orders (changes).": (
+        lambda: SyncRun.objects.create(
+            resource="orders", full=False, state="running", created_at=ago(hours=1)
+        ),
+        "degraded",
+    ),
+    "Single records wait 60 min to be read.": (
+        lambda: Lookup.objects.create(kind="results", key="CANARY-KEY", due_at=ago(hours=1)),
+        "degraded",
+    ),
+    "There is no backup of today: the last shows 2 d ago.": (
+        lambda: Backup.objects.update(at=ago(days=2)),
+        "degraded",
+    ),
+    "There is no backup of today: none was ever made.": (
+        lambda: Backup.objects.all().delete(),
+        "degraded",
+    ),
+}
+
+
+@pytest.mark.usefixtures("well")
+def test_all_is_well(client: Client, settings: Settings) -> None:
+    settings.LOCAL, settings.HEALTH_TOKEN = False, TOKEN
+    answer = client.get("/health/status", headers={"Authorization": f"Bearer {TOKEN}"})
+    said = answer.json()
+    assert (answer.status_code, said["status"], said["reasons"]) == (200, "ok", [])
+    assert said["queues"].keys() == set(QUEUES)
+    assert all(0 <= age < 30 for age in said["queues"].values())
+    assert said["broker"]["ping_seconds"] < 0.5
+    assert abs(said["database"]["clock_offset_seconds"]) < 1
+    assert said["disk"]["free_bytes"] > 0
+    assert said["version"] == "unreleased"
+    assert "no-store" in answer["Cache-Control"]
+
+
+@pytest.mark.usefixtures("well")
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_it_is_said_what_is_wrong(trouble: str, client: Client, settings: Settings) -> None:
+    settings.LOCAL, settings.HEALTH_TOKEN = False, TOKEN
+    makes, level = TROUBLES[trouble]
+    makes()
+    answer = client.get("/health/status", headers={"Authorization": f"Bearer {TOKEN}"})
+    assert answer.json()["reasons"] == [trouble]
+    assert answer.json()["status"] == level
+    assert answer.status_code == (503 if level == "failing" else 200)
+    assert "CANARY" not in json.dumps(answer.json())
+
+
+@pytest.mark.usefixtures("well")
+def test_without_redis_it_is_degraded(settings: Settings) -> None:
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    assert words() == ["Redis does not answer: work is delayed, nothing is lost."]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_transaction_that_stays_open_is_seen(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import psycopg
+
+    for queue in QUEUES:
+        upkeep.beat(queue, "worker@here")
+    monkeypatch.setattr(status, "TRANSACTION_LASTS", 0.05)
+    with psycopg.connect(environment()["DATABASE_URL"]) as other:
+        other.execute("SELECT 1")
+        wait_until(lambda: status.read().reasons, 5, "the open transaction to be seen")
+        assert "A transaction is open for 0 s." in words()
+
+
+@pytest.mark.django_db
+def test_a_talkative_postgresql_is_told_what_to_set() -> None:
+    from django.db import connection
+
+    assert postgres.talkative() == []
+    assert postgres.keeps_quiet(databases=["default"]) == []
+    with connection.cursor() as cursor:
+        cursor.execute("SET log_min_error_statement = 'error'")
+        try:
+            assert postgres.talkative() == ["log_min_error_statement = panic"]
+            (warning,) = postgres.keeps_quiet(databases=["default"])
+            assert warning.hint == "Set log_min_error_statement = panic."
+            assert "PostgreSQL may write health data into its log" in " ".join(words())
+        finally:
+            cursor.execute("RESET log_min_error_statement")
+
+
+@pytest.mark.usefixtures("well")
+def test_strangers_learn_nothing(client: Client, settings: Settings) -> None:
+    assert client.get("/health/status").status_code == 401
+    empty = client.get("/health/status", headers={"Authorization": "Bearer "})
+    assert empty.status_code == 401, "no token is set, and none was sent"
+    settings.HEALTH_TOKEN = TOKEN
+    for said in (f"Bearer {TOKEN}x", f"Token {TOKEN}", TOKEN, "Bearer", "Bearer \xff"):
+        answer = client.get("/health/status", headers={"Authorization": said})
+        assert (answer.status_code, answer.json()) == (401, {"status": "unauthorized"}), said
+    client.force_login(staff("front desk"))
+    assert client.get("/health/status").status_code == 401
+    client.force_login(staff("lab coordinator"))
+    assert client.get("/health/status").status_code == 200
+
+
+@pytest.mark.usefixtures("well")
+def test_its_cost_is_fixed(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    status.read()
+    with django_assert_num_queries(15):
+        status.read()
+
+
+@pytest.mark.usefixtures("well")
+def test_people_see_it_in_words(client: Client) -> None:
+    silent_queue("staff")
+    client.force_login(staff("lab coordinator"))
+    page = client.get("/system/status/").content.decode()
+    assert "No worker has answered on the queue staff for 5 min." in page
+    assert "Let sending go on" not in page
+    client.force_login(staff("front desk"))
+    assert client.get("/system/status/").status_code == 403
+
+
+def test_no_more_requests_while_draining(
+    client: Client, settings: Settings, tmp_path: Path, db: None
+) -> None:
+    settings.DRAIN_FILE = tmp_path / "draining"
+    assert client.get("/health/ready").status_code == 200
+    settings.DRAIN_FILE.touch()
+    answer = client.get("/health/ready")
+    assert (answer.status_code, answer.json()) == (503, {"status": "draining"})
+    assert client.get("/health/live").status_code == 200
+
+
+def test_beat_rings_through_every_queue() -> None:
+    schedule = current_app.conf.beat_schedule
+    rung = [
+        entry["options"]["queue"]
+        for entry in schedule.values()
+        if entry["task"] == "backoffice.tasks.heartbeat"
+    ]
+    assert sorted(rung) == sorted(QUEUES)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_worker_leaves_its_heartbeat(tmp_path: Path) -> None:
+    """A real Celery worker, rung through one queue: that one beats, and no other."""
+    house = House(environment()["DATABASE_URL"], "http://127.0.0.1:1", tmp_path / "log")
+    worker = house.start(
+        *("-m", "celery", "-A", "backoffice.celery", "worker", "--queues", "staff"),
+        *("--hostname", "staff@test", "--concurrency", "1", "--without-gossip"),
+    )
+    try:
+
+        def rung() -> bool:
+            current_app.send_task("backoffice.tasks.heartbeat", queue="staff", expires=30)
+            return Heartbeat.objects.exists()
+
+        wait_until(rung, 60, "a heartbeat", 0.3)
+    finally:
+        end(worker)
+    (beat,) = Heartbeat.objects.all()
+    assert (beat.queue, beat.worker) == ("staff", "staff@test")
+    assert upkeep.heartbeat_ages()["staff"] < 60
