@@ -23,7 +23,7 @@ from urllib.request import urlopen
 
 import psycopg
 
-from backoffice import embedded
+from backoffice import embedded, programs
 from backoffice.checking import check
 from backoffice.embedded import ROOT, Servers, ServersError
 from backoffice.progress import FirstSync
@@ -37,9 +37,6 @@ DEMO: Final = (
 )
 """The demo's world: a day of the service passes in six minutes, and something moves every second.
 Faster, visits would be over before their hour and no list could be read."""
-
-WORKERS: Final = {"inbox": "1", "outbox": "2", "staff": "1", "bulk": "2"}
-"""Processes for each queue of `backoffice/celery.py`."""
 
 SERVICE_VARIABLES: Final = (
     "SERVICE_BASE_URL",
@@ -207,11 +204,7 @@ def _start_all(
     address = f"http://127.0.0.1:{port}"
     supervisor.start(
         "web",
-        *(PYTHON, "-m", "granian", "--interface", "wsgi", "backoffice.wsgi:application"),
-        *("--host", "127.0.0.1", "--port", str(port), "--no-ws", "--no-access-log"),
-        # Twice as many threads as may wait for the body of a delivery: `receiving.READERS`.
-        *("--workers", "2", "--blocking-threads", "8", "--log-level", "warning"),
-        *("--workers-kill-timeout", "5s"),
+        *(PYTHON, *programs.web("127.0.0.1", str(port), patience="5s")),
         ready=lambda: answers(f"{address}/health/ready"),
     )
     say(f"\n  Back office  {address}/")
@@ -223,23 +216,12 @@ def _start_all(
 
 
 def _start_workers(supervisor: Supervisor) -> None:
-    celery = (PYTHON, "-m", "celery", "-A", "backoffice.celery")
     # Asked kindly without their Redis, which dies at the same time, they would wait for ever.
     orphaned = signal.SIGKILL
-    supervisor.start(
-        "beat",
-        *(*celery, "beat", "--pidfile", "", "--loglevel", "INFO"),
-        *("--schedule", str(ROOT / "var" / "beat-schedule")),
-        orphaned=orphaned,
-    )
-    for queue, processes in WORKERS.items():
-        supervisor.start(
-            f"worker-{queue}",
-            *(*celery, "worker", "--queues", queue, "--hostname", f"{queue}@%h"),
-            *("--concurrency", processes, "--loglevel", "INFO"),
-            *("--without-gossip", "--without-mingle"),
-            orphaned=orphaned,
-        )
+    schedule = str(ROOT / "var" / "beat-schedule")
+    supervisor.start("beat", PYTHON, *programs.beat(schedule), orphaned=orphaned)
+    for queue in programs.WORKERS:
+        supervisor.start(f"worker-{queue}", PYTHON, *programs.worker(queue), orphaned=orphaned)
 
 
 def service_settled(given: Mapping[str, str], sandbox_port: int | None) -> dict[str, str]:

