@@ -1,4 +1,4 @@
-"""Addresses of records in lists: an address is made once for each route, not for each row."""
+"""Addresses of pages and records: made once for each route, not for each page and row."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ from uuid import UUID
 from django.urls import reverse
 
 _ANY: Final = str(UUID(int=0))
+
+
+@lru_cache(maxsize=256)
+def page_url(route: str) -> str:
+    """The address of a route that takes nothing."""
+    return reverse(route)
 
 
 def record_url(route: str, key: UUID) -> str:

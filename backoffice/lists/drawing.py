@@ -5,23 +5,87 @@ In Python and not in templates: an include for each would be half of what the pa
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from html import escape
 from typing import Final
 
 from django.http import QueryDict
 from django.utils.safestring import SafeString
 
-from backoffice.lists.forms import Chip
+from backoffice.lists.forms import Chip, FilterForm
 from backoffice.lists.listing import Column
 from backoffice.lists.screen import Screen
 from backoffice.templatetags.shapes import icon_svg
-from backoffice.templatetags.ui import address_with, errors_of, field, tick_boxes
+from backoffice.templatetags.ui import address_with, address_without, errors_of, field, tick_boxes
 
 NARROWED: Final = 8
 """Tick boxes, beyond which one may type to find them."""
 
 
-def filter_fields(chip: Chip) -> SafeString:
+def filters(form: FilterForm, given: QueryDict) -> SafeString:
+    """The filter row: a popover for each of the first filters, one for all the others."""
+    first = (_untouched(chip, _popover) + _drop(chip, given) for chip in form.chips if chip.first)
+    drawn = "".join(first)
+    if form.more:
+        more = (_untouched(chip, _folded) for chip in form.chips if not chip.first)
+        drawn += (
+            f'<details class="pop" data-pop>\n  <summary>{icon_svg("plus")}Filter</summary>\n'
+            f'  <div class="panel more">\n    {"".join(more)}\n    {_APPLY}\n  </div>\n</details>'
+        )
+    return SafeString(drawn)
+
+
+_APPLY: Final = (
+    '<div class="acts"><button type="submit" class="btn primary small">Apply</button></div>'
+)
+_LOOKS: Final[dict[Hashable, str]] = {}
+MOST: Final = 1_000
+"""So many looks of filters are kept; then they are drawn anew."""
+
+
+def _untouched(chip: Chip, draw: Callable[[Chip], str]) -> str:
+    """A filter that nobody uses is drawn once: it looks the same on the next page."""
+    if chip.looks is None:
+        return draw(chip)
+    key = (draw, chip.looks)
+    drawn = _LOOKS.get(key)
+    if drawn is None:
+        if len(_LOOKS) >= MOST:
+            _LOOKS.clear()
+        drawn = _LOOKS[key] = draw(chip)
+    return drawn
+
+
+def _popover(chip: Chip) -> str:
+    said = f": {escape(chip.summary)}" if chip.summary else ""
+    state = (" data-active" if chip.active else "") + (" open" if chip.wrong else "")
+    return (
+        f'<details class="pop" data-pop{state}>\n'
+        f"  <summary>{escape(chip.label)}{said}{icon_svg('chevron-down')}</summary>\n"
+        f'  <div class="panel{" days" if chip.zone else ""}">\n    {_fields(chip)}\n    {_APPLY}\n'
+        "  </div>\n</details>"
+    )
+
+
+def _drop(chip: Chip, given: QueryDict) -> str:
+    if chip.drop is None:
+        return ""
+    rest = address_without(given, *chip.drop)
+    told = f"Remove {escape(chip.label)}: {escape(chip.summary)}"
+    return (
+        f'<a class="drop" href="{escape(rest)}" title="Remove this filter">{icon_svg("x-mark")}'
+        f'<span class="sr">{told}</span></a>'
+    )
+
+
+def _folded(chip: Chip) -> str:
+    return (
+        f"<details data-more><summary>{escape(chip.label)}</summary>"
+        f'<div class="stack">{_fields(chip)}</div></details>'
+    )
+
+
+def _fields(chip: Chip) -> str:
     """The inside of one filter."""
     drawn = []
     label = escape(chip.label)
@@ -42,7 +106,7 @@ def filter_fields(chip: Chip) -> SafeString:
             drawn.append(field(bound))
     if chip.zone:
         drawn.append(f'<p class="muted small">Days begin and end in {escape(chip.zone)}.</p>')
-    return SafeString("\n".join(drawn))
+    return "\n".join(drawn)
 
 
 def _options(legend: str, boxes: list[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Final
@@ -49,6 +49,8 @@ class Chip:
     drop: tuple[str, str] | None
     """Parameter and value of a filter with one value."""
     zone: str
+    looks: Hashable | None
+    """All that an untouched filter's looks depend on; None where the address speaks of it."""
 
 
 class FilterForm(forms.Form):
@@ -151,9 +153,11 @@ class FilterForm(forms.Form):
         ]
 
     def _chip(self, one: Filter) -> Chip | None:
-        fields = [self[name] for name in one.fields if name not in self.hidden]
-        if not fields:
+        names = [name for name in one.fields if name not in self.hidden]
+        if not names:
             return None
+        fields = [self[name] for name in names]
+        zone = timezone.get_current_timezone_name() if one.zoned else ""
         given = [(bound, value) for bound in fields for value in _values(bound)]
         return Chip(
             label=one.label,
@@ -164,8 +168,16 @@ class FilterForm(forms.Form):
             wrong=any(bound.errors for bound in fields),
             summary=_summary(given),
             drop=(given[0][0].name, given[0][1]) if len(given) == 1 else None,
-            zone=timezone.get_current_timezone_name() if one.zoned else "",
+            zone=zone,
+            looks=None if given or not self.data.keys().isdisjoint(names) else self._looks(one, zone),
         )
+
+    def _looks(self, one: Filter, zone: str) -> Hashable:
+        fields = (self.fields[name] for name in one.fields)
+        offered = tuple(
+            tuple(field.choices) for field in fields if isinstance(field, forms.ChoiceField)
+        )
+        return type(self), one, *self.hidden, zone, offered
 
 
 def filters_in(data: QueryDict, form: FilterForm) -> dict[str, list[str]]:

@@ -13,6 +13,7 @@ from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from backoffice.access import may
+from backoffice.addresses import page_url
 from backoffice.lists.forms import FilterForm
 from backoffice.models import User
 from backoffice.paging import Page, Place, page_of
@@ -108,7 +109,8 @@ class Listing:
         raise NotImplementedError
 
     def address(self, route: str = "list", *args: Any) -> str:
-        return reverse(f"{self.name}:{route}", args=args)
+        name = f"{self.name}:{route}"
+        return reverse(name, args=args) if args else page_url(name)
 
     def columns_of(self, user: Any) -> list[Column]:
         """The columns this person may see."""
@@ -117,8 +119,8 @@ class Listing:
     def presets_of(self, user: Any) -> list[Preset]:
         return [preset for preset in self.presets if not preset.needs or may(user, preset.needs)]
 
-    def verbs_of(self, user: Any) -> list[Verb]:
-        return [verb for verb in self.verbs if may(user, *verb.needs)]
+    def verbs_of(self, user: Any) -> tuple[Verb, ...]:
+        return tuple(verb for verb in self.verbs if may(user, *verb.needs))
 
 
 def staff_of(request: HttpRequest) -> User:

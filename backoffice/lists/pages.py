@@ -29,7 +29,7 @@ def views(request: HttpRequest, *, listing: Listing) -> HttpResponse:
     if request.method != "POST":
         return _views_page(request, listing)
     user = staff_of(request)
-    form = saved.ViewForm(request.POST, user=user)
+    form = saved.form_of(user, request.POST)
     query, columns, density = _posted(request, listing)
     if form.is_valid():
         view = SavedView(listing=listing.name, owner=user, query=query, columns=columns,
@@ -77,7 +77,7 @@ def change_view(request: HttpRequest, key: int, *, listing: Listing) -> HttpResp
         messages.success(request, f"“{found.name}” now shows this.")
         return redirect(address_of(listing, found))
     elif asked == "change":
-        form = saved.ViewForm(request.POST, user=user, view=found)
+        form = saved.form_of(user, request.POST, view=found)
         trouble = ""
         if form.is_valid():
             _named(found, form)
@@ -197,8 +197,8 @@ def _views_page(
             "unknown": saved.unknown_in(one, form),
             "form": changed[1]
             if changed[0] == one.pk
-            else saved.ViewForm(
-                user=user,
+            else saved.form_of(
+                user,
                 view=one,
                 initial={"name": one.name, "shared": one.shared, "opens_for": one.opens_for},
             ),

@@ -141,16 +141,12 @@ class Screen:
             )
 
     @property
-    def densities(self) -> list[tuple[str, str]]:
-        return list(DENSITIES.items())
+    def densities(self) -> tuple[tuple[str, str], ...]:
+        return tuple(DENSITIES.items())
 
     @property
     def sizes(self) -> tuple[int, ...]:
         return SIZES
-
-    @property
-    def new_view(self) -> saving.ViewForm:
-        return saving.ViewForm(user=self.user)
 
     @property
     def noun(self) -> str:
@@ -177,7 +173,7 @@ class Screen:
         return {column.key for column in self.columns}
 
     @property
-    def verbs(self) -> list[Any]:
+    def verbs(self) -> tuple[Any, ...]:
         return self.listing.verbs_of(self.user)
 
     def frame(self) -> list[tuple[str, str]]:

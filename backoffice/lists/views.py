@@ -42,17 +42,25 @@ class ViewForm(forms.Form):
     opens_for = forms.ChoiceField(required=False, label="The list opens with it")
 
     def __init__(
-        self, data: Any = None, *, user: Any, view: SavedView | None = None, initial: Any = None
+        self,
+        data: Any = None,
+        *,
+        shares: bool,
+        mine: bool = True,
+        opens_for: str = "",
+        initial: Any = None,
     ) -> None:
+        """`shares`: who fills it in may share views. `mine`: the view is their own, or a new one;
+        `opens_for` is what it opens for until now."""
         super().__init__(data, initial=initial, auto_id="view_%s")
         field = self.fields["opens_for"]
         assert isinstance(field, forms.ChoiceField)
         field.choices = [("", "Never by itself")]
-        if view is None or view.owner_id == user.pk:
+        if mine:
             field.choices = [*field.choices, (SavedView.ME, "For me")]
-        elif view.opens_for == SavedView.ME:
+        elif opens_for == SavedView.ME:
             field.choices = [*field.choices, (SavedView.ME, "For its owner")]
-        if may(user, "views.share"):
+        if shares:
             roles = [role for role in ROLES if role != SERVICE_ACCOUNT]
             field.choices = [*field.choices, *((role, f"For each {role}") for role in roles)]
         else:
@@ -68,6 +76,19 @@ class ViewForm(forms.Form):
         opens_for = self.cleaned_data.get("opens_for")
         if opens_for and opens_for != SavedView.ME and not self.cleaned_data.get("shared"):
             self.add_error("shared", "A view that opens for a role must be shared.")
+
+
+def form_of(
+    user: Any, data: Any = None, *, view: SavedView | None = None, initial: Any = None
+) -> ViewForm:
+    """The form of a new view, or of `view`, for this person."""
+    return ViewForm(
+        data,
+        shares=may(user, "views.share"),
+        mine=view is None or view.owner_id == user.pk,
+        opens_for=view.opens_for if view else "",
+        initial=initial,
+    )
 
 
 def views_of(listing: Listing, form: FilterForm, user: Any) -> list[SavedView]:

@@ -105,7 +105,7 @@ class Way:
     current: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Entry:
     """A place as one user sees it on one page. `here`: the page is one of its doors itself."""
 
@@ -116,37 +116,53 @@ class Entry:
     here: bool
 
 
-def entries(user: Any, path: str) -> list[Entry]:
-    """The places that `user` may open, in order; the one that `path` lies in is current."""
+def entries(user: Any, path: str) -> tuple[Entry, ...]:
+    """The places that `user` may open, in order; the one that `path` lies in is current.
+
+    The same objects for everybody who sees the same.
+    """
+    permissions = frozenset(one for one in _PERMISSIONS if access.may(user, one))
+    urls = (url for _, doors in _open_with(permissions) for _, url in doors)
+    inside = max((url for url in urls if _lies_in(path, url)), key=len, default="")
+    return _entries(permissions, inside, inside == path)
+
+
+_PERMISSIONS: Final = frozenset(door.permission for place in PLACES for door in place.doors)
+
+
+@lru_cache(maxsize=64)
+def _open_with(permissions: frozenset[str]) -> list[tuple[Place, list[tuple[Door, str]]]]:
+    """Places that have a door for these permissions, and the addresses of those doors."""
     found = []
     for place in PLACES:
         doors = [
             (door, url)
             for door in place.doors
-            if access.may(user, door.permission) and (url := _address(door.route))
+            if door.permission in permissions and (url := _address(door.route))
         ]
         if doors:
             found.append((place, doors))
-    inside = max(
-        (url for _, doors in found for _, url in doors if _lies_in(path, url)), key=len, default=""
-    )
-    return [
+    return found
+
+
+@lru_cache(maxsize=512)
+def _entries(permissions: frozenset[str], inside: str, here: bool) -> tuple[Entry, ...]:
+    return tuple(
         Entry(
             place,
             doors[0][1],
             tuple(Way(door.label, url, door.key, url == inside) for door, url in doors),
-            current=any(url == inside for _, url in doors),
-            here=any(url == path for _, url in doors),
+            current=(current := any(url == inside for _, url in doors)),
+            here=current and here,
         )
-        for place, doors in found
-    ]
+        for place, doors in _open_with(permissions)
+    )
 
 
 def _lies_in(path: str, url: str) -> bool:
     return path == url or (url != "/" and path.startswith(url))
 
 
-@lru_cache(maxsize=64)
 def _address(route: str) -> str:
     """Empty for a page that does not exist (yet)."""
     try:
@@ -156,7 +172,7 @@ def _address(route: str) -> str:
 
 
 @register.simple_tag(takes_context=True)
-def places(context: Context) -> list[Entry]:
+def places(context: Context) -> tuple[Entry, ...]:
     """Navigation entries of this user."""
     request: HttpRequest = context["request"]
     return entries(request.user, request.path)

@@ -7,9 +7,10 @@ from django.template import Context
 from django.utils.safestring import SafeString
 
 from backoffice.lists import drawing
-from backoffice.lists.forms import Chip
+from backoffice.lists.forms import FilterForm
 from backoffice.lists.listing import Listing
 from backoffice.lists.screen import Screen
+from backoffice.lists.views import ViewForm
 
 register = template.Library()
 
@@ -20,9 +21,9 @@ def list_url(listing: Listing, route: str, *args: object) -> str:
     return listing.address(route, *args)
 
 
-@register.simple_tag
-def filter_fields(chip: Chip) -> SafeString:
-    return drawing.filter_fields(chip)
+@register.simple_tag(takes_context=True)
+def filters(context: Context, form: FilterForm) -> SafeString:
+    return drawing.filters(form, context["request"].GET)
 
 
 @register.simple_tag(takes_context=True)
@@ -33,6 +34,12 @@ def heads(context: Context, screen: Screen) -> SafeString:
 @register.simple_tag
 def rows(screen: Screen, rows: list[Any]) -> SafeString:
     return screen.listing.drawn(rows, screen)
+
+
+@register.simple_tag
+def new_view(shares: bool) -> ViewForm:
+    """The form of a new view, for somebody who may share views or may not."""
+    return ViewForm(shares=shares)
 
 
 @register.simple_tag

@@ -423,8 +423,11 @@ def address_with(given: QueryDict, **changes: Any) -> str:
 @register.simple_tag(takes_context=True)
 def query_without(context: Context, name: str, value: str) -> str:
     """This page's query without one value of a parameter: what a removable chip links to."""
-    kept = [item for item in context["request"].GET.getlist(name) if item != value]
-    return query(context, **{name: kept})
+    return address_without(context["request"].GET, name, value)
+
+
+def address_without(given: QueryDict, name: str, value: str) -> str:
+    return address_with(given, **{name: [one for one in given.getlist(name) if one != value]})
 
 
 @register.filter
