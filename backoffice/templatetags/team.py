@@ -18,7 +18,7 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
 from backoffice.access import may
-from backoffice.frame_numbers import declare, number
+from backoffice.frame_numbers import declare, found
 from backoffice.models import User
 from backoffice.paging import Count
 from backoffice.team.reading import SHOWN, said_about, who_has
@@ -29,9 +29,8 @@ register = template.Library()
 
 BELL_CAP: Final = 99
 declare(
-    "unseen",
     "notes.write",
-    "SELECT count(*) FROM (SELECT FROM backoffice_notification"
+    "SELECT count(*) AS unseen FROM (SELECT FROM backoffice_notification"
     f" WHERE user_id = %(user)s AND seen_at IS NULL LIMIT {BELL_CAP + 1}) AS capped",
 )
 
@@ -62,13 +61,13 @@ def notes_context(
     """For `team/_notes.html`. Notes name people: who may not see names gets none of them."""
     if request is None or not may(request.user, "patients.view"):
         return {"hidden": True}
-    found = said_about(about, sees_results=may(request.user, "results.view"))
+    said = said_about(about, sees_results=may(request.user, "results.view"))
     return {
         "request": request,
         "key": f"{about.type}-{about.id}",
         "about": about.signed(),
-        "newest": found[:SHOWN],
-        "older": found[SHOWN:],
+        "newest": said[:SHOWN],
+        "older": said[SHOWN:],
         "may_write": may(request.user, "notes.write"),
         "letters": LETTERS,
         "next_page": next_page,
@@ -132,7 +131,7 @@ def is_moment(value: object) -> bool:
 def bell(context: template.Context) -> dict[str, Any]:
     """What I have not seen yet, counted no further than to a hundred."""
     request = context.get("request")
-    unseen = number(request.user, "unseen") if request is not None else None
+    unseen = found(request.user, "unseen") if request is not None else None
     if unseen is None:
         return {"hidden": True}
     return {"unseen": Count(min(unseen, BELL_CAP), unseen > BELL_CAP)}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from django.db.models import QuerySet
 
+from backoffice.frame_numbers import declare, found
 from backoffice.models import User
 from orders.reviewing.models import (
     OPEN_CRITICAL,
@@ -27,26 +29,45 @@ def open_criticals() -> QuerySet[Review]:
     return Review.objects.filter(OPEN_CRITICAL).order_by("since")
 
 
-_GLANCE: Final = """
-SELECT review.*, tally.unsigned
-FROM (
- SELECT coalesce(sum(delta), 0) AS unsigned FROM orders_reviewtally WHERE counted = 'unsigned'
-) AS tally
-LEFT JOIN (
- SELECT * FROM orders_review
- WHERE critical_since IS NOT NULL AND (acknowledged < critical_since OR called < critical_since)
- ORDER BY since LIMIT %s
-) AS review ON true
-ORDER BY review.since
-"""
+MOST: Final = 50
+"""Beyond it every page says `50+`: nobody counts on."""
 
 
-def at_a_glance(most: int) -> tuple[list[Review], int]:
-    """What every page tells: the oldest `most` open criticals, and how many results wait for
-    somebody. One query."""
-    rows = list(Review.objects.raw(_GLANCE, [most]))
-    unsigned = rows[0].unsigned if rows else 0  # type: ignore[attr-defined]
-    return [row for row in rows if row.pk is not None], int(unsigned)
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """What every page tells of results."""
+
+    criticals: int
+    """Open ones, no more than `MOST`."""
+    unacknowledged: int
+    """Those of them that nobody acknowledged."""
+    oldest: datetime | None
+    unsigned: int
+    """How many results wait for review; 0 for those who may not see them."""
+
+
+declare(
+    "orders.view",
+    "SELECT count(*) AS criticals, min(since) AS oldest_critical,"
+    " count(*) FILTER (WHERE acknowledged < critical_since) AS unacknowledged"
+    " FROM (SELECT since, acknowledged, critical_since FROM orders_review"
+    " WHERE critical_since IS NOT NULL AND (acknowledged < critical_since"
+    f" OR called < critical_since) ORDER BY since LIMIT {MOST}) AS open",
+)
+declare(
+    "results.view",
+    "SELECT coalesce(sum(delta), 0)::int AS unsigned"
+    " FROM orders_reviewtally WHERE counted = 'unsigned'",
+)
+
+
+def at_a_glance(user: Any) -> Glance:
+    return Glance(
+        found(user, "criticals") or 0,
+        found(user, "unacknowledged") or 0,
+        found(user, "oldest_critical"),
+        found(user, "unsigned") or 0,
+    )
 
 
 def acknowledge(review: Review, version: int, by: User) -> None:

@@ -27,10 +27,10 @@ from backoffice.templatetags.spoken import spoken
 from backoffice.templatetags.ui import DASH
 from orders.journey import span
 from orders.models import Review
+from orders.reviewing import at_a_glance
 from orders.reviewing.completeness import Completeness
 from orders.reviewing.forms import OUTCOMES, TELLS
 from orders.reviewing.history import Value
-from orders.today import criticals
 
 register = template.Library()
 
@@ -162,8 +162,7 @@ def since_before(direction: str) -> SafeString | str:
 @register.simple_tag(takes_context=True)
 def unsigned_results(context: Context) -> int:
     """How many results wait for review, for those who may see them."""
-    request = context["request"]
-    return criticals.of(request).unsigned if may(request.user, "results.view") else 0
+    return at_a_glance(context["request"].user).unsigned
 
 
 @register.filter

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from django import template
-from django.http import HttpRequest
 from django.template import Context
 from django.templatetags.static import static
 from django.utils.safestring import SafeString
 
 from backoffice.access import may
-from orders.today import criticals
+from orders.reviewing import at_a_glance
+from orders.reviewing.criticals import MOST
 from orders.today.digest import Group
 from orders.today.drawing import Sight, draw
 
@@ -21,23 +21,20 @@ register = template.Library()
 @register.inclusion_tag("today/_critical.html", takes_context=True)
 def critical_results(context: Context) -> dict[str, Any]:
     """How many critical results want somebody, and since when. Names stand on their page only."""
-    request: HttpRequest | None = context.get("request")
-    if request is None or not hasattr(request, "user"):
+    user = _reader(context)
+    if user is None:
         return {}
-    found = criticals.of(request)
     return {
-        "rows": found.rows,
-        "unacknowledged": found.unacknowledged,
-        "oldest": found.rows[0].since if found.rows else None,
-        "sees_results": may(request.user, "results.view"),
-        "most": criticals.MOST,
+        "glance": at_a_glance(user),
+        "sees_results": may(user, "results.view"),
+        "most": MOST,
     }
 
 
 @register.simple_tag(takes_context=True)
 def critical_count(context: Context) -> int:
     """Critical results that nobody has acknowledged, for the title of the page."""
-    return criticals.of(context["request"]).unacknowledged
+    return at_a_glance(context["request"].user).unacknowledged
 
 
 @register.simple_tag(takes_context=True)
@@ -56,8 +53,11 @@ def news(context: Context, groups: list[Group]) -> SafeString:
 @register.simple_tag(takes_context=True)
 def page_icon(context: Context) -> str:
     """Another icon while a critical result is not acknowledged, and only then."""
-    request: HttpRequest | None = context.get("request")
-    alarm = (
-        request is not None and hasattr(request, "user") and criticals.of(request).unacknowledged
-    )
+    user = _reader(context)
+    alarm = user is not None and at_a_glance(user).unacknowledged
     return static("today/icon-critical.svg" if alarm else "backoffice/icon.svg")
+
+
+def _reader(context: Context) -> Any:
+    """None on a page that is drawn before anybody is known."""
+    return getattr(context.get("request"), "user", None)

@@ -222,5 +222,5 @@ def test_queries_are_fixed(client: Client) -> None:
         run(n)
     assert queries() == one
     # Session, user with roles; order, steps, events, look-ups, runs, result, critical one, visits,
-    # failed events with notifications, criticals; audit in its transaction.
-    assert one == 12 + 3
+    # the frame; audit in its transaction.
+    assert one == 11 + 3

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from django import template
 
-from backoffice.frame_numbers import declare, number
+from backoffice.frame_numbers import declare, found
 from backoffice.paging import Count
 from webhooks import log, silence
 from webhooks.models import Event
@@ -16,9 +16,8 @@ register = template.Library()
 
 FAILED_CAP: Final = 99
 declare(
-    "failed events",
     "events.view",
-    "SELECT count(*) FROM (SELECT FROM webhooks_event"
+    "SELECT count(*) AS failed_events FROM (SELECT FROM webhooks_event"
     f" WHERE state = '{Event.State.DEAD.value}' LIMIT {FAILED_CAP + 1}) AS capped",
 )
 
@@ -26,8 +25,8 @@ declare(
 @register.simple_tag
 def failed_events(user: Any) -> Count | None:
     """How many events wait for a person; None for staff who may not see events."""
-    found = number(user, "failed events")
-    return None if found is None else Count(min(found, FAILED_CAP), found > FAILED_CAP)
+    failed = found(user, "failed_events")
+    return None if failed is None else Count(min(failed, FAILED_CAP), failed > FAILED_CAP)
 
 
 @register.simple_tag
