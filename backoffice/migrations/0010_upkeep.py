@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("backoffice", "0008_people_who_work"),
+        ("backoffice", "0009_api_tokens"),
     ]
 
     operations = [
