@@ -59,7 +59,13 @@ PROOFS: Final = {
         "commands": "the outbox",
         "pages": "the pages",
     },
-    "chaos": {"sync": "the mirror", "inbox": "the webhook inbox", "outbox": "the outbox"},
+    "chaos": {
+        "sync": "the mirror",
+        "inbox": "the webhook inbox",
+        "outbox": "the outbox",
+        "restore": "backups",
+        "shutdown": "deployments",
+    },
 }
 KEPT: Final = ("pages",)
 WITHOUT_WORDS: Final = ("demo", "up", "check")

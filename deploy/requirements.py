@@ -1,7 +1,7 @@
 """`python deploy/requirements.py > deploy/requirements.lock`: what runs in production.
 
 The part of the top `requirements.lock` that `[project] dependencies` of pyproject.toml need,
-directly or not, on any Python and machine; hashes and versions as they stand there. A test compares.
+directly or not, on any Python and machine, with its hashes. A test compares.
 """
 
 from __future__ import annotations

@@ -75,6 +75,10 @@ WHERE id = (
  ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED)
 RETURNING id, now()
 """
+_TELL = f"""
+UPDATE backoffice_commandrecord SET hindrance = %s
+WHERE state = 'waiting' AND hindrance = '' AND NOT ({upkeep.NOT_HELD})
+"""
 _BEGIN = """
 UPDATE backoffice_commandrecord SET state = 'sending', attempts = attempts + 1, sent_at = now(),
  first_sent_at = coalesce(first_sent_at, now()), keyed_at = coalesce(keyed_at, now()), looks = 0,
@@ -105,6 +109,7 @@ class Claim:
 def deliver(kinds: Sequence[type[Command]], seconds: float = 20) -> int:
     """Send and settle what is due, for about so long; returns how many rows were worked on."""
     lapse()
+    _tell_of_hold()
     ends = time.monotonic() + seconds
     done = 0
     while time.monotonic() < ends and not stopping.asked():
@@ -140,6 +145,12 @@ def lapse() -> None:
             )
             for row in rows
         )
+
+
+def _tell_of_hold() -> None:
+    """Why what waits is not sent."""
+    with connection.cursor() as cursor:
+        cursor.execute(_TELL, [upkeep.ON_HOLD])
 
 
 def forget() -> int:

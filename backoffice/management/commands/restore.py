@@ -1,0 +1,27 @@
+"""`manage.py restore FOLDER`: a backup into an empty database; sending is on hold after it."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from backoffice.operations import restoring
+
+
+class Command(BaseCommand):
+    help = "Restore a backup into an empty database. Nothing is sent before a person allows it."
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("folder", type=Path)
+
+    def handle(self, *args: Any, folder: Path, **options: Any) -> None:
+        manifest = restoring.restore(folder.resolve())
+        self.stdout.write(
+            f"Restored to {manifest.moment:%Y-%m-%d %H:%M:%S} UTC; every table and file is as the"
+            " manifest says.\nSending is on hold: start the workers, let them look up what was open"
+            " then, and let it go on under System > Status, or with manage.py resumesending."
+        )

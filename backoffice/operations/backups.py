@@ -1,0 +1,143 @@
+"""A backup: one folder with the database of one moment, the uploaded reports, and a manifest.
+
+    FOLDER/                 0700, there only when it is whole
+        database.dump       pg_dump, custom format
+        reports/            uploaded files
+        manifest.json       the moment, the migrations, each table's rows and their sum, each
+                            file's size and SHA-256
+
+Work goes on meanwhile. Keys are not in it: what is encrypted in the database stays unreadable
+without them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import psycopg
+from django.conf import settings
+from django.core.management.base import CommandError
+from django.db.migrations.recorder import MigrationRecorder
+
+from backoffice.operations import dumps
+from backoffice.upkeep import Backup
+
+DUMP: Final = "database.dump"
+MANIFEST: Final = "manifest.json"
+REPORTS: Final = "reports"
+FORMAT: Final = 1
+
+
+class Manifest(msgspec.Struct, kw_only=True):
+    """What a backup holds. `files`: by path in the folder, size and SHA-256."""
+
+    format: int
+    moment: datetime
+    version: str
+    migrations: list[tuple[str, str]]
+    tables: dumps.Contents
+    files: dict[str, tuple[int, str]]
+
+
+def write(folder: Path) -> Manifest:
+    """Make a backup. Raises CommandError, and leaves no folder of that name then."""
+    if folder.exists():
+        raise CommandError(f"{folder} is there already: a backup goes into a folder of its own.")
+    began = time.monotonic()
+    making = folder.with_name(f"{folder.name}.partial")
+    before = os.umask(0o077)
+    try:
+        shutil.rmtree(making, ignore_errors=True)
+        making.mkdir(parents=True)
+        manifest = _fill(making)
+        (making / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest)))
+        making.rename(folder)
+    except OSError as error:
+        raise CommandError(f"The backup could not be written: {error}") from None
+    finally:
+        shutil.rmtree(making, ignore_errors=True)
+        os.umask(before)
+    size = sum(length for length, _ in manifest.files.values())
+    Backup.objects.create(at=manifest.moment, seconds=time.monotonic() - began, bytes=size)
+    return manifest
+
+
+def _fill(folder: Path) -> Manifest:
+    program = dumps.program("pg_dump")
+    with dumps.door() as opened:
+        snapshot, moment = _only(opened, "SELECT pg_export_snapshot(), now()")
+        dump = dumps.start(
+            [
+                *(program, "--format=custom", "--no-owner", "--no-privileges"),
+                *(f"--snapshot={snapshot}", f"--file={folder / DUMP}"),
+            ]
+        )
+        try:
+            # Of the same snapshot, while the other program reads.
+            tables = dumps.contents(opened)
+            migrations = opened.execute(
+                f"SELECT app, name FROM {MigrationRecorder.Migration._meta.db_table} ORDER BY id"
+            ).fetchall()
+            dumps.finish(dump, "pg_dump")
+        finally:
+            dump.kill()
+            dump.wait()
+    # After the database: what its rows name was there before them.
+    if settings.REPORT_FOLDER.is_dir():
+        shutil.copytree(settings.REPORT_FOLDER, folder / REPORTS)
+    return Manifest(
+        format=FORMAT,
+        moment=moment,
+        version=settings.VERSION,
+        migrations=[(app, name) for app, name in migrations],
+        tables=tables,
+        files=measured(folder),
+    )
+
+
+def _only(opened: psycopg.Connection[Any], statement: str) -> tuple[Any, ...]:
+    found: tuple[Any, ...] | None = opened.execute(statement.encode()).fetchone()
+    assert found is not None
+    return found
+
+
+def measured(folder: Path) -> dict[str, tuple[int, str]]:
+    """Size and SHA-256 of every file but the manifest, by its path in the folder."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path.name != MANIFEST:
+            with path.open("rb") as content:
+                digest = hashlib.file_digest(content, "sha256").hexdigest()
+            found[str(path.relative_to(folder))] = (path.stat().st_size, digest)
+    return found
+
+
+def manifest_of(folder: Path) -> Manifest:
+    """Read and compare with the files that are there. Raises CommandError."""
+    try:
+        manifest = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=Manifest)
+    except FileNotFoundError:
+        raise CommandError(f"{folder} is no backup: it has no {MANIFEST}.") from None
+    except (msgspec.MsgspecError, json.JSONDecodeError):
+        raise CommandError(f"The manifest of {folder} cannot be read.") from None
+    if manifest.format != FORMAT:
+        raise CommandError(f"{folder} was made by another release: its form is not known here.")
+    there = measured(folder)
+    wrong = sorted(
+        name
+        for name in manifest.files.keys() | there.keys()
+        if manifest.files.get(name) != there.get(name)
+    )
+    if wrong:
+        raise CommandError(
+            f"The backup is damaged: {', '.join(wrong[:5])} differ from its manifest."
+        )
+    return manifest

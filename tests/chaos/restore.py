@@ -1,0 +1,70 @@
+"""`./run chaos restore`: a backup of a million events (P22), and every kind of command lost and
+restored (G6).
+
+Writes `var/bench/chaos-restore.json` and exits non-zero when a proof fails. `CHAOS_EVENTS`
+(1,000,000) sets the size.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backoffice.settings")
+os.environ.setdefault("LOCAL", "1")
+os.environ.setdefault("LOG_LEVEL", "ERROR")
+django.setup()
+
+from django.core.management import call_command  # noqa: E402
+
+from tests.bench.common import Goal  # noqa: E402
+from tests.chaos.common import run  # noqa: E402
+from tests.outbox.cases import CASES  # noqa: E402
+from tests.outbox.restoring import empty_database, lost_and_restored  # noqa: E402
+from tests.sync.house import House, Houses  # noqa: E402
+
+EVENTS = int(os.environ.get("CHAOS_EVENTS", "1000000"))
+SECONDS = 120
+FILL = """
+INSERT INTO webhooks_event (message_id, sent_at, body, body_digest, state, event_type)
+SELECT 'msg_' || n, now(), convert_to(rpad('{"n": ' || n, 700, ' ') || '}', 'UTF8'), '\\x00',
+ 'done', 'labtest.order.updated'
+FROM generate_series(1, %s) AS n
+"""
+
+
+def large(folder: Path, houses: Houses) -> list[Goal]:
+    """P22: a backup of a million events and its restore, compared row by row."""
+    full = houses.build("http://127.0.0.1:1", REPORT_FOLDER=str(folder / "reports"))
+    full.query(FILL, [EVENTS])
+    with empty_database() as empty:
+        begun = time.monotonic()
+        full.manage("backup", str(folder / "backup"))
+        written = time.monotonic()
+        restored = House(empty, "http://127.0.0.1:1", folder / "restored", full.settings)
+        restored.manage("restore", str(folder / "backup"))
+        seconds = time.monotonic() - begun
+        rows = restored.value("SELECT count(*) FROM webhooks_event")
+    extent = f"{EVENTS:,} events, {written - begun:.0f} s to write"
+    return [
+        Goal(f"P22 backup and restore ({extent})", f"{seconds:.0f} s", f"{SECONDS} s",
+             seconds <= SECONDS),
+        Goal("P22 rows lost", str(EVENTS - rows), "0", rows == EVENTS),
+    ]  # fmt: skip
+
+
+def ahead(folder: Path, _: Houses) -> list[Goal]:
+    """G6: the service has what the backup does not know of."""
+    call_command("migrate", verbosity=0)
+    call_command("flush", interactive=False, verbosity=0)
+    with empty_database() as empty:
+        count = lost_and_restored(empty, folder, CASES)
+    return [Goal(f"P22 done twice, or not at all, of {count} commands", "0", "0", True)]
+
+
+if __name__ == "__main__":
+    sys.exit(run("chaos-restore", (large, ahead), {"events": EVENTS}))
