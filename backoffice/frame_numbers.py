@@ -37,4 +37,6 @@ def _read(user: Any) -> dict[str, Any]:
     parts = ", ".join(f"({query}) AS part_{n}" for n, query in enumerate(queries))
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT * FROM {parts}", {"user": user.pk})  # noqa: S608 - our own
-        return dict(zip((column.name for column in cursor.description), cursor.fetchone(), strict=True))
+        return dict(
+            zip((column.name for column in cursor.description), cursor.fetchone(), strict=True)
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
-from backoffice.models import Mirrored
+from backoffice.models import Mirrored, Read
 from labs.reports.models import Report, ReportFile, ReportJob, ReportResult, RowCheck
 
 __all__ = [
@@ -72,7 +72,7 @@ class Marker(Mirrored):
         return self.name
 
 
-class ExpectedResult(models.Model):
+class ExpectedResult(Read):
     """A result a marker is expected to bring (catalogue.md 4)."""
 
     pk = models.CompositePrimaryKey("marker_id", "position")
@@ -124,7 +124,7 @@ class LabTest(Mirrored):
         return self.name
 
 
-class LabTestMarker(models.Model):
+class LabTestMarker(Read):
     """A marker of a lab test, reflex markers included, in the service's order."""
 
     pk = models.CompositePrimaryKey("lab_test_id", "marker_id")
@@ -161,7 +161,7 @@ class LabAccount(Mirrored):
         return self.account_name or self.provider_account_id
 
 
-class LabAccountTeam(models.Model):
+class LabAccountTeam(Read):
     """A team that may use a lab account: one entry of its allowlist."""
 
     pk = models.CompositePrimaryKey("account_id", "team_id")

@@ -169,7 +169,9 @@ class FilterForm(forms.Form):
             summary=_summary(given),
             drop=(given[0][0].name, given[0][1]) if len(given) == 1 else None,
             zone=zone,
-            looks=None if given or not self.data.keys().isdisjoint(names) else self._looks(one, zone),
+            looks=None
+            if given or not self.data.keys().isdisjoint(names)
+            else self._looks(one, zone),
         )
 
     def _looks(self, one: Filter, zone: str) -> Hashable:

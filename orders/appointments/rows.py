@@ -10,10 +10,10 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db.models import Exists, OuterRef, QuerySet
-from django.urls import reverse
 
 from backoffice import vocabulary
 from backoffice.access import may
+from backoffice.addresses import record_url
 from backoffice.models import User
 from labs.models import Lab
 from orders.appointments.clocks import Clocks, clocks
@@ -40,8 +40,6 @@ class Visit:
     name: str
     born: date | None
     clocks: Clocks | None
-    disagrees: bool
-    """`status` and `event_status` do not say the same."""
 
     @property
     def day(self) -> date | None:
@@ -52,6 +50,12 @@ class Visit:
     def two_clocks(self) -> bool:
         """The draw's clock and the staff member's differ at that moment."""
         return self.clocks is not None and self.clocks.differ
+
+    @property
+    def disagrees(self) -> bool:
+        """`status` and `event_status` do not say the same."""
+        row = self.appointment
+        return _label("status", row.status) != _label("event_status", row.event_status)
 
     @property
     def at_home(self) -> bool:
@@ -148,8 +152,8 @@ def actions(visit: Visit, user: User) -> dict[str, Any]:
         return {}
     no_move, no_cancel = rules.why_not_move(order, row), rules.why_not_cancel(row)
     return {
-        "move": "" if no_move else reverse("orders:move", args=[order.pk]),
-        "cancel": "" if no_cancel else reverse("orders:cancel-visit", args=[order.pk]),
+        "move": "" if no_move else record_url("orders:move", order.pk),
+        "cancel": "" if no_cancel else record_url("orders:cancel-visit", order.pk),
         "rebook": bool(no_move) and order.low_level_status not in rules.OVER,
         "words": no_cancel or no_move,
     }
@@ -175,7 +179,6 @@ def _visit(row: Appointment, order: Order | None, people: dict[UUID, Demographic
         name=name.strip(),
         born=born,
         clocks=clocks(row.start_at, row.iana_timezone) if row.start_at else None,
-        disagrees=_label("status", row.status) != _label("event_status", row.event_status),
     )
 
 

@@ -6,10 +6,11 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from backoffice.models import Read
 from orders.models.order import Order
 
 
-class Handling(models.Model):
+class Handling(Read):
     """Keeps an order out of the queue: until a moment, and only as long as nothing new happens.
 
     An event later than `event_id` brings the order back at once; so does `until` when it has come.

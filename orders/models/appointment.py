@@ -10,7 +10,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Upper
 
-from backoffice.models import Mirrored
+from backoffice.models import Mirrored, Read
 from backoffice.templatetags.spoken import zone_of
 from orders.models.order import Order
 from patients.models import mirrored_patient
@@ -110,7 +110,7 @@ class Appointment(Mirrored):
         ]
 
 
-class AppointmentEvent(models.Model):
+class AppointmentEvent(Read):
     """One step of an appointment. Events carry no id; they are kept in the order received."""
 
     pk = models.CompositePrimaryKey("appointment_id", "position")

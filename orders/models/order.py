@@ -14,7 +14,7 @@ from django.db.models.functions import Upper
 from django.utils.dateparse import parse_date
 
 from backoffice import vocabulary
-from backoffice.models import Mirrored
+from backoffice.models import Mirrored, Read
 from backoffice.paging import Count
 from orders.models.name import NAMES, OrderName, begins_words
 from patients.models import ids_beginning_with, mirrored_patient
@@ -406,7 +406,7 @@ class Order(Mirrored):
         return f"order {self.pk}"
 
 
-class OrderEvent(models.Model):
+class OrderEvent(Read):
     """One step of an order's history. Rows are added, never changed."""
 
     pk = models.CompositePrimaryKey("order_id", "event_id")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from backoffice.models import Mirrored
+from backoffice.models import Mirrored, Read
 from orders.models.order import Order
 
 
@@ -29,7 +29,7 @@ class Result(Mirrored):
     missing = models.PositiveIntegerField(default=0, help_text="Markers reported missing")
 
 
-class ResultMarker(models.Model):
+class ResultMarker(Read):
     """One line of a result, or one marker the lab reported as missing."""
 
     pk = models.CompositePrimaryKey("result_id", "position")

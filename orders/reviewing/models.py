@@ -14,7 +14,7 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from backoffice.models import User
+from backoffice.models import Read, User
 from patients.models import mirrored_patient
 
 PARTIAL: Final = "partial"
@@ -52,7 +52,7 @@ def _staff() -> models.ForeignKey[User, User]:
     return models.ForeignKey(User, on_delete=models.PROTECT, db_index=False, related_name="+")
 
 
-class ResultVersion(models.Model):
+class ResultVersion(Read):
     """A result as it was received, whenever it said something else than before.
 
     Moments the lab stamped count as nothing else. `critical` holds the critical values,
@@ -76,7 +76,7 @@ class ResultVersion(models.Model):
         return f"version {self.number} of the result of order {self.order_id}"
 
 
-class Review(models.Model):
+class Review(Read):
     """How the review of an order's result stands. Derived by the database: never write it.
 
     The numbers are those of versions; 0 is a result that was announced as critical and not yet

@@ -1,55 +1,34 @@
-"""Cells of a visit, in Python and not in templates: a page has fifty."""
+"""Rows of visits: see `orders.appointments.drawing`."""
 
 from __future__ import annotations
 
-from html import escape
+from datetime import date
+from typing import Any
 
 from django import template
-from django.utils.html import conditional_escape
 from django.utils.safestring import SafeString
 
-from backoffice.addresses import record_url
-from backoffice.templatetags.ui import day, initials, when
-from orders.appointments.rows import Visit
+from orders.appointments import drawing
+from orders.appointments.rows import Site, Visit
 
 register = template.Library()
 
 
 @register.simple_tag
-def visit_time(visit: Visit, brief: bool = False) -> SafeString:
-    """Start of a visit: the draw's clock big, the staff member's small."""
-    clocks = visit.clocks
-    if clocks is None:
-        return SafeString('<span class="muted">No time yet</span>')
-    if not clocks.known:
-        shown = when(visit.appointment.start_at)
-        return SafeString(
-            f'<strong>{shown}</strong><span class="second">zone of the draw not given</span>'
-        )
-    yours = escape(clocks.yours)
-    if yours and brief:
-        words = f'<span class="sr">your time </span><span aria-hidden="true">you </span>{yours}'
-        yours = f'<span class="second">{words}</span>'
-    elif yours:
-        yours = f'<span class="second">{yours} your time</span>'
-    return SafeString(
-        f'<time class="draw" datetime="{clocks.here.isoformat()}"><strong>{clocks.time}</strong>'
-        f" {escape(clocks.zone)}</time>{yours}"
-    )
+def list_rows(rows: Any, tab: str, today: date, sees_names: bool) -> SafeString:
+    return SafeString(drawing.list_rows(rows, tab, today, sees_names))
 
 
 @register.simple_tag
-def visit_who(visit: Visit, sees_names: bool) -> SafeString:
-    """Who a visit is for, a link to its order."""
-    name = (
-        escape(visit.name or "Name not given")
-        if sees_names
-        else conditional_escape(initials(visit.name))
-    )
-    if visit.appointment.order_id:
-        url = record_url("orders:detail", visit.appointment.order_id)
-        name = f'<a href="{url}" hx-boost="false">{name}</a>'
-    born = ""
-    if sees_names and visit.born:
-        born = f'<span class="second">{day(visit.born)}</span>'
-    return SafeString(f'<th scope="row" class="lead">{name}{born}</th>')
+def site_rows(rows: Any, sees_names: bool) -> SafeString:
+    return SafeString(drawing.site_rows(rows, sees_names))
+
+
+@register.simple_tag
+def week_entries(visits: list[Visit], sees_names: bool) -> SafeString:
+    return SafeString(drawing.week_entries(visits, sees_names))
+
+
+@register.simple_tag
+def sheet_rows(site: Site) -> SafeString:
+    return SafeString(drawing.sheet_rows(site))

@@ -7,10 +7,10 @@ from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 from django.db.models.functions import Now
 
-from backoffice.models import User
+from backoffice.models import Read, User
 
 
-class OrderCount(models.Model):
+class OrderCount(Read):
     """By how much the number of orders in a state changed. The sum over a state is its count.
 
     Rows are only added, so no writer waits for another; `counting.fold` adds them up, and
@@ -29,7 +29,7 @@ class OrderCount(models.Model):
         return f"{self.change:+} {self.bucket} {self.low_level_status} {self.method}"
 
 
-class Happening(models.Model):
+class Happening(Read):
     """Something staff want to hear about: an order's step, a visit, a result, a critical one.
 
     `transaction` is what wrote it. Numbers are given before rows are committed, so "all that is
@@ -77,7 +77,7 @@ class Look(models.Model):
         return f"look of user {self.user_id}"
 
 
-class Seen(models.Model):
+class Seen(Read):
     """The same about one patient (or one order without a patient), ahead of the whole look."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+", db_index=False)

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 from django.db import models
 
+from backoffice.models import Read
+
 if TYPE_CHECKING:
     from orders.models import Order
 
 
-class UsualTime(models.Model):
+class UsualTime(Read):
     """How long orders rested in a step before the next one, per method and lab.
 
     Of the orders that changed last (`measuring.ORDERS`). With fewer than `limits.ENOUGH` samples

@@ -1,0 +1,207 @@
+"""Visits as HTML, in Python and not in templates: a day by site has hundreds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date
+from html import escape
+from typing import Any, Final
+
+from django.utils.html import conditional_escape
+
+from backoffice.addresses import record_url
+from backoffice.templatetags.shapes import icon_svg
+from backoffice.templatetags.ui import badge, dash, day, initials, long_day, short_id, when, words
+from orders.appointments.rows import Site, Visit
+
+Acting = Iterable[tuple[Visit, dict[str, Any]]]
+"""Visits, each with what may be done about it (`rows.actions`)."""
+
+
+def list_rows(rows: Acting, tab: str, today: date, sees_names: bool) -> str:
+    """The list by day: a heading stands before the first visit of each."""
+    drawn, heading = [], None
+    for visit, acts in rows:
+        if visit.day != heading:
+            heading = visit.day
+            drawn.append(_heading(heading, today) if heading else "")
+        drawn.append(
+            f'<tr>\n<td class="nowrap" data-label="Time"><span>{_time(visit, tab)}</span></td>\n'
+            f"{who(visit, sees_names)}\n"
+            f'<td data-label="Status"><span>{_status(visit)}</span></td>\n'
+            f'<td data-label="Where"><span>{_where(visit, sees_names)}</span></td>\n'
+            f'{_test(visit)}\n<td class="tight end">{_acts(acts)}</td>\n</tr>\n'
+        )
+    return "".join(drawn)
+
+
+def site_rows(rows: Acting, sees_names: bool) -> str:
+    """The visits of one site."""
+    return "".join(
+        f'<tr>\n<td class="nowrap" data-label="Time"><span>{time_of(visit)}</span></td>\n'
+        f"{who(visit, sees_names)}\n"
+        f'<td data-label="Status"><span>{_badge(visit)}</span></td>\n'
+        f'{_test(visit)}\n<td class="tight end">{_acts(acts)}</td>\n</tr>\n'
+        for visit, acts in rows
+    )
+
+
+def week_entries(visits: Iterable[Visit], sees_names: bool) -> str:
+    """The visits of one day of a week."""
+    return "".join(
+        f'<li><a class="entry" {_link(visit)}>\n'
+        f'<span class="times">{time_of(visit, brief=True)}</span>\n'
+        f'<span class="name">{_name(visit, sees_names)}</span>\n'
+        f'<span class="foot-of">{_badge(visit, bare=True)}</span>\n'
+        f'<span class="where">{_place(visit, sees_names)}</span>\n</a></li>'
+        for visit in visits
+    )
+
+
+def sheet_rows(site: Site) -> str:
+    """The visits of one site, for paper."""
+    return "".join(
+        '<tr>\n<td><span class="tick-box" aria-hidden="true"></span></td>\n'
+        f'<td class="nowrap">{time_of(visit)}</td>\n'
+        f'<th scope="row">{_name(visit, True)}</th>\n'
+        f'<td class="nowrap">{day(visit.born)}</td>\n<td>{_test_name(visit)}</td>\n'
+        f'<td class="nowrap">{short_id(visit.appointment.order_id, False)}</td>\n'
+        f'<td class="nowrap">{conditional_escape(dash(visit.appointment.external_id))}</td>\n'
+        f"<td>{_badge(visit)}</td>\n<td>{_notes(visit, site)}</td>\n</tr>"
+        for visit in site.visits
+    )
+
+
+def time_of(visit: Visit, brief: bool = False) -> str:
+    """Start of a visit: the draw's clock big, the staff member's small."""
+    clocks = visit.clocks
+    if clocks is None:
+        return '<span class="muted">No time yet</span>'
+    if not clocks.known:
+        shown = when(visit.appointment.start_at)
+        return f'<strong>{shown}</strong><span class="second">zone of the draw not given</span>'
+    yours = escape(clocks.yours)
+    if yours and brief:
+        said = f'<span class="sr">your time </span><span aria-hidden="true">you </span>{yours}'
+        yours = f'<span class="second">{said}</span>'
+    elif yours:
+        yours = f'<span class="second">{yours} your time</span>'
+    return (
+        f'<time class="draw" datetime="{clocks.here.isoformat()}"><strong>{clocks.time}</strong>'
+        f" {escape(clocks.zone)}</time>{yours}"
+    )
+
+
+def who(visit: Visit, sees_names: bool) -> str:
+    """Who a visit is for, a link to its order."""
+    name = _name(visit, sees_names)
+    if visit.appointment.order_id:
+        url = record_url("orders:detail", visit.appointment.order_id)
+        name = f'<a href="{url}" hx-boost="false">{name}</a>'
+    born = ""
+    if sees_names and visit.born:
+        born = f'<span class="second">{day(visit.born)}</span>'
+    return f'<th scope="row" class="lead">{name}{born}</th>'
+
+
+def _heading(of: date, today: date) -> str:
+    said = f"{long_day(of)}, today" if of == today else long_day(of)
+    return f'<tr class="group"><th colspan="6" scope="colgroup" class="lead">{said}</th></tr>\n'
+
+
+def _time(visit: Visit, tab: str) -> str:
+    if tab == "requested":
+        return str(when(visit.appointment.as_of, relative=True))
+    return time_of(visit)
+
+
+def _name(visit: Visit, sees_names: bool) -> str:
+    if sees_names:
+        return escape(visit.name or "Name not given")
+    return conditional_escape(initials(visit.name))
+
+
+def _link(visit: Visit) -> str:
+    key = visit.appointment.order_id
+    return f'href="{record_url("orders:detail", key)}"' if key else ""
+
+
+def _badge(visit: Visit, bare: bool = False) -> str:
+    return badge("appointment.status", visit.appointment.status, bare)
+
+
+def _status(visit: Visit) -> str:
+    row, more = visit.appointment, ""
+    if visit.disagrees:
+        told = conditional_escape(words("appointment.event_status", row.event_status))
+        more = f'<span class="second">service reports: {told}</span>'
+    if row.missing_since:
+        more += '<span class="second">no longer at the service</span>'
+    return f"{_badge(visit)}{more}"
+
+
+def _where(visit: Visit, sees_names: bool) -> str:
+    row = visit.appointment
+    place = escape(row.provider)
+    if sees_names or not visit.at_home:
+        town = ", ".join(escape(part) for part in (row.city, row.state) if part)
+        place = f"{town} · {place}" if town else place
+        if not visit.at_home and row.provider_id:
+            place += f" {escape(row.provider_id)}"
+    told = conditional_escape(words("appointment.type", row.type))
+    return f'{told}<span class="second">{place}</span>'
+
+
+def _place(visit: Visit, sees_names: bool) -> str:
+    row = visit.appointment
+    if not visit.at_home:
+        return escape(row.city or row.provider)
+    return f"At home, {escape(row.city)}" if sees_names and row.city else "At home"
+
+
+def _test_name(visit: Visit) -> str:
+    return conditional_escape(dash(visit.order.lab_test_name if visit.order else ""))
+
+
+def _test(visit: Visit) -> str:
+    number = visit.appointment.external_id
+    more = f'<span class="second">Lab’s number {escape(number)}</span>' if number else ""
+    return f'<td data-label="Test"><span>{_test_name(visit)}{more}</span></td>'
+
+
+def _notes(visit: Visit, site: Site) -> str:
+    row, address = visit.appointment, ""
+    notes = escape(row.appointment_notes or "")
+    if site.at_home:
+        address = escape(row.first_line)
+        if row.second_line:
+            address += f", {escape(row.second_line)}"
+        if notes:
+            address += ". "
+    return address + notes
+
+
+_ACTIONS: Final = (
+    '<details class="pop end menu-pop" data-pop><summary class="btn quiet square" title="Actions">'
+    '{icon}<span class="sr">Actions</span></summary>\n'
+    '<div class="panel">{words}<div class="menu">{links}</div></div></details>'
+)
+
+
+def _acts(acts: dict[str, Any]) -> str:
+    """What may be done about a visit."""
+    if not acts:
+        return ""
+    links = [(acts["move"], "Reschedule")]
+    if acts["cancel"]:
+        again = f"{acts['cancel']}?rebook=1" if acts["rebook"] else ""
+        links += [(again, "Cancel and rebook"), (acts["cancel"], "Cancel the visit…")]
+    return _ACTIONS.format(
+        icon=icon_svg("ellipsis-horizontal"),
+        words=f'<p class="small muted">{escape(acts["words"])}</p>' if acts["words"] else "",
+        links="".join(
+            f'<a class="btn quiet" href="{url}" data-drawer>{label}</a>'
+            for url, label in links
+            if url
+        ),
+    )
