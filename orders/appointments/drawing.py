@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date
 from html import escape
 from typing import Any, Final
@@ -14,11 +14,11 @@ from backoffice.templatetags.shapes import icon_svg
 from backoffice.templatetags.ui import badge, dash, day, initials, long_day, short_id, when, words
 from orders.appointments.rows import Site, Visit
 
-Acting = Iterable[tuple[Visit, dict[str, Any]]]
-"""Visits, each with what may be done about it (`rows.actions`)."""
+Acting = tuple[Visit, dict[str, Any]]
+"""A visit, with what may be done about it (`rows.actions`)."""
 
 
-def list_rows(rows: Acting, tab: str, today: date, sees_names: bool) -> str:
+def list_rows(rows: Iterable[Acting], tab: str, today: date, sees_names: bool) -> str:
     """The list by day: a heading stands before the first visit of each."""
     drawn, heading = [], None
     for visit, acts in rows:
@@ -35,8 +35,28 @@ def list_rows(rows: Acting, tab: str, today: date, sees_names: bool) -> str:
     return "".join(drawn)
 
 
-def site_rows(rows: Acting, sees_names: bool) -> str:
-    """The visits of one site."""
+def day_by_site(groups: Iterable[tuple[Site, Sequence[Acting]]], sees_names: bool) -> str:
+    """A section for each site of a day."""
+    return "\n".join(
+        f'<section class="card gap" aria-labelledby="site-{number}"><header>'
+        f'<h3 id="site-{number}">{_site_name(site)}</h3>\n'
+        f'<span class="muted">{_site_place(site)}</span><span class="count">{len(rows)}</span>'
+        '</header>\n<div class="table cards visits by-site"><table>\n'
+        f'<caption class="sr">{escape(site.name)}, {escape(site.place)}</caption>\n'
+        f"{_SITE_HEADS}\n<tbody>{_site_rows(rows, sees_names)}</tbody>\n"
+        "</table></div>\n</section>"
+        for number, (site, rows) in enumerate(groups, start=1)
+    )
+
+
+_SITE_HEADS: Final = (
+    '<thead><tr><th scope="col">Time at the draw</th><th scope="col">Patient</th>'
+    '<th scope="col">Status</th><th scope="col">Test</th>'
+    '<th scope="col"><span class="sr">Actions</span></th></tr></thead>'
+)
+
+
+def _site_rows(rows: Iterable[Acting], sees_names: bool) -> str:
     return "".join(
         f'<tr>\n<td class="nowrap" data-label="Time"><span>{time_of(visit)}</span></td>\n'
         f"{who(visit, sees_names)}\n"
@@ -58,8 +78,27 @@ def week_entries(visits: Iterable[Visit], sees_names: bool) -> str:
     )
 
 
-def sheet_rows(site: Site) -> str:
-    """The visits of one site, for paper."""
+def sheets(sites: Iterable[Site]) -> str:
+    """A table for each site of a day, for paper."""
+    return "\n".join(
+        f'<section class="site" tabindex="0" aria-labelledby="site-{number}">\n'
+        f'<table class="sheet">\n<caption id="site-{number}"><strong>{_site_name(site)}</strong>'
+        f" {_site_place(site)} · {len(site.visits)}</caption>\n"
+        f"{_SHEET_HEADS}\n<tbody>{_sheet_rows(site)}</tbody>\n</table>\n</section>"
+        for number, site in enumerate(sites, start=1)
+    )
+
+
+_SHEET_HEADS: Final = (
+    f"<colgroup>{'<col>' * 9}</colgroup>\n"
+    '<thead><tr><th scope="col"><span class="sr">Done</span></th><th scope="col">Time</th>'
+    '<th scope="col">Patient</th><th scope="col">Born</th><th scope="col">Test</th>'
+    '<th scope="col">Order</th><th scope="col">Lab’s number</th><th scope="col">Status</th>'
+    '<th scope="col">Notes</th></tr></thead>'
+)
+
+
+def _sheet_rows(site: Site) -> str:
     return "".join(
         '<tr>\n<td><span class="tick-box" aria-hidden="true"></span></td>\n'
         f'<td class="nowrap">{time_of(visit)}</td>\n'
@@ -102,6 +141,15 @@ def who(visit: Visit, sees_names: bool) -> str:
     if sees_names and visit.born:
         born = f'<span class="second">{day(visit.born)}</span>'
     return f'<th scope="row" class="lead">{name}{born}</th>'
+
+
+def _site_name(site: Site) -> str:
+    return escape(f"{site.name} {site.code}" if site.code else site.name)
+
+
+def _site_place(site: Site) -> str:
+    parts = (site.place, site.provider if site.at_home else "")
+    return escape(" · ".join(part for part in parts if part))
 
 
 def _heading(of: date, today: date) -> str:

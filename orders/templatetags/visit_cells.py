@@ -20,8 +20,8 @@ def list_rows(rows: Any, tab: str, today: date, sees_names: bool) -> SafeString:
 
 
 @register.simple_tag
-def site_rows(rows: Any, sees_names: bool) -> SafeString:
-    return SafeString(drawing.site_rows(rows, sees_names))
+def day_by_site(groups: Any, sees_names: bool) -> SafeString:
+    return SafeString(drawing.day_by_site(groups, sees_names))
 
 
 @register.simple_tag
@@ -30,5 +30,5 @@ def week_entries(visits: list[Visit], sees_names: bool) -> SafeString:
 
 
 @register.simple_tag
-def sheet_rows(site: Site) -> SafeString:
-    return SafeString(drawing.sheet_rows(site))
+def sheets(sites: list[Site]) -> SafeString:
+    return SafeString(drawing.sheets(sites))
