@@ -8,7 +8,8 @@ from uuid import UUID
 
 from django.urls import reverse
 
-_ANY: Final = str(UUID(int=0))
+_ANY: Final[dict[type, str]] = {UUID: str(UUID(int=0)), int: "9876543210"}
+"""Stands where a key will."""
 
 
 @lru_cache(maxsize=256)
@@ -17,11 +18,12 @@ def page_url(route: str) -> str:
     return reverse(route)
 
 
-def record_url(route: str, key: UUID) -> str:
-    """The address of a route that takes one UUID."""
-    return _address(route).replace(_ANY, str(key))
+def record_url(route: str, key: UUID | int) -> str:
+    """The address of a route that takes one key."""
+    kind = type(key)
+    return _address(route, kind).replace(_ANY[kind], str(key))
 
 
-@lru_cache(maxsize=64)
-def _address(route: str) -> str:
-    return reverse(route, args=[_ANY])
+@lru_cache(maxsize=128)
+def _address(route: str, kind: type) -> str:
+    return reverse(route, args=[_ANY[kind]])

@@ -10,11 +10,13 @@ from django.core.exceptions import BadRequest
 from django.db.models import Count, Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
+from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
 from backoffice.access import requires
 from backoffice.paging import Sort, capped_count, page_of, place_of
 from labs.details import billing_table, questions
+from labs.drawing import Row, draw
 from labs.models import Lab, LabAccount, LabAccountTeam, LabTest, Marker
 from labs.testing.views import actions_of
 
@@ -27,23 +29,21 @@ TABS: Final = {"accounts": "Accounts", "tests": "Lab tests", "markers": "Markers
 @require_safe
 def labs(request: HttpRequest) -> HttpResponse:
     """Labs with the state of our accounts there."""
-    accounts = list(LabAccount.objects.defer("record").order_by("lab", "account_name", "id"))
+    accounts = LabAccount.objects.only("lab", "account_name", "provider_account_id", "status")
     by_lab: dict[str, list[LabAccount]] = defaultdict(list)
-    for account in accounts:
+    for account in accounts.order_by("lab", "account_name", "id"):
         by_lab[account.lab].append(account)
     tests = _count_of(LabTest.objects.values_list("lab_id").annotate(count=Count("pk")))
     markers = _count_of(Marker.objects.values_list("lab_id").annotate(count=Count("pk")))
+    shown = Lab.objects.only("slug", "name", "city", "collection_methods", "sample_types",
+                             "missing_since").order_by("name", "id")  # fmt: skip
     rows = [
-        {
-            "lab": lab,
-            "accounts": by_lab.pop(lab.slug, []),
-            "tests": tests.get(lab.pk, 0),
-            "markers": markers.get(lab.pk, 0),
-        }
-        for lab in Lab.objects.defer("record").order_by("name", "id")
+        Row(lab, by_lab.pop(lab.slug, []), tests.get(lab.pk, 0), markers.get(lab.pk, 0))
+        for lab in shown
     ]
     strays = [account for group in by_lab.values() for account in group]
-    return render(request, "labs/list.html", {"rows": rows, "strays": strays})
+    context = {"rows": SafeString(draw(rows)), "strays": strays}
+    return render(request, "labs/list.html", context)
 
 
 @requires("labs.view")

@@ -37,6 +37,9 @@ def kept(parser: Parser, token: Token) -> Node:
 
 
 class _Kept(Node):
+    child_nodelists = ()
+    """Nobody need look inside for blocks: there are none."""
+
     def __init__(self, nodelist: NodeList, values: dict[str, FilterExpression]) -> None:
         self.nodelist = nodelist
         self.values = values
