@@ -61,8 +61,10 @@ def ahead(folder: Path, _: Houses) -> list[Goal]:
     """G6: the service has what the backup does not know of."""
     call_command("migrate", verbosity=0)
     call_command("flush", interactive=False, verbosity=0)
+    place = folder / "ahead"
+    place.mkdir()
     with empty_database() as empty:
-        count = lost_and_restored(empty, folder, CASES)
+        count = lost_and_restored(empty, place, CASES)
     return [Goal(f"P22 done twice, or not at all, of {count} commands", "0", "0", True)]
 
 

@@ -1,0 +1,30 @@
+"""`manage.py databaseroles`: the SQL of the least rights each process needs; `--apply` runs it."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from backoffice.operations import roles
+
+
+class Command(BaseCommand):
+    help = "Print the SQL that makes and limits the database roles; --apply runs it."
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--apply", action="store_true", help="run it, as the tables' owner")
+        parser.add_argument("--prefix", default=roles.PREFIX, help="of the names (default: bo)")
+
+    def handle(self, *args: Any, apply: bool, prefix: str, **options: Any) -> None:
+        lines = list(roles.statements(prefix))
+        if not apply:
+            self.stdout.write("\n".join(lines))
+            return
+        roles.apply(iter(lines))
+        self.stdout.write(
+            f"Made and limited {prefix}_web, {prefix}_worker and {prefix}_audit. Give each a"
+            r" password (psql: \password) and its processes the address with it."
+        )

@@ -1,0 +1,87 @@
+"""`manage.py migrate`, in the place of Django's: safe while people work.
+
+A migration that waits for a lock makes everybody behind it wait, too. So it waits two seconds at
+most, gives way, and tries again. What builds indexes CONCURRENTLY (`atomic = False`) stands in
+nobody's way and may wait; an index that it left half-built is removed before the next try. Of two
+that are started at once, the second waits for the first.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+
+from django.core.management.base import CommandError
+from django.core.management.commands import migrate
+from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
+from psycopg import errors, sql
+
+from backoffice.operations import roles
+
+LOCK_TIMEOUT: Final = "2s"
+TRIES: Final = 10
+PAUSE: Final = 3.0
+"""Seconds between two tries: traffic that waited behind the first flows meanwhile."""
+ONE_AT_A_TIME: Final = 7_246_015_113
+"""Number of the advisory lock."""
+_HALF_BUILT: Final = """
+SELECT indexrelid::regclass::text FROM pg_index
+JOIN pg_class ON pg_class.oid = indexrelid
+WHERE NOT indisvalid AND relnamespace = 'public'::regnamespace
+"""
+
+
+class Command(migrate.Command):
+    def handle(self, *args: Any, **options: Any) -> None:
+        self.door = connections[options.get("database") or DEFAULT_DB_ALIAS]
+        if (
+            self.door.vendor != "postgresql"
+            or options.get("plan")
+            or options.get("check_unapplied")
+        ):
+            super().handle(*args, **options)
+            return
+        self._say("SELECT pg_advisory_lock(%s)", ONE_AT_A_TIME)
+        try:
+            self._patiently(args, options)
+            roles.refresh()
+        finally:
+            if self.door.is_usable():
+                self._say("RESET lock_timeout")
+                self._say("SELECT pg_advisory_unlock(%s)", ONE_AT_A_TIME)
+
+    def _patiently(self, args: Any, options: dict[str, Any]) -> None:
+        for left in reversed(range(TRIES)):
+            self._clear_away()
+            try:
+                super().handle(*args, **options)
+            except OperationalError as error:
+                if not isinstance(error.__cause__, errors.LockNotAvailable):
+                    raise
+                if not left:
+                    raise CommandError(
+                        f"A table stayed locked through {TRIES} tries of {LOCK_TIMEOUT}: end what"
+                        " holds it (pg_stat_activity), and run this again."
+                    ) from None
+                self.stderr.write(f"A table is in use; trying again in {PAUSE:.0f} s.")
+                time.sleep(PAUSE)
+            else:
+                return
+
+    def migration_progress_callback(
+        self, action: str, migration: Any = None, fake: bool = False
+    ) -> None:
+        if action in ("apply_start", "unapply_start"):
+            self._say("SELECT set_config('lock_timeout', %s, false)",
+                      LOCK_TIMEOUT if migration.atomic else "0")  # fmt: skip
+        super().migration_progress_callback(action, migration, fake)
+
+    def _clear_away(self) -> None:
+        with self.door.cursor() as cursor:
+            cursor.execute(_HALF_BUILT)
+            for (name,) in cursor.fetchall():
+                cursor.execute(sql.SQL("DROP INDEX CONCURRENTLY {}").format(sql.SQL(name)))
+
+    def _say(self, statement: str, *values: Any) -> None:
+        with self.door.cursor() as cursor:
+            cursor.execute(statement, values)

@@ -1,0 +1,131 @@
+"""The product runs as roles that may not make tables, nor change what was recorded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote, urlsplit, urlunsplit
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from tests.sandboxes import Sandbox
+from tests.sync.house import House, Houses
+
+PREFIX = f"bo_test_{os.getpid()}"
+PASSWORD = "made-up-password"
+PAGES = """
+import django; django.setup()
+from django.test import Client
+from backoffice.models import User
+client = Client(headers={"host": "localhost"})
+client.force_login(User.objects.get(username="clinician"))
+for address in ("/today/", "/orders/", "/patients/", "/results/", "/exceptions/", "/health/ready"):
+    answer = client.get(address)
+    assert answer.status_code == 200, (address, answer.status_code, answer.content[-300:])
+"""
+MONTHS = """
+import django; django.setup()
+from datetime import date
+from django.db import connection
+from patients.wearables import partitions
+with connection.cursor() as cursor:
+    partitions.ensure(cursor, [date(2001, 1, 1)])
+    cursor.execute("SELECT count(*) FROM wearables_chunk_2001_01")
+assert date(2001, 1, 1) in partitions.drop_before(date(2002, 1, 1))
+"""
+
+
+def as_role(house: House, kind: str) -> House:
+    """The same house, whose processes log in as this role."""
+    parts = urlsplit(house.database_url)
+    where = parts.netloc.rpartition("@")[2]
+    netloc = f"{PREFIX}_{kind}:{quote(PASSWORD)}@{where}"
+    url = urlunsplit(parts._replace(netloc=netloc))
+    return House(url, house.service_url, house.log, house.settings)
+
+
+@pytest.fixture(scope="module")
+def house(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    folder = tmp_path_factory.mktemp("roles")
+    houses = Houses(os.environ["DATABASE_URL"], folder, staffed=True)
+    made = houses.build(sandbox.url)
+    made.manage("databaseroles", "--apply", "--prefix", PREFIX)
+    kinds = ("web", "worker", "audit")
+    with psycopg.connect(made.database_url, autocommit=True) as owner:
+        for kind in kinds:
+            statement = sql.SQL("ALTER ROLE {} PASSWORD {}")
+            role = sql.Identifier(f"{PREFIX}_{kind}")
+            owner.execute(statement.format(role, sql.Literal(PASSWORD)))
+    try:
+        yield made
+    finally:
+        houses.close()
+        with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as owner:
+            for kind in kinds:
+                owner.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(f"{PREFIX}_{kind}")))
+
+
+def run(house: House, code: str) -> None:
+    process = house.start("-c", code)
+    assert process.wait(120) == 0, house.said()
+
+
+def test_workers_bring_the_mirror_and_pages_show_it(house: House) -> None:
+    as_role(house, "worker").sync("--full")
+    assert house.value("SELECT count(*) FROM orders_order") > 0
+    run(as_role(house, "web"), PAGES)
+    assert house.value("SELECT count(*) FROM backoffice_auditentry") > 0
+
+
+def test_workers_make_and_drop_months_of_device_data(house: House) -> None:
+    run(as_role(house, "worker"), MONTHS)
+
+
+REFUSED = (
+    "CREATE TABLE made_up (id int)",
+    "ALTER TABLE orders_order ADD COLUMN made_up int",
+    "DROP TABLE orders_order",
+    "TRUNCATE orders_order",
+    "CREATE INDEX made_up ON orders_order (id)",
+    "ALTER TABLE backoffice_auditentry DISABLE TRIGGER ALL",
+    "UPDATE backoffice_auditentry SET action = 'view'",
+    "DELETE FROM backoffice_auditentry",
+    "TRUNCATE backoffice_auditentry",
+    "DELETE FROM orders_signature",
+    "UPDATE orders_resultversion SET number = 9",
+    "DELETE FROM django_migrations",
+    "CREATE ROLE made_up",
+    "ALTER SYSTEM SET log_statement = 'all'",
+    "COPY (SELECT 1) TO PROGRAM 'true'",
+)
+
+
+@pytest.mark.parametrize("kind", ["web", "worker"])
+def test_what_the_product_may_not(house: House, kind: str) -> None:
+    with psycopg.connect(as_role(house, kind).database_url, autocommit=True) as role:
+        for statement in REFUSED:
+            if kind == "worker" and statement.startswith("CREATE TABLE"):
+                continue  # it makes the months of device data
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                role.execute(statement.encode())
+        for setting in ("statement_timeout", "lock_timeout"):
+            found = role.execute(f"SHOW {setting}".encode()).fetchone()
+            assert found != ("0",), setting
+
+
+def test_who_reads_the_trail_reads_nothing_else(house: House) -> None:
+    with psycopg.connect(as_role(house, "audit").database_url, autocommit=True) as role:
+        role.execute("SELECT count(*) FROM backoffice_auditentry")
+        for table in ("orders_order", "patients_patient", "backoffice_user", "django_session"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                role.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table)))
+        with pytest.raises(psycopg.Error):
+            role.execute("INSERT INTO backoffice_auditentry DEFAULT VALUES")
+
+
+def test_the_owner_still_backs_all_of_it_up(house: House, tmp_path: Path) -> None:
+    house.manage("backup", str(tmp_path / "backup"), REPORT_FOLDER=str(tmp_path / "reports"))
+    assert (tmp_path / "backup" / "database.dump").stat().st_size > 10_000
