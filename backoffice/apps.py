@@ -7,7 +7,7 @@ from django.apps import AppConfig
 from django.apps.registry import Apps
 from django.apps.registry import apps as all_apps
 from django.core import checks
-from django.db import DEFAULT_DB_ALIAS
+from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.signals import connection_created
 from django.db.models.signals import post_migrate
 
@@ -26,10 +26,20 @@ class BackofficeConfig(AppConfig):
         checks.register(postgres.keeps_quiet, checks.Tags.database)
         connection_created.connect(moments.register)
         post_migrate.connect(make_roles, sender=self)
+        post_migrate.connect(know_whose_database, sender=self)
         # What is loaded stays: a collection need not look through it. Nor need one begin at every
         # 700 objects, which a page of orders makes many times: that took a sixth of a sync.
         gc.freeze()
         gc.set_threshold(5_000, 20, 20)
+
+
+def know_whose_database(using: str = DEFAULT_DB_ALIAS, **_signal: Any) -> None:
+    """Refuse to go on with a database of other keys or of another environment."""
+    from backoffice import installation
+    from backoffice.models import Installation
+
+    if Installation._meta.db_table in connections[using].introspection.table_names():
+        installation.ensure(using)
 
 
 def make_roles(apps: Apps = all_apps, using: str = DEFAULT_DB_ALIAS, **_signal: Any) -> None:

@@ -10,6 +10,8 @@ from datetime import timedelta
 from typing import Final
 
 from celery import Celery
+from celery.signals import worker_init
+from django.core.exceptions import ImproperlyConfigured
 from kombu import Queue
 
 from backoffice import stopping  # noqa: F401 - its byte is made before workers are forked
@@ -66,6 +68,7 @@ def _every(seconds: float, task: str, queue: str) -> dict[str, object]:
 app.conf.beat_schedule = {
     "inbox: apply what was received": _every(1, "webhooks.tasks.drain", "inbox"),
     "inbox: is the service silent": _every(30, "webhooks.tasks.listen", "bulk"),
+    "inbox: seal bodies": _every(60, "webhooks.tasks.seal", "bulk"),
     "inbox: forget old bodies": _every(3_600, "webhooks.tasks.forget", "bulk"),
     "orders: what staff asked": _every(1, "orders.tasks.deliver", "outbox"),
     "orders: what is done to many": _every(2, "orders.tasks.work_on_lists", "staff"),
@@ -101,3 +104,13 @@ for _queue in QUEUES:
         HEARTBEAT_SECONDS, "backoffice.tasks.heartbeat", _queue
     )
 app.autodiscover_tasks()
+
+
+@worker_init.connect
+def _refuse_another_database(**_signal: object) -> None:
+    from backoffice import installation
+
+    try:
+        installation.verify()
+    except ImproperlyConfigured as error:
+        raise SystemExit(str(error)) from None  # Celery goes on after any other exception here.

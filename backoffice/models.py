@@ -15,6 +15,8 @@ from django.db.models import Q
 from django.db.models.base import ModelState
 from django.db.models.functions import Now
 
+from backoffice.sealing import SealedJSON, SealedText
+
 
 class User(AbstractUser):
     """A member of staff or a service account. Roles are group names (see `access.py`)."""
@@ -82,6 +84,19 @@ class Mirrored(Read):
             return json.dumps(json.loads(self.record), indent=2, ensure_ascii=False)
         except (ValueError, RecursionError):
             return self.record
+
+
+class Installation(models.Model):
+    """The one row that says whose database this is: see `installation.py`.
+
+    `secret` is random: that it opens shows that the keys are the right ones, and what must be
+    compared without being told is compared by digests under it.
+    """
+
+    id = models.UUIDField(primary_key=True)
+    environment = models.CharField(max_length=40, help_text="Of the service, such as sandbox us")
+    secret = SealedText()
+    made_at = models.DateTimeField(db_default=Now())
 
 
 class SyncRun(models.Model):
@@ -224,10 +239,10 @@ class CommandRecord(models.Model):
     subject_id = models.TextField()
     patient_id = models.UUIDField(null=True)
     lock = models.TextField(default="", blank=True)
-    payload = models.JSONField()
+    payload = SealedJSON()
     form_id = models.UUIDField(unique=True, help_text="One per form shown: a second send is none")
     form_url = models.TextField(default="", blank=True)
-    form_data = models.JSONField(default=dict, help_text="What stood in the form, as typed")
+    form_data = SealedJSON(default=dict, help_text="What stood in the form, as typed")
     requested_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
     requested_at = models.DateTimeField(db_default=Now())
     request_id = models.CharField(
@@ -351,7 +366,7 @@ class UnreadRecord(models.Model):
     key = models.TextField(help_text="The record's id where it could be made out, else its hash")
     path = models.TextField(default="", blank=True)
     reason = models.TextField(default="", blank=True)
-    record = models.TextField()
+    record = SealedText(by="key")
     first_seen = models.DateTimeField(db_default=Now())
     last_seen = models.DateTimeField(db_default=Now())
 
@@ -435,6 +450,7 @@ __all__ = [
     "Drift",
     "Heartbeat",
     "Hold",
+    "Installation",
     "ListChoice",
     "Lookup",
     "MailChoice",

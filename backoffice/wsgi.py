@@ -9,7 +9,10 @@ from django.core.wsgi import get_wsgi_application
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backoffice.settings")
 pages = get_wsgi_application()
 
-from webhooks.door import DOORS, deliveries  # noqa: E402 - needs the settings
+from backoffice import installation  # noqa: E402 - needs the settings
+from webhooks.door import DOORS, deliveries  # noqa: E402
+
+installation.verify()
 
 
 def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from backoffice.sealing import CANNOT_READ
 from backoffice.service.insurance import Insurance as InsuranceRecord
 from backoffice.service.insurance import NewInsurance, NewInsured
 from backoffice.service.payload import Reader
@@ -27,7 +28,9 @@ def person_now(person: Demographics | None) -> InfoRecord | None:
 
 
 def insurance_now(insurance: Insurance | None) -> InsuranceRecord | None:
-    return _INSURANCE.value(insurance.record.encode()) if insurance else None
+    if insurance is None or insurance.record == CANNOT_READ:
+        return None
+    return _INSURANCE.value(insurance.record.encode())
 
 
 def mark_of_person(info: InfoRecord | NewUserInfo | None) -> str:

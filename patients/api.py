@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
 from uuid import UUID
+
+from rest_framework.request import Request
 
 from backoffice.access import requires
 from backoffice.api.resources import Child, Resource, exactly
+from backoffice.sealing import CANNOT_READ, opened_rows
 from patients.models import Connection, Demographics, Insurance, Patient, Payor
 
 OF_USER = exactly("user_id", UUID, "Only what belongs to this user of the service")
@@ -104,6 +109,14 @@ class Insurances(Resource):
         "superseded_at",
     )
     filters = (OF_USER,)
+
+    def _items(self, request: Request, rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
+        names = self.sources()
+        opened = [dict(zip(names, row, strict=True)) for row in opened_rows(Insurance, names, rows)]
+        for row in opened:
+            if row["record"] == CANNOT_READ:
+                row["record"] = "null"
+        return super()._items(request, [tuple(row.values()) for row in opened])
 
 
 @requires("patients.view")

@@ -14,6 +14,7 @@ from django.db.models import F, Q, Value
 from django.db.models.functions import Lower, Now
 
 from backoffice.models import Mirrored
+from backoffice.sealing import SealedDate, SealedText
 from patients.names import prefix_query, told, words
 
 
@@ -232,20 +233,22 @@ class Connection(Mirrored):
 class Insurance(Mirrored):
     """An insurance record (users.md 4). The service shows only the latest; history is ours.
 
-    Records carry no id: `id` is derived from user, kind and content.
+    Records carry no id: `id` is derived from user, kind and content. What identifies the insured
+    at their insurer is sealed.
     """
 
     id = models.UUIDField(primary_key=True)
+    record = SealedText(help_text="JSON, byte for byte as received")
     user = mirrored_patient("insurances")
     is_primary = models.BooleanField()
     payor_code = models.TextField()
-    member_id = models.TextField()
-    group_id = models.TextField(null=True)
+    member_id = SealedText()
+    group_id = SealedText(null=True)
     relationship = models.TextField()
     company_name = models.TextField(default="")
-    insured_first_name = models.TextField(default="")
-    insured_last_name = models.TextField(default="")
-    insured_dob = models.DateField(null=True)
+    insured_first_name = SealedText(default="")
+    insured_last_name = SealedText(default="")
+    insured_dob = SealedDate(null=True)
     superseded_at = models.DateTimeField(null=True, default=None)
 
     class Meta:

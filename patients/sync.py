@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -13,6 +12,7 @@ from django.db import connection
 from django.db.models import Q
 
 from backoffice import mirror, sync
+from backoffice.installation import fingerprint
 from backoffice.mirror import Fact
 from backoffice.models import SyncRun
 from backoffice.service import Page, Record
@@ -279,7 +279,7 @@ def _no_insurance(is_primary: bool) -> Callable[[Sequence[str], datetime], None]
 def _insurance_id(user_id: str, is_primary: bool, record: InsuranceRecord) -> UUID:
     """By what the record says, not by its bytes: the answer to a new one may spell it otherwise."""
     content = "\x00".join([user_id, "1" if is_primary else "2", mark_of_insurance(record)]).encode()
-    return UUID(bytes=hashlib.blake2b(content, digest_size=16).digest())
+    return UUID(bytes=fingerprint(content))
 
 
 def store_connections(

@@ -14,7 +14,8 @@ from rest_framework.request import Request
 
 from backoffice.access import may, requires
 from backoffice.api.resources import Resource, exactly
-from webhooks.models import Event
+from backoffice.encryption import CannotOpen
+from webhooks.models import Event, body_of
 
 LONGEST: Final = 32_768
 """Bytes of a body up to which a list carries it; a longer one comes with its event alone."""
@@ -70,10 +71,18 @@ class Events(Resource):
             found = Event.objects.filter(pk__in=[item["id"] for item in items])
             if "id" not in self.kwargs:
                 found = found.alias(size=Length("body")).filter(size__lte=LONGEST)
-            bodies.update(found.exclude(body=None).values_list("pk", "body"))
+            stored = found.exclude(body=None).values_list("pk", "message_id", "body")
+            bodies.update((pk, _opened(message_id, body)) for pk, message_id, body in stored)
         for item in items:
             item["record"] = _json(bodies.get(item["id"]))
         return items
+
+
+def _opened(message_id: str, stored: Any) -> bytes | None:
+    try:
+        return body_of(message_id, bytes(stored))
+    except CannotOpen:
+        return None
 
 
 def _json(body: Any) -> orjson.Fragment | None:

@@ -35,10 +35,11 @@ from django.db import (
 )
 
 from backoffice import binary, mirror, stopping
+from backoffice.encryption import CannotOpen
 from backoffice.service.events import Heard, Misread
 from patients.models import Patient
 from webhooks import reading
-from webhooks.models import Event
+from webhooks.models import Event, body_of
 from webhooks.routes import HELD_BACK, ROUTES, UNKNOWN, Aside, Route, route_of
 
 logger = logging.getLogger(__name__)
@@ -152,6 +153,13 @@ def _batch() -> int:
     return len(claims)
 
 
+def _opened(message_id: str, stored: bytes) -> bytes:
+    try:
+        return body_of(message_id, stored)
+    except CannotOpen:
+        raise Misread("", "the body cannot be opened with the keys that are set") from None
+
+
 def hear(route: Route, events: Sequence[Heard]) -> dict[str, str]:
     """Hand events to their handler, inside the caller's transaction; outcomes by message id."""
     said = (route.handler(events) if route.handler else None) or {}
@@ -184,9 +192,10 @@ def _routed(claims: Sequence[Claim], settled: Settled) -> Iterator[tuple[Route, 
     found: dict[str, list[Heard]] = defaultdict(list)
     for claim in sorted(claims, key=lambda claim: claim.number):
         try:
-            body = bodies.get(claim.number)
-            if body is None:
+            stored = bodies.get(claim.number)
+            if stored is None:
                 raise Misread("", "the body is no longer kept")
+            body = _opened(claim.message_id, stored)
             # What is replayed may have been found unsound when it was received.
             envelope = reading.reopen(body) if claim.fresh else reading.read(body)
         except Misread as error:

@@ -6,13 +6,16 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from backoffice import encryption
+from backoffice.sealing import SealedBytes
+
 
 class Event(models.Model):
     """One message of the service (webhooks, chapters 1 and 2).
 
     `message_id` is the same on every retry of the sender and is kept for good: it is what makes a
     repeat a repeat, months later too. `id` grows with receipt. `body` is what was signed, byte for
-    byte; it may be forgotten one day, its digest stays.
+    byte, sealed some minutes later (`sealing.py`); it may be forgotten one day, its digest stays.
 
         received ──▶ pending, or dead at once: a body that is no sound event
 
@@ -40,7 +43,7 @@ class Event(models.Model):
     last_received_at = models.DateTimeField(db_default=Now())
     deliveries = models.PositiveIntegerField(default=1, db_default=1)
     key_id = models.TextField(default="", db_default="", help_text="Which secret verified it")
-    body = models.BinaryField(null=True)
+    body = SealedBytes(by="message_id", null=True)
     body_digest = models.BinaryField(max_length=16)
     body_conflict = models.BooleanField(
         default=False, db_default=False, help_text="Came again with another body; the first counts"
@@ -109,6 +112,18 @@ class Event(models.Model):
 
     def __str__(self) -> str:
         return f"event {self.message_id}"
+
+
+def place_of_body(message_id: str) -> str:
+    """Where the body of this message is sealed for, as the field does it, for readers in SQL."""
+    return f"webhooks_event.body:{message_id}"
+
+
+def body_of(message_id: str, stored: bytes) -> bytes:
+    """The body as received, of what stands in the table; raises CannotOpen."""
+    if not encryption.is_sealed(stored):
+        return stored  # not yet
+    return encryption.opened_bytes(stored, place_of_body(message_id))
 
 
 class Refusal(models.Model):

@@ -17,12 +17,13 @@ from django.views.decorators.http import require_safe
 
 from backoffice import audit, vocabulary
 from backoffice.access import may, requires, roles_with
+from backoffice.encryption import CannotOpen
 from backoffice.paging import Count, Page, Sort, capped_count, page_of
 from orders.models import Order
 from patients.models import Demographics
 from webhooks import log, payloads, silence
 from webhooks.forms import TABS, EventFilters
-from webhooks.models import Event
+from webhooks.models import Event, body_of
 
 SIZE: Final = 50
 NEWEST_FIRST: Final = Sort(("id",), descending=True)
@@ -174,7 +175,7 @@ def term_of(event: Event) -> vocabulary.Term:
 
 
 def _row(event: Event, person: Demographics | None) -> Row:
-    body = getattr(event, "small", None) if "body" in event.get_deferred_fields() else event.body
+    body = _small_body(event) if "body" in event.get_deferred_fields() else event.body
     return Row(
         event=event,
         words=log.type_words(event.event_type),
@@ -183,6 +184,15 @@ def _row(event: Event, person: Demographics | None) -> Row:
         term=term_of(event),
         subject_url="orders:detail" if is_about_order(event) else "",
     )
+
+
+def _small_body(event: Event) -> bytes | None:
+    """Of a row of the list."""
+    stored = getattr(event, "small", None)
+    try:
+        return None if stored is None else body_of(event.message_id, bytes(stored))
+    except CannotOpen:
+        return None
 
 
 def is_about_order(event: Event) -> bool:

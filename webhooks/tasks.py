@@ -3,12 +3,12 @@
 from celery import shared_task
 
 from backoffice import sync
-from webhooks import applying, pruning, silence
+from webhooks import applying, pruning, sealing, silence
 
 SLICE = 5.0
 """Seconds: far less than a task may take, and the next ring comes within one."""
 TIDYING = 30.0
-"""Seconds of the hour that are spent on forgetting: the rest waits for the next one."""
+"""Seconds that are spent on forgetting or sealing: the rest waits for the next ring."""
 
 
 @shared_task
@@ -20,6 +20,11 @@ def drain() -> None:
 def listen() -> None:
     silence.notice()
     sync.drain([silence.RESEND_SUBJECT], seconds=SLICE)
+
+
+@shared_task
+def seal() -> None:
+    sealing.seal_bodies(seconds=TIDYING)
 
 
 @shared_task

@@ -12,6 +12,7 @@ import msgspec
 from django.db import models
 
 from backoffice.models import Mirrored
+from backoffice.sealing import SealedField, fields_of
 from backoffice.service import Record
 
 Key: TypeAlias = tuple[Any, ...]
@@ -92,6 +93,10 @@ class Table:
         """Columns of moments that the service gave, not we."""
         ours = {field.column for field in Mirrored._meta.fields}
         return tuple(column for column in _moments(self.model) if column not in ours)
+
+    @cached_property
+    def sealed(self) -> list[SealedField]:
+        return fields_of(self.model)
 
     def latest(self) -> datetime | None:
         """Versions that lie after this moment decide nothing."""

@@ -68,6 +68,8 @@ def rows_of(
         row["as_of"] = fact.as_of
         keep_readable((row,), table.moments)
         strange.look_at(row)
+        for field in table.sealed:
+            row[field.attname] = field.stored(row[field.attname], row[field.bound.attname])
         for children, gathered in zip(table.children, below, strict=False):
             gathered += _child_rows(children, fact)
         along(fact)

@@ -25,7 +25,8 @@ def key_of(raw: bytes) -> str:
 def keep_unread(resource: str, key: str, path: str, reason: str, record: bytes) -> bool:
     """Keep a record that could not be read into columns, whole and visible; False if it is."""
     text = record.decode("utf-8", "replace").replace("\x00", "\ufffd")
-    if UnreadRecord.objects.filter(resource=resource, key=key, record=text).exists():
+    held = UnreadRecord.objects.filter(resource=resource, key=key).first()
+    if held is not None and held.record == text:
         return False
     UnreadRecord.objects.bulk_create(
         [UnreadRecord(resource=resource, key=key, path=path, reason=reason, record=text)],

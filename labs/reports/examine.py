@@ -1,7 +1,7 @@
 """Is a file a whole, harmless PDF, JPEG or PNG? Run as a script, in a process of its own.
 
-    python -I -S examine.py FILE  ->  {"kind": "application/pdf", "pages": 3}
-                                  or  {"problem": "encrypted"}
+    python -I -S examine.py < FILE  ->  {"kind": "application/pdf", "pages": 3}
+                                    or  {"problem": "encrypted"}
 
 Nothing here trusts the file: memory and processor time are limited before it is opened, and
 whoever started this ends it after a while. Only the standard library is used. What is read is the
@@ -454,14 +454,13 @@ def _check_size(width: int, height: int) -> None:
         raise Problem("pixels")
 
 
-def main(path: str) -> int:
+def main() -> int:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
-        with open(path, "rb") as file:
-            answer = examine(file.read())
+        answer = examine(sys.stdin.buffer.read())
     except Problem as problem:
         answer = {"problem": str(problem)}
     sys.stdout.write(json.dumps(answer))
@@ -469,4 +468,4 @@ def main(path: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main())

@@ -1,6 +1,5 @@
-"""Files of reports: outside the web root, readable by this account alone, under random names.
-
-Accepted: they are plain bytes. Encryption at rest is the business of the disk they lie on.
+"""Files of reports: outside the web root, readable by this account alone, under random names, and
+sealed under these names. Nothing that was not found sound is ever written.
 """
 
 from __future__ import annotations
@@ -11,15 +10,17 @@ import os
 import secrets
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from io import BufferedReader
+from io import BytesIO
 from pathlib import Path
 from typing import Final
 
 from django.conf import settings
 
-PIECE: Final = 64 * 1024
+from backoffice import encryption
+
 SECONDS: Final = 10.0
 _EXAMINE: Final = Path(__file__).with_name("examine.py")
 
@@ -72,46 +73,41 @@ class Kept:
     pages: int | None = None
 
 
-def keep(chunks: Iterable[bytes]) -> Kept:
-    """Write a new file, durably. Raises OSError, and leaves nothing, when the disk refuses."""
-    name = secrets.token_hex(24)
-    path = _path(name)
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    digest = hashlib.sha256()
-    size = 0
-    try:
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            for chunk in chunks:
-                digest.update(chunk)
-                size += len(chunk)
-                file.write(chunk)
-            file.flush()
-            os.fsync(file.fileno())
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
-    return Kept(name, size, digest.digest())
-
-
-def examined(kept: Kept, *, script: Path = _EXAMINE, seconds: float = SECONDS) -> Kept:
-    """The same with its kind and pages; raises Unsound. The looking is done by a child process
+def examined(
+    content: bytes, *, script: Path = _EXAMINE, seconds: float = SECONDS
+) -> tuple[str, int | None]:
+    """Media type and pages of a sound file; raises Unsound. The looking is done by a child process
     that has little memory and time, and is ended after a while."""
-    command = [sys.executable, "-I", "-S", str(script), str(_path(kept.stored_as))]
+    command = [sys.executable, "-I", "-S", str(script)]
     try:
-        done = subprocess.run(  # noqa: S603 - our own script on a file name of our own making
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, env={}
+        done = subprocess.run(  # noqa: S603 - our own script
+            command, input=content, capture_output=True, timeout=seconds, env={}
         )
         answer = json.loads(done.stdout) if done.returncode == 0 else {}
     except (subprocess.TimeoutExpired, ValueError):
         answer = {}
     if "kind" in answer:
-        return Kept(kept.stored_as, kept.size, kept.sha256, answer["kind"], answer["pages"])
+        return answer["kind"], answer["pages"]
     raise Unsound(PROBLEMS.get(answer.get("problem", ""), PROBLEMS["unsafe"]))
 
 
-def opened(stored_as: str) -> BufferedReader:
-    """A kept file for reading; FileNotFoundError when it is gone."""
-    return open(_path(stored_as), "rb")
+def keep(content: bytes, kind: str = "", pages: int | None = None) -> Kept:
+    """Write a new file, sealed and durably. Raises OSError, and leaves nothing, when the disk
+    refuses."""
+    name = secrets.token_hex(24)
+    path = _path(name)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _write(path, encryption.sealed_bytes(content, _place(name)))
+    return Kept(name, len(content), hashlib.sha256(content).digest(), kind, pages)
+
+
+def opened(stored_as: str) -> BytesIO:
+    """The content of a kept file. FileNotFoundError when it is gone, CannotOpen when it was
+    changed, or sealed under a key that is not there."""
+    content = _path(stored_as).read_bytes()
+    if encryption.is_sealed(content):
+        content = encryption.opened_bytes(content, _place(stored_as))
+    return BytesIO(content)
 
 
 def forget(names: Iterable[str]) -> None:
@@ -134,3 +130,51 @@ def _path(stored_as: str) -> Path:
     if not (len(stored_as) == 48 and set(stored_as) <= set("0123456789abcdef")):
         raise ValueError("not a name of a kept file")
     return Path(settings.REPORT_FOLDER) / stored_as[:2] / stored_as
+
+
+def _place(stored_as: str) -> str:
+    return f"reports:{stored_as}"
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Whole or not at all, also where a file is replaced."""
+    new = path.with_name(secrets.token_hex(24))
+    try:
+        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        new.rename(path)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise
+
+
+class Files:
+    """The kept files, for `rekeying`."""
+
+    name: Final = "files of reports"
+
+    def count(self) -> Counter[int | None]:
+        return Counter(_key_of(path) for path in _kept_files())
+
+    def seal_anew(self) -> Iterator[int]:
+        for path in _kept_files():
+            if _key_of(path) == encryption.writing_key():
+                continue
+            try:
+                content = opened(path.name).getvalue()
+            except (FileNotFoundError, encryption.CannotOpen):
+                continue
+            if path.exists():
+                _write(path, encryption.sealed_bytes(content, _place(path.name)))
+            yield 1
+
+
+def _kept_files() -> list[Path]:
+    return sorted(Path(settings.REPORT_FOLDER).glob("??/*"))
+
+
+def _key_of(path: Path) -> int | None:
+    with path.open("rb") as file:
+        return encryption.key_of(file.read(2))

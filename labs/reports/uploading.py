@@ -18,7 +18,7 @@ from backoffice.access import requires
 from backoffice.models import User
 from labs.reports import intake
 from labs.reports.forms import UploadForm
-from labs.reports.intake import Ceiling, NotTaken
+from labs.reports.intake import Ceiling, InMemory, NotTaken
 from patients.forms import demographics_of
 from patients.models import Demographics, Patient
 
@@ -66,7 +66,7 @@ def upload(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     if size > HOPELESS * settings.REPORT_MAX_BYTES + BESIDE_FILES:
         return _not_taken(request, patient_id, UploadForm(), intake.too_large())
     ceiling = Ceiling(request)
-    request.upload_handlers.insert(0, ceiling)
+    request.upload_handlers = [ceiling, InMemory(request)]
     request.report_ceiling = ceiling  # type: ignore[attr-defined]
     try:
         return _checked(request, patient_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any, Final
 from urllib.parse import quote
 from uuid import UUID
@@ -16,12 +17,15 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from backoffice import audit
 from backoffice.access import may, requires
+from backoffice.encryption import CannotOpen
 from backoffice.models import User
 from backoffice.paging import Sort, capped_count, page_of, place_of
 from labs.reports import acceptance, review, sending, storage
 from labs.reports.forms import TABS, RowForm, TickForm
 from labs.reports.models import Report, ReportFile
 from patients.models import Demographics, Patient
+
+logger = logging.getLogger(__name__)
 
 SIZE: Final = 50
 NEWEST: Final = Sort(("uploaded_at", "id"), descending=True)
@@ -169,7 +173,8 @@ def document(request: HttpRequest, report_id: UUID, position: int) -> HttpRespon
     )
     try:
         content = storage.opened(kept.stored_as)
-    except FileNotFoundError as error:
+    except (FileNotFoundError, CannotOpen) as error:
+        logger.error("a file of a report cannot be shown: %s", type(error).__name__)
         raise Http404 from error
     return _served(kept, content, save)
 

@@ -10,6 +10,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from backoffice.models import User
+from backoffice.sealing import SealedJSON
 
 KEPT: Final = timedelta(days=14)
 """A draft holds personal data: one that nobody touched for so long goes."""
@@ -21,7 +22,7 @@ class OrderDraft(models.Model):
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
     patient_id = models.UUIDField()
     importing = models.BooleanField(default=False)
-    typed = models.JSONField(default=dict)
+    typed = SealedJSON(by="patient_id", default=dict)
     saved_at = models.DateTimeField(db_default=Now())
 
     class Meta:

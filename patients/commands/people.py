@@ -94,8 +94,8 @@ class CreateUser(Command, kw_only=True):
     def check(self) -> None:
         asked = CommandRecord.objects.open().filter(kind=self.kind, subject_id=self.client_user_id)
         # Its own row says the same as this command.
-        taken = asked.exclude(payload=self.payload())
-        if Patient.objects.filter(client_user_id=self.client_user_id).exists() or taken.exists():
+        taken = any(row.payload != self.payload() for row in asked)
+        if taken or Patient.objects.filter(client_user_id=self.client_user_id).exists():
             raise NotNow(TAKEN, field="client_user_id")
 
     def send(self, service: Service, sending: Sending) -> Record[User]:

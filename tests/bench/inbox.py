@@ -27,6 +27,7 @@ from tests.bench import inbox_peers as peers
 from django.core.management import call_command  # noqa: E402  isort: skip
 from django.db import connection, transaction  # noqa: E402
 
+from backoffice.sealing import Blob  # noqa: E402
 from tests.bench.common import Goal, report  # noqa: E402
 from tests.sync.house import House, end, wait_until  # noqa: E402
 from tests.webhooks.records import OUR_TEAM, order  # noqa: E402
@@ -174,10 +175,14 @@ def _fill(count: int, seed: int) -> None:
     pairs = [(number, steps) for number in range(count // 4) for steps in (2, 3, 5, 6)]
     random.Random(seed).shuffle(pairs)
     for start in range(0, len(pairs), 4_000):
-        Event.objects.bulk_create(
+        events = [
             event("labtest.order.updated", order(number, steps, notes=NOTES))
             for number, steps in pairs[start : start + 4_000]
-        )
+        ]
+        for one in events:
+            # As it is received: bodies are sealed some minutes later. The column takes it as it is.
+            one.body = Blob(one.body or b"")
+        Event.objects.bulk_create(events)
     _execute("ANALYZE webhooks_event")
     _execute("CHECKPOINT")
 

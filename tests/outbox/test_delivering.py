@@ -45,7 +45,8 @@ def due(row: CommandRecord) -> None:
 
 def test_what_an_older_release_wrote_blocks_nothing_and_ends(proof: Proof) -> None:
     _, old = asked(proof, "order.cancel")
-    CommandRecord.objects.filter(pk=old.pk).update(payload={"order": 1})
+    old.payload = {"order": 1}
+    old.save(update_fields=["payload"])
     due(old)
     _, other = asked(proof, "order.cancel")
     proof.desk.deliver()

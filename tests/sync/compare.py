@@ -17,6 +17,7 @@ from urllib.request import Request, urlopen
 
 import psycopg
 
+from backoffice.encryption import opened
 from tests.sandboxes import Sandbox
 from tests.sync.expected import EVERYTHING, TEAM, Check, Row
 from tests.sync.house import House
@@ -33,7 +34,7 @@ def differences(sandbox: Sandbox, house: House, checks: Iterable[Check] = EVERYT
     ):
         for check in checks:
             expected = _keyed(check, map(check.derive, _read(theirs, check.sandbox)))
-            held = _keyed(check, _read(ours, check.mirror))
+            held = _keyed(check, map(check.opened, _read(ours, check.mirror)))
             found += _compared(check.name, expected, held)
     return found
 
@@ -164,7 +165,8 @@ _LIVE = (
     " WHERE p.id = user_id AND p.missing_since IS NOT NULL)"
 )
 _INSURANCE = (
-    f"SELECT user_id, record FROM patients_insurance WHERE superseded_at IS NULL AND {_LIVE}"
+    "SELECT user_id, record FROM (SELECT user_id, is_primary, as_of, id || ' ' || record AS record"
+    f" FROM patients_insurance WHERE superseded_at IS NULL) AS sealed WHERE {_LIVE}"
 )
 _VISIT = "SELECT order_id, record FROM orders_appointment WHERE superseded_at IS NULL AND type ="
 _SINGLE = (
@@ -202,12 +204,18 @@ def single_differences(
             limit = (result_sample or sample) if name == "results" else sample
             rows = house.query(_sampled(statement, limit))
             bodies = threads.map(lambda row, path=path: served(sandbox, path.format(row[0])), rows)
-            for (key, record), body in zip(rows, bodies, strict=True):
+            for (key, kept), body in zip(rows, bodies, strict=True):
+                record = _insurance_opened(kept) if name == "insurance" else kept
                 if body is None or record.encode() != body:
                     found.append(f"{name}: the record of {key} is not as served")
                 elif name == "results":
                     found += _result_differences(house, key, json.loads(body))
     return found
+
+
+def _insurance_opened(kept: str) -> str:
+    key, _, record = kept.partition(" ")
+    return opened(record, f"patients_insurance.record:{key}")
 
 
 def _sampled(statement: str, limit: int | None) -> str:

@@ -2,7 +2,7 @@
 
 Each check is one statement in the sandbox's database and one in the mirror's that must give the
 same rows: the first `key` columns tell rows apart, the others are compared. Nothing here uses the
-code of the back office.
+code of the back office, but to open what is sealed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,10 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
+
+from backoffice.encryption import opened
 
 TEAM = "7ea00000-0000-4000-8000-000000000001"
 ORG = "0d4f7c1e-0000-4000-8000-00000000c11c"
@@ -20,13 +23,34 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Check:
-    """`derive` turns a row of the sandbox into the row expected, where SQL alone cannot."""
+    """`derive` turns a row of the sandbox into the row expected, where SQL alone cannot; `opened`
+    one of the mirror into what it says, where it is sealed."""
 
     name: str
     key: int
     sandbox: str
     mirror: str
     derive: Callable[[Row], Row] = lambda row: row
+    opened: Callable[[Row], Row] = lambda row: row
+
+
+def insurance_opened(row: Row) -> Row:
+    """Without the id at the end, for which the values are sealed."""
+    *said, key = row
+    for place, column in INSURANCE_SEALED.items():
+        if said[place]:
+            said[place] = opened(said[place], f"patients_insurance.{column}:{key}")
+    said[9] = date.fromisoformat(said[9]) if said[9] else None
+    return tuple(said)
+
+
+INSURANCE_SEALED = {
+    3: "member_id",
+    4: "group_id",
+    7: "insured_first_name",
+    8: "insured_last_name",
+    9: "insured_dob",
+}
 
 
 def folded(*parts: str | None) -> str:
@@ -74,9 +98,10 @@ PEOPLE = (
         f" JOIN sandbox_user u ON u.id = i.user_id WHERE u.{_LIVE}"
         " ORDER BY i.user_id, i.is_primary, i.created_at DESC, i.id DESC",
         "SELECT i.user_id, is_primary, payor_code, member_id, group_id, relationship,"
-        " company_name, insured_first_name, insured_last_name, insured_dob"
+        " company_name, insured_first_name, insured_last_name, insured_dob, i.id"
         " FROM patients_insurance i JOIN patients_patient p ON p.id = i.user_id"
         " WHERE superseded_at IS NULL AND p.missing_since IS NULL",
+        opened=insurance_opened,
     ),
     Check(
         "connections",

@@ -110,8 +110,11 @@ def insurance(member: str) -> Reply:
 
 
 def valid() -> list[tuple[str, bool]]:
-    rows = Insurance.objects.filter(superseded_at=None)
-    return sorted(rows.values_list("member_id", "is_primary"))
+    return sorted((row.member_id, row.is_primary) for row in _cards() if not row.superseded_at)
+
+
+def _cards() -> list[Insurance]:
+    return list(Insurance.objects.all())
 
 
 def test_insurance_absent_and_back(point: Point) -> None:
@@ -127,7 +130,7 @@ def test_insurance_absent_and_back(point: Point) -> None:
     assert valid() == [("A", True), ("S", False)] and Insurance.objects.count() == 3
     before = primary.look(GONE)
     assert valid() == [("S", False)]
-    ended = Insurance.objects.get(member_id="A").superseded_at
+    (ended,) = (row.superseded_at for row in _cards() if row.member_id == "A")
     assert ended is not None and ended >= before
     primary.look(insurance("A"))
     assert valid() == [("A", True), ("S", False)] and Insurance.objects.count() == 3

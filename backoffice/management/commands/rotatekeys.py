@@ -1,0 +1,72 @@
+"""`manage.py rotatekeys [--count]`: seal everything under the first of `FIELD_KEYS`."""
+
+from __future__ import annotations
+
+import time
+from argparse import ArgumentParser
+from collections import Counter
+from typing import Any, Final
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from backoffice import encryption
+from backoffice.rekeying import Holder, columns
+from labs.reports.storage import Files
+
+ROUNDS: Final = 5
+WAIT: Final = 1.0
+"""Seconds until what somebody worked on is tried again."""
+
+
+class Command(BaseCommand):
+    help = (
+        "Seal everything anew that is not sealed under the first of FIELD_KEYS, beside everything "
+        "else that runs, and count what is under which key. May be stopped and started again."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--count", action="store_true", help="change nothing, only count")
+
+    def handle(self, *args: Any, count: bool, **options: Any) -> None:
+        holders: list[Holder] = [Files(), *columns()]
+        if not count:
+            for holder in holders:
+                self._seal(holder)
+        left: Counter[int | None] = Counter()
+        for holder in holders:
+            found = holder.count()
+            left += found
+            self.stdout.write(f"{holder.name}: {_told(found)}")
+        self.stdout.write(f"All together: {_told(left)}")
+        del left[encryption.writing_key()]
+        if not count and left:
+            raise CommandError(
+                f"Not under key {encryption.writing_key()}: {_told(left)}. What stands under a key "
+                "that FIELD_KEYS has not cannot be read; anything else was being worked on: run "
+                "this again."
+            )
+
+    def _seal(self, holder: Holder) -> None:
+        done = 0
+        for turn in range(ROUNDS):
+            for changed in holder.seal_anew():
+                done += changed
+                if changed and self.stdout.isatty():
+                    self.stdout.write(f"\r{holder.name}: {done:,} sealed anew", ending="")
+            left = holder.count()
+            del left[encryption.writing_key()]
+            if not set(left) & {None, *settings.FIELD_KEYS}:
+                break
+            time.sleep(WAIT * turn)
+        if done:
+            self.stdout.write(f"\r{holder.name}: {done:,} sealed anew")
+
+
+def _told(found: Counter[int | None]) -> str:
+    """`key 2: 1,200, not sealed: 3`."""
+    parts = [
+        f"{'not sealed' if key is None else f'key {key}'}: {found[key]:,}"
+        for key in sorted(found, key=lambda key: key or 0)
+    ]
+    return ", ".join(parts) or "nothing"

@@ -1,0 +1,256 @@
+"""Sealed columns: what a dump shows, what a row shows, wrong keys, and sealing anew under load."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import threading
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management import CommandError, call_command
+from django.db import connection, connections, transaction
+from django.test import Client
+from pytest_django import Settings
+
+from backoffice import installation
+from backoffice.models import CommandRecord, UnreadRecord, User
+from backoffice.sealing import CANNOT_READ, sealed_fields
+from labs.reports import storage
+from orders.models import OrderDraft
+from patients.models import Insurance
+from tests.api.rows import staff
+from tests.webhooks.rows import event
+from webhooks.models import Event
+
+pytestmark = pytest.mark.django_db
+
+KEY, NEXT = b"k" * 32, b"n" * 32
+CANARY = "canary-5c1f"
+
+
+@pytest.fixture(autouse=True)
+def folder(settings: Settings, tmp_path: Path) -> Path:
+    settings.REPORT_FOLDER = tmp_path / "reports"
+    return tmp_path / "reports"
+
+
+def insured(user: uuid.UUID | None = None, **columns: Any) -> Insurance:
+    row = Insurance(
+        id=uuid.uuid4(), user_id=user or uuid.uuid4(), is_primary=True, payor_code="P1",
+        relationship="Self", company_name="Madeup Mutual", member_id=CANARY, group_id=CANARY,
+        insured_first_name=CANARY, insured_last_name=CANARY, insured_dob=date(1990, 2, 3),
+        record=f'{{"member_id":"{CANARY}"}}', content_hash=b"", as_of=datetime.now(UTC),
+    )  # fmt: skip
+    for name, value in columns.items():
+        setattr(row, name, value)
+    row.save()
+    return row
+
+
+def command(user: User) -> CommandRecord:
+    return CommandRecord.objects.create(
+        kind="patient.create", title="Register somebody", subject_type="new patient",
+        subject_id=str(uuid.uuid4()), payload={"name": CANARY}, form_data={"name": [CANARY]},
+        form_id=uuid.uuid4(), requested_by=user, idempotency_key=uuid.uuid4(),
+    )  # fmt: skip
+
+
+def fill() -> None:
+    """A value in every sealed column, and a file."""
+    user = staff("nurse")
+    insured()
+    command(user)
+    event("labtest.order.updated", {"note": CANARY}).save()
+    OrderDraft.objects.create(user=user, patient_id=uuid.uuid4(), typed={"notes": [CANARY]})
+    UnreadRecord.objects.create(resource="orders", key="k1", record=f'{{"note":"{CANARY}"}}')
+    storage.keep(CANARY.encode())
+
+
+def dumped() -> Iterator[str]:
+    for field in sealed_fields():
+        table, column = field.model._meta.db_table, field.column
+        with connection.cursor() as cursor:
+            cursor.execute(f'SELECT "{column}"::text FROM "{table}" WHERE "{column}" IS NOT NULL')
+            for (text,) in cursor.fetchall():
+                yield text
+                if text.startswith("\\x"):
+                    yield bytes.fromhex(text[2:]).decode("utf-8", "replace")
+
+
+def test_no_sealed_column_and_no_file_shows_its_content(folder: Path) -> None:
+    fill()
+    texts = list(dumped())
+    empty = [one for one in sealed_fields() if not one.model._default_manager.exists()]
+    assert not empty, "every sealed column is looked at"
+    assert texts and not [text for text in texts if CANARY in text]
+    (file,) = (path for path in folder.rglob("*") if path.is_file())
+    assert CANARY.encode() not in file.read_bytes()
+
+
+def test_rows_show_what_was_put_in() -> None:
+    fill()
+    card, asked, heard = Insurance.objects.get(), CommandRecord.objects.get(), Event.objects.get()
+    assert (card.member_id, card.insured_dob) == (CANARY, date(1990, 2, 3))
+    assert card.said() == {"member_id": CANARY}
+    assert (asked.payload, asked.form_data) == ({"name": CANARY}, {"name": [CANARY]})
+    assert CANARY.encode() in (heard.body or b"")
+    assert CANARY in UnreadRecord.objects.get().record
+    assert OrderDraft.objects.get().typed == {"notes": [CANARY]}
+
+
+def test_a_value_moved_to_another_row_cannot_be_read() -> None:
+    mine, other = insured(), insured(member_id="another")
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE patients_insurance SET member_id = (SELECT member_id FROM patients_insurance"
+            " WHERE id = %s) WHERE id = %s",
+            [mine.pk, other.pk],
+        )
+    assert Insurance.objects.get(pk=other.pk).member_id == CANNOT_READ
+    assert Insurance.objects.get(pk=mine.pk).member_id == CANARY
+
+
+def test_a_row_that_cannot_be_read_breaks_no_list_and_is_not_lost(
+    client: Client, settings: Settings
+) -> None:
+    settings.FIELD_KEYS = {9: NEXT}
+    lost = insured()
+    settings.FIELD_KEYS = {1: KEY}
+    client.force_login(staff("lab admin"))
+    insured(lost.user_id)
+    answer = client.get(f"/api/insurance/?user_id={lost.user_id}").json()["results"]
+    said = {item["member_id"]: item["record"] for item in answer}
+    assert said == {CANARY: {"member_id": CANARY}, CANNOT_READ: None}
+    row = Insurance.objects.get(pk=lost.pk)
+    assert (row.member_id, row.insured_dob) == (CANNOT_READ, None)
+    row.relationship = "Child"
+    row.save()
+    settings.FIELD_KEYS = {1: KEY, 9: NEXT}
+    assert Insurance.objects.get(pk=lost.pk).member_id == CANARY
+
+
+def test_a_sealed_value_is_written_with_its_row_alone() -> None:
+    row = command(staff("nurse"))
+    with pytest.raises(TypeError, match="written with its row"), transaction.atomic():
+        CommandRecord.objects.update(payload={"name": "x"})
+    CommandRecord.objects.update(payload={}, form_data={})
+    row.refresh_from_db()
+    assert (row.payload, row.form_data) == ({}, {})
+    assert not CommandRecord.objects.exclude(payload={}, form_data={}).exists()
+
+
+def test_digests_of_sealed_records_need_our_keys() -> None:
+    """Else whoever has a dump and all but the member id tries numbers until the digest fits."""
+    assert installation.fingerprint(b"x") == installation.fingerprint(b"x")
+    assert installation.fingerprint(b"x") != hashlib.blake2b(b"x", digest_size=16).digest()
+
+
+# Whose database is it
+
+
+def test_other_keys_are_noticed_at_the_start(settings: Settings) -> None:
+    installation.ensure()
+    settings.FIELD_KEYS = {1: b"x" * 32}
+    with pytest.raises(ImproperlyConfigured, match="FIELD_KEYS are not the keys"):
+        installation.ensure()
+
+
+def test_another_environment_is_noticed_at_the_start(settings: Settings) -> None:
+    installation.ensure()
+    settings.MANAGEMENT_ENV = "production"
+    with pytest.raises(ImproperlyConfigured, match="of the service's sandbox us") as refused:
+        installation.ensure()
+    assert "production us" in str(refused.value)
+
+
+# Sealing anew
+
+
+def rotate(*arguments: str) -> str:
+    out = io.StringIO()
+    call_command("rotatekeys", *arguments, stdout=out)
+    return out.getvalue()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_everything_is_sealed_anew_and_the_old_key_can_go(settings: Settings) -> None:
+    old = settings.FIELD_KEYS
+    fill()
+    with connection.cursor() as cursor:  # from before there were keys
+        cursor.execute("UPDATE webhooks_event SET body = %s", [b'{"data":"plain"}'])
+        cursor.execute('UPDATE backoffice_commandrecord SET payload = \'{"name": "plain"}\'')
+        cursor.execute("UPDATE patients_insurance SET member_id = 'plain'")
+    assert "not sealed: 3" in rotate("--count").splitlines()[-1]
+    assert CommandRecord.objects.get().payload == {"name": "plain"}
+    settings.FIELD_KEYS = {2: NEXT, **old}
+    try:
+        told = rotate().splitlines()[-1]
+        assert told.startswith("All together: key 2: ") and "key 1" not in told, told
+        settings.FIELD_KEYS = {2: NEXT}
+        assert installation.ensure().environment == "sandbox us"
+        assert Insurance.objects.get().member_id == "plain"
+        assert Insurance.objects.get().group_id == CANARY
+        assert Event.objects.get().body == b'{"data":"plain"}'
+        assert CommandRecord.objects.get().payload == {"name": "plain"}
+        assert rotate("--count").splitlines()[-1] == told
+    finally:
+        settings.FIELD_KEYS = {**old, 2: NEXT}
+        rotate()  # The row that stays for the other tests.
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_no_key_opens_is_told_and_left(settings: Settings) -> None:
+    old = settings.FIELD_KEYS
+    settings.FIELD_KEYS = {9: NEXT}
+    insured()
+    settings.FIELD_KEYS = old
+    with pytest.raises(CommandError, match="key 9: 6"):
+        rotate()
+    settings.FIELD_KEYS = {**old, 9: NEXT}
+    assert Insurance.objects.get().member_id == CANARY
+
+
+@pytest.mark.django_db(transaction=True)
+def test_sealing_anew_while_others_read_and_write(settings: Settings) -> None:
+    """Promise P21, small: 2,000 rows, two readers, a writer; no reader ever fails."""
+    old = settings.FIELD_KEYS
+    rows = [event("labtest.order.updated", {"note": CANARY}) for _ in range(2_000)]
+    Event.objects.bulk_create(rows)
+    settings.FIELD_KEYS = {2: NEXT, **old}
+    over = threading.Event()
+    failures: list[str] = []
+    reads = [0, 0]
+
+    def read(number: int) -> None:
+        while not over.is_set():
+            for row in Event.objects.order_by("?")[:50]:
+                reads[number] += 1
+                if CANARY.encode() not in (row.body or b""):
+                    failures.append(row.message_id)
+        connections.close_all()
+
+    def write() -> None:
+        while not over.is_set():
+            event("labtest.order.updated", {"note": CANARY}).save()
+        connections.close_all()
+
+    threads = [threading.Thread(target=read, args=(number,)) for number in range(2)]
+    threads.append(threading.Thread(target=write))
+    for thread in threads:
+        thread.start()
+    try:
+        rotate()
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+        settings.FIELD_KEYS = {**old, 2: NEXT}
+        rotate()
+    assert not failures and min(reads) > 500
+    assert Event.objects.count() >= 2_000

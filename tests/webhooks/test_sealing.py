@@ -1,0 +1,77 @@
+"""Bodies are sealed some minutes after they came, in order, and read as they came."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from django.db import connection
+
+from backoffice import encryption
+from tests.webhooks.records import order
+from tests.webhooks.rows import know_our_team
+from tests.webhooks.signed import message
+from webhooks import applying
+from webhooks.models import Event
+from webhooks.receiving import receive
+from webhooks.sealing import seal_bodies
+
+pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "hooks"])
+
+
+def received(count: int) -> list[bytes]:
+    bodies = []
+    for number in range(count):
+        record = order(number, 3, notes="canary")
+        sent = message("labtest.order.updated", record, user_id=record["user_id"])
+        given = {"content-length": str(len(sent.body)), **sent.headers()}
+        assert receive(given, io.BytesIO(sent.body).read).status == 204
+        bodies.append(sent.body)
+    return bodies
+
+
+def age(**which: object) -> None:
+    rows = Event.objects.filter(**which)
+    rows.update(received_at="2026-01-01T00:00Z", due_at="2026-01-01T00:00Z")
+
+
+def stored() -> list[bool]:
+    """Whether each is sealed, in the order they came."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT body FROM webhooks_event ORDER BY id")
+        return [encryption.is_sealed(bytes(body)) for (body,) in cursor.fetchall()]
+
+
+def test_old_ones_are_sealed_and_read_as_they_came() -> None:
+    bodies = received(5)
+    numbers = list(Event.objects.order_by("pk").values_list("pk", flat=True))
+    assert seal_bodies() == 0 and not any(stored()), "they have just come"
+    age(pk__in=numbers[:3])
+    assert seal_bodies() == 3 and seal_bodies() == 0
+    assert stored() == [True, True, True, False, False]
+    assert [row.body for row in Event.objects.order_by("pk")] == bodies
+    age()
+    assert seal_bodies() == 2 and all(stored())
+
+
+def test_what_waits_is_applied_though_it_was_sealed() -> None:
+    know_our_team()
+    received(2)
+    age()
+    assert seal_bodies() == 2
+    assert applying.drain() == 2
+    assert set(Event.objects.values_list("outcome", flat=True)) == {"applied"}
+
+
+def test_what_cannot_be_opened_is_told_and_kept(settings: object) -> None:
+    know_our_team()
+    received(1)
+    age()
+    seal_bodies()
+    settings.FIELD_KEYS = {9: b"x" * 32}  # type: ignore[attr-defined]
+    applying.drain()
+    row = Event.objects.get()
+    assert (row.state, row.reason) == (
+        "dead",
+        "the body cannot be opened with the keys that are set",
+    )
