@@ -108,3 +108,10 @@ def test_a_log_line_holds_no_row_and_no_query(caplog: pytest.LogCaptureFixture) 
     assert line["frames"] == [f"tests/test_health.py:{line['frames'][0].split(':')[1]}"]
     assert "CANARYNAME" not in json.dumps(line)
     assert "GET /patients/?…" in line["message"]
+
+
+def test_a_line_of_the_log_stays_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    logging.getLogger("test.phi").warning("said %s", 'a\r\n{"level": "info"}\x1b[2J\u2028')
+    line = JsonFormatter().format(caplog.records[-1])
+    assert not set(line) & set("\r\n\x1b")
+    assert json.loads(line)["message"].startswith("said a\r\n{")

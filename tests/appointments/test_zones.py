@@ -150,6 +150,21 @@ def test_the_staff_clock_is_that_of_the_wall() -> None:
     assert wrong == []
 
 
+@pytest.mark.parametrize("name", [None, "", "No/Where", "../../etc/passwd", "America/New_York\n"])
+def test_without_a_zone_the_clock_shown_is_named_and_said_to_be_another(name: str | None) -> None:
+    moment = datetime(2026, 3, 8, 3, 30, tzinfo=UTC)
+    shown = clocks(moment, name, ZoneInfo("America/Denver"))
+    assert (shown.known, shown.time, shown.zone) == (False, "20:30", "MST")
+    assert draw_day(moment, name) == date(2026, 3, 8), "the day of UTC"
+
+
+def test_signs_and_abbreviations_that_mislead_are_read_as_the_names_say() -> None:
+    moment = datetime(2026, 7, 1, 12, tzinfo=UTC)
+    for name, time_there, letters in (("EST", "07:00", "EST"), ("Etc/GMT+5", "07:00", "UTC−05")):
+        shown = clocks(moment, name, ZoneInfo("UTC"))
+        assert (shown.known, shown.time, shown.zone) == (True, time_there, letters)
+
+
 def test_a_filter_by_staff_days_holds_what_the_wall_says() -> None:
     first, last, wrong = MomentField(), MomentField(end_of_day=True), []
     for name, cases in asked().items():

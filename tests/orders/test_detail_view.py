@@ -12,6 +12,7 @@ from django.db import connection
 from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from django.utils.html import escape
 
 from backoffice import team
 from backoffice.models import AuditEntry, User
@@ -222,6 +223,14 @@ def test_results_come_worst_first_and_say_what_is_missing(
     page = answer.content.decode()
     for words in ("6.913", "mmol/L", "High", "3 of 4 back", "Insulin", "Not enough sample"):
         assert words in page, words
+
+
+@pytest.mark.parametrize("text", ["<5", "1e-3", "3-7", "100.20", "0.10", ">1,000", "Not Detected"])
+def test_a_value_is_shown_as_the_lab_wrote_it(
+    client: Client, clinician: User, result: Order, text: str
+) -> None:
+    ResultMarker.objects.filter(name="Glucose").update(text=text, value=None)
+    assert f">{escape(text)} <span" in get(client, result).content.decode()
 
 
 def test_the_front_desk_learns_that_a_result_is_in_but_no_value(

@@ -7,12 +7,13 @@ import json
 import threading
 import uuid
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from html import unescape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+import time_machine
 from django.core.cache import cache
 from django.urls import reverse
 from django.utils import timezone
@@ -121,6 +122,25 @@ def test_a_visit_at_home_goes_with_it_and_late_it_is_not_refunded() -> None:
     said = words(of_cancelling(one))
     assert "not refundable" in said and "so it is refunded" not in said
     assert of_cancelling(one).visit is None, "it needs no call of its own"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("hours", "refunded"), [(23.9, False), (24.1, True), (24.9, True), (22.9, False)]
+)
+@pytest.mark.parametrize("clocks_change", ["2026-11-01T06:00Z", "2026-03-08T07:00Z"])
+def test_a_day_before_is_24_hours_whatever_the_clocks_do(
+    hours: float, refunded: bool, clocks_change: str
+) -> None:
+    """In New York a night of 25 hours, and one of 23, lies between."""
+    now = datetime.fromisoformat(clocks_change) - timedelta(hours=12)
+    with time_machine.travel(now, tick=False):
+        one = order(1, method="at_home_phlebotomy", low_level_status="appointment_scheduled")
+        one.save()
+        start = now + timedelta(hours=hours)
+        visit(one, start_at=start, iana_timezone="America/New_York")
+        assert ("so it is refunded" in words(of_cancelling(one))) is refunded
+        assert ("not refundable" in words(of_cancelling(one))) is not refunded
 
 
 @pytest.mark.django_db

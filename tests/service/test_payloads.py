@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -192,3 +193,17 @@ def test_a_birth_date_that_is_none_reads_as_none() -> None:
     assert reader.value(json.dumps(info | {"dob": "1980-12-31T23:00:00-05:00"}).encode()).dob == (
         date(1980, 12, 31)
     )
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Auckland", "America/Los_Angeles", "UTC"])
+def test_a_birth_date_stands_on_no_clock(zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        reader = READERS[UserInfo]
+        for said in ("1815-12-10", "1815-12-10T00:00:00Z", "1815-12-10T23:59:59-11:00"):
+            told = {"first_name": "A", "last_name": "B", "dob": said}
+            assert reader.value(json.dumps(told).encode()).dob == date(1815, 12, 10)
+    finally:
+        monkeypatch.undo()
+        time.tzset()

@@ -14,6 +14,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+import time_machine
 from pytest_django import Settings
 
 from backoffice import mirror, sync
@@ -373,3 +374,18 @@ def test_one_open_run_of_a_kind(point: Point) -> None:
     for _ in range(5):
         sync.tick(PROVIDER_LIST, seconds=5)
     assert SyncRun.objects.count() == 1
+
+
+@pytest.mark.parametrize("ahead", [timedelta(days=1), timedelta(hours=-1), timedelta(days=-400)])
+def test_a_clock_that_jumps_takes_over_no_run(point: Point, ahead: timedelta) -> None:
+    """Leases and due times go by the clock of the database; that of one worker may be anything."""
+    point(lambda asked: Reply(PROVIDERS))
+    run = sync.request(PROVIDER_LIST)
+    assert run is not None
+    leased = datetime.now(UTC) + timedelta(seconds=60)
+    SyncRun.objects.filter(pk=run.pk).update(state="running", fence=1, lease_until=leased)
+    with time_machine.travel(datetime.now(UTC) + ahead, tick=True):
+        assert sync.work(PROVIDER_LIST) is None
+        SyncRun.objects.filter(pk=run.pk).update(lease_until=leased - timedelta(seconds=70))
+        taken = sync.work(PROVIDER_LIST)
+    assert taken is not None and (taken.state, taken.fence) == ("done", 2)

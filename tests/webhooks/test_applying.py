@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 from django.db.models.functions import Now
 
 from backoffice.models import UnknownValue
@@ -105,6 +106,51 @@ def test_an_unknown_type_is_skipped_and_counted() -> None:
     assert set(Event.objects.values_list("state", "outcome")) == {("skipped", "unknown type")}
     seen = UnknownValue.objects.get(vocabulary="event_type")
     assert (seen.value, seen.sightings) == ("labtest.teleport.completed", 3)
+
+
+def test_what_nobody_knows_of_is_kept_beside_and_changes_nothing() -> None:
+    more = {f"new_field_{number}": {"deep": [number, "x"]} for number in range(500)}
+    less = order(2, 2)
+    del less["last_event"], less["priority"], less["requisition_form_url"]
+    put("labtest.order.created", order(1, 2, **more))
+    put("labtest.order.created", less)
+    applying.drain()
+    assert set(Event.objects.values_list("state", "outcome")) == {("done", "applied")}
+    first, second = Order.objects.order_by("pk")
+    assert first.low_level_status == second.low_level_status == "requisition_created"
+    assert json.loads(first.record)["new_field_499"] == {"deep": [499, "x"]}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_connection_killed_in_the_middle_costs_one_round() -> None:
+    """The database ends the session of a worker that is writing: nothing of it stays, the event
+    is not blamed, and the next round applies it."""
+    put("labtest.order.created", order(1, 1))
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE SEQUENCE only_once")
+        cursor.execute(
+            "CREATE FUNCTION end_session() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+            " IF nextval('only_once') = 1 THEN PERFORM pg_terminate_backend(pg_backend_pid());"
+            " END IF; RETURN NEW; END $$"
+        )
+        cursor.execute(
+            "CREATE TRIGGER end_session BEFORE INSERT ON orders_order"
+            " FOR EACH ROW EXECUTE FUNCTION end_session()"
+        )
+    try:
+        with contextlib.suppress(OperationalError):
+            applying.drain()
+        connection.close()
+        event = Event.objects.get()
+        assert event.state == "pending" and event.attempts == 0, event.reason
+        assert not Order.objects.exists()
+        Event.objects.update(due_at=Now())
+        applying.drain()
+        assert Event.objects.get().state == "done" and Order.objects.count() == 1
+    finally:
+        connection.close()
+        with connection.cursor() as cursor:
+            cursor.execute("DROP FUNCTION end_session() CASCADE; DROP SEQUENCE only_once")
 
 
 FOREIGN = "7ea00000-0000-4000-8000-0000000000ff"

@@ -222,6 +222,27 @@ def test_an_appointment_event_only_asks() -> None:
     assert order_id(3) in marked("appointment-psc") & marked("appointment-phlebotomy")
 
 
+def test_a_storm_of_appointment_events_is_one_reason_to_ask() -> None:
+    drained(*(put("labtest.appointment.updated", appointment(1)) for _ in range(1_000)))
+    lookups = Lookup.objects.filter(kind__startswith="appointment-")
+    assert [row.key for row in lookups] == [order_id(1)]
+    assert Lookup.objects.filter(kind="orders").count() == 1
+
+
+def test_an_order_taken_up_again_goes_back_in_its_life() -> None:
+    """No state is final: the service corrects and reinstates."""
+    assert drained(updated(1, 6)) == ["applied"]
+    before = Order.objects.get()
+    again = order(1, 4)["events"][3] | {"id": 900, "created_at": at(500)}
+    steps = [*order(1, 6)["events"], again]
+    back = updated(1, 6, events=steps, last_event=again, updated_at=at(500), status="collecting")
+    assert drained(back) == ["applied"]
+    after = Order.objects.get()
+    assert (before.low_level_status, before.bucket) == ("completed", "result-in")
+    assert after.low_level_status == "appointment_scheduled" and after.bucket != before.bucket
+    assert OrderEvent.objects.count() == 7
+
+
 def critical(number: int, minutes: int, **changed: Any) -> dict[str, Any]:
     whole = {
         "order_id": order_id(number),

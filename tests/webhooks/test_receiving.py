@@ -323,6 +323,17 @@ def test_the_address_with_and_without_its_slash(path: str) -> None:
     assert Event.objects.get().message_id == sent.id
 
 
+@pytest.mark.parametrize("path", ["/webhooks//", "/webhooks/x", "/Webhooks/"])
+def test_another_address_is_no_door_and_leads_to_none(path: str) -> None:
+    """The sender takes a redirect for a failure, and would not show us why."""
+    sent = Message(NOTICE.body)
+    answer = Client().post(
+        path, sent.body, content_type="application/json", headers=sent.headers(), secure=True
+    )
+    assert answer.status_code == 404
+    assert not Event.objects.exists()
+
+
 def test_only_posts() -> None:
     for method in ("get", "put", "patch", "delete", "options", "head"):
         answer = getattr(Client(), method)("/webhooks/")

@@ -1,0 +1,111 @@
+"""Celery only rings: whatever stands in its messages, nothing but a look at the tables follows."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import uuid
+from datetime import timedelta
+from pathlib import Path
+
+import redis
+from celery import current_app
+from django.conf import settings
+
+from backoffice.celery import app
+from tests.sync.house import Houses, end, wait_until
+from tests.webhooks.records import OUR_TEAM, order
+from tests.webhooks.rows import event
+
+HOSTILE = 1_000
+app.loader.import_default_modules()
+OURS = [
+    task for name, task in sorted(app.tasks.items()) if not name.startswith("celery.")
+]
+
+
+def test_a_task_takes_no_word_of_anybody() -> None:
+    assert len(OURS) > 20
+    assert [task.name for task in OURS if inspect.signature(task.run).parameters] == []
+
+
+def test_what_the_broker_may_do_to_work() -> None:
+    conf = app.conf
+    assert conf.accept_content == ["json"] and conf.task_serializer == "json"
+    assert conf.task_acks_late and conf.task_reject_on_worker_lost
+    assert conf.result_backend is None and not conf.task_create_missing_queues
+    assert conf.worker_max_memory_per_child and conf.worker_max_tasks_per_child
+    assert 0 < conf.task_soft_time_limit < conf.task_time_limit
+    assert 2 * conf.task_time_limit < conf.broker_transport_options["visibility_timeout"]
+    assert all(task.time_limit is None or task.soft_time_limit < task.time_limit for task in OURS)
+    assert conf.broker_transport_options["socket_timeout"]
+    for bell in conf.beat_schedule.values():
+        assert isinstance(bell["schedule"], timedelta), "an interval knows no change of clocks"
+        assert bell["task"] in app.tasks
+        assert not bell.get("args") and not bell.get("kwargs")
+
+
+def hostile(number: int) -> dict[str, object] | str:
+    """A message of Celery's own form that somebody who got into Redis may have put there."""
+    name = ("os.system", "webhooks.tasks.drain", "celery.backend_cleanup", "x" * 5_000)[number % 4]
+    arguments = ([], [["rm -rf /"], {"a": 1}, {}], [[number], {}, {"chord": {"task": name}}])
+    kind = ("application/json", "application/x-python-serialize", "application/x-yaml")[number % 3]
+    body = json.dumps(arguments[number % 3 - 1]) if number % 5 else "cos\nsystem\n(S'id'\ntR."
+    message = {
+        "body": body,
+        "content-encoding": "utf-8",
+        "content-type": kind,
+        "headers": {"task": name, "id": str(uuid.uuid4()), "lang": "py", "argsrepr": "{}"},
+        "properties": {
+            "correlation_id": str(uuid.uuid4()),
+            "delivery_tag": str(uuid.uuid4()),
+            "delivery_info": {"exchange": "", "routing_key": "inbox"},
+            "delivery_mode": 2,
+            "priority": 0,
+        },
+    }
+    odd = {"task": name, "id": "x", "retries": "x", "eta": "soon", "expires": [], "timelimit": 7}
+    return message if number % 7 else {**message, "headers": odd}
+
+
+def test_a_thousand_hostile_messages_cost_nothing_but_their_reading(
+    tmp_path: Path,
+) -> None:
+    """A real worker reads them all, and then what was waiting is applied as ever."""
+    houses = Houses(os.environ["DATABASE_URL"], tmp_path)
+    broker = redis.Redis.from_url(settings.REDIS_URL)
+    broker.delete("inbox")
+    try:
+        house = houses.build("http://127.0.0.1:9")
+        house.query(OUR_TEAM)
+        waiting = event("labtest.order.created", order(1, 1))
+        house.query(
+            "INSERT INTO webhooks_event (message_id, sent_at, key_id, body, body_digest,"
+            " event_type) VALUES (%s, now(), '', %s, %s, %s)",
+            [waiting.message_id, waiting.body, waiting.body_digest, waiting.event_type],
+        )
+        for number in range(HOSTILE):
+            broker.lpush("inbox", json.dumps(hostile(number)))
+        worker = house.start(
+            *("-m", "celery", "-A", "backoffice.celery", "worker", "--queues", "inbox"),
+            *("--hostname", f"bells-{os.getpid()}@%h", "--concurrency", "1"),
+            *("--loglevel", "ERROR", "--without-gossip", "--without-mingle"),
+        )
+        try:
+
+            def rung() -> bool:
+                current_app.send_task("webhooks.tasks.drain", queue="inbox", expires=30)
+                return bool(house.value("SELECT count(*) FROM orders_order"))
+
+            wait_until(rung, 60, "the event to be applied", every=1)
+            wait_until(lambda: not broker.llen("inbox"), 60, "all messages to be read", every=0.5)
+            assert worker.poll() is None, house.said()[-2_000:]
+        finally:
+            end(worker)
+        assert "uid=" not in house.said()
+    finally:
+        broker.delete("inbox")
+        houses.close()
+
+
