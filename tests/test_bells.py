@@ -8,6 +8,7 @@ import os
 import uuid
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import redis
 from celery import current_app
@@ -20,9 +21,7 @@ from tests.webhooks.rows import event
 
 HOSTILE = 1_000
 app.loader.import_default_modules()
-OURS = [
-    task for name, task in sorted(app.tasks.items()) if not name.startswith("celery.")
-]
+OURS = [task for name, task in sorted(app.tasks.items()) if not name.startswith("celery.")]
 
 
 def test_a_task_takes_no_word_of_anybody() -> None:
@@ -46,13 +45,17 @@ def test_what_the_broker_may_do_to_work() -> None:
         assert not bell.get("args") and not bell.get("kwargs")
 
 
-def hostile(number: int) -> dict[str, object] | str:
+def hostile(number: int) -> dict[str, Any]:
     """A message of Celery's own form that somebody who got into Redis may have put there."""
     name = ("os.system", "webhooks.tasks.drain", "celery.backend_cleanup", "x" * 5_000)[number % 4]
-    arguments = ([], [["rm -rf /"], {"a": 1}, {}], [[number], {}, {"chord": {"task": name}}])
+    arguments: tuple[Any, ...] = (
+        [],
+        [["rm -rf /"], {"a": 1}, {}],
+        [[number], {}, {"chord": {"task": name}}],
+    )
     kind = ("application/json", "application/x-python-serialize", "application/x-yaml")[number % 3]
     body = json.dumps(arguments[number % 3 - 1]) if number % 5 else "cos\nsystem\n(S'id'\ntR."
-    message = {
+    message: dict[str, Any] = {
         "body": body,
         "content-encoding": "utf-8",
         "content-type": kind,
@@ -107,5 +110,3 @@ def test_a_thousand_hostile_messages_cost_nothing_but_their_reading(
     finally:
         broker.delete("inbox")
         houses.close()
-
-
