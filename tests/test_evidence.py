@@ -1,0 +1,204 @@
+"""The tables of evidence hold: every row is there once, and what they name exists.
+
+`docs/faults.md`: each fault, threat and promise of the study, and what proves it is dealt with.
+`docs/asvs.csv`: each requirement of OWASP ASVS 5.0.0, levels 1 and 2, and our answer.
+"""
+
+from __future__ import annotations
+
+import ast
+import csv
+import re
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+from backoffice.launcher import PROOFS
+
+ROOT = Path(__file__).resolve().parent.parent
+FAULTS = {
+    "W": 30, "O": 16, "S": 21, "R": 30, "K": 20, "I": 20, "X": 12, "U": 10, "H": 17, "G": 12,
+    "P": 30,
+}  # fmt: skip
+"""Rows of each kind; P are the promises."""
+LEVELS = {
+    # Numbers of the requirements of each section, by level; what is missing is of level 3.
+    "1.1": ("", "1 2"),
+    "1.2": ("1 2 3 4 5", "6 7 8 9"),
+    "1.3": ("1 2", "3 4 5 6 7 8 9 10 11"),
+    "1.4": ("", "1 2 3"),
+    "1.5": ("1", "2"),
+    "2.1": ("1", "2 3"),
+    "2.2": ("1 2", "3"),
+    "2.3": ("1", "2 3 4"),
+    "2.4": ("", "1"),
+    "3.2": ("1 2", ""),
+    "3.3": ("1", "2 3 4"),
+    "3.4": ("1 2", "3 4 5 6"),
+    "3.5": ("1 2 3", "4 5"),
+    "3.7": ("", "1 2"),
+    "4.1": ("1", "2 3"),
+    "4.2": ("", "1"),
+    "4.3": ("", "1 2"),
+    "4.4": ("1", "2 3 4"),
+    "5.1": ("", "1"),
+    "5.2": ("1 2", "3"),
+    "5.3": ("1 2", ""),
+    "5.4": ("", "1 2 3"),
+    "6.1": ("1", "2 3"),
+    "6.2": ("1 2 3 4 5 6 7 8", "9 10 11 12"),
+    "6.3": ("1 2", "3 4"),
+    "6.4": ("1 2", "3 4"),
+    "6.5": ("", "1 2 3 4 5"),
+    "6.6": ("", "1 2 3"),
+    "6.8": ("", "1 2 3 4"),
+    "7.1": ("", "1 2 3"),
+    "7.2": ("1 2 3 4", ""),
+    "7.3": ("", "1 2"),
+    "7.4": ("1 2", "3 4 5"),
+    "7.5": ("", "1 2"),
+    "7.6": ("", "1 2"),
+    "8.1": ("1", "2"),
+    "8.2": ("1 2", "3"),
+    "8.3": ("1", ""),
+    "8.4": ("", "1"),
+    "9.1": ("1 2 3", ""),
+    "9.2": ("1", "2 3 4"),
+    "10.1": ("", "1 2"),
+    "10.2": ("", "1 2"),
+    "10.3": ("", "1 2 3 4"),
+    "10.4": ("1 2 3 4 5", "6 7 8 9 10 11"),
+    "10.5": ("", "1 2 3 4 5"),
+    "10.6": ("", "1 2"),
+    "10.7": ("", "1 2 3"),
+    "11.1": ("", "1 2"),
+    "11.2": ("", "1 2 3"),
+    "11.3": ("1 2", "3"),
+    "11.4": ("1", "2 3 4"),
+    "11.5": ("", "1"),
+    "11.6": ("", "1"),
+    "12.1": ("1", "2 3"),
+    "12.2": ("1 2", ""),
+    "12.3": ("", "1 2 3 4"),
+    "13.1": ("", "1"),
+    "13.2": ("", "1 2 3 4 5"),
+    "13.3": ("", "1 2"),
+    "13.4": ("1", "2 3 4 5"),
+    "14.1": ("", "1 2"),
+    "14.2": ("1", "2 3 4"),
+    "14.3": ("1", "2 3"),
+    "15.1": ("1", "2 3"),
+    "15.2": ("1", "2 3"),
+    "15.3": ("1", "2 3 4 5 6 7"),
+    "16.1": ("", "1"),
+    "16.2": ("", "1 2 3 4 5"),
+    "16.3": ("", "1 2 3 4"),
+    "16.4": ("", "1 2 3"),
+    "16.5": ("", "1 2 3"),
+    "17.1": ("", "1"),
+    "17.2": ("", "1 2 3 4"),
+    "17.3": ("", "1 2"),
+}
+KINDS = {"test", "config", "document", "deployer"}
+ANSWERS = {"yes", "partly", "no", "n/a"}
+
+
+def fault_rows() -> dict[str, tuple[str, str]]:
+    """What is said of each fault: the fault, and its proof."""
+    rows: list[tuple[str, str, str]] = []
+    for line in (ROOT / "docs" / "faults.md").read_text().splitlines():
+        found = re.fullmatch(r"\| ([A-Z]\d+) \| (.+?) \| (.+) \|", line)
+        if found:
+            rows.append((found[1], found[2], found[3]))
+    assert [key for key, count in Counter(key for key, *_ in rows).items() if count > 1] == []
+    return {key: (fault, proof) for key, fault, proof in rows}
+
+
+def asvs_rows() -> list[dict[str, str]]:
+    with (ROOT / "docs" / "asvs.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@cache
+def functions_of(path: str) -> frozenset[str]:
+    """The tests a file defines, read and not run."""
+    tree = ast.parse((ROOT / path).read_text())
+    return frozenset(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+
+
+FILE = re.compile(r"[\w./-]+\.(py|md|html|toml|lock|js|css|csv|yml|yaml|conf)")
+
+
+def missing(text: str) -> list[str]:
+    """What a text names between backticks that is not there."""
+    return [name for name in re.findall(r"`([^`]+)`", text) if not is_there(name)]
+
+
+def is_there(name: str) -> bool:
+    """Whether a test, a proof of `./run` or a file exists; other words are no names."""
+    path, _, test = name.partition("::")
+    if test:
+        return (ROOT / path).is_file() and test in functions_of(path)
+    if command := re.fullmatch(r"\./run (bench|chaos) (\w+)", name):
+        return command[2] in PROOFS[command[1]]
+    return not FILE.fullmatch(name) or (ROOT / name).is_file()
+
+
+def test_every_fault_and_promise_stands_there_once() -> None:
+    wanted = {f"{kind}{n}" for kind, most in FAULTS.items() for n in range(1, most + 1)}
+    assert sum(count for kind, count in FAULTS.items() if kind != "P") == 188
+    assert fault_rows().keys() == wanted
+
+
+def test_every_fault_has_a_proof_or_says_what_is_done_instead() -> None:
+    bare = [
+        key
+        for key, (_, proof) in fault_rows().items()
+        if not re.search(r"`[^`]+`", proof)
+        and not re.search(r"\*Differs\*|\*\*Not met\*\*|\(pending: \w+\)|No test:", proof)
+    ]
+    assert bare == []
+
+
+def test_every_requirement_stands_there_once_with_its_level() -> None:
+    wanted = {
+        f"V{section}.{number}": str(level)
+        for section, both in LEVELS.items()
+        for level, numbers in enumerate(both, 1)
+        for number in numbers.split()
+    }
+    assert len(wanted) == 253
+    rows = asvs_rows()
+    assert len(rows) == len({row["id"] for row in rows})
+    assert {row["id"]: row["level"] for row in rows} == wanted
+
+
+def test_every_requirement_is_answered() -> None:
+    wrong = []
+    for row in asvs_rows():
+        applies = row["applies"] == "yes"
+        sound = (
+            row["applies"] in ("yes", "no")
+            and row["answer"] in ANSWERS
+            and (row["answer"] == "n/a") is not applies
+            and (row["kind"] in KINDS) is applies
+            and row["requirement"]
+            and row["evidence"]
+            and (row["kind"] != "test" or "::" in row["evidence"] or "pending" in row["evidence"])
+        )
+        if not sound:
+            wrong.append(row["id"])
+    assert wrong == []
+
+
+def test_whatever_is_named_exists() -> None:
+    text = (ROOT / "docs" / "faults.md").read_text()
+    assert missing(text) == []
+    assert {row["id"]: gone for row in asvs_rows() if (gone := missing(row["evidence"]))} == {}
+
+
+def test_what_does_not_exist_is_noticed() -> None:
+    here = "tests/test_evidence.py"
+    for name in (f"{here}::test_nothing", "tests/nowhere.py::test_x", "./run chaos x", "docs/x.md"):
+        assert missing(f"see `{name}`") == [name]
+    assert missing(f"`{here}::test_what_does_not_exist_is_noticed`, `./run chaos inbox`") == []
