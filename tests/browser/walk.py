@@ -50,12 +50,17 @@ SAMPLES: Final[dict[str, str]] = {
     "event_id": "SELECT id FROM webhooks_event ORDER BY (state = 'dead') DESC, id DESC LIMIT 1",
     "notification_id": "SELECT id FROM backoffice_notification ORDER BY id LIMIT 1",
     "position": "SELECT 0",
+    "signature_id": "SELECT id FROM orders_signature ORDER BY id LIMIT 1",
+    "delegation_id": "SELECT id FROM orders_delegation ORDER BY id LIMIT 1",
+    "token_id": "SELECT id FROM backoffice_apitoken ORDER BY id LIMIT 1",
+    "group": "SELECT 'lost'",
 }
 """What a parameter stands for, wherever it appears: a statement that finds one."""
 
 _VIEW: Final = "SELECT id FROM backoffice_savedview WHERE listing = 'orders' ORDER BY id LIMIT 1"
 _PATIENTS: Final = _VIEW.replace("'orders'", "'patients'")
 _VERSION: Final = "SELECT {} FROM orders_resultversion ORDER BY order_id, number LIMIT 1"
+_RESULT: Final = "SELECT order_id FROM orders_result ORDER BY order_id LIMIT 1"
 _TROUBLE: Final = "SELECT {} FROM orders_order WHERE bucket = 'needs-action' ORDER BY id LIMIT 1"
 _RUN: Final = "SELECT id FROM backoffice_bulkrun ORDER BY id LIMIT 1"
 SPECIAL: Final[dict[tuple[str, str], str]] = {
@@ -63,6 +68,10 @@ SPECIAL: Final[dict[tuple[str, str], str]] = {
     " WHERE kind = 'patient.create' AND state = 'refused' LIMIT 1",
     ("patients:view", "key"): _PATIENTS,
     ("patients:view-change", "key"): _PATIENTS,
+    ("reviewing:report", "order_id"): _RESULT,
+    ("reviewing:document", "order_id"): _RESULT,
+    ("reviewing:trend", "key"): "SELECT coalesce(loinc_slug, slug) FROM orders_resultmarker"
+    " WHERE NOT is_missing ORDER BY slug LIMIT 1",
     ("reviewing:version", "order_id"): _VERSION.format("order_id"),
     ("reviewing:version", "number"): _VERSION.format("number"),
     ("exceptions:card", "group"): "SELECT 'delivery'",

@@ -1,0 +1,229 @@
+"""A small world with something behind every address, in which every secret is a canary.
+
+Names, birth dates, addresses and telephone numbers of patients hold words that stand nowhere else,
+and so do the values of results: whoever may not see them must never receive one of these words.
+
+`python -m tests.access.world` fills the database of a running house and prints, as JSON, what a
+visitor needs: cookies of people of some roles, and tokens.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+import os
+import re
+from datetime import timedelta
+from typing import Any, Final
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backoffice.settings")
+django.setup()
+
+from django.conf import settings  # noqa: E402
+from django.contrib.auth.models import Group  # noqa: E402
+from django.contrib.sessions.backends.base import SessionBase  # noqa: E402
+from django.test import Client  # noqa: E402
+from django.utils import timezone  # noqa: E402
+
+from backoffice.access import ADMINISTRATOR, ROLES  # noqa: E402
+from backoffice.api import tokens  # noqa: E402
+from backoffice.models import (  # noqa: E402
+    ApiToken,
+    Drift,
+    SyncRun,
+    UnknownValue,
+    UnreadRecord,
+    User,
+)
+from labs.models import LabAccount, Marker  # noqa: E402
+from orders.models import Order, Result, UnmatchedResult  # noqa: E402
+from orders.reviewing.models import Delegation, Signature  # noqa: E402
+from patients.models import Connection, Demographics, Insurance, Payor  # noqa: E402
+from patients.wearables.hearing import hear_samples  # noqa: E402
+from patients.wearables.models import HistoricalPull, Summary  # noqa: E402
+from tests.api.rows import envelope, uid  # noqa: E402
+from tests.bench.world import people  # noqa: E402
+from tests.bench.world.building import Size, build  # noqa: E402
+from tests.browser import furnish  # noqa: E402
+from tests.wearables.test_samples import NOON, heard, sample  # noqa: E402
+from tests.webhooks.rows import put  # noqa: E402
+
+ORDERS: Final = 60
+VALUE: Final = 917_263_000
+BORN: Final = "1901-02-03"
+ABOUT_PEOPLE: Final = re.compile(
+    r"qzfirst|qzlast|qzmail|qzstreet|1901-02-03|3 Feb 1901|0?2/0?3/1901|5550199|qzmember", re.I
+)
+"""What nobody without `patients.view` may receive."""
+RESULTS: Final = re.compile(r"917[,.]?263|qzcomment", re.I)
+"""What nobody without `results.view` may receive."""
+NO_ROLE: Final = "nobody"
+INSURANCE: Final = '{"payor_code": "P1", "member_id": "QZMEMBER1", "relationship": "Self"}'
+
+
+def fill() -> None:
+    """Into empty tables of the back office."""
+    make_staff()
+    _build()
+    _make_canaries()
+    furnish.main()
+    somebody = Order.objects.exclude(user=None).order_by("-created_at")[0]
+    assert somebody.user_id is not None
+    _people(somebody)
+    _readings(somebody)
+    _system(somebody)
+    _reviewing()
+    _unmatched(somebody)
+
+
+def make_staff() -> None:
+    for role in ROLES:
+        user, _ = User.objects.get_or_create(username=role.replace(" ", "-"))
+        user.groups.set([Group.objects.get(name=role)])
+    User.objects.get_or_create(username=NO_ROLE)
+
+
+def _build() -> None:
+    """The world of the benches, with other names and values."""
+    names, result = (people.FIRST_NAMES[:], people.LAST_NAMES[:]), people.result
+    people.FIRST_NAMES[:] = [f"Qzfirst{n}" for n in range(len(names[0]))]
+    people.LAST_NAMES[:] = [f"Qzlast{n}" for n in range(len(names[1]))]
+    people.result = _with_canaries  # type: ignore[assignment]
+    try:
+        build(Size(ORDERS))
+    finally:
+        people.FIRST_NAMES[:], people.LAST_NAMES[:] = names
+        people.result = result
+
+
+_result: Final = people.result
+
+
+def _with_canaries(panel: int, variant: int) -> dict[str, Any]:
+    made = copy.deepcopy(_result(panel, variant))
+    for position, line in enumerate(made["results"]):
+        if line.get("value") is not None:
+            line["value"] = float(VALUE + position)
+            line["result"] = str(VALUE + position)
+    return made
+
+
+def _make_canaries() -> None:
+    """What the benches' people have in common with the rest of the world."""
+    LabAccount.objects.update(account_name="Sample clinic", record="{}")
+    Order.objects.filter(patient_dob__isnull=False).update(patient_dob=BORN)
+    Demographics.objects.update(
+        dob=BORN,
+        email="qzmail@example.invalid",
+        phone_number="+15555550199",
+        phone_digits="9910555555",
+        first_line="1 Qzstreet",
+    )
+
+
+def _people(order: Order) -> None:
+    user = order.user_id
+    Connection(
+        user_id=user, slug="band-one", name="Band", created_on=timezone.now(), status="connected",
+        **envelope(),
+    ).save()  # fmt: skip
+    Insurance(
+        id=uid("insurance", 1), user_id=user, is_primary=True, payor_code="P1",
+        member_id="QZMEMBER1", relationship="Self", **envelope(INSURANCE),
+    ).save()  # fmt: skip
+    Payor(payor_code="P1", name="Sample Payor", **envelope()).save()
+    HistoricalPull(
+        user_id=user, provider="band-one", resource="sleep", status="failure", **envelope()
+    ).save()
+    Marker(id=5, lab_id=900, name="Marker 5", slug="marker-5", **envelope()).save()
+
+
+def _readings(order: Order) -> None:
+    event = heard(1, "heartrate", [sample(NOON + timedelta(minutes=n), 60 + n) for n in range(9)])
+    hear_samples([dataclasses.replace(event, user_id=order.user_id)])
+    Summary(
+        id=uid("summary", 1), user_id=order.user_id, resource="activity", provider="band",
+        number=1, calendar_date=NOON.date(), steps=7000, **envelope(),
+    ).save()  # fmt: skip
+
+
+def _system(order: Order) -> None:
+    run = SyncRun.objects.create(resource="orders", full=True, state="done", fetched=7)
+    Drift.objects.create(run=run, resource="orders", key=str(order.pk), kind="stale")
+    UnknownValue.objects.create(vocabulary="order.status", value="made-up", sightings=3)
+    UnreadRecord.objects.create(resource="orders", key="x", reason="made up", record="{}")
+    body = json.dumps({"event_type": "labtest.order.updated", "data": json.loads(order.record)})
+    put(
+        "labtest.order.updated",
+        body.encode(),
+        user_id=order.user_id,
+        subject_id=str(order.pk),
+        state="dead",
+        reason="made up",
+    )
+
+
+def _reviewing() -> None:
+    clinician = User.objects.get(username="clinician")
+    result = Result.objects.filter(order__review__version__gt=0).order_by("order_id")[0]
+    Signature.objects.create(order_id=result.pk, version=1, kind="signed", by=clinician)
+    Delegation.objects.create(
+        by=clinician,
+        to=User.objects.get(username="lab-coordinator"),
+        until=timezone.now() + timedelta(days=3),
+    )
+
+
+def _unmatched(order: Order) -> None:
+    now = timezone.now()
+    tokens.issue(tokens.account_of("reporting")[0], name="made up")
+    UnmatchedResult.objects.create(
+        id=uid("unmatched", 1),
+        status="pending_customer_review",
+        decision_code="no_match",
+        first_name="Qzfirst",
+        last_name="Qzlast",
+        dob=BORN,
+        lab_slug="lab-north",
+        allowed_actions=["ignore"],
+        created_at=now,
+        updated_at=now,
+        **envelope(),
+    )
+
+
+def session_of(user: User) -> str:
+    """The cookie of somebody who has logged in, whose forms bear the token `FORM_TOKEN`."""
+    client = Client()
+    client.force_login(user)
+    session: SessionBase = client.session
+    session["_csrftoken"] = FORM_TOKEN
+    session.save()
+    return client.cookies[settings.SESSION_COOKIE_NAME].value
+
+
+FORM_TOKEN: Final = "t" * 32
+
+
+def main() -> None:
+    fill()
+    people = {role: User.objects.get(username=role) for role in (ADMINISTRATOR, "viewer")}
+    account, _ = tokens.account_of("reader")
+    assert isinstance(ApiToken.objects.count(), int)
+    print(
+        json.dumps(
+            {
+                "cookie": settings.SESSION_COOKIE_NAME,
+                "sessions": {role: session_of(user) for role, user in people.items()},
+                "token": tokens.issue(account)[1],
+                "narrow": tokens.issue(account, scopes=["labs.view"])[1],
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()
