@@ -96,6 +96,9 @@ app.conf.beat_schedule = {
     "team: what became of requests": _every(10, "backoffice.tasks.tell", "bulk"),
     "team: what became of orders": _every(5, "orders.tasks.tell", "bulk"),
     "team: e-mails": _every(10, "backoffice.tasks.mail", "bulk"),
+    "audit: seal what came": _every(60, "backoffice.tasks.seal", "bulk"),
+    "audit: check what is due": _every(60, "backoffice.tasks.check_audit", "bulk"),
+    "audit: take away the old": _every(3_600, "backoffice.tasks.retire_audit", "bulk"),
     "runs: forget the old": _every(3_600, "backoffice.tasks.prune", "bulk"),
 }
 QUEUES: Final = tuple(queue.name for queue in app.conf.task_queues)

@@ -1,4 +1,4 @@
-"""Tables every app stands on: staff, sync runs, due look-ups, commands, unknown values, audit."""
+"""Tables every app stands on: staff, sync runs, due look-ups, commands, unknown values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any, Self
 
 from django.contrib.auth.models import AbstractUser
 from django.contrib.postgres.fields import ArrayField
-from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models import Q
 from django.db.models.base import ModelState
@@ -393,37 +392,14 @@ class Change(models.Model):
         indexes = [models.Index(fields=["xact"], name="change_since")]
 
 
-class AuditEntry(models.Model):
-    """Who saw or changed what. Written by `audit.py` alone, never updated."""
-
-    at = models.DateTimeField(db_default=Now())
-    actor = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
-    actor_kind = models.CharField(max_length=20, default="staff")
-    action = models.CharField(max_length=20)
-    object_type = models.CharField(max_length=40)
-    object_ids = ArrayField(models.TextField(), default=list)
-    patient_ids = ArrayField(models.UUIDField(), default=list)
-    route = models.CharField(max_length=100, default="", blank=True)
-    request_id = models.CharField(max_length=64, default="", blank=True)
-    ip = models.GenericIPAddressField(null=True)
-    outcome = models.CharField(max_length=20, default="ok")
-    reason = models.TextField(default="", blank=True)
-    row_count = models.IntegerField(null=True)
-
-    class Meta:
-        indexes = [
-            models.Index(fields=["-at"], name="audit_latest"),
-            # Reader: who looked at a patient's record
-            GinIndex(fields=["patient_ids"], name="audit_of_patient"),
-            # Reader: team.changes
-            GinIndex(
-                fields=["object_ids"], condition=Q(action="change"), name="audit_changes_of_object"
-            ),
-        ]
-
-
 # At the end: these tables stand on the ones above.
 from backoffice.api.models import ApiToken  # noqa: E402
+from backoffice.audit.models import (  # noqa: E402
+    AuditCheck,
+    AuditEntry,
+    AuditReview,
+    AuditSeal,
+)
 from backoffice.lists.models import BulkRow, BulkRun, ListChoice, SavedView  # noqa: E402
 from backoffice.team.models import (  # noqa: E402
     Assignment,
@@ -439,7 +415,10 @@ __all__ = [
     "ApiToken",
     "Assignment",
     "AssignmentChange",
+    "AuditCheck",
     "AuditEntry",
+    "AuditReview",
+    "AuditSeal",
     "Backup",
     "BulkRow",
     "BulkRun",

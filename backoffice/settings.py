@@ -139,6 +139,11 @@ if len(SECRET_KEY) < 50:
 SECRET_KEY_FALLBACKS = words("SECRET_KEY_FALLBACKS")
 # Keys of sealed columns and files (`encryption.py`): the first one seals, all of them open.
 FIELD_KEYS = field_keys(configured("FIELD_KEYS", "1:ZGV2ZWxvcG1lbnQtb25seS1kZXZlbG9wbWVudC1vbmw="))
+AUDIT_KEYS = words("AUDIT_KEY")
+if any(len(key) < 32 for key in AUDIT_KEYS):
+    raise ImproperlyConfigured("AUDIT_KEY is too short: each key must have 32 characters or more.")
+AUDIT_KEEP_YEARS = number("AUDIT_KEEP_YEARS", 6, 0, 100)
+AUDIT_HOLD = flag("AUDIT_HOLD", False)
 ALLOWED_HOSTS = words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]" if LOCAL else "")
 if not ALLOWED_HOSTS:
     raise ImproperlyConfigured(

@@ -5,8 +5,12 @@ from typing import Any
 from celery import shared_task
 
 from backoffice import changes, outbox, sync, upkeep
+from backoffice.audit import checking, retention, seals
 from backoffice.lists import bulk
 from backoffice.team import mailing, telling
+
+TIDYING = 30.0
+"""Seconds of one ring that are spent on sealing or forgetting: the rest waits for the next one."""
 
 
 @shared_task
@@ -31,3 +35,19 @@ def mail() -> None:
 def heartbeat(self: Any) -> None:
     """Rung through every queue."""
     upkeep.beat(self.request.delivery_info["routing_key"], self.request.hostname)
+
+
+@shared_task
+def seal() -> None:
+    seals.seal(seconds=TIDYING)
+    seals.tidy()
+
+
+@shared_task(soft_time_limit=sync.LONGEST, time_limit=sync.LONGEST + 60)
+def check_audit() -> None:
+    checking.work()
+
+
+@shared_task
+def retire_audit() -> None:
+    retention.retire(seconds=TIDYING)

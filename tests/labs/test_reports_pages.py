@@ -19,6 +19,7 @@ from labs.reports.intake import shown_name
 from labs.reports.review import compared, confidence, dates, differs
 from patients.models import Demographics
 from tests.api.rows import staff, token_for, uid
+from tests.audit.trail import forget
 from tests.labs.documents import jpeg, pdf, png
 from tests.labs.reporting import ADA, FRAGILITY, GLUCOSE, file, kept, person, record, with_job
 from tests.labs.reporting import answer as told
@@ -40,7 +41,7 @@ def report(doctor: User) -> Report:
     """A report that was read."""
     made = kept(doctor)
     with_job(made)
-    AuditEntry.objects.all().delete()
+    forget()
     return made
 
 
@@ -560,7 +561,7 @@ def test_a_file_is_served_sealed(
     client: Client, doctor: User, content: bytes, name: str, kind: str
 ) -> None:
     report = kept(doctor, 1, file(content, name))
-    AuditEntry.objects.all().delete()
+    forget()
     address = reverse("reports:file", args=[report.pk, 0])
     answer = client.get(address)
     assert body(answer) == content
@@ -679,7 +680,7 @@ def test_on_the_patients_page(client: Client, report: Report) -> None:
     assert reverse("reports:upload", args=[uid("patient", 1)]) in patient_page
     part = reverse("reports:of-patient", args=[uid("patient", 1)])
     assert part in patient_page
-    AuditEntry.objects.all().delete()
+    forget()
     assert f"/reports/{report.pk}/" in client.get(part).content.decode()
     assert AuditEntry.objects.get().patient_ids == [uid("patient", 1)]
     assert client.get(reverse("reports:of-patient", args=[uuid.uuid4()])).status_code == 404

@@ -19,6 +19,7 @@ from orders.models import Order
 from orders.placing import drafts, sheet
 from orders.placing.people import is_name
 from patients.models import Demographics, Patient
+from tests.audit.trail import forget
 from tests.outbox.desk import FORM_ID, Desk
 
 State = CommandRecord.State
@@ -252,7 +253,7 @@ def test_whoever_is_named_in_a_table_is_in_the_audit(
     client = desk.client("clinician")
     raw = table([str(person.pk), panel.name, ""])
     for do in ("check", "import"):
-        AuditEntry.objects.all().delete()
+        forget()
         page = send(client, raw, do)
         assert person.last_name in page.content.decode()
         assert AuditEntry.objects.filter(object_type="order import").count() == 1

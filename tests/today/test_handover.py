@@ -12,6 +12,7 @@ from django.utils import timezone
 from backoffice import team
 from backoffice.models import AuditEntry, CommandRecord, User
 from tests.api.rows import demographics, patient, uid
+from tests.audit.trail import owner
 from tests.today.test_page import critical, enter, place
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -72,7 +73,9 @@ def test_what_is_open_stands_with_its_last_word_and_when_it_is_due(
 def test_the_period_and_whose_work_are_chosen(shift: tuple[Client, User, Any]) -> None:
     client, _, request = shift
     team.note(request, "order", uid("order", 1), "Mine and early", uid("patient", 1))
-    AuditEntry.objects.filter(object_type="note").update(at=timezone.now() - timedelta(hours=30))
+    with owner():
+        notes = AuditEntry.objects.filter(object_type="note")
+        notes.update(at=timezone.now() - timedelta(hours=30))
     team.note(request, "order", uid("order", 1), "Mine and late", uid("patient", 1))
     colleague, _ = enter("lab coordinator")
     theirs = colleague.get("/today/").wsgi_request

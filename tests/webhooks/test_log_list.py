@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from backoffice.models import AuditEntry, User
 from tests.api.rows import NOW, demographics, staff, uid
+from tests.audit.trail import forget
 from tests.webhooks.events import body_of, event, failed
 from webhooks import log
 from webhooks.models import Event
@@ -256,7 +257,7 @@ def test_a_moment_is_found_in_the_numbers(admin: User) -> None:
 
 
 def test_what_was_shown_is_recorded(client: Client, many: None) -> None:
-    AuditEntry.objects.all().delete()
+    forget()
     shown(client, show="failed")
     entry = AuditEntry.objects.get()
     assert (entry.action, entry.object_type, entry.row_count) == ("list", "event", 1)

@@ -1,0 +1,264 @@
+"""Are all entries and seals still what they were? Recomputed, a hundred seals at a time.
+
+One statement reads seals and their entries, so what is sealed or taken away meanwhile is no
+trouble. Memory stays flat however many there are.
+"""
+
+from __future__ import annotations
+
+import hmac
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple
+
+from django.db import connection, transaction
+from django.utils import timezone
+
+from backoffice.audit import seals
+from backoffice.audit.models import AuditCheck, AuditEntry, AuditSeal
+
+logger = logging.getLogger(__name__)
+
+STEP: Final = 100
+LAST: Final = 2**63 - 1
+TROUBLES: Final = 50
+"""Told one by one; beyond it, only how many there are."""
+EVERY: Final = timedelta(hours=24)
+YOUNGEST: Final = timedelta(days=365)
+"""Nothing younger can have been taken away because of its age."""
+LOCK: Final = 5_280_132
+"""Of whoever checks, among PostgreSQL's advisory locks."""
+
+_SEALS: Final = AuditSeal._meta.db_table
+_ENTRIES: Final = AuditEntry._meta.db_table
+_COLUMNS: Final = tuple(column.attname for column in AuditSeal._meta.concrete_fields)
+_READ: Final = f"""
+SELECT {", ".join(f"s.{name}" for name in _COLUMNS)}, held.rows, held.digest,
+ gone.rows, gone.digest, gone.until,
+ (SELECT max(to_id) FROM {_SEALS} WHERE removal)
+FROM (SELECT * FROM {_SEALS} WHERE n > %s AND n <= %s ORDER BY n LIMIT {STEP}) AS s
+LEFT JOIN LATERAL (
+ SELECT count(*) AS rows, {seals.DIGEST} AS digest
+ FROM {_ENTRIES} AS e WHERE e.id BETWEEN s.from_id AND s.to_id
+) AS held ON NOT s.removal
+LEFT JOIN LATERAL (
+ SELECT sum(rows) AS rows, sha256(string_agg(mac, '' ORDER BY n)) AS digest, max(at) AS until
+ FROM {_SEALS} WHERE NOT removal AND to_id BETWEEN s.from_id AND s.to_id
+) AS gone ON s.removal
+ORDER BY s.n
+"""
+
+
+@dataclass(slots=True)
+class Checked:
+    """What a check has found."""
+
+    seals: int = 0
+    entries: int = 0
+    removed: int = 0
+    unsealed: int = 0
+    unknown_key: int = 0
+    trouble: list[str] = field(default_factory=list)
+    troubles: int = 0
+    head: str = ""
+
+    def tell(self, words: str) -> None:
+        self.troubles += 1
+        if len(self.trouble) < TROUBLES:
+            self.trouble.append(words)
+
+    @property
+    def told(self) -> list[str]:
+        left = self.troubles - len(self.trouble)
+        return [*self.trouble, *([f"And {left:,} more."] if left else [])]
+
+
+class Read(NamedTuple):
+    """A seal, and what is there now: its entries, or the seals whose entries it says are gone."""
+
+    seal: AuditSeal
+    rows: int | None
+    digest: bytes | None
+    gone_rows: int | None
+    gone_digest: bytes | None
+    gone_until: datetime | None
+    removed_to: int | None
+
+
+def check(
+    after: int = 0,
+    until: int = LAST,
+    heads: Iterable[str] = (),
+    progress: Callable[[Checked], None] | None = None,
+) -> Checked:
+    """Recompute everything, or the seals behind number `after` up to `until`. `heads` (`N:MAC`) are
+    ends that somebody remembers: a trail without them was cut off or made anew."""
+    walk = _Walk(after)
+    for done, one in enumerate(_read(after, until), 1):
+        walk.look(one)
+        if progress and done % STEP == 0:
+            progress(walk.found)
+    if until == LAST:
+        walk.end(heads)
+    return walk.found
+
+
+def last_before(moment: datetime) -> int:
+    """Number of the last seal made before `moment`; 0 for none."""
+    rows = AuditSeal.objects.filter(at__lt=moment).order_by("-n")
+    return rows.values_list("n", flat=True).first() or 0
+
+
+def _read(after: int, until: int) -> Iterator[Read]:
+    while True:
+        with connection.cursor() as cursor:
+            cursor.execute(_READ, [after, until])
+            rows = cursor.fetchall()
+        for row in rows:
+            values = dict(zip(_COLUMNS, row, strict=False))
+            one, rest = AuditSeal(**values), row[len(_COLUMNS) :]
+            yield Read(one, *rest)
+            after = one.n
+        if len(rows) < STEP:
+            return
+
+
+class _Walk:
+    """Along the chain, seal by seal."""
+
+    def __init__(self, after: int) -> None:
+        self.found = Checked()
+        self.keys = seals.keys()
+        self.known = False
+        """A seal of a key we have was seen: one of another key behind it is nobody's."""
+        earlier = AuditSeal.objects.filter(n__lte=after)
+        self.last = earlier.order_by("-n").first()
+        self.sealed_to = _end(earlier.filter(removal=False))
+        self.removed_to = _end(earlier.filter(removal=True))
+
+    def look(self, read: Read) -> None:
+        one = read.seal
+        self.found.seals += 1
+        self._chain(one)
+        self._key(one)
+        if one.removal:
+            self._removal(read)
+        else:
+            self._entries(read)
+        self.last = one
+
+    def _chain(self, one: AuditSeal) -> None:
+        n, mac = (self.last.n, bytes(self.last.mac)) if self.last else (0, b"")
+        if one.n != n + 1:
+            missing = "one seal" if one.n == n + 2 else f"{one.n - n - 1} seals"
+            self._tell(one, f"{missing} missing before it, from number {n + 1} on")
+        elif bytes(one.prev) != mac:
+            self._tell(one, "it does not follow the seal before it: one of the two was replaced")
+
+    def _key(self, one: AuditSeal) -> None:
+        key = self.keys.get(one.key_id)
+        if key is not None:
+            self.known = True
+            if not hmac.compare_digest(seals.mac_of(one, key), bytes(one.mac)):
+                self._tell(one, "the seal itself was changed")
+        elif self.known:
+            self._tell(one, "it was made with a key that is not ours, after seals of ours")
+        else:
+            self.found.unknown_key += 1
+
+    def _entries(self, read: Read) -> None:
+        one, rows = read.seal, read.rows or 0
+        if self.sealed_to is not None and one.from_id != self.sealed_to + 1:
+            self._tell(one, f"it begins at entry {one.from_id}, not at {self.sealed_to + 1}")
+        elif self.sealed_to is None and AuditEntry.objects.filter(pk__lt=one.from_id).exists():
+            self._tell(one, "there are entries before the first that was sealed")
+        self.sealed_to = one.to_id
+        if one.to_id <= (read.removed_to or 0):
+            self.found.removed += one.rows
+            if rows:
+                self._tell(one, f"{_entries(rows)} that had been taken away stand here again")
+            return
+        self.found.entries += rows
+        if one.form != seals.FORM:
+            self._tell(one, f"it is of a form ({one.form}) that this version does not know")
+        elif rows != one.rows:
+            what = "missing" if rows < one.rows else "too many"
+            self._tell(one, f"{_entries(abs(rows - one.rows))} {what}")
+        elif bytes(read.digest or b"") != bytes(one.digest):
+            self._tell(one, f"of its {_entries(rows)} at least one was changed")
+
+    def _removal(self, read: Read) -> None:
+        one = read.seal
+        if self.removed_to is not None and one.from_id != self.removed_to + 1:
+            self._tell(one, "it says that entries were taken away out of turn")
+        self.removed_to = one.to_id
+        if read.gone_rows != one.rows or bytes(read.gone_digest or b"") != bytes(one.digest):
+            self._tell(one, "it does not fit the seals of the entries that it says were taken away")
+        elif read.gone_until is None or read.gone_until > one.at - YOUNGEST:
+            self._tell(one, "it says that entries were taken away before they were old")
+
+    def end(self, heads: Iterable[str]) -> None:
+        self.found.head = seals.name_of(self.last) if self.last else ""
+        for remembered in filter(None, heads):
+            n, _, mac = remembered.partition(":")
+            one = AuditSeal.objects.filter(n=int(n)).first()
+            if one is None or seals.name_of(one) != remembered:
+                self.found.tell(
+                    f"The trail no longer holds seal {n} with the code {mac[:12]}… that is"
+                    " remembered: its end was cut off, or it was made anew."
+                )
+        self.found.unsealed = AuditEntry.objects.filter(pk__gt=self.sealed_to or 0).count()
+
+    def _tell(self, one: AuditSeal, words: str) -> None:
+        self.found.tell(
+            f"Seal {one.n} (entries {one.from_id} to {one.to_id}, made {one.at:%d %b %Y %H:%M}"
+            f" UTC): {words}."
+        )
+
+
+def _end(rows: Any) -> int | None:
+    return rows.order_by("-to_id").values_list("to_id", flat=True).first()  # type: ignore[no-any-return]
+
+
+def _entries(count: int) -> str:
+    return f"{count:,} {'entry' if count == 1 else 'entries'}"
+
+
+# Checks as rows: one a day, and whenever an auditor asks
+
+
+def work(now: datetime | None = None) -> AuditCheck | None:
+    """Make the oldest check that is asked for, or the daily one; None where there is nothing to do.
+
+    A check that was cut short is open still, and begins again.
+    """
+    now = now or timezone.now()
+    if not AuditCheck.objects.filter(asked_at__gt=now - EVERY).exists():
+        AuditCheck.objects.bulk_create([AuditCheck(asked_at=now)], ignore_conflicts=True)
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [LOCK])
+        free = cursor.fetchone()[0]
+        due = AuditCheck.objects.filter(finished_at=None).order_by("pk").first() if free else None
+        if due is not None:
+            _make(due)
+    return due
+
+
+def _make(due: AuditCheck) -> None:
+    earlier = AuditCheck.objects.exclude(head="").order_by("-finished_at").first()
+    found = check(heads=[earlier.head] if earlier else [])
+    for name in ("seals", "entries", "removed", "unsealed", "unknown_key", "head"):
+        setattr(due, name, getattr(found, name))
+    due.trouble, due.finished_at = found.told, timezone.now()
+    due.save()
+    # The line is what remembers the end where nobody can reach it from here.
+    logger.info("audit trail ends with seal %s", found.head or "none")
+    if found.troubles:
+        logger.error("audit trail is broken: %s findings, see System > Audit", found.troubles)
+
+
+def latest() -> AuditCheck | None:
+    """The last check that ended."""
+    return AuditCheck.objects.exclude(finished_at=None).order_by("-finished_at").first()

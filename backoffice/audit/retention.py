@@ -1,0 +1,116 @@
+"""Old entries are taken away, a seal's worth at a time; what remains proves what was there.
+
+An entry goes `AUDIT_KEEP_YEARS` after it was sealed, together with all under its seal, and after
+they have been checked once more: what does not fit its seal stays, for people to look at. Their
+seals stay for good, and a further seal says what was taken: so that nothing else can be.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import time
+from dataclasses import dataclass
+from typing import Final
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import DurationField, Func, QuerySet, Sum, Value
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from backoffice.audit import checking, seals
+from backoffice.audit.models import AuditEntry, AuditSeal
+
+logger = logging.getLogger(__name__)
+
+_DELETE: Final = f"DELETE FROM {AuditEntry._meta.db_table} WHERE id BETWEEN %s AND %s"
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """How much has grown old."""
+
+    seals: int
+    entries: int
+
+
+def due() -> Due:
+    found = _old().aggregate(rows=Sum("rows"))
+    return Due(_old().count(), found["rows"] or 0)
+
+
+def retire(seconds: float | None = None) -> int:
+    """Take away what has grown old, until nothing is left or for about `seconds`; how many entries.
+
+    Each step commits by itself: whoever stops it loses nothing, and the next run goes on.
+    """
+    ends = None if seconds is None else time.monotonic() + seconds
+    taken = 0
+    while step := _retire_next():
+        taken += step
+        if ends is not None and time.monotonic() >= ends:
+            break
+    return taken
+
+
+def _retire_next() -> int:
+    with transaction.atomic():
+        seals.hold_chain()
+        chosen: list[AuditSeal] = []
+        rows = 0
+        for one in _old().order_by("to_id")[: seals.MOST]:
+            if chosen and rows + one.rows > seals.MOST:
+                break
+            chosen.append(one)
+            rows += one.rows
+        if not chosen:
+            return 0
+        found = checking.check(after=chosen[0].n - 1, until=chosen[-1].n)
+        if found.troubles:
+            logger.error("audit entries stay: what has grown old does not fit its seals")
+            return 0
+        _take_away(chosen, rows)
+    return rows
+
+
+def _take_away(chosen: list[AuditSeal], rows: int) -> None:
+    from_id, to_id = chosen[0].from_id, chosen[-1].to_id
+    years = str(settings.AUDIT_KEEP_YEARS)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('backoffice.audit_keep_years', %s, true)", [years])
+        cursor.execute(_DELETE, [from_id, to_id])
+        if cursor.rowcount != rows:
+            raise RuntimeError(f"{cursor.rowcount} entries where {rows} were sealed")
+    _seal_removal(chosen, rows)
+
+
+def _seal_removal(chosen: list[AuditSeal], rows: int) -> None:
+    digest = hashlib.sha256(b"".join(bytes(one.mac) for one in chosen)).digest()
+    seals.add(
+        AuditSeal(
+            removal=True,
+            from_id=chosen[0].from_id,
+            to_id=chosen[-1].to_id,
+            rows=rows,
+            digest=digest,
+            at=timezone.now(),
+        )
+    )
+
+
+def _old() -> QuerySet[AuditSeal]:
+    """Seals whose entries are to go; none while they are held, or kept for ever."""
+    if not settings.AUDIT_KEEP_YEARS or settings.AUDIT_HOLD:
+        return AuditSeal.objects.none()
+    rows = AuditSeal.objects.filter(removal=False)
+    last = AuditSeal.objects.filter(removal=True).order_by("-to_id").first()
+    if last is not None:
+        rows = rows.filter(to_id__gt=last.to_id)
+    # An hour more than the trigger asks of the entries: their moments are by another clock.
+    age = Func(
+        Value(settings.AUDIT_KEEP_YEARS),
+        template="make_interval(years => %(expressions)s, hours => 1)",
+        output_field=DurationField(),
+    )
+    return rows.filter(at__lt=Now() - age)

@@ -1,0 +1,160 @@
+"""Seals: every minute a digest over the entries that came, in a chain that only we can make.
+
+    digest   SHA-256 over the SHA-256 of each entry, by id (`TEXT` says what of it)
+    mac      HMAC of the seal and of the mac before it, with a key that is not in the database
+
+So an entry that is changed, removed or slipped in between shows, and so does a seal; that the end
+was cut off shows by a mac that somebody remembers (`head`). A chain over the rows themselves would
+make every page wait for every other one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Final
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.utils import timezone
+
+from backoffice.audit.models import AuditEntry, AuditSeal
+
+MOST: Final = 1_000
+"""Entries under one seal; also what retention takes away in one transaction."""
+LOCK: Final = 5_280_131
+"""Of whoever adds a seal, among PostgreSQL's advisory locks."""
+FORM: Final = 1
+_ENTRIES: Final = AuditEntry._meta.db_table
+
+# No setting of a session changes what this says: a moment is counted in microseconds. Whoever adds
+# a column adds a form of the text; seals name theirs.
+TEXT: Final = """ROW(e.id, (extract(epoch FROM e.at) * 1000000)::bigint, e.actor_id, e.actor_kind,
+ e.action, e.object_type, e.object_ids, e.patient_ids, e.route, e.request_id, e.ip, e.outcome,
+ e.reason, e.row_count, e.before, e.after)::text"""
+DIGEST: Final = (
+    f"sha256(coalesce(string_agg(sha256(convert_to({TEXT}, 'UTF8')), '' ORDER BY e.id), ''))"
+)
+_NEXT: Final = f"""
+SELECT count(*), min(e.id), max(e.id), {DIGEST}
+FROM (SELECT * FROM {_ENTRIES} WHERE id > %s AND id <= %s ORDER BY id LIMIT {MOST}) AS e
+"""
+_WRITERS: Final = f"""
+SELECT virtualtransaction FROM pg_locks
+WHERE relation = '{_ENTRIES}'::regclass AND mode = 'RowExclusiveLock'
+ AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+ AND pid IS DISTINCT FROM pg_backend_pid()
+"""
+# What GIN indexes put off is otherwise done, thousands of entries later, by whose page comes next.
+_TIDY: Final = f"""
+SELECT gin_clean_pending_list(i.indexrelid) FROM pg_index AS i
+JOIN pg_class AS c ON c.oid = i.indexrelid JOIN pg_am ON pg_am.oid = c.relam
+WHERE i.indrelid = '{_ENTRIES}'::regclass AND amname = 'gin' AND pg_has_role(relowner, 'USAGE')
+"""
+
+
+def seal(now: datetime | None = None, seconds: float | None = None) -> int:
+    """Seal all entries that are there for good, or for about `seconds`; how many."""
+    ends = None if seconds is None else time.monotonic() + seconds
+    last, sealed = settled(), 0
+    while last is not None and (rows := _seal_next(last, now or timezone.now())):
+        sealed += rows
+        if ends is not None and time.monotonic() >= ends:
+            break
+    return sealed
+
+
+def settled(patience: float = 3.0) -> int | None:
+    """Id up to which no entry can come any more; None where `patience` seconds do not tell.
+
+    Ids are drawn before entries commit. Whoever has drawn one smaller than the greatest we see
+    holds a lock on the table since before, and until the end of its transaction: those who hold it
+    now are waited for, as PostgreSQL itself does before it makes an index beside writers.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT max(id) FROM {_ENTRIES}")
+        last: int | None = cursor.fetchone()[0]
+        writers, ends = _writers(), time.monotonic() + patience
+        while writers:
+            if time.monotonic() >= ends:
+                return None
+            time.sleep(0.01)
+            writers &= _writers()
+    return last
+
+
+def _writers() -> set[str]:
+    with connection.cursor() as cursor:
+        cursor.execute(_WRITERS)
+        return {row[0] for row in cursor.fetchall()}
+
+
+def _seal_next(last: int, now: datetime) -> int:
+    """One more seal over entries up to `last`; how many it covers, none if all are sealed."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        hold_chain()
+        before = AuditSeal.objects.filter(removal=False).order_by("-to_id").first()
+        sealed_to = before.to_id if before else 0
+        cursor.execute(_NEXT, [sealed_to, last])
+        rows, first, to_id, digest = cursor.fetchone()
+        if rows:
+            from_id = sealed_to + 1 if before else first
+            add(AuditSeal(from_id=from_id, to_id=to_id, rows=rows, digest=digest, at=now))
+    return int(rows)
+
+
+def hold_chain() -> None:
+    """Nobody else adds a seal until this transaction ends."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
+
+
+def add(made: AuditSeal) -> None:
+    """Append a seal to the chain, which the caller holds."""
+    before = AuditSeal.objects.order_by("-n").first()
+    key_id, key = next(iter(keys().items()))
+    made.n = before.n + 1 if before else 1
+    made.prev = bytes(before.mac) if before else b""
+    made.form, made.key_id = FORM, key_id
+    made.mac = mac_of(made, key)
+    made.save(force_insert=True)
+
+
+def mac_of(one: AuditSeal, key: bytes) -> bytes:
+    moment = one.at.astimezone(UTC).isoformat(timespec="microseconds")
+    said = (one.n, int(one.removal), one.from_id, one.to_id, one.rows, one.form, one.key_id, moment)
+    text = "|".join(map(str, said)).encode()
+    return hmac.digest(key, b"|".join((text, bytes(one.digest), bytes(one.prev))), "sha256")
+
+
+def head() -> str:
+    """`N:MAC` of the last seal: what to remember. Empty without one."""
+    last = AuditSeal.objects.order_by("-n").first()
+    return name_of(last) if last else ""
+
+
+def name_of(one: AuditSeal) -> str:
+    return f"{one.n}:{bytes(one.mac).hex()}"
+
+
+def keys() -> Mapping[str, bytes]:
+    """Keys by what a seal calls them; the first one makes seals, the others made earlier ones."""
+    given = settings.AUDIT_KEYS or [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
+    return _keys(tuple(given))
+
+
+@lru_cache(maxsize=8)
+def _keys(given: tuple[str, ...]) -> Mapping[str, bytes]:
+    purpose = b"backoffice: seals of the audit trail"
+    made = [hmac.digest(text.encode(), purpose, "sha256") for text in given]
+    return {hashlib.sha256(key).hexdigest()[:8]: key for key in made}
+
+
+def tidy() -> None:
+    """Do now what the indexes of entries have put off, so that no page waits for it."""
+    with connection.cursor() as cursor:
+        cursor.execute(_TIDY)

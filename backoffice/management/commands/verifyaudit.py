@@ -1,0 +1,73 @@
+"""`manage.py verifyaudit`: is the audit trail still what was recorded?"""
+
+from __future__ import annotations
+
+import re
+from argparse import ArgumentParser, ArgumentTypeError
+from datetime import datetime, time
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from django.utils import timezone
+from django.utils.dateparse import parse_date
+
+from backoffice.audit import checking
+
+BROKEN, UNKNOWN_KEY = 1, 3
+
+
+def day(text: str) -> datetime:
+    try:
+        found = parse_date(text)
+    except ValueError:
+        found = None
+    if found is None:
+        raise ArgumentTypeError("write a day as YYYY-MM-DD")
+    return timezone.make_aware(datetime.combine(found, time.min))
+
+
+def end(text: str) -> str:
+    if not re.fullmatch(r"\d{1,18}:[0-9a-f]{64}", text):
+        raise ArgumentTypeError("write it as an earlier run printed it: NUMBER:CODE")
+    return text
+
+
+class Command(BaseCommand):
+    help = (
+        "Recompute all seals of the audit trail and say what is wrong. Exit 0: nothing is. 1: it "
+        "is broken. 3: seals were made with a key that is not given (AUDIT_KEY)."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--since", type=day, metavar="DAY", help="only what was sealed since")
+        parser.add_argument(
+            "--head",
+            type=end,
+            action="append",
+            default=[],
+            metavar="N:CODE",
+            help="an end that an earlier run printed: the trail must still hold it",
+        )
+
+    def handle(self, *args: Any, since: datetime | None, head: list[str], **options: Any) -> None:
+        after = checking.last_before(since) if since else 0
+        found = checking.check(after=after, heads=head, progress=self._progress)
+        self.stdout.write(
+            f"{found.seals:,} seals over {found.entries:,} entries checked"
+            f"{f', {found.removed:,} taken away because of their age' if found.removed else ''}."
+            f" Not yet sealed: {found.unsealed:,}."
+        )
+        for words in found.told:
+            self.stderr.write(self.style.ERROR(words))
+        if found.unknown_key:
+            self.stderr.write(
+                f"{found.unknown_key:,} seals were made with another key, so only their entries "
+                "were checked. Name the earlier key in AUDIT_KEY or SECRET_KEY_FALLBACKS."
+            )
+        self.stdout.write(f"Head: {found.head or 'none'}")
+        if found.troubles or found.unknown_key:
+            raise SystemExit(BROKEN if found.troubles else UNKNOWN_KEY)
+
+    def _progress(self, found: checking.Checked) -> None:
+        if self.stderr.isatty():
+            self.stderr.write(f"\r{found.entries:,} entries", ending="")
