@@ -10,7 +10,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.db.models import Q, QuerySet
 
-from orders.forms import MomentField, UuidField
+from backoffice.lists.fields import MomentField, UuidField
 from webhooks import log
 from webhooks.models import Event
 

@@ -13,10 +13,10 @@ from django.utils import timezone
 from django.utils.dateparse import parse_date
 
 from backoffice import vocabulary
+from backoffice.lists.fields import OpenChoices
 from backoffice.models import User
 from backoffice.paging import Sort
 from backoffice.team.models import Assignment
-from orders.forms import OpenChoices
 from orders.models import Appointment, Order
 from orders.scheduling.rules import TYPE_OF_METHOD
 

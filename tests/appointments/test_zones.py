@@ -19,9 +19,9 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from backoffice.lists.fields import MomentField
 from backoffice.templatetags.spoken import spoken
 from orders.appointments.clocks import clocks
-from orders.forms import MomentField
 from orders.models import Appointment
 from orders.models.appointment import draw_day
 from tests.api.rows import envelope, staff, uid

@@ -1,0 +1,114 @@
+"""Fields that filters of several lists share."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any, Final
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.utils import timezone
+from django.utils.dateparse import parse_date, parse_datetime
+
+from backoffice import vocabulary
+
+DAYS: Final = {
+    "today": "today",
+    "yesterday": "yesterday",
+    "this_week": "this week",
+    "last_7": "last 7 days",
+    "this_month": "this month",
+    "last_30": "last 30 days",
+}
+"""Days counted from now, so that a saved view of "this week" stays one."""
+
+
+class OpenChoices(forms.MultipleChoiceField):
+    """Values of an open enumeration: the known ones are offered, any other one is accepted."""
+
+    def __init__(self, name: str, **kwargs: Any) -> None:
+        self.vocabulary = name
+        super().__init__(
+            choices=vocabulary.choices(name),
+            required=False,
+            widget=forms.CheckboxSelectMultiple,
+            **kwargs,
+        )
+
+    def valid_value(self, value: Any) -> bool:
+        return len(str(value)) <= 100 and "\x00" not in str(value)
+
+
+class MomentField(forms.CharField):
+    """A date, or a date with time, in the staff member's zone unless it names its own.
+
+    A date alone means the start of that day, or its end with `end_of_day`.
+    """
+
+    widget = forms.DateInput(attrs={"type": "date"})
+
+    def __init__(self, *, end_of_day: bool = False, **kwargs: Any) -> None:
+        self.end_of_day = end_of_day
+        super().__init__(required=False, **kwargs)
+
+    def clean(self, value: Any) -> datetime | None:
+        text = str(value or "").strip()
+        if not text:
+            return None
+        try:
+            moment: date | None = parse_date(text) or parse_datetime(text)
+        except ValueError:
+            moment = None
+        if moment is None:
+            raise ValidationError("Type a date as YYYY-MM-DD.")
+        whole_day = self.end_of_day and not isinstance(moment, datetime)
+        try:
+            if not isinstance(moment, datetime):
+                # A day ends where the next one begins: its last hour may come twice.
+                moment = datetime.combine(moment + timedelta(days=whole_day), time.min)
+            if timezone.is_naive(moment):
+                moment = timezone.make_aware(moment)
+            return moment.astimezone(UTC) - timedelta(microseconds=whole_day)
+        except OverflowError as error:
+            raise ValidationError("Type a date of this age.") from error
+
+
+class UuidField(forms.UUIDField):
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(required=False, **kwargs)
+
+
+class LateChoices(forms.MultipleChoiceField):
+    """Choices out of a table, read only where they are shown."""
+
+    def valid_value(self, value: Any) -> bool:
+        return len(str(value)) <= 100 and "\x00" not in str(value)
+
+
+class DaysField(forms.ChoiceField):
+    """Days counted from today in the staff member's zone; reads as (first moment, first after)."""
+
+    def __init__(self, short: str, **kwargs: Any) -> None:
+        self.short = short
+        super().__init__(required=False, choices=[("", "Any day"), *DAYS.items()], **kwargs)
+
+    def clean(self, value: Any) -> Any:
+        key = super().clean(value)
+        return _days(key, timezone.localdate()) if key else None
+
+
+def _days(key: str, today: date) -> tuple[datetime, datetime]:
+    first, after = today, today + timedelta(days=1)
+    if key == "yesterday":
+        first, after = today - timedelta(days=1), today
+    elif key == "this_week":
+        first = today - timedelta(days=today.weekday())
+    elif key == "this_month":
+        first = today.replace(day=1)
+    elif key in ("last_7", "last_30"):
+        first = today - timedelta(days=int(key.removeprefix("last_")) - 1)
+    begins, ends = (
+        timezone.make_aware(datetime.combine(day, time.min)).astimezone(UTC)
+        for day in (first, after)
+    )
+    return begins, ends
