@@ -1,7 +1,7 @@
 """What is kept of who saw and changed what, the seals over it, and what people said of it.
 
 Entries, seals and reviews are only ever added: triggers of the database refuse the rest (migration
-`0009_audit`), but for entries that have grown old, which `retention.py` alone takes away.
+`0012_audit`), but for entries that have grown old, which `retention.py` alone takes away.
 """
 
 from __future__ import annotations
