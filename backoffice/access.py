@@ -111,7 +111,7 @@ View = TypeVar("View", bound=Callable[..., Any])
 
 def roles_of(user: AbstractBaseUser | AnonymousUser) -> frozenset[str]:
     """Roles of a user, remembered on the user object of this request: no query where
-    `session.Staff` found them, and one query elsewhere."""
+    `accounts.backend.Staff` found them, and one query elsewhere."""
     if not isinstance(user, User) or not user.is_active:
         return frozenset()
     known: frozenset[str] | None = getattr(user, "_roles", None)
@@ -240,10 +240,9 @@ def _zone(user: User) -> ZoneInfo:
 
 def _to_log_in(request: HttpRequest) -> HttpResponse:
     if request.headers.get("HX-Request") == "true":
-        # A redirect would be followed out of sight and land inside the table.
-        response = HttpResponse(status=401)
-        response.headers["HX-Refresh"] = "true"
-        return response
+        # A redirect would be followed out of sight and land inside the table. The page says that
+        # the session has ended, and keeps what was typed (`session.js`).
+        return HttpResponse(status=401)
     return redirect_to_login(_without_words(request))
 
 

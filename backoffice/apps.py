@@ -6,7 +6,10 @@ from typing import Any
 from django.apps import AppConfig
 from django.apps.registry import Apps
 from django.apps.registry import apps as all_apps
+from django.conf import settings
+from django.contrib.admin import apps as admin_apps
 from django.core import checks
+from django.core.exceptions import ImproperlyConfigured
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.signals import connection_created
 from django.db.models.signals import post_migrate
@@ -15,6 +18,7 @@ from backoffice import moments
 
 
 class BackofficeConfig(AppConfig):
+    default = True
     name = "backoffice"
     default_auto_field = "django.db.models.BigAutoField"
 
@@ -24,6 +28,7 @@ class BackofficeConfig(AppConfig):
 
         app.set_default()
         checks.register(postgres.keeps_quiet, checks.Tags.database)
+        check_roles()
         connection_created.connect(moments.register)
         post_migrate.connect(make_roles, sender=self)
         post_migrate.connect(know_whose_database, sender=self)
@@ -40,6 +45,24 @@ def know_whose_database(using: str = DEFAULT_DB_ALIAS, **_signal: Any) -> None:
 
     if Installation._meta.db_table in connections[using].introspection.table_names():
         installation.ensure(using)
+
+
+class AdminConfig(admin_apps.AdminConfig):
+    """Django's admin; see `accounts/admin_site.py`."""
+
+    default = False
+    default_site = "backoffice.accounts.admin_site.Site"
+
+
+def check_roles() -> None:
+    """Roles that settings name must exist: a mistyped one would ask nobody for a second factor."""
+    from backoffice.access import ROLES
+
+    unknown = settings.SECOND_FACTOR_ROLES - {*ROLES, "all"}
+    if unknown:
+        raise ImproperlyConfigured(
+            f"SECOND_FACTOR_ROLES must name roles, or be all or none: {', '.join(sorted(unknown))}"
+        )
 
 
 def make_roles(apps: Apps = all_apps, using: str = DEFAULT_DB_ALIAS, **_signal: Any) -> None:

@@ -1,8 +1,9 @@
 """Open pages learn what has changed since they were made: one cheap question every 1.5 seconds.
 
 A page carries a cursor: the snapshot of the database in which its reader was found at the start of
-the request (`session.Staff`), so every change it cannot have seen counts, however late it commits.
-The answer says how many changes of what the page shows there were, and nothing about anybody.
+the request (`accounts.backend`), so every change it cannot have seen counts, however late it
+commits. The answer says how many changes of what the page shows there were, and nothing about
+anybody.
 """
 
 from __future__ import annotations

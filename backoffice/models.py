@@ -393,6 +393,7 @@ class Change(models.Model):
 
 
 # At the end: these tables stand on the ones above.
+from backoffice.accounts.models import PasswordReset, StaffSession, Throttle  # noqa: E402
 from backoffice.api.models import ApiToken  # noqa: E402
 from backoffice.audit.models import (  # noqa: E402
     AuditCheck,
@@ -436,8 +437,11 @@ __all__ = [
     "Mirrored",
     "Note",
     "Notification",
+    "PasswordReset",
     "SavedView",
+    "StaffSession",
     "SyncRun",
+    "Throttle",
     "UnknownValue",
     "UnreadRecord",
     "User",

@@ -13,8 +13,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from backoffice.access import signed_in
+from backoffice.accounts.entrance import keep_theme
 from backoffice.models import User
-from backoffice.session import keep_theme
 
 THEMES: Final = (("", "As the system has it"), ("light", "Light"), ("dark", "Dark"))
 DENSITIES: Final = (

@@ -354,10 +354,9 @@ SAMPLES_KEYED_BY_TYPE = frozenset(
 # Django
 
 INSTALLED_APPS = [
-    "django.contrib.admin",
+    "backoffice.apps.AdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
-    "django.contrib.sessions",
     "django.contrib.messages",
     "whitenoise.runserver_nostatic",
     "django.contrib.staticfiles",
@@ -368,6 +367,10 @@ INSTALLED_APPS = [
     "django_htmx",
     "heroicons",
     "csp",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
     "backoffice",
     "patients",
     "patients.wearables",
@@ -389,12 +392,14 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+    "backoffice.accounts.middleware.SignedIn",
 ]
 ROOT_URLCONF = "backoffice.urls"
 WSGI_APPLICATION = "backoffice.wsgi.application"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 AUTH_USER_MODEL = "backoffice.User"
-AUTHENTICATION_BACKENDS = ["backoffice.session.Staff"]
+AUTHENTICATION_BACKENDS = ["backoffice.accounts.backend.Staff"]
 LOGIN_URL = "/accounts/login/"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = LOGIN_URL
@@ -469,15 +474,19 @@ AUTH_PASSWORD_VALIDATORS: list[dict[str, Any]] = [
     {"NAME": _validation + "UserAttributeSimilarityValidator"},
 ]
 PASSWORD_RESET_TIMEOUT = 1800
+# Roles whose people must have a second factor: their names, `all` or `none`.
+SECOND_FACTOR_ROLES = frozenset(words("SECOND_FACTOR_ROLES", "none" if LOCAL else "all")) - {"none"}
 SESSION_ENGINE = "backoffice.session_store"
 SESSION_COOKIE_NAME = "__Host-bo" if HTTPS_ONLY else "bo"
 SESSION_COOKIE_SECURE = HTTPS_ONLY
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Strict"
-SESSION_COOKIE_AGE = number("SESSION_SECONDS", 8 * 3600, 60, 7 * 86_400)
+# The longest a session lasts, and how long it lasts while nobody does anything.
+SESSION_COOKIE_AGE = number("SESSION_SECONDS", (8 if LOCAL else 12) * 3600, 60, 7 * 86_400)
+SESSION_IDLE_SECONDS = number("SESSION_IDLE_SECONDS", 8 * 3600 if LOCAL else 900, 10, 7 * 86_400)
 SESSION_EXPIRE_AT_BROWSER_CLOSE = True
 CSRF_USE_SESSIONS = True
-CSRF_FAILURE_VIEW = "backoffice.session.form_expired"
+CSRF_FAILURE_VIEW = "backoffice.accounts.entrance.form_expired"
 CSRF_COOKIE_SECURE = HTTPS_ONLY
 CSRF_TRUSTED_ORIGINS = words("CSRF_TRUSTED_ORIGINS")
 SECURE_SSL_REDIRECT = HTTPS_ONLY
@@ -504,6 +513,58 @@ CONTENT_SECURITY_POLICY = {
         "frame-ancestors": [NONE],
         "base-uri": [NONE],
         "object-src": [NONE],
+    }
+}
+
+# django-allauth: the log-in in steps, second factors, single sign-on. How often may be guessed is
+# counted by `accounts/throttle.py`, which does not need Redis.
+
+ACCOUNT_ADAPTER = "backoffice.accounts.adapter.Adapter"
+ACCOUNT_LOGIN_METHODS = {"username"}
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_SESSION_REMEMBER = False
+ACCOUNT_RATE_LIMITS = False
+ACCOUNT_DEFAULT_HTTP_PROTOCOL = "https" if HTTPS_ONLY else "http"
+MFA_ADAPTER = "backoffice.accounts.second_factor.Secrets"
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_PASSKEY_LOGIN_ENABLED = True
+MFA_RECOVERY_CODES_SHOW_ONCE = True
+MFA_ALLOW_UNVERIFIED_EMAIL = True  # addresses of accounts are given by administrators
+MFA_TOTP_ISSUER = "Back office"
+MFA_TOTP_TOLERANCE = 1
+MFA_RATE_LIMITS = False
+MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = LOCAL
+
+# Single sign-on: OpenID Connect. Needs the address to come back to at the provider:
+# https://<this host>/accounts/oidc/login/callback/
+
+OIDC_SERVER_URL = ""
+if text("OIDC_SERVER_URL"):
+    OIDC_SERVER_URL = address("OIDC_SERVER_URL", "", ("https", "http")).rstrip("/")
+    if not LOCAL and not OIDC_SERVER_URL.startswith("https://"):
+        raise ImproperlyConfigured("OIDC_SERVER_URL must start with https://")
+OIDC_CLIENT_ID = text("OIDC_CLIENT_ID")
+OIDC_CLIENT_SECRET = text("OIDC_CLIENT_SECRET")
+OIDC_NAME = text("OIDC_NAME", "single sign-on")
+OIDC_ROLES_CLAIM = text("OIDC_ROLES_CLAIM")
+OIDC_CREATE = flag("OIDC_CREATE", False)
+# Whether the provider asks for a second factor itself.
+OIDC_SECOND_FACTOR = flag("OIDC_SECOND_FACTOR", False)
+if OIDC_SERVER_URL and not (OIDC_CLIENT_ID and OIDC_CLIENT_SECRET):
+    raise ImproperlyConfigured("OIDC_SERVER_URL needs OIDC_CLIENT_ID and OIDC_CLIENT_SECRET.")
+SOCIALACCOUNT_ADAPTER = "backoffice.accounts.single_sign_on.Adapter"
+SOCIALACCOUNT_PROVIDERS = {
+    "openid_connect": {
+        "OAUTH_PKCE_ENABLED": True,
+        "APPS": [
+            {
+                "provider_id": "oidc",
+                "name": OIDC_NAME,
+                "client_id": OIDC_CLIENT_ID,
+                "secret": OIDC_CLIENT_SECRET,
+                "settings": {"server_url": OIDC_SERVER_URL},
+            }
+        ],
     }
 }
 

@@ -3,6 +3,7 @@
 from django.urls import path
 
 from backoffice import views
+from backoffice.accounts import roles_page
 from backoffice.api import pages
 
 app_name = "system"
@@ -15,4 +16,5 @@ urlpatterns = [
     path("tokens/", pages.listed, name="tokens"),
     path("tokens/new/", pages.new, name="token-new"),
     path("tokens/<int:token_id>/revoke/", pages.revoke, name="token-revoke"),
+    path("roles/", roles_page.roles, name="roles"),
 ]

@@ -5,8 +5,10 @@ from typing import Any
 from celery import shared_task
 
 from backoffice import changes, outbox, sync, upkeep
+from backoffice.accounts import passwords, throttle
 from backoffice.audit import checking, retention, seals
 from backoffice.lists import bulk
+from backoffice.session_store import SessionStore
 from backoffice.team import mailing, telling
 
 TIDYING = 30.0
@@ -19,6 +21,8 @@ def prune() -> None:
     outbox.forget()
     bulk.forget()
     changes.prune()
+    throttle.forget()
+    SessionStore.clear_expired()
 
 
 @shared_task
@@ -28,6 +32,7 @@ def tell() -> None:
 
 @shared_task
 def mail() -> None:
+    passwords.send_due()
     mailing.send_due()
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from django.contrib import admin
 from django.urls import include, path
 
-from backoffice import health, live, preferences, session
+from backoffice import health, live, preferences
+from backoffice.accounts import entrance
 
 urlpatterns = [
-    path("", session.home, name="home"),
+    path("", entrance.home, name="home"),
     path("health/live", health.live, name="health-live"),
     path("health/ready", health.ready, name="health-ready"),
-    path("accounts/login/", session.LogIn.as_view(), name="login"),
-    path("accounts/logout/", session.LogOut.as_view(), name="logout"),
-    path("theme/", session.theme, name="theme"),
+    path("accounts/", include("backoffice.accounts.urls")),
+    path("theme/", entrance.theme, name="theme"),
     path("preferences/", preferences.preferences, name="preferences"),
     path("live/", live.live, name="live"),
     path("admin/", admin.site.urls),

@@ -8,6 +8,7 @@ from django.test import Client
 
 from backoffice.access import ROLES
 from backoffice.models import User
+from tests.accounts.people import PASSWORD, log_in
 
 pytestmark = pytest.mark.django_db
 
@@ -17,8 +18,8 @@ def test_migrations_make_a_group_of_every_role() -> None:
 
 
 def test_admin_shows_zone_and_roles_of_a_member_of_staff(client: Client) -> None:
-    admin = User.objects.create_superuser("admin-sample", password="long enough words")
-    client.force_login(admin)
+    admin = User.objects.create_superuser("admin-sample", password=PASSWORD)
+    log_in(client, "admin-sample")
     page = client.get(f"/admin/backoffice/user/{admin.pk}/change/")
     assert page.status_code == 200
     form = page.context["adminform"].form
@@ -27,7 +28,8 @@ def test_admin_shows_zone_and_roles_of_a_member_of_staff(client: Client) -> None
 
 
 def test_admin_makes_a_member_of_staff(client: Client) -> None:
-    client.force_login(User.objects.create_superuser("admin-sample", password="long enough words"))
+    User.objects.create_superuser("admin-sample", password=PASSWORD)
+    log_in(client, "admin-sample")
     answer = client.post(
         "/admin/backoffice/user/add/",
         {

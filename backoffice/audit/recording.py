@@ -195,9 +195,9 @@ def signed_in(request: HttpRequest) -> None:
     record(request, "login", "session")
 
 
-def sign_in_refused(request: HttpRequest) -> None:
+def sign_in_refused(request: HttpRequest, reason: str = "") -> None:
     """A log-in failed. What was typed is not kept: it may be a password in the wrong box."""
-    record(request, "login", "session", outcome="refused")
+    record(request, "login", "session", outcome="refused", reason=reason)
 
 
 def _entry(

@@ -13,6 +13,7 @@ from django.template import Context
 from django.urls import NoReverseMatch, reverse
 
 from backoffice import access, live
+from backoffice.accounts import limits
 from backoffice.models import User
 
 register = template.Library()
@@ -90,6 +91,7 @@ PLACES: Final = (
             Door("Historical pulls", "pulls:list", "patients.view"),
             Door("Requests", "commands:list", "commands.view"),
             Door("API tokens", "system:tokens", "tokens.manage"),
+            Door("Roles", "system:roles", "audit.view"),
         ),
     ),
 )
@@ -218,3 +220,10 @@ def roles(context: Context) -> str:
 def cursor(context: Context) -> str:
     """What this page has seen, for `components/live.html`."""
     return live.now_of(context["request"].user)
+
+
+@register.simple_tag(takes_context=True)
+def session_left(context: Context) -> dict[str, int]:
+    """Seconds until this session ends, and how long before that people are warned."""
+    seconds, _ = limits.left(context["request"])
+    return {"left": seconds, "warned": limits.warned_seconds()}

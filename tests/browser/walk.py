@@ -88,6 +88,8 @@ SPECIAL: Final[dict[tuple[str, str], str]] = {
     " ORDER BY id LIMIT 1",
     ("orders:move", "order_id"): "SELECT order_id FROM orders_appointment"
     " WHERE status = 'confirmed' ORDER BY start_at DESC LIMIT 1",
+    ("password-new", "uidb64"): "SELECT 'MQ'",
+    ("password-new", "token"): "SELECT 'no-token'",
     ("orders:cancel-visit", "order_id"): "SELECT order_id FROM orders_appointment"
     " WHERE status = 'confirmed' ORDER BY start_at DESC LIMIT 1",
 }
@@ -99,8 +101,17 @@ MORE: Final[dict[str, tuple[str, ...]]] = {
 }
 """Further states of a page that are worth a look."""
 
-WITHOUT: Final = frozenset({"login", "logout", "live"})
-"""The first two are visited on their own, by nobody in particular; the last is asked by scripts."""
+WITHOUT: Final = frozenset(
+    {
+        *("login", "account_login", "logout"),
+        *("live", "session"),
+        *("mfa_index", "mfa_list_webauthn"),
+        *("mfa_deactivate_totp", "mfa_remove_webauthn", "mfa_view_recovery_codes"),
+        *("mfa_authenticate", "openid_connect_callback"),
+    }
+)
+"""Visited on their own, by nobody in particular; asked by scripts; other names of one page; for
+people with a second factor (`test_sign_in.py`); steps of a log-in."""
 
 
 @dataclass(frozen=True)

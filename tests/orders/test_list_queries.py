@@ -23,8 +23,8 @@ BASELINE = {
     "/patients/?q=ada&order_key=name": 9,
 }
 FRAME = (
-    "django_session", "auth_group", "orders_review", "backoffice_notification", "webhooks_event",
-    "SAVEPOINT", 'WHERE "backoffice_user"."id" =',
+    "backoffice_staffsession", "auth_group", "orders_review", "backoffice_notification",
+    "webhooks_event", "SAVEPOINT", 'WHERE "backoffice_user"."id" =',
 )  # fmt: skip
 """What every page asks, whatever stands in it, and what only tests do."""
 

@@ -123,5 +123,8 @@ addEventListener("pageshow", () => {
   }
 });
 
-document.addEventListener("htmx:responseError", () => toast("That did not work. Try again."));
+document.addEventListener("htmx:responseError", (event) => {
+  if (event.detail.xhr.status === 401) document.dispatchEvent(new Event("session-ended"));
+  else toast("That did not work. Try again.");
+});
 document.addEventListener("htmx:sendError", () => toast("No connection. Try again."));

@@ -43,13 +43,14 @@ async function ask() {
   try {
     const query = new URLSearchParams({ since: news.dataset.since, about: news.dataset.live });
     const answer = await fetch(`${news.dataset.url}?${query}`, {
-      credentials: "same-origin", redirect: "manual", headers: { "HX-Request": "true" }, signal: AbortSignal.timeout(5000),
+      credentials: "same-origin", redirect: "manual", headers: { "HX-Request": "true", "X-Unattended": "1" }, signal: AbortSignal.timeout(5000),
     });
     if (answer.status === 401) {
       clearTimeout(timer);
       timer = -1;
       count = 0;
       tell("You are logged out. What you see stays as it is.", "Log in");
+      document.dispatchEvent(new Event("session-ended"));
       return;
     }
     if (!answer.ok) throw new Error(answer.status);

@@ -1,0 +1,130 @@
+"""What django-allauth asks of us about log-ins."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+
+from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.authentication import get_authentication_records
+from allauth.core.exceptions import ImmediateHttpResponse
+from django.contrib import messages
+from django.contrib.auth import authenticate
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+
+from backoffice import audit
+from backoffice.accounts import fresh, known_devices, second_factor, throttle
+from backoffice.requests import address_of
+from backoffice.session_store import BEGAN, ORIGIN
+
+TOO_MANY: Final = (
+    "Too many attempts. Wait four minutes, then try again. Where you have logged in before, "
+    "attempts of others do not count; and passkeys always work."
+)
+MESSAGES: Final = {
+    "mfa/messages/totp_activated.txt": "Authenticator app added",
+    "mfa/messages/totp_deactivated.txt": "Authenticator app removed",
+    "mfa/messages/webauthn_added.txt": "Passkey added",
+    "mfa/messages/webauthn_removed.txt": "Passkey removed",
+}
+
+
+class TooMany(ValidationError):
+    """Not evaluated: too many attempts came before it."""
+
+    def __init__(self) -> None:
+        super().__init__(TOO_MANY, code="too_many")
+
+
+class Adapter(DefaultAccountAdapter):
+    """`ACCOUNT_ADAPTER`. Every success and every refusal is recorded; nobody signs up."""
+
+    error_messages = DefaultAccountAdapter.error_messages | {
+        "username_password_mismatch": "User name and password do not match. "
+        "Both are case-sensitive.",
+        "incorrect_password": "That is not your password.",
+    }
+
+    def is_open_for_signup(self, request: HttpRequest) -> bool:
+        return False
+
+    def is_safe_url(self, url: str) -> bool:
+        """Only pages of this host are led to."""
+        request = self.request
+        return url_has_allowed_host_and_scheme(url, {request.get_host()}, request.is_secure())
+
+    def get_client_ip(self, request: HttpRequest) -> str:
+        return address_of(request) or ""
+
+    def is_reauthentication_required(self, *, app: str, **_: Any) -> bool:
+        return not fresh.is_fresh(self.request)
+
+    def add_message(
+        self,
+        request: HttpRequest,
+        level: int,
+        message_template: str | None = None,
+        message_context: dict[str, Any] | None = None,
+        extra_tags: str = "",
+        message: str | None = None,
+    ) -> None:
+        words = message or MESSAGES.get(message_template or "")
+        if words:
+            messages.add_message(request, level, words)
+
+    # Passwords
+
+    def authenticate(self, request: HttpRequest, **credentials: Any) -> AbstractBaseUser | None:
+        """None for a refusal; TooMany where nothing was evaluated. The words, and the time they
+        take, are the same whether there is such an account or not."""
+        name = credentials["username"]
+        counted = [
+            (throttle.ADDRESSES, throttle.network_of(self.get_client_ip(request))),
+            (throttle.PASSWORDS, known_devices.counted_as(request, name)),
+        ]
+        for bucket, who in counted:
+            if not bucket.take(who):
+                if throttle.TOLD.take(f"{bucket.name}\n{who}"):
+                    audit.sign_in_refused(request, "too many attempts")
+                raise TooMany
+        user = authenticate(request, **credentials)
+        if user is None:
+            audit.sign_in_refused(request)
+            return None
+        for bucket, who in counted:
+            bucket.give_back(who)
+        return user
+
+    # Getting in
+
+    def respond_user_inactive(self, request: HttpRequest, user: AbstractBaseUser) -> HttpResponse:
+        """A passkey or single sign-on of an account that was closed."""
+        audit.sign_in_refused(request)
+        messages.error(request, "You could not be logged in. Ask an administrator of your clinic.")
+        return HttpResponseRedirect(reverse("login"))
+
+    def login(self, request: HttpRequest, user: AbstractBaseUser) -> None:
+        super().login(request, user)
+        request.session[BEGAN] = time.time()
+        agent = request.headers.get("User-Agent", "")[:200]
+        request.session[ORIGIN] = [address_of(request), agent]
+        request.session.set_expiry(0)
+        if second_factor.shown_in(get_authentication_records(request, user)):
+            request.session[second_factor.MARK] = True
+        try:
+            audit.signed_in(request)
+        except audit.AuditUnavailable as error:
+            self.logout(request)
+            raise ImmediateHttpResponse(render(request, "503.html", status=503)) from error
+
+    def post_login(
+        self, request: HttpRequest, user: AbstractBaseUser, **details: Any
+    ) -> HttpResponse:
+        response: HttpResponse = super().post_login(request, user, **details)
+        known_devices.remember(request, response, user.get_username())
+        return response

@@ -1,0 +1,149 @@
+"""Log in, log out, the first page, and the theme of the pages."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from allauth.account.forms import LoginForm
+from allauth.account.views import LoginView
+from django.conf import settings
+from django.contrib.auth.views import LogoutView, redirect_to_login
+from django.core.exceptions import NON_FIELD_ERRORS
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_POST, require_safe
+
+from backoffice.access import public
+from backoffice.models import User
+from backoffice.templatetags.frame import entries
+
+YEAR: Final = 365 * 24 * 3600
+
+
+class LogInForm(LoginForm):
+    """User name and password; the control is called `username`, as password managers like it."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["login"].label = "User name"
+        self.fields["login"].widget.attrs = {
+            "autocomplete": "username",
+            "autocapitalize": "none",
+            "autofocus": True,
+            "maxlength": 150,
+        }
+        self.fields["password"].widget.attrs = {"autocomplete": "current-password"}
+        self.fields["password"].help_text = ""
+
+    def add_prefix(self, field_name: str) -> str:
+        return str(super().add_prefix("username" if field_name == "login" else field_name))
+
+
+class LogIn(LoginView):
+    form_class = LogInForm
+    template_name = "accounts/log_in.html"
+
+    def form_invalid(self, form: LogInForm) -> HttpResponse:
+        response: HttpResponse = super().form_invalid(form)
+        if form.has_error(NON_FIELD_ERRORS, "too_many"):
+            response.status_code = 429
+        return response
+
+    def get_context_data(self, **more: Any) -> dict[str, Any]:
+        context: dict[str, Any] = super().get_context_data(**more)
+        return {**context, "provider": settings.OIDC_NAME if settings.OIDC_SERVER_URL else ""}
+
+
+class LogOut(LogoutView):
+    """Ends the session; POST only. What the browser kept of pages goes, too."""
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        response = super().post(request, *args, **kwargs)
+        response.headers["Clear-Site-Data"] = '"cache"'
+        return response
+
+
+log_in = public(LogIn.as_view())
+log_out = public(LogOut.as_view())
+
+
+@public
+@require_safe
+def home(request: HttpRequest) -> HttpResponse:
+    """To the first place the user may see; a page that says so when there is none."""
+    if not request.user.is_authenticated:
+        return redirect_to_login("/")
+    for entry in entries(request.user, ""):
+        return redirect(entry.url)
+    return render(request, "no_places.html")
+
+
+@public
+@require_POST
+def theme(request: HttpRequest) -> HttpResponse:
+    """Remember `light` or `dark`, so that the first paint is already right."""
+    target = request.POST.get("next", "/")
+    if not url_has_allowed_host_and_scheme(target, {request.get_host()}, request.is_secure()):
+        target = "/"
+    response = HttpResponseRedirect(target)
+    chosen = request.POST.get("theme", "")
+    if chosen in ("light", "dark"):
+        if isinstance(request.user, User):
+            User.objects.filter(pk=request.user.pk).update(theme=chosen)
+        keep_theme(request, response, chosen)
+    return response
+
+
+def keep_theme(request: HttpRequest, response: HttpResponse, chosen: str) -> None:
+    """Keep the theme in a cookie, too: the log-in page knows nobody yet."""
+    if not chosen:
+        response.delete_cookie("theme", samesite="Lax")
+        return
+    response.set_cookie(
+        "theme",
+        chosen,
+        max_age=YEAR,
+        httponly=True,
+        samesite="Lax",
+        secure=request.is_secure(),
+    )
+
+
+# Forms of ended sessions
+
+
+def form_expired(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """A form came without its token: most often the session has ended since it was shown.
+
+    What was typed comes back with a token of now, to be sent again, unless another site sent it.
+    """
+    if request.path == reverse("login"):
+        return redirect_to_login(request.POST.get("next") or "/")
+    ours = _is_ours(request)
+    context = {
+        "typed": _typed(request) if ours else [],
+        "action": request.get_full_path(),
+        "lost": ours and bool(request.FILES),
+    }
+    return render(request, "403_form.html", context, status=403)
+
+
+def _is_ours(request: HttpRequest) -> bool:
+    """Whether a page of ours sent this; browsers let no page write these headers."""
+    own = f"{request.scheme}://{request.get_host()}"
+    return (
+        request.headers.get("Origin") == own
+        and request.headers.get("Sec-Fetch-Site", "same-origin") == "same-origin"
+    )
+
+
+def _typed(request: HttpRequest) -> list[tuple[str, str]]:
+    """Fields and values in their order, without token and passwords."""
+    return [
+        (name, value)
+        for name, values in request.POST.lists()
+        for value in values
+        if name != "csrfmiddlewaretoken" and "password" not in name
+    ]

@@ -1,0 +1,188 @@
+"""A second factor: who must have one, what proves it, and where its secrets are kept.
+
+`SECOND_FACTOR_ROLES` says which roles must. A session in which it was shown bears a mark; without
+it, people of these roles see no page but those on which they set one up (`owed`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypeVar
+
+from allauth.core import context
+from allauth.core.internal.cryptokit import normalize_user_code
+from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.mfa.base.forms import AuthenticateForm, ReauthenticateForm
+from allauth.mfa.models import Authenticator
+from allauth.mfa.totp.forms import ActivateTOTPForm
+from allauth.mfa.totp.internal.auth import validate_totp_code
+from allauth.mfa.utils import decrypt, is_mfa_enabled
+from allauth.mfa.webauthn.forms import AddWebAuthnForm
+from django import forms
+from django.conf import settings
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.urls import reverse
+
+from backoffice import access, audit, encryption
+from backoffice.accounts import throttle
+from backoffice.models import User
+
+View = TypeVar("View", bound=Callable[..., Any])
+
+TYPES: Final = [Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN]
+"""What is a second factor by itself; recovery codes stand in for one."""
+MARK: Final = "second_factor"
+"""In a session: a second factor was shown."""
+_BEFORE: Final = "before_second_factor"
+_PLACE: Final = "second factor"
+"""Where sealed secrets are kept (`encryption.py`)."""
+
+
+# Who must
+
+
+def demanded_of(user: User) -> bool:
+    """Whether one of the roles of `user` must have a second factor."""
+    roles = settings.SECOND_FACTOR_ROLES
+    return "all" in roles or not access.roles_of(user).isdisjoint(roles)
+
+
+def mark(request: HttpRequest) -> None:
+    """It was shown. The session may do more from now on, so it gets another key."""
+    if not request.session.get(MARK):
+        request.session.cycle_key()
+        request.session[MARK] = True
+
+
+def missing_in(request: HttpRequest) -> bool:
+    """Whether there is a second factor, and this session has not shown it: it was begun before."""
+    return not request.session.get(MARK) and is_mfa_enabled(request.user, TYPES)
+
+
+def shown_in(proofs: Iterable[dict[str, Any]]) -> bool:
+    """Whether one of the proofs of a log-in was a second factor, here or at the provider."""
+    enough = {"mfa", "socialaccount"} if settings.OIDC_SECOND_FACTOR else {"mfa"}
+    return any(one["method"] in enough for one in proofs)
+
+
+def before_second_factor(view: View) -> View:
+    """Declare that a view is also for people who still have to set one up."""
+    setattr(view, _BEFORE, True)
+    return view
+
+
+def owed(request: HttpRequest, view: Callable[..., Any]) -> HttpResponse | None:
+    """What to answer instead of `view` while a second factor is demanded and was not shown."""
+    if not settings.SECOND_FACTOR_ROLES:
+        return None
+    user = request.user
+    if not isinstance(user, User) or request.session.get(MARK) or not demanded_of(user):
+        return None
+    if getattr(view, _BEFORE, False) or access.declaration(view) == ():
+        return None
+    if request.method == "GET" and request.headers.get("Sec-Fetch-Dest", "document") == "document":
+        return HttpResponseRedirect(reverse("second-factor"))
+    return JsonResponse({"detail": "Set up your second factor first."}, status=403)
+
+
+# Codes
+
+
+class _OnceInput(forms.PasswordInput):
+    """Its value does not come back: a code that was refused is of no more use."""
+
+    input_type = "text"
+
+
+class _Code(forms.Form):
+    code = forms.CharField(
+        label="Code",
+        max_length=40,
+        widget=_OnceInput(
+            {"autocomplete": "one-time-code", "inputmode": "numeric", "spellcheck": "false"}
+        ),
+    )
+
+
+class _Checked(_Code):
+    """A code of the app or a recovery code. Each is good once, and guessing takes long."""
+
+    user: User
+
+    def clean_code(self) -> str:
+        who = str(self.user.pk)
+        if not throttle.CODES.take(who):
+            raise forms.ValidationError("Too many wrong codes. Wait four minutes, then try again.")
+        code: str = self.cleaned_data["code"]
+        for kept in Authenticator.objects.filter(user=self.user).exclude(
+            type=Authenticator.Type.WEBAUTHN
+        ):
+            if _fits(kept, code):
+                kept.user = self.user
+                self.authenticator = kept
+                throttle.CODES.give_back(who)
+                return code
+        audit.sign_in_refused(context.request, "second factor")
+        raise forms.ValidationError(
+            "This code is not right, or was used before. Wait for the next one of your app."
+        )
+
+
+def _fits(kept: Authenticator, code: str) -> bool:
+    if kept.type != Authenticator.Type.TOTP:
+        return bool(kept.wrap().validate_code(code))
+    # allauth forgets used codes too early for codes that are good before and after their time.
+    right = validate_totp_code(decrypt(kept.data["secret"]), code)
+    return right and throttle.USED_CODES.take(f"{kept.user_id}\n{normalize_user_code(code)}")
+
+
+class CodeForm(_Checked, AuthenticateForm):
+    """At the log-in."""
+
+
+class ProofForm(_Checked, ReauthenticateForm):
+    """To prove who one is once more."""
+
+
+class AppForm(_Code, ActivateTOTPForm):
+    """The first code of an app that was just set up."""
+
+
+class PasskeyForm(AddWebAuthnForm):
+    name = forms.CharField(
+        label="Name",
+        required=False,
+        max_length=60,
+        help_text="What you call the device or key it is kept on.",
+    )
+    passwordless = forms.BooleanField(
+        label="Log in with it alone, without user name and password",
+        required=False,
+        initial=True,
+        help_text="The device then asks for your finger, face or PIN.",
+    )
+
+
+# Secrets
+
+
+class Secrets(DefaultMFAAdapter):
+    """`MFA_ADAPTER`: secrets are sealed before they are stored."""
+
+    error_messages = DefaultMFAAdapter.error_messages | {
+        "incorrect_code": "This code is not right. Wait for the next one of your app.",
+    }
+
+    def encrypt(self, text: str) -> str:
+        return encryption.sealed(text, _PLACE)
+
+    def decrypt(self, encrypted_text: str) -> str:
+        return encryption.opened(encrypted_text, _PLACE)
+
+    def _get_user_identifier(self, user: AbstractBaseUser) -> str:
+        return user.get_username()
+
+    def get_public_key_credential_rp_entity(self) -> dict[str, str]:
+        host = context.request.get_host().partition(":")[0]
+        return {"id": host, "name": "Back office"}

@@ -1,0 +1,46 @@
+"""Addresses below `accounts/`. Names with an underscore are those that django-allauth leads to."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from backoffice.accounts import account_page, entrance, limits, passwords, single_sign_on
+from backoffice.accounts import second_factor_pages as factors
+
+urlpatterns = [
+    path("", account_page.account, name="account"),
+    path("", account_page.account, name="mfa_index"),
+    path("", account_page.account, name="mfa_list_webauthn"),
+    path("login/", entrance.log_in, name="login"),
+    path("login/", entrance.log_in, name="account_login"),
+    path("login/passkey/", factors.passkey_log_in, name="mfa_login_webauthn"),
+    path("login/second-factor/", factors.code_or_passkey, name="mfa_authenticate"),
+    path("logout/", entrance.log_out, name="logout"),
+    path("session/", limits.session, name="session"),
+    path("sessions/end/", account_page.end_others, name="end-other-sessions"),
+    path("second-factor/", factors.set_up, name="second-factor"),
+    path("second-factor/app/", factors.add_app, name="mfa_activate_totp"),
+    path("second-factor/app/remove/", factors.remove_app, name="mfa_deactivate_totp"),
+    path("second-factor/passkey/", factors.add_passkey, name="mfa_add_webauthn"),
+    path(
+        "second-factor/passkey/<int:pk>/remove/",
+        factors.remove_passkey,
+        name="mfa_remove_webauthn",
+    ),
+    path("second-factor/codes/", factors.show_codes, name="mfa_view_recovery_codes"),
+    path("second-factor/codes/new/", factors.new_codes, name="mfa_generate_recovery_codes"),
+    path("proof/", factors.prove_by_password, name="account_reauthenticate"),
+    path("proof/code/", factors.prove_by_code, name="mfa_reauthenticate"),
+    path("proof/passkey/", factors.prove_by_passkey, name="mfa_reauthenticate_webauthn"),
+    path("password/", passwords.change, name="password-change"),
+    path("password/forgotten/", passwords.ask, name="password-forgotten"),
+    path("password/forgotten/asked/", passwords.asked, name="password-asked"),
+    path("password/new/<uidb64>/<token>/", passwords.set_anew, name="password-new"),
+    path("oidc/login/", single_sign_on.begin, name="oidc-login"),
+    path(
+        "oidc/login/callback/",
+        single_sign_on.back,
+        {"provider_id": single_sign_on.PROVIDER},
+        name="openid_connect_callback",
+    ),
+]

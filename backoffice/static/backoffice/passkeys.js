@@ -1,0 +1,26 @@
+// Passkeys: the button of the page's form asks the browser for one. django-allauth's script does it;
+// here is which form it is, and what to say when it did not work.
+
+const form = document.querySelector("[data-passkey]");
+const trouble = document.querySelector("[data-passkey-trouble]");
+const DATA = { ids: { credential: "passkey-credential", data: "passkey-data" } };
+
+const WORDS = {
+  NotAllowedError: "The browser got no passkey: it was refused, or took too long. Try again.",
+  InvalidStateError: "This device has a passkey for this account already.",
+  SecurityError: "Passkeys do not work at this address: open the back office by its name, over HTTPS.",
+};
+
+document.addEventListener("allauth.error", (event) => {
+  event.preventDefault();
+  trouble.hidden = false;
+  trouble.textContent = WORDS[event.detail.exception?.name] ?? "Passkeys do not work here. Use another way.";
+});
+
+if (form && window.PublicKeyCredential) {
+  const { addForm, authenticateForm, loginForm } = window.allauth.webauthn.forms;
+  const ids = DATA.ids;
+  if (form.dataset.passkey === "add") addForm({ ids: { ...ids, add: "passkey-button", passwordless: "id_passwordless" } });
+  else if (form.dataset.passkey === "login") loginForm({ ids: { ...ids, login: "passkey-button" } });
+  else authenticateForm({ ids: { ...ids, authenticate: "passkey-button" } });
+} else if (form) document.getElementById("passkey-button").disabled = true;

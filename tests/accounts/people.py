@@ -1,0 +1,48 @@
+"""Made-up people who log in as people do: by the form, with the codes of an app."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Any
+
+from allauth.mfa.models import Authenticator
+from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
+from django.contrib.auth.models import Group
+from django.test import Client
+
+from backoffice import encryption
+from backoffice.models import User
+
+PASSWORD = "made up and long 7"
+
+
+def person(name: str = "ada-sample", role: str = "", **fields: Any) -> User:
+    user = User.objects.create_user(name, password=PASSWORD, **fields)
+    if role:
+        user.groups.add(Group.objects.get(name=role))
+    return user
+
+
+def log_in(client: Client, name: str = "ada-sample", password: str = PASSWORD, **more: Any) -> Any:
+    return client.post("/accounts/login/", {"username": name, "password": password}, **more)
+
+
+def code(secret: str, step: int = 0) -> str:
+    """What an app shows now, or `step` times 30 seconds from now."""
+    return str(format_hotp_value(hotp_value(secret, int(time.time()) // 30 + step)))
+
+
+def with_app(client: Client) -> str:
+    """Whoever is logged in adds an authenticator app; its secret."""
+    page = client.get("/accounts/second-factor/app/").content.decode()
+    found = re.search(r'class="key">([A-Z2-7]+)<', page)
+    assert found, page
+    answer = client.post("/accounts/second-factor/app/", {"code": code(found[1])})
+    assert answer.status_code == 302, answer.content.decode()
+    return found[1]
+
+
+def kept_secret(user: User) -> str:
+    data = Authenticator.objects.get(user=user, type="totp").data
+    return encryption.opened(data["secret"], "second factor")

@@ -1,0 +1,161 @@
+"""A forgotten password: a link by e-mail, good once, that tells strangers nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import time_machine
+from django.conf import settings as configured
+from django.test import Client
+from django.utils import timezone
+from pytest_django import Settings
+
+from backoffice.accounts.passwords import send_due
+from backoffice.models import AuditEntry, PasswordReset, StaffSession
+from tests.accounts.people import PASSWORD, code, log_in, person, with_app
+from tests.team.posting import Post, posting
+
+pytestmark = pytest.mark.django_db
+ASK = "/accounts/password/forgotten/"
+NEW = "another made up one 8"
+
+
+@pytest.fixture
+def post(settings: Settings) -> Iterator[Post]:
+    with posting() as post:
+        settings.EMAIL_URL, settings.EMAIL_FROM = post.url, "office@clinic.invalid"
+        settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", post.port
+        settings.SITE_URL = "https://office.invalid"
+        yield post
+
+
+def ask(email: str = "ada@clinic.invalid", **more: Any) -> Any:
+    return Client().post(ASK, {"email": email}, **more)
+
+
+def link(post: Post) -> str:
+    """The path of the link in the last message."""
+    body = str(post.taken[-1].get_payload())
+    found = re.search(r"https://office\.invalid(/accounts/password/new/\S+)", body)
+    assert found, body
+    return found[1]
+
+
+def set_anew(client: Client, path: str, password: str = NEW) -> Any:
+    page = client.get(path, follow=True)
+    if not page.redirect_chain:
+        return page
+    form = {"new_password1": password, "new_password2": password}
+    return client.post(page.redirect_chain[-1][0], form)
+
+
+def test_a_link_sets_a_new_password_once_and_ends_all_sessions(client: Client, post: Post) -> None:
+    user = person(email="Ada@clinic.invalid")
+    log_in(client)
+    assert ask()["Location"] == f"{ASK}asked/"
+    assert send_due() == 1
+    assert post.taken[0]["To"] == "Ada@clinic.invalid"
+    stranger = Client()
+    assert "at least 12" in set_anew(stranger, link(post), "short").content.decode()
+    assert set_anew(stranger, link(post))["Location"] == "/accounts/login/"
+    assert not StaffSession.objects.filter(user=user).exists()
+    assert client.get("/preferences/").status_code == 302
+    assert "no longer good" in set_anew(Client(), link(post)).content.decode()
+    assert log_in(stranger, password=PASSWORD).status_code == 200
+    assert log_in(stranger, password=NEW).status_code == 302
+    assert AuditEntry.objects.get(object_type="password").reason == "by e-mail"
+
+
+def test_it_goes_to_our_address_whatever_host_was_asked(post: Post) -> None:
+    person(email="ada@clinic.invalid")
+    forged = {"x-forwarded-host": "evil.example", "x-forwarded-proto": "http"}
+    ask(headers=forged, HTTP_HOST="localhost")
+    send_due()
+    body = str(post.taken[0].get_payload())
+    assert "https://office.invalid/" in body and "evil" not in body and "localhost" not in body
+
+
+def test_it_does_not_skip_the_second_factor(client: Client, post: Post) -> None:
+    person(email="ada@clinic.invalid")
+    log_in(client)
+    secret = with_app(client)
+    ask()
+    send_due()
+    owner = Client()
+    set_anew(owner, link(post))
+    assert owner.get("/preferences/").status_code == 302
+    assert log_in(owner, password=NEW)["Location"] == "/accounts/login/second-factor/"
+    owner.post("/accounts/login/second-factor/", {"code": code(secret)})
+    assert owner.get("/preferences/").status_code == 200
+
+
+def test_it_is_good_for_half_an_hour(post: Post) -> None:
+    person(email="ada@clinic.invalid")
+    ask()
+    send_due()
+    with time_machine.travel(timezone.now() + timedelta(seconds=1801)):
+        assert "no longer good" in set_anew(Client(), link(post)).content.decode()
+    assert configured.PASSWORD_RESET_TIMEOUT == 1800
+
+
+def test_strangers_learn_nothing_and_nothing_is_sent(post: Post) -> None:
+    person("closed-sample", email="closed@clinic.invalid", is_active=False)
+    elsewhere = person("sso-sample", email="sso@clinic.invalid")
+    elsewhere.set_unusable_password()
+    elsewhere.save()
+    for email in ("nobody@clinic.invalid", "closed@clinic.invalid", "sso@clinic.invalid"):
+        assert ask(email)["Location"] == f"{ASK}asked/"
+    assert send_due() == 0 and not post.taken
+    wrong = ask("no address")
+    assert wrong.status_code == 400 and 'value="no address"' in wrong.content.decode()
+
+
+def test_nobody_is_flooded(post: Post) -> None:
+    person(email="ada@clinic.invalid")
+    for n in range(6):
+        assert ask(REMOTE_ADDR=f"198.51.100.{n}").status_code == 302
+        send_due()
+    assert len(post.taken) == 2
+
+
+def test_what_cannot_be_sent_waits_and_is_sent_later(post: Post) -> None:
+    person(email="ada@clinic.invalid")
+    post.refuse = "451 later"
+    ask()
+    assert send_due() == 0
+    assert PasswordReset.objects.count() == 1
+    post.refuse = ""
+    assert send_due() == 0  # not at once again
+    PasswordReset.objects.update(due_at=timezone.now())
+    assert send_due() == 1
+    assert not PasswordReset.objects.exists()
+
+
+def test_what_nobody_waits_for_any_more_is_dropped(post: Post) -> None:
+    person(email="ada@clinic.invalid")
+    ask()
+    PasswordReset.objects.update(asked_at=timezone.now() - timedelta(hours=1))
+    assert send_due() == 0
+    assert not PasswordReset.objects.exists() and not post.taken
+
+
+def test_without_a_mail_server_the_page_says_whom_to_ask(client: Client) -> None:
+    person(email="ada@clinic.invalid")
+    assert "sends no e-mail" in client.get(ASK).content.decode()
+    assert "sends no e-mail" in ask().content.decode()
+    assert not PasswordReset.objects.exists()
+
+
+def test_its_owner_gets_in_while_strangers_guess(post: Post) -> None:
+    person(email="ada@clinic.invalid")
+    while log_in(Client(), password="guess").status_code != 429:
+        pass
+    ask()
+    send_due()
+    owner = Client()
+    set_anew(owner, link(post))
+    assert log_in(owner, password=NEW).status_code == 302

@@ -1,0 +1,223 @@
+"""Single sign-on over real sockets: who gets in, as whom, and with which roles."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import unescape
+from http.client import HTTPConnection
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from django.conf import settings as configured
+from django.test import Client
+from pytest_django import Settings
+
+from backoffice.models import AuditEntry, User
+from tests.accounts.people import log_in, person, with_app
+from tests.accounts.provider import CLIENT, SECRET, Provider, providing
+
+pytestmark = pytest.mark.django_db
+ADA = {
+    "sub": "sample-7",
+    "email": "Ada@clinic.invalid",
+    "email_verified": True,
+    "preferred_username": "ada.there",
+    "given_name": "Ada",
+    "family_name": "Madeup",
+}
+
+
+@pytest.fixture
+def provider(settings: Settings) -> Iterator[Provider]:
+    with providing() as provider:
+        settings.OIDC_SERVER_URL, settings.OIDC_NAME = provider.url, "the clinic"
+        app = {
+            "provider_id": "oidc",
+            "name": "the clinic",
+            "client_id": CLIENT,
+            "secret": SECRET,
+            "settings": {"server_url": provider.url},
+        }
+        settings.SOCIALACCOUNT_PROVIDERS = {
+            "openid_connect": {"OAUTH_PKCE_ENABLED": True, "APPS": [app]}
+        }
+        provider.person = dict(ADA)
+        provider.comes_back = "http://testserver/accounts/oidc/login/callback/"
+        yield provider
+
+
+def led_to(page: Any) -> str:
+    """Where the page in between leads, by itself and by its link."""
+    text = page.content.decode()
+    found = re.search(r"""content="0;URL=(?:&#x27;|')(.+?)(?:&#x27;|')">""", text)
+    assert found, text
+    address = unescape(found[1])
+    assert f'href="{found[1]}"' in text
+    return address
+
+
+def sent_back(address: str) -> str:
+    """What a browser that is logged in at the provider is told there."""
+    parts = urlsplit(address)
+    connection = HTTPConnection(parts.netloc, timeout=10)
+    connection.request("GET", f"{parts.path}?{parts.query}")
+    answer = connection.getresponse()
+    assert answer.status == 302
+    back = urlsplit(answer.headers["Location"])
+    return f"{back.path}?{back.query}"
+
+
+def come_in(client: Client, **form: str) -> Any:
+    """The whole way, with the stop that a strict cookie needs."""
+    back = sent_back(led_to(client.post("/accounts/oidc/login/", form)))
+    without_cookie = Client().get(back)
+    return client.get(led_to(without_cookie))
+
+
+def inside(client: Client) -> bool:
+    return client.get("/preferences/").status_code == 200
+
+
+def test_somebody_with_an_account_gets_in_and_is_known_again(
+    client: Client, provider: Provider
+) -> None:
+    user = person(email="ada@clinic.invalid", role="clinician")
+    assert "Log in with the clinic" in client.get("/accounts/login/").content.decode()
+    answer = come_in(client, next="/orders/")
+    assert answer["Location"] == "/orders/"
+    assert inside(client)
+    entry = AuditEntry.objects.get(action="login")
+    assert (entry.actor, entry.outcome) == (user, "ok")
+    # From now on by the provider's own id, whatever the address.
+    provider.person |= {"email": "new@clinic.invalid", "email_verified": False}
+    again = Client()
+    come_in(again)
+    assert again.get("/accounts/").context["request"].user == user
+    assert User.objects.get().groups.get().name == "clinician"
+    assert user.check_password("made up and long 7")
+
+
+@pytest.mark.parametrize(
+    ("claims", "accounts"),
+    [
+        ({}, 0),
+        ({"email_verified": False}, 1),
+        ({"email_verified": "true"}, 1),
+        ({"email": ""}, 1),
+        ({}, 2),
+    ],
+)
+def test_nobody_else_does(
+    client: Client, provider: Provider, claims: dict[str, Any], accounts: int
+) -> None:
+    for n in range(accounts):
+        person(f"ada-{n}", email="ada@clinic.invalid")
+    provider.person |= claims
+    answer = come_in(client)
+    assert answer.status_code == 403
+    assert "no account for you" in answer.content.decode()
+    assert not inside(client) and User.objects.count() == accounts
+    assert AuditEntry.objects.get(action="login").reason == "no account"
+
+
+def test_an_account_that_was_closed_stays_closed(client: Client, provider: Provider) -> None:
+    person(email="ada@clinic.invalid", is_active=False)
+    assert come_in(client)["Location"] == "/accounts/login/"
+    assert not inside(client)
+
+
+def test_accounts_are_made_where_that_is_wanted_without_a_role(
+    client: Client, provider: Provider, settings: Settings
+) -> None:
+    settings.OIDC_CREATE = True
+    assert come_in(client).status_code == 302
+    made = User.objects.get()
+    assert (made.username, made.first_name, made.email) == ("ada.there", "Ada", ADA["email"])
+    assert not made.groups.exists() and not made.has_usable_password()
+    assert client.get("/orders/").status_code == 403
+    assert "Is it still you?" in client.get("/accounts/proof/").content.decode()
+
+
+def test_roles_come_from_the_claim_and_go_with_it(
+    client: Client, provider: Provider, settings: Settings
+) -> None:
+    settings.OIDC_ROLES_CLAIM = "realm.roles"
+    user = person(email="ada@clinic.invalid", role="lab admin")
+    told: list[Any] = [
+        ["clinician", "viewer", "service account", "choir"],
+        "clinician, auditor",
+        None,
+    ]
+    found = [{"clinician", "viewer"}, {"clinician", "auditor"}, set()]
+    for said, roles in zip(told, found, strict=True):
+        provider.person["realm"] = {"roles": said}
+        assert come_in(Client()).status_code == 302
+        assert set(user.groups.values_list("name", flat=True)) == roles
+    assert AuditEntry.objects.filter(action="change", object_type="roles").count() == 3
+
+
+def test_a_second_factor_of_ours_is_asked_for(client: Client, provider: Provider) -> None:
+    person(email="ada@clinic.invalid")
+    log_in(client)
+    with_app(client)
+    other = Client()
+    assert come_in(other)["Location"] == "/accounts/login/second-factor/"
+    assert not inside(other)
+
+
+@pytest.mark.parametrize("theirs", [True, False])
+def test_theirs_counts_where_we_are_told_so(
+    client: Client, provider: Provider, settings: Settings, theirs: bool
+) -> None:
+    settings.SECOND_FACTOR_ROLES = frozenset({"all"})
+    settings.OIDC_SECOND_FACTOR = theirs
+    person(email="ada@clinic.invalid")
+    come_in(client)
+    assert inside(client) is theirs
+
+
+def test_two_answers_about_two_people_are_no_answer(client: Client, provider: Provider) -> None:
+    person(email="ada@clinic.invalid")
+    provider.info = {**ADA, "sub": "somebody-else"}
+    assert come_in(client)["Location"] == "/accounts/login/"
+    assert not inside(client)
+    assert "did not work" in client.get("/accounts/login/").content.decode()
+
+
+@pytest.mark.parametrize("broken", ["/token", "/userinfo", "cancelled", "forged", "twice"])
+def test_what_goes_wrong_on_the_way_is_said(
+    client: Client, provider: Provider, broken: str
+) -> None:
+    person(email="ada@clinic.invalid")
+    back = led_to(client.post("/accounts/oidc/login/"))
+    if broken == "cancelled":
+        provider.person = {}
+    back = sent_back(back)
+    if broken == "forged":
+        back = re.sub("state=[^&]+", "state=forged", back)
+    if broken == "twice":
+        assert client.get(back).status_code == 302
+        client.post("/accounts/logout/")
+    provider.broken = broken
+    answer = client.get(f"{back}&_redir=")
+    assert answer["Location"] == "/accounts/login/"
+    assert not inside(client)
+    assert "did not work" in client.get("/accounts/login/").content.decode()
+    assert AuditEntry.objects.filter(reason="single sign-on").count() == 1
+
+
+def test_a_provider_that_is_away_is_said(client: Client, provider: Provider) -> None:
+    provider.broken = "/.well-known/openid-configuration"
+    answer = client.post("/accounts/oidc/login/", follow=True)
+    assert "The log-in at the clinic did not work" in answer.content.decode()
+
+
+def test_without_a_provider_there_is_no_such_door(client: Client) -> None:
+    assert configured.OIDC_SERVER_URL == ""
+    assert "Log in with" not in client.get("/accounts/login/").content.decode().replace(
+        "Log in with a passkey", ""
+    )
+    assert client.post("/accounts/oidc/login/").status_code == 404
+    assert client.get("/accounts/oidc/login/callback/").status_code == 404
