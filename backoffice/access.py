@@ -39,6 +39,7 @@ PERMISSIONS: Final[dict[str, str]] = {
     "reports.accept": "correct, check and accept what was read from a report",
     "records.view": "see records as the service sent them",
     "system.view": "see sync runs, drift and unknown values",
+    "vocabulary.change": "say what values of the service mean that have no word here yet",
     "events.view": "see what the service has sent by webhook, and what became of it",
     "events.replay": "have events of the service applied again",
     "audit.view": "see who saw and changed what",
@@ -60,6 +61,8 @@ PERMISSIONS: Final[dict[str, str]] = {
     "lab_accounts.change": "change which teams may use a lab account",
     "api.read": "read through the JSON API",
     "tokens.manage": "make and revoke tokens of the JSON API",
+    "admin.open": "open the administration",
+    "staff.change": "make members of staff, give them roles and end their accounts",
 }
 
 ADMINISTRATOR: Final = "administrator"
@@ -94,7 +97,8 @@ ROLES: Final[dict[str, frozenset[str]]] = {
     "lab admin": _WORK
     | _REVIEW
     | _DECIDE
-    | {"records.view", "audit.view", "events.replay", "lab_tests.change", "lab_accounts.change"},
+    | {"records.view", "audit.view", "events.replay", "lab_tests.change", "lab_accounts.change"}
+    | {"vocabulary.change"},
     "auditor": frozenset({"audit.view"}),
     SERVICE_ACCOUNT: _WORK
     | {"results.view", "records.view", "system.view", "events.view", "commands.view"},

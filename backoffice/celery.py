@@ -77,6 +77,9 @@ app.conf.beat_schedule = {
     "orders: all of them": _every(5, "orders.tasks.sweep", "bulk"),
     "orders: usual times, when an hour old": _every(60, "orders.tasks.measure_usual_times", "bulk"),
     "orders: add up counts": _every(2, "orders.tasks.add_up", "staff"),
+    "orders: into the buckets people decide on": _every(
+        2, "orders.tasks.follow_decisions", "staff"
+    ),
     "orders: check counts, forget old happenings": _every(
         3_600, "orders.tasks.check_counts", "bulk"
     ),

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from backoffice import views
+from backoffice import unknown_values, views
 from backoffice.accounts import roles_page
 from backoffice.api import pages
 
@@ -17,4 +17,6 @@ urlpatterns = [
     path("tokens/new/", pages.new, name="token-new"),
     path("tokens/<int:token_id>/revoke/", pages.revoke, name="token-revoke"),
     path("roles/", roles_page.roles, name="roles"),
+    path("unknown/", unknown_values.unknown, name="unknown"),
+    path("unknown/<int:value_id>/", unknown_values.value, name="unknown-value"),
 ]

@@ -11,9 +11,9 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from backoffice import sync_health, vocabulary
+from backoffice import sync_health, unknown_values, vocabulary
 from backoffice.access import requires
-from backoffice.models import Drift, SyncRun, UnknownValue, UnreadRecord
+from backoffice.models import Drift, SyncRun, UnreadRecord
 from backoffice.paging import Sort, page_of, place_of
 
 SIZE: Final = 50
@@ -32,6 +32,7 @@ def health(request: HttpRequest) -> HttpResponse:
     rows = [_row(walk, now) for walk in walks]
     lookups = sync_health.lookups()
     drifts = list(Drift.objects.order_by("-found_at", "-id")[: LATEST + 1])
+    unknown = unknown_values.latest(LATEST + 1)
     unread = list(UnreadRecord.objects.defer("record").order_by("-last_seen", "-id")[: LATEST + 1])
     context = {
         "as_of": sync_health.data_as_of(walks),
@@ -42,7 +43,8 @@ def health(request: HttpRequest) -> HttpResponse:
         "lookups": lookups,
         "drifts": drifts[:LATEST],
         "more_drifts": len(drifts) > LATEST,
-        "unknown": list(UnknownValue.objects.order_by("-last_seen", "id")[:SIZE]),
+        "unknown": unknown[:LATEST],
+        "more_unknown": len(unknown) > LATEST,
         "unread": unread[:LATEST],
         "more_unread": len(unread) > LATEST,
     }

@@ -4,6 +4,7 @@ from celery import shared_task
 
 from backoffice import outbox, sync
 from backoffice.lists import bulk
+from orders import deciding
 from orders.commands import COMMANDS
 from orders.listing.rows import ORDERS
 from orders.reviewing import waiting
@@ -56,6 +57,11 @@ def tell() -> None:
 def add_up() -> None:
     counting.fold()
     waiting.add_up()
+
+
+@shared_task
+def follow_decisions() -> None:
+    deciding.follow()
 
 
 @shared_task

@@ -6,10 +6,13 @@ from typing import Final
 
 from django.contrib.auth.backends import ModelBackend
 
+from backoffice import vocabulary
 from backoffice.models import User
 
 _STAFF: Final = """
-SELECT backoffice_user.*, pg_current_snapshot()::text AS snapshot, ARRAY(
+SELECT backoffice_user.*, pg_current_snapshot()::text AS snapshot, (
+ SELECT max(decision) FROM backoffice_unknownvalue WHERE decision > 0
+) AS decision, ARRAY(
  SELECT name FROM auth_group
  JOIN backoffice_user_groups ON group_id = auth_group.id WHERE user_id = backoffice_user.id
 ) AS group_names
@@ -18,9 +21,12 @@ FROM backoffice_user WHERE id = %s
 
 
 class Staff(ModelBackend):
-    """Finds staff; with the same statement their groups, and the snapshot a page begins in (see
-    `live.py`). Names that do not exist take as long as those that do."""
+    """Finds staff; with the same statement their groups, the snapshot a page begins in (see
+    `live.py`), and whether values were given other words (see `vocabulary.given`). Names that do
+    not exist take as long as those that do."""
 
     def get_user(self, user_id: int) -> User | None:
         user = next(iter(User.objects.raw(_STAFF, [user_id])), None)
+        if user is not None:
+            vocabulary.given.heed(getattr(user, "decision", None) or 0)
         return user if user is not None and self.user_can_authenticate(user) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, time, timedelta
+from functools import partial
 from typing import Any, Final
 
 from django import forms
@@ -29,7 +30,7 @@ class OpenChoices(forms.MultipleChoiceField):
     def __init__(self, name: str, **kwargs: Any) -> None:
         self.vocabulary = name
         super().__init__(
-            choices=vocabulary.choices(name),
+            choices=partial(vocabulary.choices, name),
             required=False,
             widget=forms.CheckboxSelectMultiple,
             **kwargs,

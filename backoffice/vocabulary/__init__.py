@@ -2,7 +2,8 @@
 
 All enumerations of the service are open (specification, "Conventions"): a value that is not
 listed here renders, sorts, filters and is counted like any other, with the raw value as its label
-and the family ``unknown``. Nothing in the back office matches exhaustively.
+and the family ``unknown``, until somebody gives it words and a bucket (`given`). Nothing in the
+back office matches exhaustively.
 
 `VOCABULARIES` is the data. `term` reads it and never fails. `is_known` tells a sync what to count.
 `order_bucket` and `order_term` know the one rule that is not a function of the status word alone.
@@ -13,6 +14,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
+from backoffice.vocabulary import given
 from backoffice.vocabulary.families import (
     ABNORMAL,
     AT_LAB,
@@ -58,13 +60,15 @@ def canonical(vocabulary: str, value: str) -> str:
 
 
 def term(vocabulary: str, value: str | None) -> Term:
-    """The words for a value; the default branch shows the raw value as unknown.
+    """The words for a value; the default branch shows the raw value as unknown, or by the words
+    that somebody gave it.
 
     A missing value (None or empty) is not an unknown one: it is an empty plain term.
     """
     if not value:
         return Term("", "", PLAIN)
     found = VOCABULARIES[vocabulary].get(canonical(vocabulary, value))
+    found = found or given.term(vocabulary, value)
     return found or Term(value, value, UNKNOWN, GLYPHS[UNKNOWN], known=False)
 
 
@@ -126,7 +130,9 @@ def order_term(low_level_status: str, method: str, history: Iterable[str]) -> Te
 
 def choices(vocabulary: str) -> list[tuple[str, str]]:
     """(value, label) pairs for a filter; forms must still accept any other value."""
-    return [(item.value, item.label) for item in VOCABULARIES[vocabulary].values()]
+    known = VOCABULARIES[vocabulary]
+    later = [item for item in given.terms(vocabulary) if item.value not in known]
+    return [(item.value, item.label) for item in (*known.values(), *later)]
 
 
 __all__ = [
@@ -155,6 +161,7 @@ __all__ = [
     "bucket_of",
     "canonical",
     "choices",
+    "given",
     "is_known",
     "low_level",
     "order_bucket",

@@ -84,3 +84,13 @@ PATIENT: Final = "the patient"
 COURIER: Final = "the courier"
 LAB: Final = "the lab"
 US: Final = "us"
+
+TURNS: Final[dict[str, str]] = {
+    NEEDS_ACTION: US,
+    PREPARING: SERVICE,
+    WITH_PATIENT: PATIENT,
+    ON_THE_WAY: COURIER,
+    AT_LAB: LAB,
+    RESULT_IN: US,
+}
+"""Who acts next on an order of which no more is known than its bucket."""

@@ -22,13 +22,14 @@ from backoffice.access import may
 from backoffice.models import Assignment, CommandRecord, User
 from backoffice.paging import Count, Page, Sort, counted, counting, page_of
 from orders.models import Handling, Order, UnmatchedResult
-from orders.models.order import CAN_GO_QUIET, TROUBLE, OrderQuerySet
+from orders.models.order import CAN_GO_QUIET, OTHER_TROUBLE, TROUBLE, OrderQuerySet
 from orders.reviewing import open_criticals
 from orders.unmatched.models import OURS
 
 SIZE: Final = 25
 CAP: Final = 500
 CRITICAL, STUCK, UNKNOWN, QUIET, PUT_OFF = "critical", "stuck", "unknown", "quiet", "put-off"
+OTHER: Final = "other"
 OPEN_COMMANDS: Final = (CommandRecord.State.UNCERTAIN, CommandRecord.State.UNDECIDED)
 
 
@@ -55,6 +56,7 @@ GROUPS: Final = {
         Group(STUCK, "Lab is stuck on us", "Give the lab what it misses."),
         Group("delivery", "Delivery trouble", "Look at the tracking, confirm the address."),
         Group("draw", "Needs a new draw", "Book a visit."),
+        Group(OTHER, "Other trouble", "Look what the service sent."),
         Group(QUIET, "Gone quiet", "Ask the service, then whoever’s turn it is."),
         Group(
             UNKNOWN,
@@ -92,6 +94,8 @@ def group_of(order: Order, now: datetime) -> str:
     for key, statuses in TROUBLE.items():
         if low in statuses:
             return key
+    if order.bucket == vocabulary.NEEDS_ACTION:
+        return OTHER
     if order.bucket == vocabulary.UNKNOWN:
         return UNKNOWN
     over = order.quiet_at is not None and order.quiet_at <= now
@@ -233,6 +237,8 @@ def is_handled(order: Order, handling: Handling | None, now: datetime) -> bool:
 def _cause(key: str, now: datetime) -> OrderQuerySet:
     if key in TROUBLE:
         return Order.objects.filter(low_level_status__in=TROUBLE[key])
+    if key == OTHER:
+        return Order.objects.filter(OTHER_TROUBLE)
     if key == UNKNOWN:
         return Order.objects.filter(bucket=vocabulary.UNKNOWN)
     # `quiet_at` is not asked to be there once more: PostgreSQL would expect far fewer rows.

@@ -57,6 +57,11 @@ TROUBLE: Final[dict[str, tuple[str, ...]]] = {
 }
 """Statuses that need a person, by what is done about them."""
 
+OTHER_TROUBLE: Final = Q(bucket=vocabulary.NEEDS_ACTION) & ~Q(
+    low_level_status__in=tuple(status for each in TROUBLE.values() for status in each)
+)
+"""Orders that need a person because people decided so of their status (`orders.deciding`)."""
+
 CAN_GO_QUIET: Final = (
     vocabulary.PREPARING,
     vocabulary.WITH_PATIENT,
@@ -359,6 +364,12 @@ class Order(Mirrored):
                     name=f"exception_{name}",
                 )
                 for name, statuses in TROUBLE.items()
+            ),
+            models.Index(
+                fields=["quiet_at", "id"],
+                condition=OTHER_TROUBLE,
+                include=["last_event_id", "missing_since"],
+                name="exception_other",
             ),
             # And of lists of what is over its usual time, sorted by it or not.
             _walked(

@@ -156,6 +156,7 @@ def store_orders(
     def gather(fact: Fact) -> None:
         hanging[fact.key] = _hanging(fact)
 
+    vocabulary.given.refresh()
     limits.refresh()
     outcome = mirror.apply(ORDERS, [_fact(record) for record in records], gather, known)
     touched = [hanging[fact.key] for fact in outcome.touched]

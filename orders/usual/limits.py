@@ -47,12 +47,17 @@ _LATEST: Final = datetime(9000, 1, 1, tzinfo=UTC)
 _learned: dict[Key, timedelta] = {}
 _limits: dict[tuple[str, str, str | None], timedelta | None] = {}
 _asked_at = -math.inf
+_decision = 0
 
 
 def refresh() -> None:
-    """Read the learned times where they were read more than a minute ago: at most one query."""
-    global _asked_at
-    if time.monotonic() - _asked_at > _REMEMBERED_SECONDS:
+    """Read the learned times where they were read more than a minute ago, or values were given
+    other words since: at most one query."""
+    global _asked_at, _decision
+    decided = vocabulary.given.decision()
+    if decided != _decision or time.monotonic() - _asked_at > _REMEMBERED_SECONDS:
+        _decision = decided
+        _limits.clear()
         believe(UsualTime.objects.filter(samples__gte=ENOUGH))
         _asked_at = time.monotonic()
 

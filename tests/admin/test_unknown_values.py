@@ -1,0 +1,383 @@
+"""A value that no release knows: given a bucket and words, honoured everywhere, taken back."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+from django.utils import timezone
+from pytest_django import Settings
+
+from backoffice import remote, sync, vocabulary
+from backoffice.models import AuditEntry, Change, UnknownValue, User
+from backoffice.vocabulary import given
+from orders import deciding
+from orders import sync as orders_sync
+from orders.exceptions import queue
+from orders.models import Happening, Order
+from orders.today import counting
+from tests.api.rows import TEAM, envelope, order, staff, uid
+from tests.outbox.desk import Desk
+from tests.sandboxes import Sandbox, running
+from tests.today.test_counting import exact
+from tests.webhooks.rows import put
+from webhooks import applying
+
+pytestmark = pytest.mark.django_db
+
+NEW = "beamed_up"
+
+
+@pytest.fixture(autouse=True)
+def nothing_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(given, "_given", {})
+    monkeypatch.setattr(given, "_decision", 0)
+
+
+@pytest.fixture
+def lab_admin(client: Client) -> User:
+    user = staff("lab admin")
+    client.force_login(user)
+    return user
+
+
+def met(value: str = NEW, words: str = "order.low_level_status", **more: Any) -> UnknownValue:
+    return UnknownValue.objects.create(vocabulary=words, value=value, sightings=2, **more)
+
+
+def decide(client: Client, row: UnknownValue, bucket: str, label: str = "", **more: Any) -> Any:
+    address = reverse("system:unknown-value", args=[row.pk])
+    seen = UnknownValue.objects.get(pk=row.pk).decision
+    return client.post(address, {"bucket": bucket, "label": label, "seen": seen, **more})
+
+
+def take_back(client: Client, row: UnknownValue) -> Any:
+    return decide(client, row, "", take_back="1")
+
+
+# The whole way, with the sandbox as the service
+
+
+@pytest.fixture(scope="module")
+def alone() -> Iterator[Sandbox]:
+    with running(users=6, orders=24, seed=9) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def desk(alone: Sandbox, settings: Settings) -> Iterator[Desk]:
+    settings.SERVICE_BASE_URL = settings.MANAGEMENT_BASE_URL = alone.url
+    remote.service.cache_clear()
+    yield Desk(alone)
+    remote.service.cache_clear()
+
+
+def beam_up(sandbox: Sandbox, position: int) -> UUID:
+    """The latest step of an order becomes one that nobody has heard of."""
+    found = sandbox.query(
+        "UPDATE sandbox_order SET moving_part ="
+        " replace(moving_part, '.' || low_level_status || '\"', '.' || %s || '\"')"
+        " WHERE id = (SELECT id FROM sandbox_order WHERE team_id = %s"
+        "  ORDER BY seq OFFSET %s LIMIT 1) RETURNING id",
+        [NEW, TEAM, position],
+    )
+    return UUID(str(found[0][0]))
+
+
+def badge(client: Client, key: UUID) -> str:
+    """How the list shows the status of an order."""
+    page = client.get(reverse("orders:list"), {"order_ids": str(key)}).content.decode()
+    found = re.search(
+        rf'<span class="st[^"]*" data-st="([\w-]+)" title="{NEW}">.*?</svg>(.*?)<', page
+    )
+    assert found, "no badge"
+    return f"{found[1]}: {found[2]}"
+
+
+def in_bucket(client: Client, bucket: str) -> set[str]:
+    page = client.get(reverse("orders:list"), {"bucket": bucket, "size": "100"}).content.decode()
+    return set(re.findall(r"/orders/([0-9a-f-]{36})/", page))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_way_of_an_unknown_status(desk: Desk) -> None:
+    first = beam_up(desk.sandbox, 3)
+    desk.mirror()
+    client = desk.client("administrator")
+    row = UnknownValue.objects.get(vocabulary="order.low_level_status", value=NEW)
+    assert badge(client, first) == f"unknown: {NEW}"
+    assert str(first) in in_bucket(client, "unknown")
+    page = client.get(reverse("system:unknown")).content.decode()
+    assert reverse("orders:detail", args=[row.sample_key]) in page
+
+    news = Happening.objects.count()
+    before = counting.counts().by_bucket()
+    assert decide(client, row, "at-lab", "Beamed up").status_code == 302
+    assert deciding.follow() == 1
+    assert badge(client, first) == "at-lab: Beamed up"
+    assert str(first) in in_bucket(client, "at-lab") - in_bucket(client, "unknown")
+    after = counting.counts().by_bucket()
+    assert after["at-lab"] == before.get("at-lab", 0) + 1 and after.get("unknown", 0) == 0
+    assert exact() and counting.mend() == 0
+    today = client.get(reverse("today:page")).content.decode()
+    assert "Not understood" not in today
+    assert Happening.objects.count() == news, "that we have a word for it is no news of the order"
+    filtered = client.get(reverse("orders:list"), {"status": NEW}).content.decode()
+    assert f'value="{NEW}" checked><span>Beamed up' in filtered and str(first) in filtered
+
+    second = Order.objects.exclude(pk=first).filter(last_event_id__gt=0).earliest("updated_at")
+    body = json.loads(second.record)
+    at = (second.updated_at + timedelta(minutes=1)).isoformat()
+    step = {**body["events"][-1], "id": second.last_event_id + 10**9, "created_at": at}
+    step["status"] = re.sub(r"[^.]+$", NEW, step["status"])
+    body |= {"events": [*body["events"], step], "last_event": step, "updated_at": at}
+    put("labtest.order.updated", body)
+    assert applying.drain() == 1
+    assert Order.objects.get(pk=second.pk).bucket == "at-lab"
+    assert badge(client, second.pk) == "at-lab: Beamed up"
+    sync.request(orders_sync.SWEEP)
+    sync.tick(orders_sync.SWEEP, seconds=60)
+    assert Order.objects.get(pk=first).bucket == "at-lab" and exact()
+
+    assert take_back(client, row).status_code == 302
+    deciding.follow()
+    assert badge(client, first) == f"unknown: {NEW}"
+    assert not Order.objects.filter(low_level_status=NEW).exclude(bucket="unknown").exists()
+    assert exact() and counting.mend() == 0
+
+
+# Deciding
+
+
+def test_a_decision_is_kept_numbered_and_recorded(client: Client, lab_admin: User) -> None:
+    row = met()
+    decide(client, row, "closed", "Beamed up")
+    row.refresh_from_db()
+    assert (row.bucket, row.label, row.decision, row.decided_by) == (
+        "closed",
+        "Beamed up",
+        1,
+        lab_admin,
+    )
+    entry = AuditEntry.objects.get(object_type="unknown value")
+    assert entry.object_ids == [f"order.low_level_status: {NEW}"]
+    assert (
+        "bucket: nothing → closed" in entry.reason and "words: nothing → Beamed up" in entry.reason
+    )
+    decide(client, row, "closed", "Beamed up")
+    assert AuditEntry.objects.filter(object_type="unknown value").count() == 1
+    other = met("other")
+    decide(client, other, "at-lab", "Other")
+    assert UnknownValue.objects.get(pk=other.pk).decision == 2
+    take_back(client, row)
+    row.refresh_from_db()
+    assert (row.bucket, row.label, row.decision) == ("", "", 3)
+    assert vocabulary.term("order.low_level_status", NEW).family == "closed", "not asked yet"
+    client.get(reverse("system:unknown"))
+    assert vocabulary.term("order.low_level_status", NEW).family == "unknown"
+
+
+def test_two_people_do_not_overwrite_each_other(client: Client, lab_admin: User) -> None:
+    row = met()
+    decide(client, row, "closed", "First")
+    answer = decide(client, row, "at-lab", "Second", seen="0")
+    assert answer.status_code == 422 and "decided on this meanwhile" in answer.content.decode()
+    assert 'value="Second"' in answer.content.decode(), "nothing typed is lost"
+    assert UnknownValue.objects.get(pk=row.pk).label == "First"
+
+
+@pytest.mark.parametrize(
+    ("sent", "words"),
+    [({"bucket": "nowhere"}, "Select a valid choice"), ({"bucket": ""}, "required"),
+     ({"bucket": "unknown"}, "Select a valid choice"), ({"label": ""}, "required"),
+     ({"label": "x" * 81}, "at most 80"), ({"label": "a\x00b"}, "Null")],
+)  # fmt: skip
+def test_what_is_no_decision_is_refused(
+    client: Client, lab_admin: User, sent: dict[str, str], words: str
+) -> None:
+    row = met()
+    answer = decide(client, row, **{"bucket": "closed", "label": "Beamed up", **sent})
+    assert answer.status_code == 422 and words in answer.content.decode()
+    row.refresh_from_db()
+    assert (row.bucket, row.decision) == ("", 0)
+    assert not AuditEntry.objects.filter(object_type="unknown value").exists()
+
+
+@pytest.mark.parametrize("role", ["lab coordinator", "service account"])
+def test_who_may_see_but_not_decide(client: Client, role: str) -> None:
+    client.force_login(staff(role))
+    row = met()
+    page = client.get(reverse("system:unknown-value", args=[row.pk])).content.decode()
+    assert "Lab admins and administrators" in page and 'name="bucket"' not in page
+    assert decide(client, row, "closed", "Mine").status_code == 422
+    assert UnknownValue.objects.get(pk=row.pk).decision == 0
+
+
+def test_values_that_cannot_be_decided_on(client: Client, lab_admin: User) -> None:
+    for row in (met("labtest.beam.done", "event_type"), met("lost")):
+        assert decide(client, row, "closed", "Mine").status_code == 422
+        assert UnknownValue.objects.get(pk=row.pk).decision == 0
+
+
+def test_other_vocabularies_get_words_and_a_colour(client: Client, lab_admin: User) -> None:
+    row = met("hovering", "appointment.status", sample_key="x")
+    decide(client, row, "plain", "Hovering about")
+    client.get(reverse("system:unknown"))
+    term = vocabulary.term("appointment.status", "hovering")
+    assert (term.label, term.family, term.glyph) == ("Hovering about", "plain", "")
+    assert ("hovering", "Hovering about") in vocabulary.choices("appointment.status")
+    assert vocabulary.term("appointment.event_status", "hovering").family == "unknown"
+    assert deciding.follow() == 0
+
+
+def test_pages_ask_nothing_more_for_it(client: Client, lab_admin: User) -> None:
+    order(1, low_level_status=NEW, bucket="unknown").save()
+    row = met()
+    asked = []
+    for _ in range(3):
+        client.get(reverse("orders:list"))
+    for turn in ("before", "heard of", "known"):
+        if turn == "heard of":
+            decide(client, row, "at-lab", "Beamed up")
+            given._given, given._decision = {}, 0  # another process
+            client.get(reverse("orders:list"))
+        with CaptureQueriesContext(connection) as queries:
+            page = client.get(reverse("orders:list")).content.decode()
+        asked.append(len(queries))
+    assert asked[0] == asked[2] == asked[1] and "Beamed up" in page
+
+
+# Orders follow
+
+
+def stored(n: int, status: str = NEW, **values: Any) -> Order:
+    now = timezone.now()
+    row = order(n, low_level_status=status, bucket="unknown", method="testkit",
+                last_event_at=now - timedelta(days=2), **values)  # fmt: skip
+    row.save()
+    return row
+
+
+def decided(bucket: str, number: int = 1, **values: Any) -> UnknownValue:
+    now = timezone.now()
+    values = {"decision": number, "decided_at": now, "label": "Beamed up", **values}
+    row, _ = UnknownValue.objects.update_or_create(
+        vocabulary="order.low_level_status", value=NEW,
+        defaults={"bucket": bucket, "spread_at": None, "moved": 0, **values},
+    )  # fmt: skip
+    return row
+
+
+def test_only_orders_with_the_status_move_and_a_second_pass_writes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(deciding, "BATCH", 3)
+    for n in range(8):
+        stored(n)
+    other = stored(100, "teleported")
+    row = decided("on-the-way")
+    Change.objects.all().delete()
+    assert deciding.follow() == 8
+    row.refresh_from_db()
+    assert row.moved == 8 and row.spread_at is not None
+    assert Order.objects.filter(bucket="on-the-way").count() == 8 and exact()
+    assert Order.objects.get(pk=other.pk).bucket == "unknown"
+    assert sum(one.rows for one in Change.objects.filter(topic="orders_order")) == 8
+    told = Change.objects.count()
+    assert deciding.follow() == 0, "it was looked after a moment ago"
+    later = timezone.now() + deciding.EVERY
+    assert deciding.follow(later) == 0 and Change.objects.count() == told
+
+
+def test_what_a_worker_stores_that_has_not_heard_of_it_is_brought_along() -> None:
+    stored(1)
+    row = decided("at-lab")
+    deciding.follow()
+    late = stored(2)
+    assert deciding.follow(timezone.now() + deciding.EVERY) == 1
+    assert Order.objects.get(pk=late.pk).bucket == "at-lab"
+    assert deciding.follow(timezone.now() + deciding.AFTER) == 0
+    row.refresh_from_db()
+    stored(3)
+    assert deciding.follow(timezone.now() + 2 * deciding.AFTER) == 0, "long settled"
+
+
+def test_a_newer_decision_wins_over_a_pass_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    stored(1)
+    decided("at-lab")
+    move = deciding._move
+
+    def and_meanwhile(*given_: Any) -> Any:
+        found = move(*given_)
+        if found:
+            decided("closed", 2)
+        return found
+
+    monkeypatch.setattr(deciding, "_move", and_meanwhile)
+    deciding.follow()
+    monkeypatch.undo()
+    assert UnknownValue.objects.get().spread_at is None
+    assert deciding.follow() == 1
+    assert Order.objects.get().bucket == "closed" and exact()
+
+
+def test_a_value_that_a_release_knows_by_now_moves_nothing() -> None:
+    row = order(1, low_level_status="lost", bucket="needs-action")
+    row.save()
+    UnknownValue.objects.create(
+        vocabulary="order.low_level_status", value="lost", bucket="closed", decision=1,
+        decided_at=timezone.now(),
+    )  # fmt: skip
+    given.read()
+    assert deciding.follow() == 0
+    assert vocabulary.term("order.low_level_status", "lost").label == "Lost"
+
+
+def test_needs_action_waits_in_the_exceptions_and_is_counted() -> None:
+    row = stored(1)
+    decided("needs-action")
+    deciding.follow()
+    row.refresh_from_db()
+    now = timezone.now()
+    assert row.quiet_at == row.last_event_at, "at once"
+    assert queue.group_of(row, now) == queue.OTHER
+    assert [one.pk for one in queue.page(queue.OTHER, now).rows] == [row.pk]
+    counts = queue.counts(now, staff("lab coordinator"))
+    assert (counts[queue.OTHER].value, counts[queue.UNKNOWN].value) == (1, 0)
+    decided("closed", 2)
+    deciding.follow()
+    row.refresh_from_db()
+    assert row.quiet_at is None and queue.group_of(row, now) == ""
+
+
+def test_the_group_is_answered_by_its_index() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        sql, values = (
+            queue.orders_of(queue.OTHER, timezone.now())
+            .order_by("quiet_at")
+            .query.sql_with_params()
+        )
+        cursor.execute(f"EXPLAIN {sql}", values)
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+    assert "exception_other" in plan
+
+
+def test_a_sync_stores_into_the_bucket_that_was_decided() -> None:
+    decided("result-in")
+    given.refresh()
+    given.read()
+    record = {"id": str(uid("order", 1)), **envelope()}
+    assert record["id"]
+    assert vocabulary.order_bucket(NEW, "testkit", []) == "result-in"
+    term = vocabulary.order_term(NEW, "testkit", [])
+    assert (term.label, term.turn, term.known) == ("Beamed up", "us", False)
