@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
+from django.db.models.functions import Lower
 
 from backoffice.models import Mirrored, Read
 from labs.reports.models import Report, ReportFile, ReportJob, ReportResult, RowCheck
@@ -22,6 +23,7 @@ __all__ = [
     "ReportJob",
     "ReportResult",
     "RowCheck",
+    "Team",
 ]
 
 
@@ -173,6 +175,25 @@ class LabAccountTeam(Read):
         related_name="teams",
     )
     team_id = models.UUIDField()
+
+
+class Team(models.Model):
+    """What staff call a team of the organisation: the service tells ids, no names."""
+
+    id = models.UUIDField(primary_key=True)
+    name = models.CharField(max_length=80)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                Lower("name"),
+                name="team_name_once",
+                violation_error_message="Another team is called so.",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.name or str(self.pk)
 
 
 class Physician(Mirrored):

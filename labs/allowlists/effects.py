@@ -11,17 +11,19 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from backoffice import vocabulary
-from labs.allowlists.teams import in_order, our_team, short_name, teams_of
+from labs.allowlists.teams import in_order, names, our_team, short_name, teams_of
 from labs.models import LabAccount, LabAccountTeam
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What follows for one team: active accounts at the lab before and after."""
+    """What follows for one team: active accounts at the lab before and after. `name` is what is
+    typed for it, `called` the name it was given, if any."""
 
     team: UUID
     ours: bool
     name: str
+    called: str
     gains: bool
     before: int
     after: int
@@ -51,7 +53,7 @@ class Effect:
 
 def effects_of(account: LabAccount, target: Collection[UUID]) -> list[Effect]:
     """One row for each team that is let in or shut out, ours first."""
-    now, wanted, ours = teams_of(account), set(target), our_team()
+    now, wanted, ours, called = teams_of(account), set(target), our_team(), names()
     touched = now ^ wanted
     active = Counter(
         LabAccountTeam.objects.filter(
@@ -68,7 +70,8 @@ def effects_of(account: LabAccount, target: Collection[UUID]) -> list[Effect]:
         Effect(
             team=team,
             ours=team == ours,
-            name=short_name(team, ours),
+            name=short_name(team, ours, called),
+            called=called.get(team, ""),
             gains=team in wanted,
             before=active[team] + (this and team in now),
             after=active[team] + (this and team in wanted),

@@ -94,4 +94,9 @@ class TeamsForm(AskForm):
     def confirmed(self, effects: Collection[Effect]) -> bool:
         """True when every team that is left without an account was named."""
         typed = " ".join(self.cleaned_data["confirm"].casefold().split())
-        return all(one.name in typed for one in effects if one.left_with_none)
+        names = {" ".join(one.name.casefold().split()) for one in effects if one.left_with_none}
+        for name in sorted(names, key=len, reverse=True):  # One may be the beginning of another.
+            if name not in typed:
+                return False
+            typed = typed.replace(name, "", 1)
+        return True

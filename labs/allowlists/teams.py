@@ -1,11 +1,11 @@
-"""Teams, as far as we know them: the service tells ids, no names."""
+"""Teams, as far as we know them: the service tells ids, their names are ours (`Team`)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from uuid import UUID
 
-from labs.models import LabAccount, LabAccountTeam
+from labs.models import LabAccount, LabAccountTeam, Team
 from patients.models import Patient
 
 OURS = "our team"
@@ -27,13 +27,18 @@ def teams_of(account: LabAccount) -> set[UUID]:
     return set(account.teams.values_list("team_id", flat=True))
 
 
-def name_of(team: UUID, ours: UUID | None) -> str:
-    return OURS if team == ours else str(team)
+def names() -> dict[UUID, str]:
+    """Of those that have one."""
+    return dict(Team.objects.values_list("id", "name"))
 
 
-def short_name(team: UUID, ours: UUID | None) -> str:
+def name_of(team: UUID, ours: UUID | None, called: Mapping[UUID, str]) -> str:
+    return OURS if team == ours else called.get(team, str(team))
+
+
+def short_name(team: UUID, ours: UUID | None, called: Mapping[UUID, str]) -> str:
     """What somebody types who means this team: ids of one organisation may begin alike."""
-    return OURS if team == ours else team.hex[-6:]
+    return OURS if team == ours else called.get(team, team.hex[-6:])
 
 
 def in_order(teams: Collection[UUID], ours: UUID | None) -> list[UUID]:
@@ -42,4 +47,5 @@ def in_order(teams: Collection[UUID], ours: UUID | None) -> list[UUID]:
 
 
 def in_words(teams: Iterable[UUID], ours: UUID | None) -> str:
-    return ", ".join(name_of(team, ours) for team in in_order(set(teams), ours)) or "no team"
+    called = names()
+    return ", ".join(name_of(t, ours, called) for t in in_order(set(teams), ours)) or "no team"

@@ -13,7 +13,7 @@ from backoffice.access import may, requires
 from labs.allowlists.command import SetAllowlist, obstacle
 from labs.allowlists.effects import effects_of, three_ways
 from labs.allowlists.forms import TeamsForm
-from labs.allowlists.teams import in_order, known_teams, our_team, teams_of
+from labs.allowlists.teams import in_order, known_teams, names, our_team, teams_of
 from labs.details import billing_table
 from labs.models import Lab, LabAccount
 
@@ -44,7 +44,7 @@ def teams(request: HttpRequest, account_id: UUID) -> HttpResponse:
         if effects and form.cleaned_data["looked_at"] != target:
             form.add_error(None, LOOK)
         elif not form.confirmed(effects):
-            form.add_error("confirm", UNNAMED + " ".join(left))
+            form.add_error("confirm", UNNAMED + ", ".join(left))
         else:
             command = SetAllowlist(
                 account_id=shown.pk,
@@ -102,6 +102,7 @@ def _page(
         "billing": billing_table(shown),
         "teams": in_order(there, ours),
         "ours": ours,
+        "names": names(),
         "obstacle": obstacle(shown),
     }
     if form is not None:

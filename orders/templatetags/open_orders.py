@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from typing import Final
+from uuid import UUID
 
 from django import template
 
 from backoffice import vocabulary
+from backoffice.models import CommandRecord
 from backoffice.paging import Count, capped_count
+from orders.commands import CreateOrder, ImportOrder
 from orders.models import Order
 
 register = template.Library()
@@ -20,3 +23,12 @@ UNDER_WAY: Final = [bucket for bucket in vocabulary.BUCKETS if bucket not in END
 def open_orders(lab_slug: str) -> Count:
     """Our orders under way at a lab. An order does not say under which account it was placed."""
     return capped_count(Order.objects.filter(bucket__in=UNDER_WAY, lab_slug=lab_slug))
+
+
+@register.simple_tag
+def waiting_orders(account_id: UUID) -> int:
+    """Requests to place or import an order under a lab account that are not settled yet: open ones
+    are few."""
+    kinds = (CreateOrder.kind, ImportOrder.kind)
+    asked = CommandRecord.objects.open().filter(kind__in=kinds).values_list("payload", flat=True)
+    return sum(one["body"].get("lab_account_id") == str(account_id) for one in asked)
