@@ -7,7 +7,6 @@ from django.apps import AppConfig
 from django.apps.registry import Apps
 from django.apps.registry import apps as all_apps
 from django.conf import settings
-from django.contrib.admin import apps as admin_apps
 from django.core import checks
 from django.core.exceptions import ImproperlyConfigured
 from django.db import DEFAULT_DB_ALIAS, connections
@@ -45,13 +44,6 @@ def know_whose_database(using: str = DEFAULT_DB_ALIAS, **_signal: Any) -> None:
 
     if Installation._meta.db_table in connections[using].introspection.table_names():
         installation.ensure(using)
-
-
-class AdminConfig(admin_apps.AdminConfig):
-    """Django's admin; see `accounts/admin_site.py`."""
-
-    default = False
-    default_site = "backoffice.accounts.admin_site.Site"
 
 
 def check_roles() -> None:

@@ -354,7 +354,7 @@ SAMPLES_KEYED_BY_TYPE = frozenset(
 # Django
 
 INSTALLED_APPS = [
-    "backoffice.apps.AdminConfig",
+    "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.messages",

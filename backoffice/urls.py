@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from django.contrib import admin
 from django.urls import include, path
 
 from backoffice import health, live, preferences
 from backoffice.accounts import entrance
+from backoffice.admin import site
 
 urlpatterns = [
     path("", entrance.home, name="home"),
@@ -16,7 +16,7 @@ urlpatterns = [
     path("theme/", entrance.theme, name="theme"),
     path("preferences/", preferences.preferences, name="preferences"),
     path("live/", live.live, name="live"),
-    path("admin/", admin.site.urls),
+    path("admin/", site.urls),
     path("api/", include("backoffice.api_urls")),
     path("find/", include("orders.finding.urls")),
     path("today/", include("orders.today.urls")),

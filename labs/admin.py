@@ -1,48 +1,185 @@
-"""Lab accounts in Django's admin: to be read there, and on to the page that changes their teams."""
+"""Laboratories: lab accounts and the teams that may use them, the catalogue as the service told us.
+
+Who may use an account is changed on the account's own page, which shows what follows.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any
+from uuid import UUID
 
-from django.contrib import admin
-from django.http import HttpRequest
+from django import forms
+from django.contrib.admin import register
+from django.db.models import Count, QuerySet
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
-from backoffice.access import may
-from labs.models import LabAccount
+from backoffice import recording
+from backoffice.admin import Kind, RecordAdmin, groups, site
+from backoffice.admin.lists import display
+from backoffice.admin.records import Reasons
+from backoffice.paging import Sort
+from labs import sync
+from labs.allowlists.teams import in_order, known_teams, names, our_team
+from labs.models import Lab, LabAccount, LabAccountTeam, LabTest, Marker, Physician, Team
+from labs.reports.models import ReportJob
+from labs.reports.sync import KIND as REPORT_JOBS
+from patients.admin import OfPatient
+
+_LISTS = {listing.resource: listing for listing in sync.LISTINGS}
 
 
-@admin.register(LabAccount)
-class LabAccountAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic only in the stubs
+class Catalogue(RecordAdmin):
+    """Nobody's: read with whole lists."""
+
+    needs = ("labs.view", "records.view")
+
+
+@register(LabAccount, site=site)
+class LabAccountAdmin(Catalogue):
     """Mirrored: the service alone changes them, asked by a command."""
 
-    list_display = ("__str__", "lab", "status", "delegated_flow", "teams")
+    group = groups.LABORATORIES
+    words = "Accounts at labs, and which teams may use them"
+    topic = "lab account"
+    list_display = ("account", "lab", "status", "delegated_flow", "teams")
     list_filter = ("status", "lab")
-    fields = (
-        *("id", "account_name", "provider_account_id", "lab", "org_id", "status"),
-        *("delegated_flow", "default_clinical_notes", "business_units", "teams", "as_of"),
-    )
-    readonly_fields = fields
+    searched = ("pk", "provider_account_id")
+    found_by = "Its whole id, or its number at the lab"
+    listing = _LISTS["lab-accounts"]
 
-    @admin.display(description="Teams")
-    def teams(self, account: LabAccount) -> str:
-        count = account.teams.count()
-        address = reverse("labs:account", args=[account.pk])
-        words = f"{count} team{'' if count == 1 else 's'}: look or change"
-        return format_html('<a href="{}">{}</a>', address, words)
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows: QuerySet[Any] = super().get_queryset(request).annotate(allowed=Count("teams"))
+        return rows
 
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        return may(request.user, "lab_accounts.change")
+    @display("Account")
+    def account(self, account: LabAccount) -> str:
+        return str(account)
 
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return may(request.user, "lab_accounts.change")
+    @display("Teams")
+    def teams(self, account: Any) -> SafeString:
+        words = f"{account.allowed} team{'' if account.allowed == 1 else 's'}: look or change"
+        return format_html('<a href="{}">{}</a>', self.lead(account)[0], words)
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
+    def lead(self, row: Any) -> tuple[str, str]:
+        return reverse("labs:account", args=[row.pk]), "Teams that may use it, and what follows"
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
+class TeamForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the stubs
+    class Meta:
+        model = Team
+        fields = ("id", "name")
+        labels = {"id": "Id of the team"}
+        help_texts = {"name": "What staff read beside its id, and type when it is left without."}
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if self.instance.pk:
+            del self.fields["id"]
+
+
+@register(Team, site=site)
+class TeamAdmin(Kind):
+    """The service tells ids of teams and no names: these are ours."""
+
+    group = groups.LABORATORIES
+    words = "Names for the teams of our organisation, and the accounts each may use"
+    needs = ("labs.view",)
+    changes = "lab_accounts.change"
+    sort = Sort(("id",))
+    form = TeamForm
+    change_list_template = "administration/teams.html"
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Team | None:
+        """One that stands on a list has no row until it has a name."""
+        found = super().get_object(request, object_id, from_field)
+        if isinstance(found, Team):
+            return found
+        try:
+            team = UUID(object_id)
+        except ValueError:
+            return None
+        return Team(pk=team) if team in known_teams() else None
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        accounts: dict[UUID, list[LabAccount]] = defaultdict(list)
+        for entry in LabAccountTeam.objects.select_related("account").defer("account__record"):
+            accounts[entry.team_id].append(entry.account)
+        called, ours = names(), our_team()
+        rows = [
+            {
+                "team": team,
+                "ours": team == ours,
+                "name": called.get(team, ""),
+                "accounts": sorted(accounts[team], key=str),
+            }
+            for team in in_order({*called, *accounts, *([ours] if ours else [])}, ours)
+        ]
+        return super().changelist_view(request, {"rows": rows})
+
+    def save_model(self, request: HttpRequest, obj: Team, form: Any, change: bool) -> None:
+        before = names().get(obj.pk, "")
+        obj.save()
+        recording.changed(
+            request, "team", [obj.pk], before={"name": before}, after={"name": obj.name}
+        )
+
+
+@register(Lab, site=site)
+class LabAdmin(Catalogue):
+    words = "Labs of the service"
+    topic = "lab"
+    list_display = ("id", "name", "slug", "city", "missing_since")
+    found_by = "Its whole number"
+    listing = _LISTS["labs"]
+
+    def lead(self, row: Any) -> tuple[str, str]:
+        return reverse("labs:detail", args=[row.pk]), "The lab"
+
+
+@register(Marker, site=site)
+class MarkerAdmin(Catalogue):
+    words = "What labs measure"
+    topic = "marker"
+    list_display = ("id", "name", "slug", "lab_id", "type", "missing_since")
+    found_by = "Its whole number"
+    listing = _LISTS["markers"]
+
+
+@register(LabTest, site=site)
+class LabTestAdmin(Catalogue):
+    words = "What can be ordered"
+    topic = "lab test"
+    list_display = ("id", "name", "method", "status", "lab_id", "missing_since")
+    listing = _LISTS["lab-tests"]
+
+    def lead(self, row: Any) -> tuple[str, str]:
+        return reverse("labs:test", args=[row.pk]), "The test"
+
+
+@register(Physician, site=site)
+class PhysicianAdmin(Catalogue):
+    words = "Physicians of the team"
+    topic = "physician"
+    sort = Sort(("npi",))
+    list_display = ("npi", "first_name", "last_name", "missing_since")
+    found_by = "The whole NPI"
+    listing = _LISTS["physicians"]
+
+
+@register(ReportJob, site=site)
+class ReportJobAdmin(OfPatient):
+    words = "Uploaded reports as the service reads them"
+    topic = "report"
+    needs = ("reports.view", "patients.view", "results.view", "records.view")
+    list_display = ("id", "user_id", "state", "lab_name", "as_of", "missing_since")
+
+    def reasons(self, row: Any) -> Reasons:
+        return {REPORT_JOBS: [row.pk]}

@@ -182,12 +182,12 @@ def _deliver(office: Office, house: House) -> None:
 def routes(
     resolver: URLResolver | None = None, prefix: str = "", space: str = ""
 ) -> Iterator[tuple[str, str, Callable[..., Any]]]:
-    """Name, address and view of every route for people; the API and Django's admin aside."""
+    """Name, address and view of every route for people; the API aside."""
     for entry in (resolver or get_resolver()).url_patterns:
         address = prefix + str(entry.pattern)
         if isinstance(entry, URLPattern):
             yield f"{space}{entry.name or address}", address, entry.callback
-        elif address not in ("admin/", "api/"):
+        elif address != "api/":
             inner = f"{space}{entry.namespace}:" if entry.namespace else space
             yield from routes(entry, address, inner)
 

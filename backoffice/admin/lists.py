@@ -1,0 +1,192 @@
+"""The base of all pages of the administration: our permissions, lists of any length.
+
+Lists are walked by key, never counted and never skipped through. Rows and forms are drawn by our
+own templates; of Django's there are the changelist, its filters and the form machinery.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import date, datetime
+from typing import Any, ClassVar, Final, TypeVar
+
+from django.contrib.admin import ModelAdmin
+from django.contrib.admin.utils import label_for_field, lookup_field, quote, unquote
+from django.contrib.admin.views.main import ChangeList
+from django.core.exceptions import ObjectDoesNotExist
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest
+from django.urls import URLPattern, path, reverse
+from django.utils.html import conditional_escape
+from django.utils.safestring import SafeString
+
+from backoffice.access import may
+from backoffice.paging import Page, Sort, page_of, place_of
+from backoffice.templatetags import ui
+
+Cell = TypeVar("Cell", bound=Callable[..., Any])
+PLACE: Final = ("after", "before")
+SIZE: Final = 50
+
+
+class KeysetList(ChangeList):
+    """A page of rows beyond a cursor: one query, whatever the number of rows."""
+
+    page: Page[Any]
+
+    def get_filters_params(self, params: dict[str, Any] | None = None) -> dict[str, Any]:
+        found = super().get_filters_params(params)
+        return {name: value for name, value in found.items() if name not in PLACE}
+
+    def get_query_string(
+        self, new_params: dict[str, Any] | None = None, remove: Iterable[str] | None = None
+    ) -> str:
+        """Another filter is another list: the place in this one is dropped."""
+        return super().get_query_string(new_params, [*(remove or ()), *PLACE])
+
+    def get_results(self, request: HttpRequest) -> None:
+        kind = self.model_admin
+        assert isinstance(kind, Kind)
+        # What was searched for is little: found by its own index, not along that of the sort.
+        self.page = page_of(
+            self.queryset, kind.sort, size=SIZE, few=bool(self.query), **place_of(request)
+        )
+        self.result_list = self.page.rows
+        self.result_count = len(self.page.rows)
+        self.full_result_count = None
+        self.show_admin_actions = bool(self.page.rows)
+        self.show_full_result_count = self.can_show_all = self.multi_page = False
+
+    @property
+    def filters(self) -> list[tuple[str, list[Any]]]:
+        return [(str(spec.title), list(spec.choices(self))) for spec in self.filter_specs]
+
+    @property
+    def headers(self) -> list[str]:
+        return [self._label(name) for name in self.list_display if name != "action_checkbox"]
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """Each row with its key, its address and its cells."""
+        return [
+            {
+                "key": row.pk,
+                "label": str(row),
+                "url": self.url_for_result(row),
+                "cells": [
+                    (self._label(name), drawn(lookup_field(name, row, self.model_admin)[2]))
+                    for name in self.list_display
+                    if name != "action_checkbox"
+                ],
+            }
+            for row in self.result_list
+        ]
+
+    def _label(self, name: Any) -> str:
+        return capitalised(str(label_for_field(name, self.model, self.model_admin)))
+
+
+class Kind(ModelAdmin):  # type: ignore[type-arg]  # generic only in the stubs
+    """One kind of thing. `needs` are the permissions to see it, `changes` that to change it (none:
+    nobody changes it here). Nothing is ever deleted here: audit rows point to it."""
+
+    group: ClassVar[str]
+    words: ClassVar[str] = ""
+    needs: ClassVar[tuple[str, ...]]
+    changes: ClassVar[str] = ""
+    sort: ClassVar[Sort] = Sort(("id",))
+    found_by: ClassVar[str] = ""
+    """What the search box takes, in words."""
+
+    change_list_template = "administration/list.html"
+    change_form_template = add_form_template = "administration/form.html"
+    sortable_by = ()
+    show_full_result_count = False
+    actions_selection_counter = False
+    view_on_site = False
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return KeysetList
+
+    def get_urls(self) -> list[URLPattern]:
+        name = f"{self.opts.app_label}_{self.opts.model_name}"
+        view = self.admin_site.admin_view
+        found = [path("", view(self.changelist_view), name=f"{name}_changelist")]
+        if self.changes:
+            found.append(path("add/", view(self.add_view), name=f"{name}_add"))
+        found.append(path("<str:object_id>/", view(self.change_view), name=f"{name}_change"))
+        return found
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
+        """By the filters that are offered, and by nothing else: an answer tells."""
+        offered = [str(getattr(one, "parameter_name", one)) for one in self.list_filter]
+        return any(lookup in (name, f"{name}__exact") for name in offered)
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return self.has_view_permission(request)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return may(request.user, *self.needs)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(self.changes) and may(request.user, *self.needs, self.changes)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return self.has_change_permission(request)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    # The record of who changed what is ours (`recording`), not Django's.
+
+    def log_addition(self, *args: Any, **kwargs: Any) -> Any: ...
+
+    def log_change(self, *args: Any, **kwargs: Any) -> Any: ...
+
+    def found(self, request: HttpRequest, object_id: str) -> Any:
+        """The row of this key; None for none, and for what is no key."""
+        try:
+            return self.get_object(request, unquote(object_id))
+        except (ObjectDoesNotExist, OverflowError):
+            return None
+
+
+def display(label: str) -> Callable[[Cell], Cell]:
+    """A method of a `Kind` as a column of its list."""
+
+    def name(cell: Cell) -> Cell:
+        cell.short_description = label  # type: ignore[attr-defined]
+        return cell
+
+    return name
+
+
+def drawn(value: Any) -> SafeString | str:
+    """A value as every other page draws it."""
+    if isinstance(value, datetime):
+        return ui.when(value)
+    if isinstance(value, bool):
+        return ui.yes_no(value)
+    if isinstance(value, date):
+        return ui.day(value)
+    if isinstance(value, list | tuple):
+        value = ", ".join(str(one) for one in value)
+    if isinstance(value, Model):
+        value = str(value)
+    return conditional_escape(ui.dash(value))
+
+
+def capitalised(words: str) -> str:
+    return words[:1].upper() + words[1:]
+
+
+def address_of(site: str, row: Model, page: str = "change") -> str:
+    """Of a page about a row."""
+    name = f"{row._meta.app_label}_{row._meta.model_name}"
+    return reverse(f"{site}:{name}_{page}", args=[quote(row.pk)])
+
+
+def deferred(rows: QuerySet[Any], model: type[Model]) -> QuerySet[Any]:
+    """Without what no list shows."""
+    names = {field.name for field in model._meta.fields}
+    return rows.defer(*names.intersection(("record", "content_hash")))

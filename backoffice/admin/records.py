@@ -1,0 +1,247 @@
+"""Mirrored records: their columns, the record as received, and fetching it again.
+
+Nothing here writes a mirrored column. To fetch again is to give a reason to read the record (a row
+in `Lookup`), or, where the service reads it only with its whole list, to ask for a run over that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, ClassVar, Final
+from uuid import UUID
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import URLPattern, path, reverse
+from django.utils import timezone
+from django.views.decorators.http import require_POST, require_safe
+
+from backoffice import audit, sync, vocabulary
+from backoffice.access import may, roles_with
+from backoffice.admin import groups
+from backoffice.admin.lists import Kind, address_of, capitalised, deferred, display, drawn
+from backoffice.models import Lookup, SyncRun
+from backoffice.sync_health import state_of
+from backoffice.templatetags.spoken import ago
+
+MOST: Final = 100
+"""Rows that are fetched again at once."""
+ASKED: Final = "The service is asked within seconds. What comes of it stands on the page of each."
+LISTED: Final = (
+    "The service reads these only with their whole list. A run over it is asked for, and stands "
+    "under System > Runs."
+)
+OPEN: Final = "A run over this list is open already: it brings what there is."
+NOTHING: Final = "None of these can be fetched: no call of the service reads them."
+TOO_MANY: Final = f"Choose at most {MOST} at once. Nothing was asked."
+
+Reasons = Mapping[str, Iterable[object]]
+"""Kinds of look-ups, each with the keys it reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """How one way of fetching a record stands."""
+
+    what: str
+    words: str
+    family: str
+
+    @property
+    def glyph(self) -> str:
+        return vocabulary.GLYPHS[self.family]
+
+
+class RecordAdmin(Kind):
+    """One kind of record. `topic` is what audit entries call it; `patient` names the column that
+    says whose it is. `listing` is read where no single call of the service reads the record."""
+
+    group = groups.MIRROR
+    topic: ClassVar[str]
+    needs: ClassVar[tuple[str, ...]]
+    patient: ClassVar[str] = ""
+    searched: ClassVar[tuple[str, ...]] = ("pk",)
+    """Indexed columns that the search box looks into, for exactly what was typed."""
+    listing: ClassVar[sync.Listing | None] = None
+    found_by = "Its whole id"
+    search_fields = ("pk",)  # `get_search_results` reads `searched`
+    actions = ("fetch_again",)
+
+    def reasons(self, row: Any) -> Reasons:
+        """What reads this record by itself."""
+        return {}
+
+    def lead(self, row: Any) -> tuple[str, str]:
+        """Address and name of the page where one works with it; empty for none."""
+        return "", ""
+
+    def get_urls(self) -> list[URLPattern]:
+        name = f"{self.opts.app_label}_{self.opts.model_name}_fetch"
+        fetch = require_POST(self.fetch_view)
+        view = path("<str:object_id>/fetch/", self.admin_site.admin_view(fetch), name=name)
+        return [view, *super().get_urls()]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return deferred(super().get_queryset(request), self.model)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """By an index, or nothing: no table is walked for a word."""
+        typed, wanted = search_term.strip(), Q(pk__in=[])
+        if not typed:
+            return queryset, False
+        for name in self.searched:
+            column = self.opts.pk if name == "pk" else self.opts.get_field(name)
+            try:
+                wanted |= Q(**{name: column.to_python(typed)})  # type: ignore[union-attr]
+            except (ValidationError, ValueError, OverflowError):
+                continue
+        return queryset.filter(wanted), False
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        answer = super().changelist_view(request, extra_context)
+        listed = getattr(answer, "context_data", None)
+        if listed and "cl" in listed:
+            rows = listed["cl"].result_list
+            audit.listed(
+                request, self.topic, (row.pk for row in rows), self.patients_of(rows),
+                searched=bool(request.GET.get("q")),
+            )  # fmt: skip
+        return answer
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """The record; there is nothing to send."""
+        return require_safe(self.record_view)(request, object_id)
+
+    def record_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        row = self._row(request, object_id)
+        audit.viewed(request, self.topic, [row.pk], self.patients_of([row]))
+        url, name = self.lead(row)
+        context = {
+            "row": row,
+            "name": str(self.opts.verbose_name),
+            "names": capitalised(str(self.opts.verbose_name_plural)),
+            "list_url": address_of_list(self),
+            "fetch_url": address_of(self.admin_site.name, row, "fetch"),
+            "columns": [
+                (capitalised(str(field.verbose_name)), drawn(getattr(row, field.attname)))
+                for field in self.opts.fields
+                if field.name not in ("record", "content_hash")
+            ],
+            "record": row.pretty() if may(request.user, "records.view") else None,
+            "shown_to": roles_with("records.view"),
+            "fetches": self._fetches(row),
+            "lead": {"url": url, "name": name} if url else None,
+        }
+        return render(request, "administration/record.html", context)
+
+    def fetch_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Give a reason to read this record, recorded."""
+        row = self._row(request, object_id)
+        self._fetch(request, [row])
+        return redirect(address_of(self.admin_site.name, row))
+
+    @display("Fetch again")
+    def fetch_again(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        rows = list(queryset[: MOST + 1])
+        if len(rows) > MOST:
+            messages.error(request, TOO_MANY)
+        else:
+            self._fetch(request, rows)
+
+    def _fetch(self, request: HttpRequest, rows: list[Any]) -> None:
+        reasons: dict[str, set[object]] = {}
+        for row in rows:
+            for kind, keys in self.reasons(row).items():
+                reasons.setdefault(kind, set()).update(keys)
+        if not reasons and self.listing is None:
+            messages.warning(request, NOTHING)
+            return
+        with transaction.atomic():
+            run = None
+            if reasons:
+                sync.mark_all(reasons)
+            elif self.listing is not None:
+                run = sync.request(self.listing)
+            keys = [row.pk for row in rows]
+            audit.asked(request, f"fetch {self.topic} again", keys, self.patients_of(rows))
+        messages.success(request, ASKED if reasons else LISTED if run else OPEN)
+
+    def _fetches(self, row: Any) -> list[Fetch]:
+        """How each way of fetching it stands: one query."""
+        reasons = self.reasons(row)
+        if not reasons:
+            return [_of_list(self.listing)] if self.listing else []
+        wanted = Q()
+        for kind, keys in reasons.items():
+            wanted |= Q(kind=kind, key__in=[str(key) for key in keys])
+        known: dict[str, list[Lookup]] = {kind: [] for kind in reasons}
+        for lookup in Lookup.objects.filter(wanted).order_by("kind", "key")[:MOST]:
+            known[lookup.kind].append(lookup)
+        return [_of_lookups(kind, found) for kind, found in known.items()]
+
+    def _row(self, request: HttpRequest, object_id: str) -> Any:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        row = self.found(request, object_id)
+        if row is None:
+            raise Http404
+        return row
+
+    def patients_of(self, rows: Iterable[Any]) -> list[UUID | None]:
+        return [getattr(row, self.patient) for row in rows] if self.patient else []
+
+
+def address_of_list(kind: Kind) -> str:
+    name = f"{kind.opts.app_label}_{kind.opts.model_name}_changelist"
+    return reverse(f"{kind.admin_site.name}:{name}")
+
+
+def _of_lookups(kind: str, found: list[Lookup]) -> Fetch:
+    what = vocabulary.LISTS.get(kind, kind)
+    now = timezone.now()
+    if not found:
+        return Fetch(what, "Never read by itself.", vocabulary.PREPARING)
+    due = [one for one in found if one.due_at is not None and one.due_at <= now]
+    failing = next((one for one in found if one.error), None)
+    looked = max((one.looked_at for one in found if one.looked_at), default=None)
+    if failing is not None:
+        return Fetch(what, f"{failing.error}. {_again(failing, now)}", vocabulary.NEEDS_ACTION)
+    if due:
+        return Fetch(what, "Asked for: a worker reads it next.", vocabulary.ON_THE_WAY)
+    if looked is None:
+        return Fetch(what, "Not read yet.", vocabulary.PREPARING)
+    return Fetch(what, f"Read {ago(looked, now)}.", vocabulary.RESULT_IN)
+
+
+def _of_list(listing: sync.Listing) -> Fetch:
+    what = f"{vocabulary.LISTS.get(listing.resource, listing.resource)}, the whole list"
+    runs = SyncRun.objects.filter(resource=listing.resource, full=listing.full)
+    run = runs.order_by("-created_at").first()
+    if run is None:
+        return Fetch(what, "Never read.", vocabulary.PREPARING)
+    family, _, word = state_of(run)
+    asked = ago(run.finished_at or run.created_at, timezone.now())
+    return Fetch(what, f"{word}, {asked}.{f' {run.error}' if run.error else ''}", family)
+
+
+def _again(failing: Lookup, now: datetime) -> str:
+    if failing.due_at is None:
+        return "Not asked again by itself."
+    soon = failing.due_at - now < timedelta(minutes=1)
+    return f"Asked again {'within a minute' if soon else ago(failing.due_at, now)}."

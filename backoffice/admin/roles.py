@@ -1,0 +1,68 @@
+"""Roles: what each may do and who holds it. They are made by code (`access.ROLES`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.models import Group
+from django.db.models import Count, Q, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.decorators import method_decorator
+from django.views.decorators.http import require_safe
+
+from backoffice.access import ADMINISTRATOR, PERMISSIONS, ROLES
+from backoffice.admin import groups
+from backoffice.admin.lists import Kind, display
+from backoffice.admin.site import site
+from backoffice.models import User
+from backoffice.paging import Sort
+
+
+class RoleAdmin(Kind):
+    group = groups.PEOPLE
+    words = "What each role may do, and who holds it"
+    needs = ("staff.change",)
+    sort = Sort(("name",))
+    list_display = ("name", "grants", "people")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows = super().get_queryset(request).filter(name__in=ROLES)
+        held: QuerySet[Any] = rows.annotate(holders=Count("user", filter=Q(user__is_active=True)))
+        return held
+
+    @display("Permissions")
+    def grants(self, role: Group) -> str:
+        return f"{len(ROLES[role.name])} of {len(PERMISSIONS)}"
+
+    @display("People")
+    def people(self, role: Any) -> int:
+        return int(role.holders)
+
+    @method_decorator(require_safe)
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """The role; there is nothing to change."""
+        role = self.found(request, object_id)
+        if role is None:
+            raise Http404
+        holders = Q(groups=role)
+        if role.name == ADMINISTRATOR:
+            holders |= Q(is_superuser=True)
+        context = {
+            "role": role,
+            "grants": [
+                (permission, words, permission in ROLES[role.name])
+                for permission, words in PERMISSIONS.items()
+            ],
+            "people": User.objects.filter(holders, is_active=True).distinct().order_by("username"),
+        }
+        return render(request, "administration/role.html", context)
+
+
+site.register(Group, RoleAdmin)

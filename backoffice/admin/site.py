@@ -1,0 +1,75 @@
+"""Who gets into the administration, and its first page: groups of what there is."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django.contrib.admin import AdminSite
+from django.http import HttpRequest
+from django.template.response import TemplateResponse
+from django.urls import NoReverseMatch, URLPattern, URLResolver, include, path, reverse
+
+from backoffice.access import may, requires
+from backoffice.admin.groups import GROUPS, LINKS
+
+
+class Administration(AdminSite):
+    """Only what registers here is shown. No log-in, log-out or password page of its own."""
+
+    site_header = site_title = index_title = "Administration"
+
+    def has_permission(self, request: HttpRequest) -> bool:
+        return may(request.user, "admin.open")
+
+    def admin_view(self, view: Any, cacheable: bool = False) -> Any:
+        """Behind the same door as every other page: refusals are recorded, nothing is stored."""
+        return requires("admin.open")(view)
+
+    def each_context(self, request: HttpRequest) -> dict[str, Any]:
+        """What our templates read; the frame finds the rest by itself."""
+        return {"site_title": self.site_title}
+
+    def get_urls(self) -> list[URLResolver | URLPattern]:
+        return [
+            path("", self.admin_view(self.index), name="index"),
+            *(
+                path(f"{model._meta.app_label}/{model._meta.model_name}/", include(admin.urls))
+                for model, admin in self._registry.items()
+            ),
+        ]
+
+    def index(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> TemplateResponse:
+        lines: dict[str, list[dict[str, str]]] = {group: [] for group in GROUPS}
+        for model, admin in self._registry.items():
+            if admin.has_view_permission(request):
+                name = f"{model._meta.app_label}_{model._meta.model_name}"
+                lines[admin.group].append(  # type: ignore[attr-defined]  # all are `lists.Kind`
+                    {
+                        "label": str(model._meta.verbose_name_plural).capitalize(),
+                        "words": admin.words,  # type: ignore[attr-defined]
+                        "url": reverse(f"{self.name}:{name}_changelist"),
+                    }
+                )
+        for link in LINKS:
+            if may(request.user, link.permission) and (url := _address(link.route)):
+                line = {"label": link.label, "words": link.words, "url": url + link.query}
+                lines[link.group].append(line)
+        groups = [
+            {"title": title, "words": GROUPS[title], "lines": found}
+            for title, found in lines.items()
+            if found
+        ]
+        return TemplateResponse(request, "administration/index.html", {"groups": groups})
+
+
+def _address(route: str) -> str:
+    """Empty for a page that does not exist."""
+    try:
+        return reverse(route)
+    except NoReverseMatch:
+        return ""
+
+
+site: Final = Administration()

@@ -1,0 +1,105 @@
+"""Orders and what hangs on them, as the service told us."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.admin import register
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+
+from backoffice.admin import RecordAdmin, site
+from backoffice.admin.records import MOST, Reasons
+from backoffice.paging import Sort
+from orders.models import Appointment, Order, Result, Transaction, UnmatchedResult
+from orders.sync.events import DRAW_KIND_OF_TYPE
+from orders.sync.orders import DRAW_KINDS
+
+
+@register(Order, site=site)
+class OrderAdmin(RecordAdmin):
+    words = "Newest first"
+    topic = "order"
+    patient = "user_id"
+    needs = ("orders.view", "patients.view", "records.view")
+    sort = Sort(("created_at", "id"), descending=True)
+    list_display = ("id", "created_at", "last_status", "bucket", "lab_test_name", "missing_since")
+    searched = ("pk", "sample_id")
+    found_by = "Its whole id, or its sample id"
+
+    def reasons(self, row: Any) -> Reasons:
+        return {"orders": [row.pk]}
+
+    def lead(self, row: Any) -> tuple[str, str]:
+        return reverse("orders:detail", args=[row.pk]), "The order"
+
+
+@register(Transaction, site=site)
+class TransactionAdmin(RecordAdmin):
+    words = "Orders that belong together"
+    topic = "transaction"
+    needs = ("orders.view", "records.view")
+    list_display = ("id", "status", "as_of", "missing_since")
+
+    def reasons(self, row: Any) -> Reasons:
+        """It comes with each of its orders."""
+        return {"orders": list(row.orders.order_by().values_list("pk", flat=True)[:MOST])}
+
+
+@register(Appointment, site=site)
+class AppointmentAdmin(RecordAdmin):
+    words = "Draws, earlier ones included"
+    topic = "appointment"
+    patient = "user_id"
+    needs = ("appointments.view", "patients.view", "records.view")
+    list_display = ("id", "order_id", "type", "status", "start_at", "superseded_at")
+    searched = ("pk", "order")
+    found_by = "Its whole id, or its order’s"
+
+    def reasons(self, row: Any) -> Reasons:
+        kind = DRAW_KIND_OF_TYPE.get(row.type)
+        return {one: [row.order_id] for one in ([kind] if kind else DRAW_KINDS.values())}
+
+    def lead(self, row: Any) -> tuple[str, str]:
+        if row.order_id is None:
+            return "", ""
+        return reverse("orders:detail", args=[row.order_id]), "The order"
+
+
+@register(Result, site=site)
+class ResultAdmin(RecordAdmin):
+    words = "Results as they now stand"
+    topic = "result"
+    needs = ("results.view", "patients.view", "records.view")
+    sort = Sort(("order",))
+    list_display = ("order_id", "status", "interpretation", "returned", "missing", "as_of")
+    found_by = "Its order’s whole id"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows = super().get_queryset(request).select_related("order")
+        return rows.defer("record", "content_hash", "order__record", "order__content_hash")
+
+    def patients_of(self, rows: Any) -> list[Any]:
+        return [row.order.user_id if row.order else None for row in rows]
+
+    def reasons(self, row: Any) -> Reasons:
+        return {"results": [row.pk]}
+
+    def lead(self, row: Any) -> tuple[str, str]:
+        return reverse("reviewing:report", args=[row.pk]), "The result"
+
+
+@register(UnmatchedResult, site=site)
+class UnmatchedResultAdmin(RecordAdmin):
+    words = "Results that match no order"
+    topic = "unmatched result"
+    needs = ("results.match", "patients.view", "records.view")
+    list_display = ("id", "status", "lab_name", "created_at", "missing_since")
+    patient = "resolved_user_id"
+
+    def reasons(self, row: Any) -> Reasons:
+        return {"unmatched": [row.pk]}
+
+    def lead(self, row: Any) -> tuple[str, str]:
+        return reverse("unmatched:detail", args=[row.pk]), "Decide on it"

@@ -1,0 +1,99 @@
+"""Patients, what is known of them, and payors, as the service told us."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.contrib.admin import register
+from django.urls import reverse
+
+from backoffice.admin import RecordAdmin, site
+from backoffice.admin.records import Reasons
+from backoffice.paging import Sort
+from patients.models import Connection, Demographics, Insurance, Patient, Payor, Provider
+from patients.sync import PROVIDER_LIST
+
+
+class OfPatient(RecordAdmin):
+    """What is known of one patient, read by the patient's id."""
+
+    needs: ClassVar[tuple[str, ...]] = ("patients.view", "records.view")
+    patient = "user_id"
+    searched: ClassVar[tuple[str, ...]] = ("pk", "user")
+    found_by = "Its whole id, or the patient’s"
+
+    def lead(self, row: Any) -> tuple[str, str]:
+        whose = getattr(row, self.patient)
+        return (reverse("patients:detail", args=[whose]), "The patient") if whose else ("", "")
+
+
+@register(Patient, site=site)
+class PatientAdmin(OfPatient):
+    words = "Users of the service"
+    topic = "patient"
+    patient = "id"
+    sort = Sort(("created_on", "id"), descending=True)
+    list_display = ("id", "client_user_id", "created_on", "fallback_time_zone", "missing_since")
+    searched = ("pk", "client_user_id")
+    found_by = "The whole id, or the whole client user id"
+
+    def reasons(self, row: Any) -> Reasons:
+        return {"users": [row.pk]}
+
+
+@register(Demographics, site=site)
+class DemographicsAdmin(OfPatient):
+    words = "Names, birth dates, addresses"
+    topic = "demographics"
+    sort = Sort(("user",))
+    list_display = ("user_id", "first_name", "last_name", "dob", "missing_since")
+    searched = ("pk",)
+    found_by = "The patient’s whole id"
+
+    def reasons(self, row: Any) -> Reasons:
+        return {"demographics": [row.pk]}
+
+
+@register(Connection, site=site)
+class ConnectionAdmin(OfPatient):
+    words = "Connected sources of device data"
+    topic = "connection"
+    list_display = ("id", "user_id", "slug", "status", "error_type", "missing_since")
+
+    def reasons(self, row: Any) -> Reasons:
+        return {"connections": [row.user_id]}
+
+
+@register(Insurance, site=site)
+class InsuranceAdmin(OfPatient):
+    words = "Insurance with its history"
+    topic = "insurance"
+    list_display = ("id", "user_id", "is_primary", "payor_code", "superseded_at")
+
+    def reasons(self, row: Any) -> Reasons:
+        return {"insurance-primary" if row.is_primary else "insurance-secondary": [row.user_id]}
+
+
+@register(Payor, site=site)
+class PayorAdmin(RecordAdmin):
+    words = "Insurance companies met so far"
+    topic = "payor"
+    needs = ("patients.view", "records.view")
+    sort = Sort(("payor_code",))
+    list_display = ("payor_code", "name", "source", "city", "state")
+    searched = ("pk", "name")
+    found_by = "Its whole code or name"
+
+    def reasons(self, row: Any) -> Reasons:
+        return {"payors": [row.name]}
+
+
+@register(Provider, site=site)
+class ProviderAdmin(RecordAdmin):
+    words = "Providers of device data"
+    topic = "provider"
+    needs = ("patients.view", "records.view")
+    sort = Sort(("slug",))
+    list_display = ("slug", "name", "auth_type", "missing_since")
+    found_by = "Its whole name in addresses"
+    listing = PROVIDER_LIST

@@ -1,0 +1,56 @@
+"""Device data, as the service told us. Samples are kept by the day, not as records."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any, Final
+
+from django.contrib.admin import register
+
+from backoffice.admin import site
+from backoffice.admin.records import Reasons
+from patients.admin import OfPatient
+from patients.wearables.backfills import BACKFILL, STREAM, Range
+from patients.wearables.models import HistoricalPull, Summary, WorkoutStream
+from patients.wearables.sync import PULL_LIST
+
+_AROUND: Final = timedelta(days=1)
+
+
+@register(HistoricalPull, site=site)
+class HistoricalPullAdmin(OfPatient):
+    words = "How the past of each connection was read"
+    topic = "pull"
+    list_display = ("id", "user_id", "provider", "resource", "status", "missing_since")
+    listing = PULL_LIST
+
+
+@register(Summary, site=site)
+class SummaryAdmin(OfPatient):
+    words = "Days, nights and workouts"
+    topic = "device data"
+    list_display = ("id", "user_id", "resource", "provider", "calendar_date", "missing_since")
+
+    def reasons(self, row: Any) -> Reasons:
+        """The days around it are read. As received when it was: what was pushed later stays."""
+        day = row.starts_at or (row.calendar_date and _midnight(row.calendar_date))
+        if day is None or row.user_id is None:
+            return {}
+        wanted = Range(
+            row.number, row.user_id, row.resource, row.provider, day - _AROUND, day + _AROUND
+        )
+        return {BACKFILL: [wanted.key()]}
+
+
+@register(WorkoutStream, site=site)
+class WorkoutStreamAdmin(OfPatient):
+    words = "What was recorded during workouts"
+    topic = "device data"
+    list_display = ("id", "user_id", "as_of", "missing_since")
+
+    def reasons(self, row: Any) -> Reasons:
+        return {STREAM: [f"{row.pk}:{row.user_id}"]}
+
+
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time.min, UTC)

@@ -1,0 +1,260 @@
+"""Who gets into the administration, and that nothing in it changes but what is meant to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from backoffice.access import ROLES
+from backoffice.admin import RecordAdmin, site
+from backoffice.models import ApiToken, AuditEntry, User
+from labs.models import Lab, LabAccount
+from orders.models import Order, Result, Transaction
+from patients.models import Patient
+from tests.api.rows import demographics, envelope, order, patient, staff, uid
+
+pytestmark = pytest.mark.django_db
+
+KINDS = sorted(site._registry.items(), key=lambda pair: pair[0]._meta.label)
+RECORDS = [(model, kind) for model, kind in KINDS if isinstance(kind, RecordAdmin)]
+
+
+def name_of(model: Any, page: str) -> str:
+    return f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}"
+
+
+@pytest.fixture
+def administrator(client: Client) -> User:
+    user = staff("administrator")
+    client.force_login(user)
+    return user
+
+
+@pytest.mark.parametrize("role", sorted(set(ROLES) - {"administrator"}))
+def test_only_administrators_get_in(client: Client, role: str) -> None:
+    user = staff(role)
+    user.is_staff = True  # Django's own flag opens nothing.
+    user.save()
+    client.force_login(user)
+    for model, _ in KINDS:
+        assert client.get(reverse(name_of(model, "changelist"))).status_code == 403
+    assert client.get("/admin/").status_code == 403
+    assert client.get("/admin/backoffice/user/add/").status_code == 403
+    assert (
+        client.post(f"/admin/backoffice/user/{user.pk}/", {"roles": "administrator"}).status_code
+        == 403
+    )
+    entry = AuditEntry.objects.latest("id")
+    assert (entry.action, entry.outcome, entry.object_ids) == ("denied", "refused", ["admin.open"])
+    assert "Administration" not in client.get("/", follow=True).content.decode()
+
+
+def test_a_stranger_is_sent_to_the_one_log_in_page(client: Client) -> None:
+    answer = client.get("/admin/backoffice/user/")
+    assert answer.status_code == 302
+    assert answer["Location"] == f"{reverse('login')}?next=/admin/backoffice/user/"
+
+
+def test_the_first_page_leads_everywhere(client: Client, administrator: User) -> None:
+    page = client.get("/admin/").content.decode()
+    for model, _ in KINDS:
+        assert f'href="{reverse(name_of(model, "changelist"))}"' in page
+    for group in ("People and roles", "Laboratories", "Mirror", "Work", "Unknown values"):
+        assert f">{group}</h2>" in page
+    for route in ("events:list", "events:replay", "commands:list", "system:unknown", "system:runs"):
+        assert f'href="{reverse(route)}' in page
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["login/", "logout/", "password_change/", "autocomplete/", "jsi18n/", "r/1/1/", "backoffice/",
+     "backoffice/user/1/password/", "backoffice/user/1/delete/", "backoffice/user/1/history/"],
+)  # fmt: skip
+def test_pages_of_django_that_we_do_not_use_are_not_there(
+    client: Client, administrator: User, path: str
+) -> None:
+    for answer in (client.get(f"/admin/{path}"), client.post(f"/admin/{path}", {"post": "yes"})):
+        assert answer.status_code == 404
+    assert User.objects.filter(pk=administrator.pk).exists()
+
+
+@pytest.mark.parametrize(("model", "kind"), KINDS, ids=lambda one: getattr(one, "__name__", ""))
+def test_no_other_column_can_be_asked(
+    client: Client, administrator: User, model: Any, kind: Any
+) -> None:
+    column = "password__startswith" if model is User else "id__gt"
+    answer = client.get(reverse(name_of(model, "changelist")), {column: "a"})
+    assert answer.status_code == 400
+
+
+def test_no_password_is_shown(client: Client, administrator: User) -> None:
+    User.objects.filter(pk=administrator.pk).update(password="argon2$canary")
+    for path in ("", f"{administrator.pk}/"):
+        assert "canary" not in client.get(f"/admin/backoffice/user/{path}").content.decode()
+
+
+def test_tokens_sessions_and_the_audit_trail_are_not_there() -> None:
+    names = {model.__name__ for model, _ in KINDS}
+    assert names.isdisjoint({"Session", "ApiToken", "AuditEntry", "Permission", "LogEntry"})
+    assert ApiToken not in site._registry
+
+
+# Mirrored records
+
+
+def a_row_of_each() -> dict[Any, Any]:
+    found = {
+        Patient: patient(1, record='{"seen": "<b>canary</b>"}'),
+        Order: order(1, method="testkit"),
+        Transaction: Transaction(id=uid("transaction", 1), status="active", **envelope()),
+        Result: Result(order_id=uid("order", 1), status="final", **envelope()),
+        Lab: Lab(id=1, slug="lab-sample", name="Sample Lab", **envelope()),
+        LabAccount: LabAccount(
+            id=uid("account", 1), lab="lab-sample", status="active",
+            delegated_flow="fully_delegated", provider_account_id="7", **envelope(),
+        ),
+    }  # fmt: skip
+    demographics(1).save()
+    for row in found.values():
+        row.save()
+    return found
+
+
+def test_a_record_is_shown_as_received_and_the_look_is_recorded(
+    client: Client, administrator: User
+) -> None:
+    rows = a_row_of_each()
+    for model, row in rows.items():
+        AuditEntry.objects.all().delete()
+        page = client.get(reverse(name_of(model, "change"), args=[row.pk]))
+        assert page.status_code == 200
+        entry = AuditEntry.objects.get()
+        assert (entry.action, entry.object_ids) == ("view", [str(row.pk)])
+        assert page["Cache-Control"] == "no-store, private"
+    page = client.get(reverse(name_of(Patient, "change"), args=[rows[Patient].pk]))
+    assert "&lt;b&gt;canary&lt;/b&gt;" in page.content.decode()
+    assert AuditEntry.objects.latest("id").patient_ids == [rows[Patient].pk]
+    client.get(reverse(name_of(Result, "change"), args=[rows[Result].pk]))
+    assert AuditEntry.objects.latest("id").patient_ids == [rows[Order].user_id]
+
+
+@pytest.mark.parametrize("verb", ["post", "put", "patch", "delete"])
+def test_no_record_can_be_changed(client: Client, administrator: User, verb: str) -> None:
+    for model, row in a_row_of_each().items():
+        before = model.objects.values().get(pk=row.pk)
+        address = reverse(name_of(model, "change"), args=[row.pk])
+        sent = {**dict.fromkeys(before, "1"), "_save": "Save"}
+        assert getattr(client, verb)(address, sent).status_code == 405
+        for path in ("add/", f"{row.pk}/delete/", f"{row.pk}/history/"):
+            listed = reverse(name_of(model, "changelist"))
+            assert getattr(client, verb)(f"{listed}{path}", sent).status_code in (404, 405)
+        actions = {"action": "delete_selected", "_selected_action": str(row.pk), "post": "yes"}
+        if verb == "post":
+            client.post(reverse(name_of(model, "changelist")), {**actions, "index": "0"})
+        assert model.objects.values().get(pk=row.pk) == before
+
+
+def test_without_the_right_to_see_records_the_record_is_not_shown(
+    client: Client, administrator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = a_row_of_each()[Patient]
+    less = ROLES["administrator"] - {"records.view", "results.view"}
+    monkeypatch.setitem(ROLES, "administrator", less)
+    from backoffice import access
+
+    access._granted_to.cache_clear()
+    try:
+        assert client.get(reverse(name_of(Patient, "change"), args=[row.pk])).status_code == 403
+        assert client.get(reverse(name_of(Result, "changelist"))).status_code == 403
+        assert reverse(name_of(Result, "changelist")) not in client.get("/admin/").content.decode()
+    finally:
+        access._granted_to.cache_clear()
+
+
+@pytest.mark.parametrize("key", ["nonsense", "00000000-0000-4000-8000-0000000000aa", "9" * 40])
+def test_what_is_no_record_is_not_found(client: Client, administrator: User, key: str) -> None:
+    for model, _ in RECORDS:
+        assert client.get(reverse(name_of(model, "change"), args=[key])).status_code == 404
+        assert client.post(reverse(name_of(model, "fetch"), args=[key])).status_code == 404
+
+
+# Lists of any length
+
+
+@pytest.mark.parametrize(("model", "kind"), RECORDS, ids=lambda one: getattr(one, "__name__", ""))
+def test_lists_count_nothing_and_walk_an_index(
+    client: Client, administrator: User, model: Any, kind: RecordAdmin
+) -> None:
+    address = reverse(name_of(model, "changelist"))
+    client.get(address)
+    with CaptureQueriesContext(connection) as asked:
+        assert client.get(address).status_code == 200
+    own = [one["sql"] for one in asked if f'FROM "{model._meta.db_table}"' in one["sql"]]
+    lists = [sql for sql in own if "LIMIT 51" in sql]
+    assert len(lists) == 1
+    assert not [sql for sql in own if "COUNT(*)" in sql or "OFFSET" in sql]
+    assert '"record"' not in lists[0]
+    assert "Seq Scan" not in plan_of(lists[0], "seqscan", "sort", "bitmapscan")
+    for sql in _searched(client, address, model):
+        plan = plan_of(sql, "seqscan")
+        assert f"Seq Scan on {model._meta.db_table}" not in plan and "Index Cond" in plan, plan
+
+
+def plan_of(sql: str, *without: str) -> str:
+    """How PostgreSQL would go about it, were there so many rows that these ways are too long."""
+    with connection.cursor() as cursor:
+        for way in without:
+            cursor.execute(f"SET LOCAL enable_{way} = off")
+        cursor.execute(f"EXPLAIN {sql}")
+        found = "\n".join(row[0] for row in cursor.fetchall())
+        for way in without:
+            cursor.execute(f"RESET enable_{way}")
+    return found
+
+
+def _searched(client: Client, address: str, model: Any) -> list[str]:
+    with CaptureQueriesContext(connection) as asked:
+        assert client.get(address, {"q": str(uid("order", 1))}).status_code == 200
+    own = (one["sql"] for one in asked if f'FROM "{model._meta.db_table}"' in one["sql"])
+    return [sql for sql in own if "LIMIT 51" in sql]
+
+
+def test_a_list_is_read_page_by_page(client: Client, administrator: User) -> None:
+    Order.objects.bulk_create(order(n) for n in range(120))
+    address = reverse(name_of(Order, "changelist"))
+    seen: list[Any] = []
+    query: dict[str, str] = {}
+    while True:
+        page = client.get(address, query).context["cl"].page
+        seen += [row.pk for row in page.rows]
+        if page.next is None:
+            break
+        query = {"after": page.next}
+    assert seen == [row.pk for row in Order.objects.order_by("-created_at", "-id")]
+    entry = AuditEntry.objects.latest("id")
+    assert (entry.action, entry.object_type, entry.row_count) == ("list", "order", 20)
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [(str(uid("order", 3)), 1), (f"  {uid('order', 3)} ", 1), ("SAMPLE-3", 1), ("SAMPLE", 0),
+     ("nonsense", 0), ("", 50), ("\x00", 50)],
+)  # fmt: skip
+def test_search_is_by_whole_ids(
+    client: Client, administrator: User, typed: str, found: int
+) -> None:
+    Order.objects.bulk_create(order(n, sample_id=f"SAMPLE-{n}") for n in range(60))
+    page = client.get(reverse(name_of(Order, "changelist")), {"q": typed})
+    assert page.status_code == 200 and len(page.context["cl"].result_list) == found
+
+
+def test_nothing_is_written_to_the_log_of_django(client: Client, administrator: User) -> None:
+    a_row_of_each()
+    client.get("/admin/orders/order/")
+    assert not LogEntry.objects.exists()

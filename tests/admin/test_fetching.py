@@ -1,0 +1,156 @@
+"""Fetching a mirrored record again: asked for, recorded, and what came of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from pytest_django import Settings
+
+from backoffice import remote, sync
+from backoffice.models import AuditEntry, Lookup, SyncRun
+from labs import sync as labs_sync
+from labs.models import Marker
+from orders.models import Appointment, Order, Result, Transaction
+from patients.models import Connection, Demographics, Insurance, Patient, Payor
+from tests.api.rows import order, patient, staff, uid
+from tests.outbox.desk import Desk
+from tests.sandboxes import Sandbox, running
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(scope="module")
+def alone() -> Iterator[Sandbox]:
+    with running(users=6, orders=20, seed=4) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def desk(alone: Sandbox, settings: Settings) -> Iterator[Desk]:
+    settings.SERVICE_BASE_URL = settings.MANAGEMENT_BASE_URL = alone.url
+    remote.service.cache_clear()
+    found = Desk(alone)
+    found.mirror()
+    yield found
+    remote.service.cache_clear()
+
+
+def fetch(client: Client, row: Any) -> str:
+    """Press the button; what the page says afterwards."""
+    name = f"admin:{row._meta.app_label}_{row._meta.model_name}"
+    answer = client.post(reverse(f"{name}_fetch", args=[row.pk]), follow=True)
+    assert answer.status_code == 200
+    return str(answer.content.decode())
+
+
+def test_a_record_is_read_again_and_the_page_says_so(desk: Desk) -> None:
+    client = desk.client()
+    row = Order.objects.earliest("created_at")
+    spoilt = {**json.loads(row.record), "sample_id": "made up here"}
+    Order.objects.filter(pk=row.pk).update(
+        record=json.dumps(spoilt), sample_id="made up here", content_hash=b"0" * 16,
+        updated_at="2000-01-01T00:00Z",
+    )  # fmt: skip
+    page = fetch(client, row)
+    assert "Asked for: a worker reads it next." in page
+    entry = AuditEntry.objects.get(object_type="fetch order again")
+    assert (entry.action, entry.object_ids) == ("change", [str(row.pk)])
+    assert entry.patient_ids == [row.user_id]
+    desk.look_up()
+    again = Order.objects.get(pk=row.pk)
+    assert again.sample_id == row.sample_id and "made up here" not in again.record
+    page = client.get(reverse("admin:orders_order_change", args=[row.pk])).content.decode()
+    assert "Read just now." in page
+
+
+def test_a_failure_is_told(desk: Desk) -> None:
+    client = desk.client()
+    row = Order.objects.earliest("created_at")
+    desk.fault("status", f"/v3/order/{row.pk}$", statuses=[500], times=9)
+    fetch(client, row)
+    desk.look_up()
+    page = client.get(reverse("admin:orders_order_change", args=[row.pk])).content.decode()
+    desk.sandbox.control("faults", {})
+    said = Lookup.objects.get(kind="orders", key=str(row.pk)).error
+    assert said and said in page and "Asked again within a minute." in page
+
+
+def test_each_kind_gives_the_reason_its_sync_reads(desk: Desk) -> None:
+    client = desk.client()
+    Lookup.objects.all().delete()
+    appointment = Appointment.objects.first()
+    rows: list[tuple[Any, str, Any]] = [
+        (Patient.objects.first(), "users", "pk"),
+        (Demographics.objects.first(), "demographics", "pk"),
+        (Connection.objects.first(), "connections", "user_id"),
+        (Insurance.objects.filter(is_primary=True).first(), "insurance-primary", "user_id"),
+        (Payor.objects.first(), "payors", "name"),
+        (Result.objects.first(), "results", "pk"),
+    ]
+    if appointment is not None:
+        at_home = appointment.type == "phlebotomy"
+        kind = "appointment-phlebotomy" if at_home else "appointment-psc"
+        rows.append((appointment, kind, "order_id"))
+    asked = 0
+    for row, kind, column in rows:
+        if row is not None:
+            fetch(client, row)
+            assert Lookup.objects.filter(kind=kind, key=str(getattr(row, column))).exists()
+            asked += 1
+    assert asked >= 4
+    group = Transaction.objects.filter(orders__isnull=False).first()
+    assert group is not None
+    fetch(client, group)
+    keys = {str(key) for key in group.orders.values_list("pk", flat=True)}
+    assert set(Lookup.objects.filter(kind="orders").values_list("key", flat=True)) == keys
+
+
+def test_what_has_no_call_of_its_own_comes_with_its_list(desk: Desk) -> None:
+    client = desk.client()
+    SyncRun.objects.all().delete()
+    row = Marker.objects.earliest("id")
+    page = fetch(client, row)
+    assert "The service reads these only with their whole list" in page
+    assert SyncRun.objects.get().resource == "markers"
+    assert "open already" in fetch(client, row)
+    assert SyncRun.objects.count() == 1
+    markers = next(one for one in labs_sync.LISTINGS if one.resource == "markers")
+    sync.work(markers, seconds=30)
+    page = client.get(reverse("admin:labs_marker_change", args=[row.pk])).content.decode()
+    assert "Done, just now." in page
+
+
+@pytest.mark.django_db
+def test_several_at_once_and_never_all() -> None:
+    client = Client()
+    client.force_login(staff("administrator"))
+    patient(1).save()
+    Order.objects.bulk_create(order(n, user_id=uid("patient", 1)) for n in range(120))
+    address = reverse("admin:orders_order_changelist")
+    chosen = [str(uid("order", n)) for n in (1, 2, 3)]
+    form = {"action": "fetch_again", "index": "0", "_selected_action": chosen}
+    client.post(address, form)
+    assert set(Lookup.objects.values_list("key", flat=True)) == set(chosen)
+    entry = AuditEntry.objects.get(object_type="fetch order again")
+    assert set(entry.object_ids) == set(chosen)
+    answer = client.post(address, {**form, "select_across": "1"}, follow=True)
+    assert "at most 100" in answer.content.decode() and Lookup.objects.count() == 3
+    answer = client.post(address, {"action": "fetch_again", "index": "0"}, follow=True)
+    assert Lookup.objects.count() == 3 and "must be selected" in answer.content.decode()
+
+
+@pytest.mark.django_db
+def test_fetching_takes_a_form_and_nothing_else() -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(staff("administrator"))
+    row = patient(1)
+    row.save()
+    address = reverse("admin:patients_patient_fetch", args=[row.pk])
+    assert client.get(address).status_code == 405
+    assert client.post(address).status_code == 403
+    assert not Lookup.objects.exists()
