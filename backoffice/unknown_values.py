@@ -14,7 +14,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
-from backoffice import recording, vocabulary
+from backoffice import audit, vocabulary
 from backoffice.access import may, requires
 from backoffice.models import UnknownValue, User
 from backoffice.paging import Sort, page_of, place_of
@@ -129,7 +129,7 @@ def _decide(request: HttpRequest, row: UnknownValue, form: DecisionForm) -> None
         row.decided_at, row.decided_by = timezone.now(), request.user
         row.spread_at, row.moved = None, 0
         row.save()
-        recording.changed(
+        audit.changed(
             request, "unknown value", [f"{row.vocabulary}: {row.value}"],
             before=before, after=_words_of(row),
         )  # fmt: skip

@@ -17,7 +17,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from backoffice import recording
+from backoffice import audit
 from backoffice.admin import Kind, RecordAdmin, groups, site
 from backoffice.admin.lists import display
 from backoffice.admin.records import Reasons
@@ -127,9 +127,7 @@ class TeamAdmin(Kind):
     def save_model(self, request: HttpRequest, obj: Team, form: Any, change: bool) -> None:
         before = names().get(obj.pk, "")
         obj.save()
-        recording.changed(
-            request, "team", [obj.pk], before={"name": before}, after={"name": obj.name}
-        )
+        audit.changed(request, "team", [obj.pk], before={"name": before}, after={"name": obj.name})
 
 
 @register(Lab, site=site)

@@ -8,21 +8,23 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Final
 
+from allauth.mfa.models import Authenticator
 from django import forms
-from django.apps import apps
+from django.contrib import admin, messages
 from django.contrib.admin import SimpleListFilter
 from django.contrib.auth import password_validation
 from django.contrib.auth.models import Group
-from django.contrib.sessions.models import Session
 from django.core.exceptions import ValidationError
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import HttpRequest
-from django.utils import timezone
+from django.urls import URLPattern
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from backoffice import recording
+from backoffice import audit
 from backoffice.access import ADMINISTRATOR, PERMISSIONS, ROLES, SERVICE_ACCOUNT
+from backoffice.accounts.fresh import fresh
+from backoffice.accounts.passwords import others_of
 from backoffice.admin import groups
 from backoffice.admin.lists import Kind, display
 from backoffice.admin.site import site
@@ -152,17 +154,22 @@ class StaffAdmin(Kind):
     list_filter = (RoleFilter, "is_active")
     search_fields = ("username", "first_name", "last_name", "email")
     found_by = "Name, log-in name or e-mail"
+    actions = ("take_second_factors",)
+
+    def get_urls(self) -> list[URLPattern]:
+        """Rights are given by somebody who proved a short while ago who they are."""
+        found = super().get_urls()
+        for pattern in found:
+            pattern.callback = fresh(pattern.callback)
+        return found
 
     def get_list_display(self, request: HttpRequest) -> tuple[str, ...]:
-        factor = ("second_factor",) if _authenticators() is not None else ()
-        return ("person", "username", "email", "held", *factor, "last_login", "open")
+        return ("person", "username", "email", "held", "second_factor", "last_login", "open")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        factors = Authenticator.objects.filter(user=OuterRef("pk"))
         rows = super().get_queryset(request).prefetch_related("groups")
-        factors = _authenticators()
-        if factors is not None:
-            rows = rows.annotate(factor=Exists(factors.filter(user=OuterRef("pk"))))
-        return rows
+        return rows.annotate(factor=Exists(factors))
 
     @display("Name")
     def person(self, user: User) -> str:
@@ -187,6 +194,14 @@ class StaffAdmin(Kind):
         form = super().get_form(request, obj, change, fields=StaffForm.Meta.fields)
         return type("Form", (form,), {"actor": request.user})
 
+    @admin.action(description="Take away second factors, and end sessions: the phone is lost")
+    def take_second_factors(self, request: HttpRequest, people: QuerySet[User]) -> None:
+        for user in people:
+            Authenticator.objects.filter(user=user).delete()
+            others_of(user.pk, request).delete()
+            audit.record(request, "change", "second factor", ids=[user.pk], reason="taken away")
+        messages.success(request, "They set up a new one at their next log-in.")
+
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
         """The account, its roles and the entry about both, in the transaction of the request."""
         before = _told(User.objects.get(pk=obj.pk)) if change else {}
@@ -199,22 +214,15 @@ class StaffAdmin(Kind):
         obj.groups.set([*Group.objects.filter(name__in=given["roles"]), *_others(obj)])
         after = _told(User.objects.get(pk=obj.pk))
         told = {**after, "password": "set anew"} if change and given["password"] else after
-        recording.changed(request, "member of staff", [obj.pk], before=before, after=told)
+        audit.changed(request, "member of staff", [obj.pk], before=before, after=told)
         if obj.pk != getattr(request.user, "pk", None) and _lesser(before, told):
-            end_sessions(obj)
+            others_of(obj.pk, request).delete()
 
 
 def roles_of_account(user: User) -> list[str]:
     """Roles given to an account, open or not: from its groups, prefetched or not."""
     names = {group.name for group in user.groups.all()} & ROLES.keys()
     return sorted(names | {ADMINISTRATOR} if user.is_superuser else names)
-
-
-def end_sessions(user: User) -> None:
-    """Whoever is logged in as this user is logged in no more."""
-    for session in Session.objects.filter(expire_date__gt=timezone.now()).iterator():
-        if session.get_decoded().get("_auth_user_id") == str(user.pk):
-            session.delete()
 
 
 def _administrators() -> set[int]:
@@ -246,15 +254,6 @@ def _lesser(before: dict[str, str], after: dict[str, str]) -> bool:
     """Whether open sessions stand for something that is no longer so."""
     watched = ("roles", "account", "password")
     return bool(before) and any(before.get(one) != after.get(one) for one in watched)
-
-
-def _authenticators() -> QuerySet[Any] | None:
-    """Second factors, where they are installed."""
-    if not apps.is_installed("allauth.mfa"):
-        return None
-    model: Any = apps.get_app_config("mfa").get_model("Authenticator")
-    found: QuerySet[Any] = model.objects.all()
-    return found
 
 
 def _box(role: str) -> SafeString:
