@@ -18,11 +18,11 @@ import django
 from django_migration_linter import MigrationLinter
 
 BEFORE_THE_FIRST_RELEASE = {
-    "backoffice": 8,
-    "labs": 3,
-    "orders": 14,
-    "patients": 4,
-    "webhooks": 3,
+    "backoffice": 14,
+    "labs": 4,
+    "orders": 16,
+    "patients": 5,
+    "webhooks": 4,
     "wearables": 2,
 }
 """The last number of each app."""

@@ -12,6 +12,7 @@
 from backoffice.audit.recording import (
     AuditUnavailable,
     asked,
+    by_machine,
     changed,
     denied,
     followed,
@@ -25,6 +26,7 @@ from backoffice.audit.recording import (
 __all__ = [
     "AuditUnavailable",
     "asked",
+    "by_machine",
     "changed",
     "denied",
     "followed",

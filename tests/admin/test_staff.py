@@ -12,7 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from backoffice.access import ADMINISTRATOR, ROLES, roles_of
-from backoffice.models import ApiToken, AuditEntry, User
+from backoffice.models import AuditEntry, User
 from tests.api.rows import staff
 
 pytestmark = pytest.mark.django_db
@@ -157,7 +157,7 @@ def test_a_closed_account_is_out_at_once_and_stays_on_record(
     client: Client, administrator: User
 ) -> None:
     other = named(staff("viewer"), "Vera")
-    token = ApiToken.issue(other)
+    headers = token_for(other)
     theirs = Client()
     theirs.force_login(other)
     assert change(client, other, is_active=None).status_code == 302

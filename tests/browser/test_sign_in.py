@@ -254,9 +254,7 @@ def test_an_ended_session_covers_the_page_until_the_same_person_is_back(
     page.sees("Preferences saved")
 
 
-def test_a_page_that_asks_by_itself_is_signed_out_like_any_other(
-    page: Browser, short: str
-) -> None:
+def test_a_page_that_asks_by_itself_is_signed_out_like_any_other(page: Browser, short: str) -> None:
     log_in(page, short, "lab-coordinator")
     page.open(f"{short}/today/")
     asked = page.run("return performance.getEntriesByType('resource').length")
