@@ -379,6 +379,7 @@ INSTALLED_APPS = [
     "webhooks",
 ]
 MIDDLEWARE = [
+    "backoffice.headers.strict",
     "backoffice.requests.identified",
     "backoffice.counters.measured",
     "django.middleware.security.SecurityMiddleware",

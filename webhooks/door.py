@@ -88,5 +88,9 @@ def _said(status: int, words: str, *headers: tuple[str, str]) -> tuple[int, Head
     if not words:
         return status, [*headers], b""
     body = f"{words}\n".encode()
-    plain = [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(body)))]
+    plain = [
+        ("Content-Type", "text/plain; charset=utf-8"),
+        ("Content-Length", str(len(body))),
+        ("X-Content-Type-Options", "nosniff"),
+    ]
     return status, [*plain, *headers], body

@@ -18,12 +18,11 @@ from django.utils import timezone
 
 from backoffice import audit
 from backoffice.lists.forms import FilterForm
+from backoffice.lists.formulas import harmless
 from backoffice.lists.listing import Cell, Column, Listing
 from backoffice.paging import Place
 
 PAGE: Final = 2_000
-FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-"""Beginnings that make a table program calculate; the wide ones are read as the narrow."""
 BOM: Final = "\ufeff"
 
 
@@ -117,6 +116,4 @@ def _cell(value: object, zone: ZoneInfo) -> str:
         return value.isoformat()
     if isinstance(value, int):
         return str(value)
-    text = str(value)
-    # Spaces before it are skipped by some programs.
-    return f"'{text}" if text.lstrip(" ").startswith(FORMULA) else text
+    return harmless(str(value))

