@@ -94,10 +94,10 @@ _GROUPS = {
     "commands": "Requests of staff",
     "lookups": "Single records",
     "sync": "Lists",
-    "queues": "Workers, seconds since they answered",
+    "queues": "Workers answered, ago",
     "broker": "Redis",
     "database": "PostgreSQL",
-    "disk": "Disk of the reports",
+    "disk": "Disk of reports, free",
     "backup": "Last backup",
 }
 
@@ -112,7 +112,7 @@ def _told(figures: status.Figures) -> list[tuple[str, list[tuple[str, str]]]]:
 def _name(name: str) -> str:
     for unit in ("_seconds", "_bytes", "_share"):
         name = name.removesuffix(unit)
-    return name.replace("_", " ").capitalize()
+    return name.replace("_", " ")
 
 
 def _figure(name: str, value: status.Figure) -> str:
@@ -125,5 +125,7 @@ def _figure(name: str, value: status.Figure) -> str:
     if name.endswith("_share"):
         return f"{value:.0%}"
     if isinstance(value, float):
-        return f"{value * 1000:.1f} ms" if abs(value) < 1 else f"{value:,.0f} s"
+        if name.startswith("oldest") and not value:
+            return "none"
+        return f"{value * 1000:.1f} ms" if abs(value) < 1 else status.spoken(value)
     return f"{value:,}"

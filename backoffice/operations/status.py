@@ -186,7 +186,7 @@ def _database() -> dict[str, Figure]:
     return {
         "sessions": sessions,
         "sessions_allowed": most,
-        "oldest_transaction_seconds": float(oldest or 0),
+        "oldest_transaction_seconds": max(0.0, float(oldest or 0)),
         "clock_offset_seconds": ours - float(clock),
     }
 
@@ -213,10 +213,10 @@ def _reasons(figures: Figures, late: list[str], talkative: list[str]) -> Iterato
         yield Reason("degraded", f"Not read to the end for too long: {', '.join(late)}.")
     waited = figures["lookups"]["oldest_seconds"] or 0
     if waited > LOOKUPS_WAIT:
-        yield Reason("degraded", f"Single records wait {_spoken(waited)} to be read.")
+        yield Reason("degraded", f"Single records wait {spoken(waited)} to be read.")
     age = figures["backup"]["age_seconds"]
     if not settings.LOCAL and (age is None or age > BACKUP_OLD):
-        told = "none was ever made" if age is None else f"the last shows {_spoken(age)} ago"
+        told = "none was ever made" if age is None else f"the last shows {spoken(age)} ago"
         yield Reason("degraded", f"There is no backup of today: {told}.")
 
 
@@ -224,14 +224,14 @@ def _of_inbox(inbox: dict[str, Figure]) -> Iterator[Reason]:
     waited = inbox["oldest_seconds"] or 0
     if waited > INBOX_WAITS:
         level: Level = "failing" if waited > INBOX_STANDS else "degraded"
-        yield Reason(level, f"Events wait {_spoken(waited)} to be applied.")
+        yield Reason(level, f"Events wait {spoken(waited)} to be applied.")
     if inbox["failed"]:
-        yield Reason("degraded", f"{inbox['failed']} events failed and wait for a person.")
+        yield Reason("degraded", f"Events that failed and wait for a person: {inbox['failed']}.")
     if inbox["silent"]:
         yield Reason("degraded", "The service has gone silent: no event tells of what changes.")
     if inbox["clocks_differ"]:
         skew = inbox["clock_skew_seconds"] or 0
-        yield Reason("degraded", f"Our clock and the service's differ by {_spoken(abs(skew))}.")
+        yield Reason("degraded", f"Our clock and the service's differ by {spoken(abs(skew))}.")
     if inbox["flooded"]:
         yield Reason("degraded", "Deliveries without a good signature flood in.")
     if inbox["body_conflicts"]:
@@ -243,16 +243,16 @@ def _of_commands(commands: dict[str, Figure]) -> Iterator[Reason]:
         yield Reason("degraded", upkeep.ON_HOLD)
     unknown = commands["oldest_uncertain_seconds"] or 0
     if unknown > UNKNOWN_LASTS:
-        yield Reason("degraded", f"The outcome of a request is unknown for {_spoken(unknown)}.")
+        yield Reason("degraded", f"The outcome of a request is unknown for {spoken(unknown)}.")
     undecided = commands["oldest_undecided_seconds"] or 0
     if undecided > UNDECIDED_LASTS:
-        yield Reason("degraded", f"A request waits {_spoken(undecided)} for a person's decision.")
+        yield Reason("degraded", f"A request waits {spoken(undecided)} for a person's decision.")
 
 
 def _of_queues(queues: dict[str, Figure]) -> Iterator[Reason]:
     for queue, age in queues.items():
         if age is None or age > QUEUE_SILENT:
-            told = "yet" if age is None else f"for {_spoken(age)}"
+            told = "yet" if age is None else f"for {spoken(age)}"
             level: Level = "degraded" if queue in MAY_BE_BUSY else "failing"
             yield Reason(level, f"No worker has answered on the queue {queue} {told}.")
 
@@ -263,7 +263,7 @@ def _of_servers(figures: Figures, talkative: list[str]) -> Iterator[Reason]:
     database, free = figures["database"], figures["disk"]["free_share"] or 0
     lasting = database["oldest_transaction_seconds"] or 0
     if lasting > TRANSACTION_LASTS:
-        yield Reason("degraded", f"A transaction is open for {_spoken(lasting)}.")
+        yield Reason("degraded", f"A transaction is open for {spoken(lasting)}.")
     if (database["sessions"] or 0) > 0.9 * (database["sessions_allowed"] or 1):
         yield Reason("degraded", "PostgreSQL is about to run out of connections.")
     if abs(database["clock_offset_seconds"] or 0) > CLOCK_OFF:
@@ -276,7 +276,7 @@ def _of_servers(figures: Figures, talkative: list[str]) -> Iterator[Reason]:
         yield Reason("degraded", f"PostgreSQL may write health data into its log: set {names}.")
 
 
-def _spoken(seconds: float) -> str:
+def spoken(seconds: float) -> str:
     for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
         if seconds >= 2 * length:
             return f"{seconds / length:.0f} {unit}"

@@ -104,14 +104,14 @@ MORE: Final[dict[str, tuple[str, ...]]] = {
 WITHOUT: Final = frozenset(
     {
         *("login", "account_login", "logout"),
-        *("live", "session"),
+        *("live", "session", "operations:health", "operations:metrics"),
         *("mfa_index", "mfa_list_webauthn"),
         *("mfa_deactivate_totp", "mfa_remove_webauthn", "mfa_view_recovery_codes"),
         *("mfa_authenticate", "openid_connect_callback"),
     }
 )
-"""Visited on their own, by nobody in particular; asked by scripts; other names of one page; for
-people with a second factor (`test_sign_in.py`); steps of a log-in."""
+"""Visited on their own, by nobody in particular; asked by scripts and monitors; other names of one
+page; for people with a second factor (`test_sign_in.py`); steps of a log-in."""
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ def web(folder: Path, houses: Houses) -> list[Goal]:
     """P24: two web processes, replaced in turn under requests."""
     house = houses.build("http://127.0.0.1:1")
     begun = time.monotonic()
-    answered, failed = rolling.web(house, RESTARTS)
+    answered, failed = rolling.web(house, folder, RESTARTS)
     rate = answered / (time.monotonic() - begun)
     for words in sorted(set(failed)):
         print(f"  {failed.count(words)} × {words}", flush=True)

@@ -162,7 +162,7 @@ def test_what_runs_in_production_is_the_part_of_the_lock_it_needs() -> None:
 
 
 def test_nginx_redirects_no_program_and_waits_for_nobody() -> None:
-    text = (DEPLOY / "nginx.conf").read_text()
+    text = (DEPLOY / "proxy" / "nginx.conf").read_text()
     assert "client_header_timeout 5s;" in text
     assert "client_body_timeout 5s;" in text
     assert "location ~ ^/(webhooks|api|health)(/|$) { return 403; }" in text

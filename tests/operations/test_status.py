@@ -88,7 +88,7 @@ TROUBLES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "Events wait 5 min to be applied.": (lambda: waiting_event(5), "degraded"),
     "Events wait 20 min to be applied.": (lambda: waiting_event(20), "failing"),
-    "1 events failed and wait for a person.": (lambda: event(state="dead"), "degraded"),
+    "Events that failed and wait for a person: 1.": (lambda: event(state="dead"), "degraded"),
     "The outcome of a request is unknown for 11 min.": (
         lambda: command(state="uncertain", sent_at=ago(minutes=11)),
         "degraded",

@@ -10,13 +10,14 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from subprocess import Popen
 
 from celery import current_app
 
 from backoffice import programs
 from backoffice.embedded import free_port
-from backoffice.models import CommandAttempt, CommandRecord
+from backoffice.models import CommandAttempt, CommandRecord, Heartbeat
 from tests.outbox.proving import Proof
 from tests.outbox.storm import Tally, mixed, prepared
 from tests.sync.house import House, end, wait_until
@@ -33,16 +34,18 @@ def workers(proof: Proof, house: House, count: int, restarts: int, seed: int) ->
     asked = prepared(proof, list(mixed(count)))
     proof.scene.sandbox.control("faults", SLOW)
     tally = Tally()
-    worker = _worker(house)
+    worker = _worker(house, 0)
     rung = threading.Event()
     bell = threading.Thread(target=_ring, args=(rung,))
     bell.start()
     try:
         while tally.kills < restarts:
-            time.sleep(chance.uniform(1, 3))
+            # One that is told to end before it listens to that dies at once, with nothing in hand.
+            wait_until(lambda: _has_answered(f"outbox-{tally.kills}@"), 60, "the worker", 0.1)
+            time.sleep(chance.uniform(0, 2))
             worker.send_signal(signal.SIGTERM)
             # The next one is there before the last is gone.
-            following = _worker(house)
+            following = _worker(house, tally.kills + 1)
             assert worker.wait(60) == 0, house.said()
             end(worker)
             worker = following
@@ -61,8 +64,13 @@ def workers(proof: Proof, house: House, count: int, restarts: int, seed: int) ->
     return tally
 
 
-def _worker(house: House) -> Popen[bytes]:
-    name = f"outbox-{time.monotonic_ns()}@%h"
+def _has_answered(name: str) -> bool:
+    current_app.send_task("backoffice.tasks.heartbeat", queue="outbox", expires=5)
+    return Heartbeat.objects.filter(worker__startswith=name).exists()
+
+
+def _worker(house: House, number: int) -> Popen[bytes]:
+    name = f"outbox-{number}@%h"
     command = [name if word == "outbox@%h" else word for word in programs.worker("outbox")]
     return house.start(*command)
 
@@ -75,85 +83,101 @@ def _ring(over: threading.Event) -> None:
 
 
 @dataclass
-class Traffic:
-    """What a proxy in front of two web processes sees: a refused connection goes to the other."""
+class Office:
+    """A web process, and the file that says it is about to end."""
 
-    ports: Sequence[int]
-    path: str = "/accounts/login/"
-    answered: int = 0
-    failed: list[str] = field(default_factory=list)
-    over: threading.Event = field(default_factory=threading.Event)
+    house: House
+    port: int
+    draining: Path
+    process: Popen[bytes] = field(init=False, repr=False)
 
-    def run(self) -> None:
-        turn = 0
-        while not self.over.is_set():
-            turn += 1
-            for port in (self.ports[turn % 2], self.ports[(turn + 1) % 2]):
-                try:
-                    status = self._ask(port)
-                except ConnectionRefusedError:
-                    continue
-                except (OSError, http.client.HTTPException) as error:
-                    self.failed.append(type(error).__name__)
-                else:
-                    self.answered += status == 200
-                    if status != 200:
-                        self.failed.append(str(status))
-                break
-            else:
-                self.failed.append("both refused")
-            time.sleep(0.01)
+    def start(self) -> None:
+        self.draining.unlink(missing_ok=True)
+        command = programs.web("127.0.0.1", str(self.port), "30s")
+        self.process = self.house.start(*command, DRAIN_FILE=str(self.draining))
+        wait_until(self.ready, 60, "the web process", 0.1)
 
-    def _ask(self, port: int) -> int:
-        asked = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    def ready(self) -> bool:
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            return self.ask("/health/ready") == 200
+        return False
+
+    def ask(self, path: str) -> int:
+        asked = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
         try:
-            asked.request("GET", self.path, headers={"Connection": "close"})
+            asked.request("GET", path, headers={"Connection": "close"})
             answer = asked.getresponse()
             answer.read()
             return answer.status
         finally:
             asked.close()
 
+    def replace(self) -> None:
+        """As an operator does: drain, wait until the balancer has seen it, end, start."""
+        self.draining.touch()
+        time.sleep(4 * LOOK_SECONDS)
+        self.process.send_signal(signal.SIGTERM)
+        assert self.process.wait(40) == 0, self.house.said()
+        end(self.process)
+        self.start()
 
-def web(house: House, restarts: int, askers: int = 4) -> tuple[int, list[str]]:
+
+LOOK_SECONDS = 0.25
+
+
+@dataclass
+class Balancer:
+    """Sends requests to whichever process was ready when it last looked."""
+
+    offices: Sequence[Office]
+    path: str = "/accounts/login/"
+    ready: list[Office] = field(default_factory=list)
+    answered: int = 0
+    failed: list[str] = field(default_factory=list)
+    over: threading.Event = field(default_factory=threading.Event)
+
+    def look(self) -> None:
+        while not self.over.is_set():
+            self.ready = [office for office in self.offices if office.ready()]
+            time.sleep(LOOK_SECONDS)
+
+    def ask(self) -> None:
+        turn = 0
+        while not self.over.is_set():
+            ready = self.ready
+            if ready:
+                turn += 1
+                try:
+                    status = ready[turn % len(ready)].ask(self.path)
+                except (OSError, http.client.HTTPException) as error:
+                    self.failed.append(type(error).__name__)
+                else:
+                    self.answered += status == 200
+                    if status != 200:
+                        self.failed.append(str(status))
+            time.sleep(0.01)
+
+
+def web(house: House, folder: Path, restarts: int, askers: int = 4) -> tuple[int, list[str]]:
     """How many requests were answered, and how others failed, while each of two web processes is
     replaced in turn."""
-    ports = [free_port(), free_port()]
-    processes = [_web(house, port) for port in ports]
-    traffic = Traffic(ports)
-    threads = [threading.Thread(target=traffic.run) for _ in range(askers)]
+    offices = [Office(house, free_port(), folder / name) for name in ("drain-a", "drain-b")]
+    balancer = Balancer(offices)
+    threads = [threading.Thread(target=balancer.ask) for _ in range(askers)]
+    threads.append(threading.Thread(target=balancer.look))
     try:
-        for port in ports:
-            _await(port)
+        for office in offices:
+            office.start()
         for thread in threads:
             thread.start()
+        wait_until(lambda: balancer.answered, 20, "the first answer", 0.05)
         for turn in range(restarts):
-            place = turn % 2
-            processes[place].send_signal(signal.SIGTERM)
-            processes[place].wait(40)
-            end(processes[place])
-            processes[place] = _web(house, ports[place])
-            _await(ports[place])
+            offices[turn % 2].replace()
     finally:
-        traffic.over.set()
+        balancer.over.set()
         for thread in threads:
             if thread.is_alive():
                 thread.join()
-        for process in processes:
-            end(process)
-    return traffic.answered, traffic.failed
-
-
-def _web(house: House, port: int) -> Popen[bytes]:
-    return house.start(*programs.web("127.0.0.1", str(port), "30s"))
-
-
-def _await(port: int) -> None:
-    ready = Traffic([port, port], "/health/ready")
-
-    def answers() -> bool:
-        with contextlib.suppress(OSError, http.client.HTTPException):
-            return ready._ask(port) == 200
-        return False
-
-    wait_until(answers, 60, "the web process", 0.1)
+        for office in offices:
+            end(office.process)
+    return balancer.answered, balancer.failed

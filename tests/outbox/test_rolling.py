@@ -29,6 +29,6 @@ def test_workers_are_replaced_and_no_sending_is_cut(tmp_path: Path) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_web_processes_are_replaced_and_no_request_fails(tmp_path: Path) -> None:
     house = House(environment()["DATABASE_URL"], "http://127.0.0.1:1", tmp_path / "web")
-    answered, failed = rolling.web(house, restarts=2)
+    answered, failed = rolling.web(house, tmp_path, restarts=2)
     assert failed == []
     assert answered > 50
