@@ -8,6 +8,7 @@ lists are read anew, and what the service told meanwhile is asked for again.
 from __future__ import annotations
 
 import shutil
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -68,7 +69,7 @@ def restore(folder: Path) -> Manifest:
     )
     _compare(manifest)
     call_command("migrate", verbosity=0, interactive=False)
-    _hold(manifest)
+    hold(manifest.moment)
     return manifest
 
 
@@ -115,10 +116,11 @@ def _compare(manifest: Manifest) -> None:
         )
 
 
-def _hold(manifest: Manifest) -> None:
+def hold(restored_to: datetime) -> None:
+    """What is to be done before a worker starts on a database that shows an earlier moment."""
     with transaction.atomic(durable=True), connection.cursor() as cursor:
         if not Hold.objects.filter(released_at=None).exists():
-            Hold.objects.create(restored_to=manifest.moment)
+            Hold.objects.create(restored_to=restored_to)
         cursor.execute(_DOUBT_COMMANDS, [MAYBE_SENT])
         cursor.execute(_LOOK_NOW, [settings.OUTBOX_SETTLE_SECONDS])
         cursor.execute(_DOUBT_REPORTS)

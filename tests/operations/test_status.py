@@ -5,18 +5,30 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import timedelta
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from celery import current_app
+from django.core.management import call_command
+from django.core.management.base import CommandError
 from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from backoffice import upkeep
 from backoffice.celery import QUEUES
-from backoffice.models import Backup, CommandRecord, Heartbeat, Hold, Lookup, SyncRun
+from backoffice.models import (
+    AuditEntry,
+    Backup,
+    CommandRecord,
+    Heartbeat,
+    Hold,
+    Lookup,
+    SyncRun,
+    User,
+)
 from backoffice.operations import postgres, status
 from tests.api.rows import staff
 from tests.outbox.workers import environment
@@ -216,6 +228,25 @@ def test_people_see_it_in_words(client: Client) -> None:
     assert "Let sending go on" not in page
     client.force_login(staff("front desk"))
     assert client.get("/system/status/").status_code == 403
+
+
+@pytest.mark.usefixtures("well")
+def test_a_person_lets_sending_go_on(client: Client) -> None:
+    call_command("holdsending", "2026-11-22T10:00:00+00:00", stdout=StringIO())
+    command(state="waiting")
+    client.force_login(staff("auditor"))
+    assert client.post("/system/status/release/").status_code == 403
+    client.force_login(staff("lab coordinator"))
+    page = client.get("/system/status/").content.decode()
+    assert "Sending is on hold." in page and "Let sending go on" in page
+    assert client.get("/system/status/release/").status_code == 405
+    assert client.post("/system/status/release/").status_code == 302
+    held = Hold.objects.get()
+    assert held.released_by == User.objects.get(username=client.get("/").wsgi_request.user.username)
+    assert AuditEntry.objects.filter(object_type="hold", action="change").count() == 1
+    assert "Sending is on hold." not in client.get("/system/status/").content.decode()
+    with pytest.raises(CommandError, match="with its zone"):
+        call_command("holdsending", "2026-11-22")
 
 
 def test_no_more_requests_while_draining(

@@ -1,0 +1,32 @@
+"""`manage.py holdsending MOMENT`: what `restore` does at its end, after other ways to restore."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from datetime import datetime
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from backoffice.operations import restoring
+
+
+class Command(BaseCommand):
+    help = (
+        "After PostgreSQL's own recovery, before any worker starts: nothing is sent until a person"
+        " allows it, and what was open is looked up."
+    )
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("moment", help="the database shows, such as 2026-11-22T10:00:00+00:00")
+
+    def handle(self, *args: Any, moment: str, **options: Any) -> None:
+        try:
+            shown = datetime.fromisoformat(moment)
+        except ValueError:
+            shown = None
+        if shown is None or shown.tzinfo is None:
+            raise CommandError("Say the moment with its zone: 2026-11-22T10:00:00+00:00.")
+        restoring.hold(shown)
+        self.stdout.write("Sending is on hold until manage.py resumesending, or System > Status.")
