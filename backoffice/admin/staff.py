@@ -17,7 +17,7 @@ from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import HttpRequest
-from django.urls import URLPattern
+from django.utils.decorators import method_decorator
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
@@ -140,7 +140,11 @@ class RoleFilter(SimpleListFilter):
         return queryset.filter(Q(pk__in=holders) | Q(is_superuser=role == ADMINISTRATOR))
 
 
+@method_decorator(fresh, name="changelist_view")
+@method_decorator(fresh, name="changeform_view")
 class StaffAdmin(Kind):
+    """Rights are given by somebody who proved a short while ago who they are."""
+
     group = groups.PEOPLE
     words = "Make accounts, give roles, end accounts"
     needs = ("staff.change",)
@@ -155,13 +159,6 @@ class StaffAdmin(Kind):
     search_fields = ("username", "first_name", "last_name", "email")
     found_by = "Name, log-in name or e-mail"
     actions = ("take_second_factors",)
-
-    def get_urls(self) -> list[URLPattern]:
-        """Rights are given by somebody who proved a short while ago who they are."""
-        found = super().get_urls()
-        for pattern in found:
-            pattern.callback = fresh(pattern.callback)
-        return found
 
     def get_list_display(self, request: HttpRequest) -> tuple[str, ...]:
         return ("person", "username", "email", "held", "second_factor", "last_login", "open")

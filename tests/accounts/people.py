@@ -6,9 +6,11 @@ import re
 import time
 from typing import Any
 
+from allauth.account.internal.flows.login import record_authentication
 from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
 from django.contrib.auth.models import Group
+from django.http import HttpRequest
 from django.test import Client
 
 from backoffice import encryption
@@ -26,6 +28,15 @@ def person(name: str = "ada-sample", role: str = "", **fields: Any) -> User:
 
 def log_in(client: Client, name: str = "ada-sample", password: str = PASSWORD, **more: Any) -> Any:
     return client.post("/accounts/login/", {"username": name, "password": password}, **more)
+
+
+def freshly(client: Client, user: User) -> None:
+    """Log in without the form, as somebody who proved just now who they are."""
+    client.force_login(user)
+    request = HttpRequest()
+    request.session = client.session
+    record_authentication(request, user, "password")
+    request.session.save()
 
 
 def code(secret: str, step: int = 0) -> str:

@@ -17,6 +17,7 @@ from backoffice.models import ApiToken, AuditEntry, User
 from labs.models import Lab, LabAccount
 from orders.models import Order, Result, Transaction
 from patients.models import Patient
+from tests.accounts.people import freshly
 from tests.api.rows import demographics, envelope, order, patient, staff, uid
 
 pytestmark = pytest.mark.django_db
@@ -32,7 +33,7 @@ def name_of(model: Any, page: str) -> str:
 @pytest.fixture
 def administrator(client: Client) -> User:
     user = staff("administrator")
-    client.force_login(user)
+    freshly(client, user)
     return user
 
 

@@ -52,10 +52,10 @@ def test_a_team_gets_a_name(client: Client, administrator: User, account: LabAcc
     assert Team.objects.get().name == "West clinic"
     client.post(f"{LIST}{OTHER}/", {"name": "East clinic", "id": str(TEAM)})
     assert list(Team.objects.values_list("id", "name")) == [(OTHER, "East clinic")]
-    reasons = AuditEntry.objects.filter(object_type="team").order_by("id")
-    assert [one.reason for one in reasons] == [
-        "name: nothing → West clinic",
-        "name: West clinic → East clinic",
+    entries = AuditEntry.objects.filter(object_type="team").order_by("id")
+    assert [(one.before, one.after) for one in entries] == [
+        ({"name": ""}, {"name": "West clinic"}),
+        ({"name": "West clinic"}, {"name": "East clinic"}),
     ]
     page = client.get(reverse("labs:account", args=[account.pk])).content.decode()
     assert "<strong>East clinic</strong>" in page

@@ -170,9 +170,8 @@ def test_a_decision_is_kept_numbered_and_recorded(client: Client, lab_admin: Use
     )
     entry = AuditEntry.objects.get(object_type="unknown value")
     assert entry.object_ids == [f"order.low_level_status: {NEW}"]
-    assert (
-        "bucket: nothing → closed" in entry.reason and "words: nothing → Beamed up" in entry.reason
-    )
+    assert entry.before == {"bucket": "", "words": ""}
+    assert entry.after == {"bucket": "closed", "words": "Beamed up"}
     decide(client, row, "closed", "Beamed up")
     assert AuditEntry.objects.filter(object_type="unknown value").count() == 1
     other = met("other")
