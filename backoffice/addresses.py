@@ -8,8 +8,9 @@ from uuid import UUID
 
 from django.urls import reverse
 
-_ANY: Final[dict[type, str]] = {UUID: str(UUID(int=0)), int: "9876543210"}
-"""Stands where a key will."""
+_ANY: Final = str(UUID(int=0))
+_ANY_NUMBER: Final = "9876543210"
+"""These stand where a key will."""
 
 
 @lru_cache(maxsize=256)
@@ -20,10 +21,10 @@ def page_url(route: str) -> str:
 
 def record_url(route: str, key: UUID | int) -> str:
     """The address of a route that takes one key."""
-    kind = type(key)
-    return _address(route, kind).replace(_ANY[kind], str(key))
+    any_key = _ANY_NUMBER if isinstance(key, int) else _ANY
+    return _address(route, any_key).replace(any_key, str(key))
 
 
 @lru_cache(maxsize=128)
-def _address(route: str, kind: type) -> str:
-    return reverse(route, args=[_ANY[kind]])
+def _address(route: str, any_key: str) -> str:
+    return reverse(route, args=[any_key])

@@ -43,7 +43,9 @@ class Read(models.Model):
         abstract = True
 
     @classmethod
-    def from_db(cls, db: str | None, field_names: Collection[str], values: Collection[Any]) -> Self:
+    def from_db(
+        cls, db: str | None, field_names: Collection[str], values: Collection[Any], **_: Any
+    ) -> Self:
         row = cls.__new__(cls)
         row.__dict__.update(zip(field_names, values, strict=True))
         row._state = ModelState()

@@ -175,10 +175,8 @@ class FilterForm(forms.Form):
         )
 
     def _looks(self, one: Filter, zone: str) -> Hashable:
-        fields = (self.fields[name] for name in one.fields)
-        offered = tuple(
-            tuple(field.choices) for field in fields if isinstance(field, forms.ChoiceField)
-        )
+        fields: list[Any] = [self.fields[name] for name in one.fields]
+        offered = tuple(tuple(getattr(field, "choices", ())) for field in fields)
         return type(self), one, *self.hidden, zone, offered
 
 

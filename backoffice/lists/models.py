@@ -9,8 +9,10 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from backoffice.models import Read
 
-class SavedView(models.Model):
+
+class SavedView(Read):
     """Filters, sort, columns and density of a list under one name.
 
     `query` is what stands in the address: parameter to its values. It is read by the form of the
@@ -59,7 +61,7 @@ class SavedView(models.Model):
         return self.name
 
 
-class ListChoice(models.Model):
+class ListChoice(Read):
     """How one person wants to see one list: columns in their order, height of rows, rows a page."""
 
     listing = models.CharField(max_length=40)

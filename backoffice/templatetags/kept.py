@@ -53,6 +53,7 @@ class _Kept(Node):
         if found is None:
             if len(self.drawn) >= MOST:
                 self.drawn.clear()
+            assert context.template is not None
             alone = Context(values)
             with alone.bind_template(context.template):
                 found = self.drawn[key] = self.nodelist.render(alone)

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from django.db import connection
@@ -66,8 +66,7 @@ class NoSnapshot(ValueError):
     """What a form says it has shown is nothing this database ever was."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One thing that happened, in words; `rank` says how soon somebody wants to know."""
 
     at: datetime
@@ -86,6 +85,7 @@ class OrderNews:
 
     happenings: Sequence[Happening]
     lines: list[Line]
+    """The most urgent first."""
     order: Order | None = None
     holder: Assignment | None = None
     zone: str | None = None
@@ -115,7 +115,7 @@ class Group:
 
     @property
     def rank(self) -> int:
-        return min(line.rank for news in self.orders for line in news.lines)
+        return min(news.lines[0].rank for news in self.orders)
 
     @property
     def latest(self) -> datetime:
@@ -199,12 +199,18 @@ def _checked(snapshot: str) -> None:
 
 def _since(user: User, look: Look | None, since: datetime) -> Sequence[Happening]:
     """Newest first, one more than are read."""
-    given = {"user": user.pk, "most": MOST + 1}
     if look is not None and not _of_another_cluster(look.snapshot):
-        return list(
-            Happening.objects.raw(_READ.format(new=_NEW), {**given, "since": look.snapshot})
-        )
-    return list(Happening.objects.raw(_READ.format(new=_OF_TIME), {**given, "since": since}))
+        return _read(_NEW, user, look.snapshot)
+    return _read(_OF_TIME, user, since)
+
+
+def _read(new: str, user: User, since: object) -> list[Happening]:
+    """All at once: `objects.raw` asks the driver for one row after the other."""
+    given = {"user": user.pk, "since": since, "most": MOST + 1}
+    with connection.cursor() as cursor:
+        cursor.execute(_READ.format(new=new), given)
+        names = [column.name for column in cursor.description]
+        return [Happening.from_db(connection.alias, names, row) for row in cursor.fetchall()]
 
 
 def _of_another_cluster(snapshot: str) -> bool:
@@ -239,40 +245,47 @@ def told(happenings: Sequence[Happening], is_open: bool, sees_results: bool) -> 
     """What happened to one order, in words, the most urgent first; steps between are counted."""
     lines: list[Line] = []
     steps: list[Happening] = []
-    critical = [one for one in happenings if one.kind == Happening.CRITICAL]
-    if critical and sees_results:
-        words = "" if is_open else "acknowledged"
-        term = vocabulary.term("order.interpretation", "critical")
-        lines.append(Line(critical[-1].at, term, words, 0 if is_open else 3))
+    critical: Happening | None = None
     for one in happenings:
-        if one.kind == Happening.VISIT:
+        if one.kind == Happening.ORDER:
+            if not _step(one, lines):
+                steps.append(one)
+        elif one.kind == Happening.VISIT:
             lines.append(_visit(one))
         elif one.kind == Happening.RESULT:
             lines.append(Line(one.at, vocabulary.term("result.status", one.after), "", 2))
-        elif one.kind == Happening.ORDER and not _step(one, lines):
-            steps.append(one)
+        elif one.kind == Happening.CRITICAL:
+            critical = one
+    if critical is not None and sees_results:
+        words = "" if is_open else "acknowledged"
+        term = vocabulary.term("order.interpretation", "critical")
+        lines.insert(0, Line(critical.at, term, words, 0 if is_open else 3))
     if steps:
         words = f"{len(steps)} steps further" if len(steps) > 1 else "A step further"
         if not steps[0].before:
             words = "New order"
         lines.append(Line(steps[-1].at, _NO_TERM, words, 5))
-    return sorted(lines, key=lambda line: (line.rank, -line.at.timestamp()))
+    if len(lines) > 1:
+        lines.sort(key=lambda line: (line.rank, -line.at.timestamp()))
+    return lines
 
 
 def _step(one: Happening, lines: list[Line]) -> bool:
     """Problems that open and close, and results; False for a step like any other."""
-    solved = one.bucket_before == NEEDS_ACTION and one.bucket_after != NEEDS_ACTION
-    if solved:
+    before, after = one.bucket_before == NEEDS_ACTION, one.bucket_after == NEEDS_ACTION
+    if not before and not after and one.after not in RESULTS:
+        return False
+    if before and not after:
         term = replace(_status(one.before), family=CLOSED, glyph=GLYPHS[CLOSED])
         opened = [line for line in lines if line.words == NEW_PROBLEM and line.status == one.before]
         for line in opened:
             lines.remove(line)
         lines.append(Line(one.at, term, CAME_AND_WENT if opened else NO_LONGER, 4))
-    if one.bucket_after == NEEDS_ACTION:
+    if after:
         lines.append(Line(one.at, _status(one.after), NEW_PROBLEM, 1, status=one.after))
     elif one.after in RESULTS:
         lines.append(Line(one.at, _status(one.after), "", 2, status=one.after))
-    return solved or one.bucket_after == NEEDS_ACTION or one.after in RESULTS
+    return True
 
 
 def _visit(one: Happening) -> Line:
