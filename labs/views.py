@@ -42,7 +42,7 @@ def labs(request: HttpRequest) -> HttpResponse:
         for lab in shown
     ]
     strays = [account for group in by_lab.values() for account in group]
-    context = {"rows": SafeString(draw(rows)), "strays": strays}
+    context = {"rows": rows, "drawn": SafeString(draw(rows)), "strays": strays}
     return render(request, "labs/list.html", context)
 
 

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from django.db import connection
@@ -206,7 +206,7 @@ def _since(user: User, look: Look | None, since: datetime) -> Sequence[Happening
 
 def _read(new: str, user: User, since: object) -> list[Happening]:
     """All at once: `objects.raw` asks the driver for one row after the other."""
-    given = {"user": user.pk, "since": since, "most": MOST + 1}
+    given: dict[str, Any] = {"user": user.pk, "since": since, "most": MOST + 1}
     with connection.cursor() as cursor:
         cursor.execute(_READ.format(new=new), given)
         names = [column.name for column in cursor.description]

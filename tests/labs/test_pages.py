@@ -102,7 +102,7 @@ def test_labs_with_the_state_of_our_accounts(client: Client) -> None:
     assert "Walk-in" in page
     assert "method_x" in page, "an unknown method shows as it came"
     assert "No account" in page
-    assert [(row["tests"], row["markers"]) for row in answer.context["rows"]] == [(1, 1), (0, 0)]
+    assert [(row.tests, row.markers) for row in answer.context["rows"]] == [(1, 1), (0, 0)]
     assert "Accounts at a lab that is not in the catalogue" in page
 
 
