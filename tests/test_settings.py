@@ -17,6 +17,7 @@ OURS = (
     *SERVICE_VARIABLES,
     *("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "ALLOWED_HOSTS", "DEBUG", "LOCAL", "HTTPS_ONLY"),
     "FIELD_KEYS",
+    *("SECOND_FACTOR_ROLES", "SESSION_SECONDS", "SESSION_IDLE_SECONDS", "OIDC_SERVER_URL"),
     *("TIME_ZONE", "PORT", "SANDBOX_PORT", "REPORT_MAX_BYTES", "BEHIND_PROXY", "LOG_LEVEL"),
 )
 
@@ -42,6 +43,7 @@ def test_an_empty_environment_is_a_development_machine(monkeypatch: pytest.Monke
     assert settings["SERVICE_API_KEY"] == "sk_us_local_sandbox"
     assert settings["WEBHOOK_HEADER_PREFIXES"] == ["webhook", "svix"]
     assert settings["SESSION_COOKIE_SECURE"] is False
+    assert settings["SECOND_FACTOR_ROLES"] == frozenset()
 
 
 def test_a_deployment_is_secure(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,6 +54,8 @@ def test_a_deployment_is_secure(monkeypatch: pytest.MonkeyPatch) -> None:
     assert settings["SECURE_SSL_REDIRECT"] is True
     assert settings["SECURE_HSTS_SECONDS"] > 0
     assert settings["SESSION_COOKIE_NAME"].startswith("__Host-")
+    assert settings["SECOND_FACTOR_ROLES"] == {"all"}
+    assert (settings["SESSION_COOKIE_AGE"], settings["SESSION_IDLE_SECONDS"]) == (12 * 3600, 900)
 
 
 @pytest.mark.parametrize(
@@ -69,6 +73,32 @@ def test_a_deployment_is_secure(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_production_has_no_default_for(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ImproperlyConfigured, match=name):
         read(monkeypatch, **deployed(**{name: ""}))
+
+
+@pytest.mark.parametrize(
+    ("server", "secret", "named"),
+    [
+        ("http://login.invalid", "made-up", "OIDC_SERVER_URL must start with https"),
+        ("login.invalid", "made-up", "OIDC_SERVER_URL"),
+        ("https://login.invalid", "", "OIDC_CLIENT_SECRET"),
+    ],
+)
+def test_single_sign_on_is_configured_whole_or_not_at_all(
+    server: str, secret: str, named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = {"OIDC_SERVER_URL": server, "OIDC_CLIENT_ID": "x", "OIDC_CLIENT_SECRET": secret}
+    with pytest.raises(ImproperlyConfigured, match=named):
+        read(monkeypatch, **deployed(**said))
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [("none", set()), ("lab admin, clinician", {"lab admin", "clinician"}), ("", {"all"})],
+)
+def test_who_must_have_a_second_factor(
+    said: str, meant: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert read(monkeypatch, **deployed(SECOND_FACTOR_ROLES=said))["SECOND_FACTOR_ROLES"] == meant
 
 
 REAL = {

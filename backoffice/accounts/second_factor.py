@@ -183,6 +183,10 @@ class Secrets(DefaultMFAAdapter):
     def _get_user_identifier(self, user: AbstractBaseUser) -> str:
         return user.get_username()
 
+    def generate_authenticator_name(self, user: AbstractBaseUser, type: Authenticator.Type) -> str:
+        count = Authenticator.objects.filter(user_id=user.pk, type=type).count()
+        return f"Passkey {count + 1}"
+
     def get_public_key_credential_rp_entity(self) -> dict[str, str]:
         host = context.request.get_host().partition(":")[0]
         return {"id": host, "name": "Back office"}

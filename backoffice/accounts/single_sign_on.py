@@ -151,7 +151,7 @@ def _led(request: HttpRequest, to: str) -> HttpResponse:
 
 
 def _sorry(request: HttpRequest, error: Exception | None) -> HttpResponse:
-    logger.warning("single sign-on failed: %s", type(error).__name__ if error else "refused")
+    logger.warning("single sign-on failed", exc_info=error)
     audit.sign_in_refused(request, "single sign-on")
     messages.error(request, _SORRY.format(settings.OIDC_NAME))
     return HttpResponseRedirect(reverse("login"))

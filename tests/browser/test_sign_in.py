@@ -186,6 +186,7 @@ def test_a_session_is_put_off_and_nothing_typed_is_lost(
     type_a_zone(page, short, "Asia/Tokyo")
     page.sees("You will be logged out in 0:", IDLE)
     assert page.run("return document.activeElement.textContent.trim()") == "Stay logged in"
+    assert [*page.text("#session-ending .row").splitlines()] == ["Stay logged in", "Log out"]
     page.run(script)
     assert page.run("return findings.axe('tag', ['wcag2a', 'wcag2aa', 'wcag22aa'])") == []
     assert "seconds left" in page.run(
@@ -270,6 +271,15 @@ def test_an_answer_that_says_ended_covers_the_page(page: Browser, short: str, ho
     house.query("DELETE FROM backoffice_staffsession RETURNING 1")
     page.sees("You have been logged out", 8)
     assert "/orders/" in page.url
+    first = window(page)
+    switch(page, page.call("POST", "/window/new", {"type": "tab"})["handle"])
+    log_in(page, short, "lab-coordinator")
+    page.find("[data-live], .page")
+    switch(page, first)
+    wait_until(lambda: not shown(page, "session-ended"), 10, "the page is there again")
+    page.run("performance.clearResourceTimings()")
+    asked = "return performance.getEntriesByType('resource').filter(r => r.name.includes('/live/'))"
+    wait_until(lambda: page.run(f"{asked}.length") > 1, 10, "it asks for news again")
 
 
 def test_a_log_out_ends_it_in_every_tab(short: str) -> None:

@@ -149,5 +149,12 @@ document.addEventListener("htmx:afterSwap", (event) => {
   show();
 });
 
+document.addEventListener("session-resumed", () => {
+  if (timer >= 0) return;
+  timer = 0;
+  failed = 0;
+  show();
+  later();
+});
 document.addEventListener("visibilitychange", () => { if (!document.hidden && box() && !resting()) ask().then(later); });
 if (box()) later();

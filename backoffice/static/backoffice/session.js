@@ -57,7 +57,10 @@ async function check(idle = null) {
   heard = Date.now();
   if (idle !== null) reported = heard;
   renew(said.token);
-  if (ended.open) ended.close();
+  if (ended.open) {
+    ended.close();
+    document.dispatchEvent(new Event("session-resumed"));
+  }
   if (ends - Date.now() > WARNED_MS) calm();
   else if (active > reported && !said.fixed && !ending.open) check(heard - active);
   else warn(said.fixed);
