@@ -24,7 +24,14 @@ class OrderAdmin(RecordAdmin):
     patient = "user_id"
     needs = ("orders.view", "patients.view", "records.view")
     sort = Sort(("created_at", "id"), descending=True)
-    list_display = ("id", "created_at", "last_status", "bucket", "lab_test_name", "missing_since")
+    list_display = (
+        "id",
+        "created_at",
+        "low_level_status",
+        "bucket",
+        "lab_test_name",
+        "missing_since",
+    )
     searched = ("pk", "sample_id")
     found_by = "Its whole id, or its sample id"
 

@@ -44,6 +44,7 @@ class PatientAdmin(OfPatient):
 @register(Demographics, site=site)
 class DemographicsAdmin(OfPatient):
     words = "Names, birth dates, addresses"
+    plural = "patient details"
     topic = "demographics"
     sort = Sort(("user",))
     list_display = ("user_id", "first_name", "last_name", "dob", "missing_since")
@@ -66,7 +67,8 @@ class ConnectionAdmin(OfPatient):
 
 @register(Insurance, site=site)
 class InsuranceAdmin(OfPatient):
-    words = "Insurance with its history"
+    words = "Each patient’s, with its history"
+    plural = "insurance"
     topic = "insurance"
     list_display = ("id", "user_id", "is_primary", "payor_code", "superseded_at")
 
@@ -76,7 +78,8 @@ class InsuranceAdmin(OfPatient):
 
 @register(Payor, site=site)
 class PayorAdmin(RecordAdmin):
-    words = "Insurance companies met so far"
+    words = "Met in searches so far"
+    plural = "insurance companies"
     topic = "payor"
     needs = ("patients.view", "records.view")
     sort = Sort(("payor_code",))
@@ -90,7 +93,8 @@ class PayorAdmin(RecordAdmin):
 
 @register(Provider, site=site)
 class ProviderAdmin(RecordAdmin):
-    words = "Providers of device data"
+    words = "Whom devices send to"
+    plural = "device providers"
     topic = "provider"
     needs = ("patients.view", "records.view")
     sort = Sort(("slug",))

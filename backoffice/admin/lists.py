@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import date, datetime
 from typing import Any, ClassVar, Final, TypeVar
+from uuid import UUID
 
 from django.contrib.admin import ModelAdmin
 from django.contrib.admin.utils import label_for_field, lookup_field, quote, unquote
@@ -74,13 +75,16 @@ class KeysetList(ChangeList):
                 "label": str(row),
                 "url": self.url_for_result(row),
                 "cells": [
-                    (self._label(name), drawn(lookup_field(name, row, self.model_admin)[2]))
+                    (self._label(name), self._cell(name, row))
                     for name in self.list_display
                     if name != "action_checkbox"
                 ],
             }
             for row in self.result_list
         ]
+
+    def _cell(self, name: Any, row: Any) -> SafeString | str:
+        return drawn(lookup_field(name, row, self.model_admin)[2], short=True)
 
     def _label(self, name: Any) -> str:
         return capitalised(str(label_for_field(name, self.model, self.model_admin)))
@@ -92,11 +96,18 @@ class Kind(ModelAdmin):  # type: ignore[type-arg]  # generic only in the stubs
 
     group: ClassVar[str]
     words: ClassVar[str] = ""
+    singular: str
+    plural: str
     needs: ClassVar[tuple[str, ...]]
     changes: ClassVar[str] = ""
     sort: ClassVar[Sort] = Sort(("id",))
     found_by: ClassVar[str] = ""
     """What the search box takes, in words."""
+
+    def __init__(self, model: Any, admin_site: Any) -> None:
+        super().__init__(model, admin_site)
+        self.singular = getattr(type(self), "singular", str(self.opts.verbose_name))
+        self.plural = getattr(type(self), "plural", str(self.opts.verbose_name_plural))
 
     change_list_template = "administration/list.html"
     change_form_template = add_form_template = "administration/form.html"
@@ -137,6 +148,18 @@ class Kind(ModelAdmin):  # type: ignore[type-arg]  # generic only in the stubs
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
+    def called(self, row: Any) -> str:
+        """A row in the heading of its page."""
+        return str(row)
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **options: Any
+    ) -> Any:
+        row = context.get("original")
+        context["heading"] = self.called(row) if row is not None else f"New {self.singular}"
+        context["kind"] = self
+        return super().render_change_form(request, context, *args, **options)
+
     # The record of who changed what is ours (`recording`), not Django's.
 
     def log_addition(self, *args: Any, **kwargs: Any) -> Any: ...
@@ -161,8 +184,10 @@ def display(label: str) -> Callable[[Cell], Cell]:
     return name
 
 
-def drawn(value: Any) -> SafeString | str:
-    """A value as every other page draws it."""
+def drawn(value: Any, *, short: bool = False) -> SafeString | str:
+    """A value as every other page draws it; ids whole, or `short`."""
+    if short and isinstance(value, UUID):
+        return ui.short_id(value, copy=False)
     if isinstance(value, datetime):
         return ui.when(value)
     if isinstance(value, bool):

@@ -134,8 +134,7 @@ class RecordAdmin(Kind):
         url, name = self.lead(row)
         context = {
             "row": row,
-            "name": str(self.opts.verbose_name),
-            "names": capitalised(str(self.opts.verbose_name_plural)),
+            "names": capitalised(self.plural),
             "list_url": address_of_list(self),
             "fetch_url": address_of(self.admin_site.name, row, "fetch"),
             "columns": [
@@ -216,7 +215,7 @@ def _of_lookups(kind: str, found: list[Lookup]) -> Fetch:
     what = vocabulary.LISTS.get(kind, kind)
     now = timezone.now()
     if not found:
-        return Fetch(what, "Never read by itself.", vocabulary.PREPARING)
+        return Fetch(what, "Came with its list so far.", vocabulary.PREPARING)
     due = [one for one in found if one.due_at is not None and one.due_at <= now]
     failing = next((one for one in found if one.error), None)
     looked = max((one.looked_at for one in found if one.looked_at), default=None)

@@ -21,6 +21,7 @@ from backoffice.paging import Sort
 
 class RoleAdmin(Kind):
     group = groups.PEOPLE
+    singular, plural = "role", "roles"
     words = "What each role may do, and who holds it"
     needs = ("staff.change",)
     sort = Sort(("name",))

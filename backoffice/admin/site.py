@@ -11,6 +11,7 @@ from django.urls import NoReverseMatch, URLPattern, URLResolver, include, path, 
 
 from backoffice.access import may, requires
 from backoffice.admin.groups import GROUPS, LINKS
+from backoffice.admin.lists import capitalised
 
 
 class Administration(AdminSite):
@@ -47,7 +48,7 @@ class Administration(AdminSite):
                 name = f"{model._meta.app_label}_{model._meta.model_name}"
                 lines[admin.group].append(  # type: ignore[attr-defined]  # all are `lists.Kind`
                     {
-                        "label": str(model._meta.verbose_name_plural).capitalize(),
+                        "label": capitalised(admin.plural),  # type: ignore[attr-defined]
                         "words": admin.words,  # type: ignore[attr-defined]
                         "url": reverse(f"{self.name}:{name}_changelist"),
                     }

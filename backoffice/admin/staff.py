@@ -6,6 +6,7 @@ somebody always has it; of two who take it from each other at once, the second w
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from allauth.mfa.models import Authenticator
@@ -18,8 +19,6 @@ from django.core.exceptions import ValidationError
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import HttpRequest
 from django.utils.decorators import method_decorator
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
 
 from backoffice import audit
 from backoffice.access import ADMINISTRATOR, PERMISSIONS, ROLES, SERVICE_ACCOUNT
@@ -32,8 +31,6 @@ from backoffice.models import User
 from backoffice.paging import Sort
 from backoffice.preferences import PreferencesForm
 
-FEW: Final = 6
-"""Permissions of a role that its box names; the page of the role has all of them."""
 YOURSELF: Final = "Nobody takes the administration from themselves: ask another administrator."
 END_YOURSELF: Final = "Nobody ends their own account: ask another administrator."
 NO_LONGER: Final = "You are no administrator any more: somebody took it from you just now."
@@ -44,6 +41,10 @@ class StaffForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in t
     """`actor` is who fills it in. A person has a name and an e-mail address of their own."""
 
     actor: ClassVar[User]
+    field_order = (
+        *("first_name", "last_name", "email", "username", "password"),
+        *("roles", "time_zone", "is_active"),
+    )
 
     roles = forms.MultipleChoiceField(
         label="Roles", required=False, widget=forms.CheckboxSelectMultiple
@@ -58,11 +59,11 @@ class StaffForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in t
     class Meta:
         model = User
         fields = ("first_name", "last_name", "email", "username", "time_zone", "is_active")
-        labels = {"username": "Log-in name", "is_active": "The account is open"}
+        labels = {"username": "Log-in name", "email": "E-mail", "is_active": "Active"}
         help_texts = {
             "username": "",
-            "is_active": "Closed, nobody can log in with it, and who is logged in is out at once. "
-            "What was done under it stays on record.",
+            "is_active": "Otherwise nobody can log in with it, and who is logged in is out at "
+            "once. What was done under it stays on record.",
         }
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -74,7 +75,9 @@ class StaffForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in t
         field = self.fields["roles"]
         assert isinstance(field, forms.MultipleChoiceField)
         field.choices = [
-            (role, _box(role)) for role in ROLES if role != SERVICE_ACCOUNT or self.is_service
+            (role, role.capitalize())
+            for role in ROLES
+            if role != SERVICE_ACCOUNT or self.is_service
         ]
         self.initial["roles"] = sorted(held)
         first = self.instance._state.adding
@@ -87,6 +90,14 @@ class StaffForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in t
         if not first:
             self.fields["password"].label = "New first password"
 
+    @property
+    def boxes(self) -> list[tuple[Any, list[str]]]:
+        """The box of each role, with what the role grants."""
+        return [
+            (box, [PERMISSIONS[name] for name in PERMISSIONS if name in ROLES[box.data["value"]]])
+            for box in self["roles"]
+        ]
+
     def clean_email(self) -> str:
         return self._own("email")
 
@@ -97,9 +108,7 @@ class StaffForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in t
         typed: str = self.cleaned_data[name]
         others = User.objects.exclude(pk=self.instance.pk)
         if typed and others.filter(**{f"{name}__iexact": typed}).exists():
-            raise ValidationError(
-                TAKEN.format(self.fields[name].label or name).replace("Log", "log")
-            )
+            raise ValidationError(TAKEN.format(str(self.fields[name].label).lower()))
         return typed
 
     clean_time_zone = PreferencesForm.clean_time_zone
@@ -146,31 +155,44 @@ class StaffAdmin(Kind):
     """Rights are given by somebody who proved a short while ago who they are."""
 
     group = groups.PEOPLE
+    singular, plural = "member of staff", "staff"
     words = "Make accounts, give roles, end accounts"
     needs = ("staff.change",)
     changes = "staff.change"
     sort = Sort(("username",))
     form = StaffForm
-    fields = (
-        *("first_name", "last_name", "email", "username", "roles"),
-        *("password", "time_zone", "is_active"),
-    )
+    change_form_template = add_form_template = "administration/staff.html"
     list_filter = (RoleFilter, "is_active")
     search_fields = ("username", "first_name", "last_name", "email")
     found_by = "Name, log-in name or e-mail"
     actions = ("take_second_factors",)
 
     def get_list_display(self, request: HttpRequest) -> tuple[str, ...]:
-        return ("person", "username", "email", "held", "second_factor", "last_login", "open")
+        return ("person", "log_in_name", "mail", "held", "second_factor", "last_seen", "is_active")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         factors = Authenticator.objects.filter(user=OuterRef("pk"))
         rows = super().get_queryset(request).prefetch_related("groups")
         return rows.annotate(factor=Exists(factors))
 
+    def called(self, row: User) -> str:
+        return row.get_full_name() or row.get_username()
+
     @display("Name")
     def person(self, user: User) -> str:
-        return user.get_full_name() or user.get_username()
+        return self.called(user)
+
+    @display("Log-in name")
+    def log_in_name(self, user: User) -> str:
+        return user.get_username()
+
+    @display("E-mail")
+    def mail(self, user: User) -> str:
+        return user.email
+
+    @display("Last log-in")
+    def last_seen(self, user: User) -> datetime | None:
+        return user.last_login
 
     @display("Roles")
     def held(self, user: User) -> str:
@@ -179,10 +201,6 @@ class StaffAdmin(Kind):
     @display("Second factor")
     def second_factor(self, user: Any) -> bool:
         return bool(user.factor)
-
-    @display("Open")
-    def open(self, user: User) -> bool:
-        return user.is_active
 
     def get_form(
         self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
@@ -251,15 +269,6 @@ def _lesser(before: dict[str, str], after: dict[str, str]) -> bool:
     """Whether open sessions stand for something that is no longer so."""
     watched = ("roles", "account", "password")
     return bool(before) and any(before.get(one) != after.get(one) for one in watched)
-
-
-def _box(role: str) -> SafeString:
-    granted = [words for permission, words in PERMISSIONS.items() if permission in ROLES[role]]
-    more = f"; and {len(granted) - FEW} more" if len(granted) > FEW else ""
-    told = "everything" if role == ADMINISTRATOR else "; ".join(granted[:FEW]) + more
-    return format_html(
-        '{}<span class="hint">May {}.</span>', role.capitalize(), told[:1] + told[1:]
-    )
 
 
 site.register(User, StaffAdmin)

@@ -28,6 +28,7 @@ class HistoricalPullAdmin(OfPatient):
 @register(Summary, site=site)
 class SummaryAdmin(OfPatient):
     words = "Days, nights and workouts"
+    plural = "device summaries"
     topic = "device data"
     list_display = ("id", "user_id", "resource", "provider", "calendar_date", "missing_since")
 

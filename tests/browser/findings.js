@@ -11,6 +11,16 @@ window.findings = {
       .map((one) => `${one.id}: ${one.nodes.slice(0, 3).map(told).join(" | ")}`);
   },
 
+  // What the content policy refused since the page began to load.
+  refused() {
+    return new Promise((tell) => {
+      const told = ({ body }) => `refused: ${body.effectiveDirective} ${body.blockedURL}`;
+      const observer = new ReportingObserver((reports) => tell(reports.map(told)), { types: ["csp-violation"], buffered: true });
+      observer.observe();
+      setTimeout(() => tell(observer.takeRecords().map(told)), 50);
+    });
+  },
+
   // Beyond the window, and not within something that scrolls by itself.
   wide() {
     const over = document.documentElement.scrollWidth - innerWidth;

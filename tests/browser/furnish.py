@@ -33,6 +33,8 @@ def main() -> None:
     for state in CommandRecord.State.values:
         _request(order, ada, state)
     _registration(ada)
+    _unknown()
+    _devices(order)
 
 
 def _reports(by: User) -> None:
@@ -74,6 +76,22 @@ def _team(order: Order, ada: User, frida: User) -> None:
         Notification.objects.create(
             user=ada, kind=kind, subject_type="order", subject_id=str(order.pk), seen_at=seen
         )
+
+
+def _devices(order: Order) -> None:
+    from patients.wearables.models import Summary, WorkoutStream
+    from tests.api.rows import envelope
+
+    of_patient = {"user_id": order.user_id, **envelope()}
+    Summary.objects.create(id=uuid.uuid4(), resource="activity", number=1, **of_patient)
+    WorkoutStream.objects.create(id=uuid.uuid4(), **of_patient)
+
+
+def _unknown() -> None:
+    from backoffice.models import UnknownValue
+
+    for words, value in (("order.low_level_status", "beamed_up"), ("event_type", "beam.done")):
+        UnknownValue.objects.create(vocabulary=words, value=value, sightings=3)
 
 
 def _lists(by: User) -> None:

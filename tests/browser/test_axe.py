@@ -1,5 +1,5 @@
 """Every page in light, dark, at 320 px and at twice the text: no serious finding of axe-core, no
-page that scrolls sideways, no target too small for a finger."""
+page that scrolls sideways, no target too small for a finger, nothing the content policy refuses."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ pytestmark = needs_browser
 
 AXE: Final = "return findings.axe(...arguments)"
 WIDE: Final = "return findings.wide()"
+REFUSED: Final = "return findings.refused()"
 SMALL: Final = "return findings.small()"
 STANDARDS: Final = ("tag", ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"])
 BEST: Final = ("tag", [*STANDARDS[1], "best-practice"])
@@ -80,7 +81,7 @@ def look(page: Browser, script: str, where: str) -> list[str]:
 
     page.run(script)
     still(page, "light")
-    add("light", page.run(AXE, *BEST), page.run(SMALL))
+    add("light", page.run(REFUSED), page.run(AXE, *BEST), page.run(SMALL))
     still(page, "dark")
     add("dark", page.run(AXE, *CONTRAST))
     still(page, "light")
@@ -125,3 +126,11 @@ def test_what_is_wrong_is_found(script: str) -> None:
         found = "\n".join(page.run(AXE, *STANDARDS))
         assert all(rule in found for rule in ("color-contrast", "image-alt", "button-name"))
         assert page.run(WIDE) and page.run(SMALL)
+
+
+def test_what_the_policy_refuses_is_found(world: World, page: Browser, script: str) -> None:
+    page.open(f"{world.office.url}/preferences/")
+    page.run("document.body.append(document.createElement('style'))")
+    page.run("document.querySelector('body > style').textContent = 'p {}'")
+    page.run(script)
+    assert any("style-src" in one for one in page.run(REFUSED))

@@ -43,6 +43,7 @@ def _user(role: str, given: str, zone: str) -> User:
     )
     user.is_staff = user.is_superuser = role == ADMINISTRATOR
     user.is_active = True
+    user.email = user.email or f"{user.username}@example.invalid"
     if not check_password(PASSWORD, user.password):
         user.set_password(PASSWORD)
     user.save()
