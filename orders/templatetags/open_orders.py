@@ -30,5 +30,5 @@ def waiting_orders(account_id: UUID) -> int:
     """Requests to place or import an order under a lab account that are not settled yet: open ones
     are few."""
     kinds = (CreateOrder.kind, ImportOrder.kind)
-    asked = CommandRecord.objects.open().filter(kind__in=kinds).values_list("payload", flat=True)
-    return sum(one["body"].get("lab_account_id") == str(account_id) for one in asked)
+    asked = CommandRecord.objects.open().filter(kind__in=kinds)
+    return sum(one.payload["body"].get("lab_account_id") == str(account_id) for one in asked)

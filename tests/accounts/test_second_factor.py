@@ -137,7 +137,7 @@ def test_no_page_shows_before_and_every_page_after(client: Client, demanded: Non
             if answer.status_code == 200:
                 shown.add(address)
     assert shown <= {
-        *("health/live", "health/ready", "health/inbox", "accounts/session/"),
+        *("health/live", "health/ready", "health/inbox", "metrics", "accounts/session/"),
         *("accounts/password/forgotten/", "accounts/password/forgotten/asked/"),
         *("accounts/second-factor/", "accounts/second-factor/app/", "accounts/proof/"),
         "accounts/second-factor/passkey/",
