@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Final
 
 from django.conf import settings
-from django.contrib.sessions.models import Session
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connection, transaction
 from django.db.migrations.loader import MigrationLoader
 
 from backoffice import sync
+from backoffice.accounts.models import StaffSession
 from backoffice.models import SyncRun
 from backoffice.operations import backups, dumps
 from backoffice.operations.backups import Manifest
@@ -125,7 +125,7 @@ def hold(restored_to: datetime) -> None:
         cursor.execute(_LOOK_NOW, [settings.OUTBOX_SETTLE_SECONDS])
         cursor.execute(_DOUBT_REPORTS)
         # Who has logged out since is not logged in again.
-        Session.objects.all().delete()
+        StaffSession.objects.all().delete()
         Heartbeat.objects.all().delete()
         SyncRun.objects.filter(state__in=[SyncRun.State.DUE, SyncRun.State.RUNNING]).delete()
     sync.request(SWEEP)

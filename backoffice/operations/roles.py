@@ -25,10 +25,12 @@ from patients.wearables.partitions import PARENT
 
 PREFIX: Final = "bo"
 APPEND_ONLY: Final = re.compile(
-    r"backoffice_audit\w*|backoffice_commandattempt"
+    r"backoffice_audit(entry|seal|review)|backoffice_commandattempt"
     r"|orders_(resultversion|signature|criticalacknowledgement|criticalcall)"
 )
 AUDIT: Final = re.compile(r"backoffice_audit\w*")
+GROWS_OLD: Final = "backoffice_auditentry"
+"""What workers may delete from it has grown old: triggers refuse the rest."""
 READ_ONLY: Final = frozenset({"django_migrations"})
 _LIMITS: Final = {
     "web": {"statement_timeout": "30s", "lock_timeout": "5s"},
@@ -75,6 +77,8 @@ def grants(prefix: str = PREFIX) -> Iterator[str]:
         elif APPEND_ONLY.fullmatch(table):
             rights = "SELECT, INSERT"
         yield f'GRANT {rights} ON "{table}" TO {web}, {worker};'
+        if table == GROWS_OLD:
+            yield f'GRANT DELETE ON "{table}" TO {worker};'
         if AUDIT.fullmatch(table):
             yield f'GRANT SELECT ON "{table}" TO {audit};'
     yield f"GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO {web}, {worker};"

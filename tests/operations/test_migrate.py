@@ -1,6 +1,6 @@
 """Migrations while people work: they wait for no lock for long, and come through in the end.
 
-In the place of a later release stand two migrations of Django's sessions: `migrations/`.
+In the place of a later release stand two migrations of Django's admin: `migrations/`.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from tests.outbox.workers import environment
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-READ = "SELECT count(*) FROM django_session"
+READ = "SELECT count(*) FROM django_admin_log"
 
 
 @pytest.fixture(autouse=True)
 def later(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    settings.MIGRATION_MODULES = {"sessions": "tests.operations.migrations"}
+    settings.MIGRATION_MODULES = {"admin": "tests.operations.migrations"}
     monkeypatch.setattr(migrate, "PAUSE", 0.2)
     yield
-    migrated("0001")
+    migrated("0003")
 
 
 def migrated(*target: str, stderr: Any = None) -> None:
-    call_command("migrate", "sessions", *target, verbosity=0, stderr=stderr)
+    call_command("migrate", "admin", *target, verbosity=0, stderr=stderr)
 
 
 def asked(statement: str) -> Any:
@@ -46,7 +46,7 @@ def asked(statement: str) -> Any:
 def has_column() -> bool:
     found = asked(
         "SELECT count(*) FROM pg_attribute"
-        " WHERE attrelid = 'django_session'::regclass AND attname = 'later'"
+        " WHERE attrelid = 'django_admin_log'::regclass AND attname = 'later'"
     )
     return bool(found[0])
 
@@ -95,7 +95,7 @@ def test_a_table_that_stays_locked_is_told(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_an_index_may_wait_for_a_long_reader() -> None:
     """It waits for transactions that may need the old state, and nobody waits for it."""
-    migrated("0002")
+    migrated("0004")
     with psycopg.connect(environment()["DATABASE_URL"]) as reader:
         reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         reader.execute(READ)
@@ -106,8 +106,8 @@ def test_an_index_may_wait_for_a_long_reader() -> None:
 
 
 def test_an_index_left_half_built_is_removed() -> None:
-    migrated("0002")
-    asked("CREATE INDEX later_index ON django_session (later)")
+    migrated("0004")
+    asked("CREATE INDEX later_index ON django_admin_log (later)")
     asked("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'later_index'::regclass")
     migrated()
     assert asked("SELECT indisvalid FROM pg_index WHERE indexrelid = 'later_index'::regclass")[0]

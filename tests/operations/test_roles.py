@@ -26,6 +26,19 @@ for address in ("/today/", "/orders/", "/patients/", "/results/", "/exceptions/"
     answer = client.get(address)
     assert answer.status_code == 200, (address, answer.status_code, answer.content[-300:])
 """
+SEALS = """
+import django; django.setup()
+from backoffice.audit import checking, retention, seals
+from backoffice.models import AuditCheck, AuditSeal
+from django.utils import timezone
+from datetime import timedelta
+seals.seal(now=timezone.now() + timedelta(hours=1))
+seals.tidy()
+AuditCheck.objects.create()
+assert checking.work() is not None
+retention.retire()
+assert AuditSeal.objects.exists()
+"""
 MONTHS = """
 import django; django.setup()
 from datetime import date
@@ -80,6 +93,15 @@ def test_workers_bring_the_mirror_and_pages_show_it(house: House) -> None:
     assert house.value("SELECT count(*) FROM backoffice_auditentry") > 0
 
 
+def test_workers_seal_and_check_the_trail(house: House) -> None:
+    house.query(
+        "INSERT INTO backoffice_auditentry (action, object_type, object_ids, patient_ids,"
+        " actor_kind, route, request_id, outcome, reason)"
+        " VALUES ('view', 'order', '{}', '{}', 'staff', '', '', 'ok', '')"
+    )
+    run(as_role(house, "worker"), SEALS)
+
+
 def test_workers_make_and_drop_months_of_device_data(house: House) -> None:
     run(as_role(house, "worker"), MONTHS)
 
@@ -109,7 +131,10 @@ def test_what_the_product_may_not(house: House, kind: str) -> None:
         for statement in REFUSED:
             if kind == "worker" and statement.startswith("CREATE TABLE"):
                 continue  # it makes the months of device data
-            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            refused: type[psycopg.Error] = psycopg.errors.InsufficientPrivilege
+            if kind == "worker" and statement == "DELETE FROM backoffice_auditentry":
+                refused = psycopg.errors.RestrictViolation  # what is not old, by the trigger
+            with pytest.raises(refused):
                 role.execute(statement.encode())
         for setting in ("statement_timeout", "lock_timeout"):
             found = role.execute(f"SHOW {setting}".encode()).fetchone()
@@ -119,7 +144,12 @@ def test_what_the_product_may_not(house: House, kind: str) -> None:
 def test_who_reads_the_trail_reads_nothing_else(house: House) -> None:
     with psycopg.connect(as_role(house, "audit").database_url, autocommit=True) as role:
         role.execute("SELECT count(*) FROM backoffice_auditentry")
-        for table in ("orders_order", "patients_patient", "backoffice_user", "django_session"):
+        for table in (
+            "orders_order",
+            "patients_patient",
+            "backoffice_user",
+            "backoffice_staffsession",
+        ):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 role.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table)))
         with pytest.raises(psycopg.Error):

@@ -1,3 +1,3 @@
 from importlib import import_module
 
-Migration = import_module("django.contrib.sessions.migrations.0001_initial").Migration
+Migration = import_module("django.contrib.admin.migrations.0001_initial").Migration
