@@ -35,7 +35,7 @@ TYPES: Final = [Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN]
 MARK: Final = "second_factor"
 """In a session: a second factor was shown."""
 _BEFORE: Final = "before_second_factor"
-_PLACE: Final = "second factor"
+PLACE: Final = "second factor"
 """Where sealed secrets are kept (`encryption.py`)."""
 
 
@@ -175,10 +175,10 @@ class Secrets(DefaultMFAAdapter):
     }
 
     def encrypt(self, text: str) -> str:
-        return encryption.sealed(text, _PLACE)
+        return encryption.sealed(text, PLACE)
 
     def decrypt(self, encrypted_text: str) -> str:
-        return encryption.opened(encrypted_text, _PLACE)
+        return encryption.opened(encrypted_text, PLACE)
 
     def _get_user_identifier(self, user: AbstractBaseUser) -> str:
         return user.get_username()

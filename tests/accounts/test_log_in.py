@@ -150,8 +150,8 @@ def test_the_admin_has_no_door_of_its_own(client: Client, staff: bool) -> None:
     person(is_staff=staff, is_superuser=staff)
     answer = client.get("/admin/", follow=True)
     assert answer.redirect_chain[-1][0].startswith("/accounts/login/")
-    answer = client.post("/admin/login/", {"username": "ada-sample", "password": PASSWORD})
-    assert answer.status_code == 404 and not logged_in(client)
+    form = {"username": "ada-sample", "password": PASSWORD}
+    assert client.post("/admin/login/", form).status_code == 404 and not logged_in(client)
     log_in(client)
     assert client.get("/admin/", follow=True).status_code == (200 if staff else 403)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from allauth.mfa.models import Authenticator
 from django.conf import settings as configured
 from django.core.exceptions import ImproperlyConfigured
+from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
@@ -110,6 +112,18 @@ def test_secrets_are_sealed(ada: tuple[User, str]) -> None:
     assert not re.fullmatch("[0-9a-f]+", seed)
 
 
+def test_they_are_sealed_anew_when_keys_rotate(settings: Settings, ada: tuple[User, str]) -> None:
+    old, new = settings.FIELD_KEYS, {9: b"another-made-up-key-of-32-bytes!"}
+    settings.FIELD_KEYS = {**new, **old}
+    said = io.StringIO()
+    call_command("rotatekeys", stdout=said)
+    assert "secrets of second factors: key 9: 2" in said.getvalue().splitlines()
+    settings.FIELD_KEYS = new
+    client = Client()
+    log_in(client)
+    assert answered(client, code(ada[1])).status_code == 302
+
+
 # Demanded by role
 
 
@@ -140,7 +154,7 @@ def test_no_page_shows_before_and_every_page_after(client: Client, demanded: Non
         *("health/live", "health/ready", "health/inbox", "metrics", "accounts/session/"),
         *("accounts/password/forgotten/", "accounts/password/forgotten/asked/"),
         *("accounts/second-factor/", "accounts/second-factor/app/", "accounts/proof/"),
-        "accounts/second-factor/passkey/",
+        *("accounts/second-factor/passkey/", "metrics"),
     }
     for path in ("/admin/", "/admin/backoffice/user/", "/api/patients/"):
         assert client.get(path)["Location"] == SET_UP

@@ -11,6 +11,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from backoffice import encryption
+from backoffice.accounts.factor_secrets import FactorSecrets
 from backoffice.rekeying import Holder, columns
 from labs.reports.storage import Files
 
@@ -29,7 +30,7 @@ class Command(BaseCommand):
         parser.add_argument("--count", action="store_true", help="change nothing, only count")
 
     def handle(self, *args: Any, count: bool, **options: Any) -> None:
-        holders: list[Holder] = [Files(), *columns()]
+        holders: list[Holder] = [Files(), FactorSecrets(), *columns()]
         if not count:
             for holder in holders:
                 self._seal(holder)
