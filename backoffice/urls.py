@@ -33,6 +33,7 @@ urlpatterns = [
     path("", include("backoffice.team.urls")),
     path("", include("backoffice.operations.urls")),
     path("system/", include("backoffice.system_urls")),
+    path("system/audit/", include("backoffice.audit.urls")),
     path("", include("patients.wearables.pulls_urls")),
     path("", include("webhooks.pages_urls")),
     path("", include("webhooks.urls")),

@@ -1,19 +1,21 @@
 """Pages of one patient: the overview, insurance, who looked, and who is somebody else."""
 
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from django.contrib import messages
 from django.core.exceptions import BadRequest
 from django.db import transaction
-from django.db.models import Count, Max, Q
+from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from backoffice import audit, vocabulary
 from backoffice.access import may, requires
-from backoffice.models import AuditEntry
+from backoffice.audit import lookers
+from backoffice.audit.listing import COLUMNS
+from backoffice.paging import Sort, page_of, place_of
 from patients.models import Demographics, DifferentPeople, Patient
 from patients.pages import page_of_patient
 from patients.registering_views import actions_of, alike_on_record, audit_found
@@ -22,9 +24,13 @@ from patients.transactions import grouped
 
 ORDERS_SHOWN: Final = 10
 """On the overview, open ones first; the tab of orders has the others."""
-LOOKS: Final = ("view", "list", "search", "print", "export")
-VIEWERS: Final = 50
 LOOKS_SHOWN: Final = 50
+PRINTED: Final = 2_000
+"""Looks on a sheet, one by one."""
+NEWEST_FIRST: Final = Sort(("at", "id"), descending=True)
+LOOK_COLUMNS: Final = tuple(
+    column for column in COLUMNS if column.key in ("at", "who", "did", "about", "ip")
+)
 FINISHED: Final = (vocabulary.RESULT_IN, vocabulary.CLOSED)
 
 
@@ -96,32 +102,39 @@ def insurance(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     return render(request, "patients/tabs/insurance.html", context)
 
 
-@requires("patients.view", "audit.view")
+@requires("audit.view")
 @require_safe
 def viewers(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     """Who looked at this record: a part of its page, or a page of its own."""
-    page = page_of_patient(request, patient_id)
+    context = _who_looked(request, patient_id)
+    looks = lookers.looks_at(patient_id)
+    page = page_of(looks, NEWEST_FIRST, size=LOOKS_SHOWN, **place_of(request), few=True)
     audit.viewed(request, "access log", [patient_id], [patient_id])
-    seen = AuditEntry.objects.filter(patient_ids__contains=[patient_id], action__in=LOOKS)
-    people = list(
-        seen.values("actor__username", "actor__first_name", "actor__last_name", "actor_kind")
-        .annotate(
-            last=Max("at"),
-            opened=Count("pk", filter=Q(action="view")),
-            listed=Count("pk", filter=Q(action__in=("list", "search"))),
-            taken=Count("pk", filter=Q(action__in=("print", "export"))),
-        )
-        .order_by("-last")[:VIEWERS]
-    )
-    context = {
-        **page,
-        "people": people,
-        "most": VIEWERS,
-        "newest": seen.select_related("actor").order_by("-at")[:LOOKS_SHOWN],
-    }
+    context |= {"page": page, "columns": LOOK_COLUMNS}
     part = request.headers.get("HX-Request") == "true"
     template = "patients/_viewers.html" if part else "patients/tabs/viewers.html"
     return render(request, template, context)
+
+
+@requires("audit.view")
+@require_safe
+def viewers_sheet(request: HttpRequest, patient_id: UUID) -> HttpResponse:
+    """The same on paper, for a patient who asks: everybody, and look by look."""
+    context = _who_looked(request, patient_id)
+    looks = list(lookers.looks_at(patient_id).order_by("-at", "-pk")[:PRINTED])
+    audit.record(request, "print", "access log", ids=[patient_id], patients=[patient_id])
+    context |= {"looks": looks, "columns": LOOK_COLUMNS}
+    return render(request, "patients/viewers_sheet.html", context)
+
+
+def _who_looked(request: HttpRequest, patient_id: UUID) -> dict[str, Any]:
+    """Who the patient is stands there for those who may see patients; an auditor knows the id."""
+    page = page_of_patient(request, patient_id)
+    if not may(request.user, "patients.view"):
+        page |= {"person": None, "patient_tabs": []}
+    people = lookers.lookers_of(patient_id)
+    total = sum(one.all for one in people)
+    return {**page, "people": people, "total": total, "most": PRINTED}
 
 
 @requires("patients.view", "patients.change")

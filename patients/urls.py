@@ -25,6 +25,7 @@ urlpatterns = [
     path("<uuid:patient_id>/insurance/", registering.insure, name="insure"),
     path("<uuid:patient_id>/insured/", record_views.insurance, name="insurance"),
     path("<uuid:patient_id>/viewers/", record_views.viewers, name="viewers"),
+    path("<uuid:patient_id>/viewers/sheet/", record_views.viewers_sheet, name="viewers-sheet"),
     path("<uuid:patient_id>/different/", record_views.different, name="different"),
     path("<uuid:patient_id>/devices/", wearables.device_data, name="devices"),
     path("<uuid:patient_id>/devices/strip/", strips.strip, name="strip"),

@@ -204,7 +204,7 @@ def test_a_place_opens_with_the_first_door_one_may_pass() -> None:
     desk = shown("front desk", "/commands/")
     assert desk["System"] == ("/system/pulls/", True)
     assert desk["Results"][0] == "/reports/"
-    assert shown("auditor", "/") == {"System": ("/system/roles/", False)}
+    assert shown("auditor", "/") == {"System": ("/system/audit/", False)}
 
 
 @pytest.mark.django_db

@@ -71,6 +71,8 @@ class Listing:
     nouns: ClassVar[tuple[str, str]]
     needs: ClassVar[tuple[str, ...]]
     """Permissions to see it at all."""
+    exports: ClassVar[str] = "lists.export"
+    """Permission to download it."""
     columns: ClassVar[Sequence[Column]]
     """The first leads to the record, and is always shown first."""
     presets: ClassVar[Sequence[Preset]] = ()

@@ -13,7 +13,7 @@ from backoffice.lists.listing import Listing
 
 def paths(listing: Listing) -> list[URLPattern]:
     seen = requires(*listing.needs)
-    saved = requires(*listing.needs, "lists.export")
+    saved = requires(*listing.needs, listing.exports)
     found = [
         path("views/", seen(partial(pages.views, listing=listing)), name="views"),
         path("views/counts/", seen(partial(pages.counts, listing=listing)), name="view-counts"),

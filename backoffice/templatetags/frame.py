@@ -91,6 +91,7 @@ PLACES: Final = (
             Door("Events", "events:list", "events.view"),
             Door("Historical pulls", "pulls:list", "patients.view"),
             Door("Requests", "commands:list", "commands.view"),
+            Door("Audit", "audit:list", "audit.view"),
             Door("API tokens", "system:tokens", "tokens.manage"),
             Door("Roles", "system:roles", "audit.view"),
             Door("Administration", "admin:index", "admin.open"),

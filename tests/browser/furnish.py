@@ -35,6 +35,40 @@ def main() -> None:
     _registration(ada)
     _unknown()
     _devices(order)
+    _trail(order, ada, frida)
+
+
+def _trail(order: Order, ada: User, frida: User) -> None:
+    """Entries of two months, one with what it changed; a check, and a month that was reviewed."""
+    from django.utils import timezone
+
+    from backoffice.audit import checking, seals
+    from backoffice.audit.models import AuditEntry, AuditReview
+
+    now = timezone.now()
+    request = {"request_id": uuid.uuid4().hex, "ip": "192.0.2.7", "route": "admin:user_change"}
+    AuditEntry.objects.create(
+        **request,
+        actor=ada,
+        action="change",
+        object_type="user",
+        object_ids=[str(frida.pk)],
+        reason="Made up: helps at the lab desk",
+        before={"groups": ["front desk"], "is_staff": False},
+        after={"groups": ["clinician", "front desk"], "is_staff": True},
+    )
+    about = {"object_type": "order", "object_ids": [str(order.pk)], "patient_ids": [order.user_id]}
+    AuditEntry.objects.create(**request, **about, actor=ada, action="view")
+    refused = {"action": "denied", "object_type": "permission", "object_ids": ["results.sign"]}
+    AuditEntry.objects.create(**refused, actor=frida, outcome="refused", ip="192.0.2.9")
+    for days in (20, 45, 70):
+        AuditEntry.objects.create(
+            **about, actor=frida, action="print", at=now - timedelta(days=days)
+        )
+    last_month = (now.replace(day=1) - timedelta(days=1)).date().replace(day=1)
+    AuditReview.objects.create(month=last_month, by=ada, note="Made up: nothing out of order.")
+    seals.seal()
+    checking.work()
 
 
 def _reports(by: User) -> None:
@@ -100,7 +134,7 @@ def _lists(by: User) -> None:
 
     from backoffice.lists.models import BulkRun, SavedView
 
-    for listing in ("orders", "patients"):
+    for listing in ("orders", "patients", "audit"):
         SavedView.objects.create(listing=listing, name="Made up", owner=by, shared=True)
     BulkRun.objects.create(
         listing="orders",

@@ -31,7 +31,7 @@ from tests.webhooks.sending import attempt, send
 from tests.webhooks.signed import Message
 
 ADMINISTRATOR: Final = "administrator"
-_PARAMETER: Final = re.compile(r"<(?:\w+:)?(\w+)>")
+PARAMETER: Final = re.compile(r"<(?:\w+:)?(\w+)>")
 _LINK: Final = re.compile(r'(?:href|hx-get|src)="(/[^"#]*)"')
 _FORM_TOKEN: Final = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
 
@@ -49,6 +49,8 @@ SAMPLES: Final[dict[str, str]] = {
     " AND state = 'refused' LIMIT 1",
     "event_id": "SELECT id FROM webhooks_event ORDER BY (state = 'dead') DESC, id DESC LIMIT 1",
     "notification_id": "SELECT id FROM backoffice_notification ORDER BY id LIMIT 1",
+    "entry_id": "SELECT id FROM backoffice_auditentry"
+    " ORDER BY (before IS NOT NULL) DESC, id LIMIT 1",
     "position": "SELECT 0",
     "signature_id": "SELECT id FROM orders_signature ORDER BY id LIMIT 1",
     "delegation_id": "SELECT id FROM orders_delegation ORDER BY id LIMIT 1",
@@ -60,6 +62,7 @@ SAMPLES: Final[dict[str, str]] = {
 
 _VIEW: Final = "SELECT id FROM backoffice_savedview WHERE listing = 'orders' ORDER BY id LIMIT 1"
 _PATIENTS: Final = _VIEW.replace("'orders'", "'patients'")
+_TRAIL: Final = _VIEW.replace("'orders'", "'audit'")
 _VERSION: Final = "SELECT {} FROM orders_resultversion ORDER BY order_id, number LIMIT 1"
 _RESULT: Final = "SELECT order_id FROM orders_result ORDER BY order_id LIMIT 1"
 _TROUBLE: Final = "SELECT {} FROM orders_order WHERE bucket = 'needs-action' ORDER BY id LIMIT 1"
@@ -73,6 +76,8 @@ SPECIAL: Final[dict[tuple[str, str], str]] = {
     ("reviewing:document", "order_id"): _RESULT,
     ("reviewing:trend", "key"): "SELECT coalesce(loinc_slug, slug) FROM orders_resultmarker"
     " WHERE NOT is_missing ORDER BY slug LIMIT 1",
+    ("audit:view", "key"): _TRAIL,
+    ("audit:view-change", "key"): _TRAIL,
     ("reviewing:version", "order_id"): _VERSION.format("order_id"),
     ("reviewing:version", "number"): _VERSION.format("number"),
     ("exceptions:card", "group"): "SELECT 'delivery'",
@@ -99,6 +104,7 @@ SPECIAL: Final[dict[tuple[str, str], str]] = {
 MORE: Final[dict[str, tuple[str, ...]]] = {
     "orders:list": ("?search_input=nobody-at-all", "?bucket=needs-action"),
     "system:runs": ("?resource=orders",),
+    "audit:list": ("?outcome=refused", "?record=nothing-at-all"),
 }
 """Further states of a page that are worth a look."""
 
@@ -219,7 +225,7 @@ def _walk(world: World, visitor: Visitor) -> None:
 def _filled(house: House, name: str, address: str) -> str | None:
     """The address with samples in the place of parameters; None where one is missing."""
     path = f"/{address}"
-    for found in _PARAMETER.finditer(address):
+    for found in PARAMETER.finditer(address):
         statement = SPECIAL.get((name, found[1])) or SAMPLES.get(found[1])
         rows = house.query(statement) if statement else []
         if not rows:
@@ -269,6 +275,6 @@ class Visitor:
 
     def linked(self, address: str) -> str:
         """A link seen so far to this address of a route; empty for none."""
-        parts = [re.escape(part) for part in _PARAMETER.split(address)[::2]]
+        parts = [re.escape(part) for part in PARAMETER.split(address)[::2]]
         shape = re.compile("[^/]+".join(parts) + r"(\?.*)?")
         return min((link for link in self.links if shape.fullmatch(link)), default="")

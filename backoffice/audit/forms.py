@@ -1,0 +1,141 @@
+"""Filters of the audit trail, as they stand in its address: ids and kinds, no words of people."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, ClassVar, Final
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.db import connection
+from django.db.models import Q, QuerySet
+
+from backoffice.audit.models import AuditEntry
+from backoffice.audit.recording import ACTIONS
+from backoffice.lists.fields import DaysField, LateChoices, MomentField, UuidField
+from backoffice.lists.forms import Filter, FilterForm
+from backoffice.models import User
+
+NOBODY: Final = "nobody"
+KINDS: Final = 200
+
+_KINDS: Final = """
+WITH RECURSIVE kinds (kind, position) AS (
+    (SELECT object_type, 1 FROM backoffice_auditentry ORDER BY object_type LIMIT 1)
+    UNION ALL
+    SELECT (SELECT object_type FROM backoffice_auditentry
+            WHERE object_type > kinds.kind ORDER BY object_type LIMIT 1), position + 1
+    FROM kinds WHERE kinds.kind IS NOT NULL AND position < %s
+)
+SELECT kind FROM kinds WHERE kind IS NOT NULL
+"""
+
+
+def _kinds() -> list[tuple[str, str]]:
+    """Every kind of record there is an entry about, each by one step down an index."""
+    with connection.cursor() as cursor:
+        cursor.execute(_KINDS, [KINDS])
+        return [(kind, kind.capitalize()) for (kind,) in cursor.fetchall()]
+
+
+def _people() -> list[tuple[str, str]]:
+    named = User.objects.order_by("first_name", "last_name", "username").values_list(
+        "pk", "first_name", "last_name", "username"
+    )[:1_000]
+    people = [(str(key), f"{first} {last}".strip() or name) for key, first, last, name in named]
+    return [*people, (NOBODY, "Nobody who is known")]
+
+
+class PersonField(LateChoices):
+    def valid_value(self, value: Any) -> bool:
+        text = str(value)
+        return text == NOBODY or (text.isascii() and text.isdigit() and len(text) < 10)
+
+
+class TrailFilters(FilterForm):
+    """Who did what to which record, when, and how it ended; all of it together."""
+
+    person = PersonField(required=False, label="Who", widget=forms.CheckboxSelectMultiple)
+    did = forms.MultipleChoiceField(
+        required=False,
+        label="Did",
+        choices=list(ACTIONS.items()),
+        widget=forms.CheckboxSelectMultiple,
+    )
+    kind = LateChoices(required=False, label="Kind", widget=forms.CheckboxSelectMultiple)
+    day = DaysField("", label="Day")
+    since = MomentField(label="From")
+    until = MomentField(label="Until", end_of_day=True, help_text="The whole day.")
+    outcome = forms.ChoiceField(
+        required=False,
+        label="Outcome",
+        choices=[("", "Either"), ("ok", "Done"), ("refused", "Refused")],
+    )
+    patient = UuidField(label="Patient id")
+    record = forms.CharField(
+        required=False,
+        max_length=200,
+        label="Record id",
+        help_text="The whole id of an order, report, request or other record.",
+    )
+    request = forms.CharField(
+        required=False,
+        max_length=64,
+        label="Request id",
+        help_text="As it stands in log lines and in the answer's X-Request-ID.",
+    )
+
+    SORTS: ClassVar = {"at": ("at", "id")}
+    FALLING = frozenset({"at"})
+    FILTERS: ClassVar = (
+        Filter("Who", ("person",), first=True),
+        Filter("Did", ("did",), first=True),
+        Filter("Kind", ("kind",), first=True),
+        Filter("Date", ("day", "since", "until"), first=True, zoned=True),
+        Filter("About", ("patient", "record"), first=True),
+        Filter("Outcome", ("outcome",)),
+        Filter("Request", ("request",)),
+    )
+
+    def __init__(self, data: Any = None) -> None:
+        super().__init__(data)
+        for name, read in (("person", _people), ("kind", _kinds)):
+            field = self.fields[name]
+            assert isinstance(field, forms.MultipleChoiceField)
+            field.choices = cache(read)
+
+    def clean_record(self) -> str:
+        return str(self.cleaned_data["record"]).strip()
+
+    def clean_request(self) -> str:
+        return str(self.cleaned_data["request"]).strip()
+
+    def clean(self) -> None:
+        super().clean()
+        since, until = self.cleaned_data.get("since"), self.cleaned_data.get("until")
+        if since and until and since > until:
+            raise ValidationError("The first day is after the last one.")
+
+    def apply(self, rows: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
+        given = self.cleaned_data
+        for name, condition in (
+            ("did", "action__in"),
+            ("kind", "object_type__in"),
+            ("outcome", "outcome"),
+            ("since", "at__gte"),
+            ("until", "at__lte"),
+            ("request", "request_id"),
+        ):
+            if given[name]:
+                rows = rows.filter(**{condition: given[name]})
+        if given["day"]:
+            first, after = given["day"]
+            rows = rows.filter(at__gte=first, at__lt=after)
+        if given["patient"]:
+            rows = rows.filter(patient_ids__contains=[given["patient"]])
+        if given["record"]:
+            rows = rows.filter(object_ids__contains=[given["record"]])
+        if given["person"]:
+            known = Q(actor__in=[int(key) for key in given["person"] if key != NOBODY])
+            rows = rows.filter(known | Q(actor=None) if NOBODY in given["person"] else known)
+        return rows

@@ -1,0 +1,53 @@
+"""Who looked at a patient: every page, list, search, sheet and download that showed them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from django.db.models import Count, Max, Min, Q, QuerySet
+
+from backoffice.audit.models import AuditEntry
+from backoffice.models import User
+
+LOOKS: Final = ("view", "list", "search", "print", "export")
+
+
+@dataclass(frozen=True, slots=True)
+class Looker:
+    """One person, and how often they saw the patient in which way."""
+
+    user: User | None
+    kind: str
+    first: datetime
+    last: datetime
+    opened: int
+    listed: int
+    taken: int
+
+    @property
+    def all(self) -> int:
+        return self.opened + self.listed + self.taken
+
+
+def looks_at(patient_id: UUID) -> QuerySet[AuditEntry]:
+    rows = AuditEntry.objects.filter(patient_ids__contains=[patient_id], action__in=LOOKS)
+    return rows.select_related("actor").defer("before", "after")
+
+
+def lookers_of(patient_id: UUID) -> list[Looker]:
+    """Everybody who looked, latest first: two queries."""
+    rows = looks_at(patient_id).select_related(None).order_by()
+    counted = rows.values_list("actor", "actor_kind").annotate(
+        first=Min("at"),
+        last=Max("at"),
+        opened=Count("pk", filter=Q(action="view")),
+        listed=Count("pk", filter=Q(action__in=("list", "search"))),
+        taken=Count("pk", filter=Q(action__in=("print", "export"))),
+    )
+    told: list[tuple[Any, ...]] = list(counted)
+    people = User.objects.in_bulk({actor for actor, *_ in told if actor})
+    found = [Looker(people.get(actor), *rest) for actor, *rest in told]
+    return sorted(found, key=lambda one: one.last, reverse=True)

@@ -1,0 +1,39 @@
+"""Names of patients in pages of the floor, which knows only their ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+from uuid import UUID
+
+from django import template
+
+from backoffice.access import may
+from patients.models import Demographics
+
+register = template.Library()
+
+
+@register.simple_tag(takes_context=True)
+def names_of(context: template.Context, keys: Iterable[UUID]) -> dict[UUID, str]:
+    """Names of patients by id, for who may see them: one query. Others get none."""
+    wanted = list(keys)
+    if not wanted or not may(context["request"].user, "patients.view"):
+        return {}
+    found = Demographics.objects.filter(pk__in=wanted).only("first_name", "last_name")
+    return {one.pk: f"{one.first_name} {one.last_name}".strip() for one in found}
+
+
+@register.simple_tag(takes_context=True)
+def name_patients(context: template.Context, entries: Iterable[Any]) -> str:
+    """Audit entries about one patient are told the patient's name (`named`)."""
+    rows = {entry: entry.patient_ids[0] for entry in entries if len(entry.patient_ids) == 1}
+    names = names_of(context, set(rows.values()))
+    for entry, key in rows.items():
+        entry.named = names.get(key, "")
+    return ""
+
+
+@register.filter
+def name_in(names: dict[UUID, str], key: UUID) -> str:
+    return names.get(key, "")
