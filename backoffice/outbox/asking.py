@@ -76,11 +76,20 @@ def ask(
         reason=reason,
     )
     subject_id = row.subject_id
+    before, after = command.difference()
     for last in (False, True):
         try:
             with transaction.atomic(durable=True):
                 row.save(force_insert=True)
-                audit.asked(request, row.kind, [row.pk, subject_id], [row.patient_id], reason)
+                audit.changed(
+                    request,
+                    row.kind,
+                    [row.pk, subject_id],
+                    before=before,
+                    after=after,
+                    patients=[row.patient_id],
+                    reason=reason,
+                )
         except IntegrityError:
             # Of this form, or about the same thing; what was open a moment ago may have ended.
             same = _same(sent, request.user, typed)

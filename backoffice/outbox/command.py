@@ -117,6 +117,11 @@ class Command(msgspec.Struct, kw_only=True):
         """The patient it is about."""
         return None
 
+    def difference(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What it is to change, before and after, for the audit; nothing where it makes something
+        new, or the person did not see what was."""
+        return {}, {}
+
     def lock(self) -> str:
         """Only one command with the same lock may be open at a time; empty for no lock."""
         return ":".join(self.subject())

@@ -177,7 +177,14 @@ def _changed(
         after=after,
         by=by,
     )
-    audit.asked(request, "assignment", [change.pk, row.subject_id], [row.patient_id])
+    audit.changed(
+        request,
+        "assignment",
+        [change.pk, row.subject_id],
+        before={"works_on_it": before.get_username() if before else None},
+        after={"works_on_it": after.get_username() if after else None},
+        patients=[row.patient_id],
+    )
     about = f"change {change.pk}"
     for user, kind in ((after, "assigned"), (before, "taken")):
         if user is not None and user.pk != by.pk:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 from uuid import UUID
 
 from django.conf import settings
@@ -59,6 +59,9 @@ class SetAllowlist(Command, kw_only=True):
 
     def subject(self) -> tuple[str, str]:
         return "lab account", str(self.account_id)
+
+    def difference(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        return {"teams": self.expected}, {"teams": self.target}
 
     def form(self) -> str:
         return reverse("labs:account-teams", args=[self.account_id])

@@ -345,6 +345,9 @@ class MoveVisit(_OfStandingVisit, kw_only=True):
     """Of the time that was seen."""
     notes: str = ""
 
+    def difference(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        return {"start": self.seen}, {"start": self.time.start}
+
     def title(self) -> str:
         return f"Move the {_WHERE[self.type]} to {at(self.time.start, self.time.zone)}"
 

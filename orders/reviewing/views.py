@@ -96,9 +96,24 @@ def _done(
 ) -> Any:
     """Do it and keep who did it, both or none."""
     with transaction.atomic(durable=True):
+        before = _standing(review.pk)
         made = act()
-        audit.asked(request, kind, [review.pk], [review.user_id], reason)
+        audit.changed(
+            request,
+            kind,
+            [review.pk],
+            before=before,
+            after=_standing(review.pk),
+            patients=[review.user_id],
+            reason=reason,
+        )
     return made
+
+
+def _standing(order_id: UUID) -> dict[str, Any]:
+    """Which versions were signed, acknowledged and called about; -1 for none."""
+    told = ("version", "signed", "seen", "acknowledged", "called")
+    return Review.objects.filter(pk=order_id).values(*told).first() or {}
 
 
 def _address(request: HttpRequest, order_id: UUID | None, **more: object) -> str:

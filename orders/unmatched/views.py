@@ -89,6 +89,9 @@ def result(request: HttpRequest, result_id: UUID) -> HttpResponse:
         "searching": searching,
     }
     context["people"] = patients_beside(item, _people(word, form)) if request.POST else []
+    if searching:
+        people = [one.user_id for one in context["people"]]
+        audit.listed(request, "patient", people, people, searched=True)
     shown = {one.user_id for one in (*sides, *context["people"])}
     audit.viewed(request, "unmatched result", [item.pk], {*shown, item.resolved_user_id})
     failed = request.method == "POST" and not searching
