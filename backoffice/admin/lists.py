@@ -148,6 +148,15 @@ class Kind(ModelAdmin):  # type: ignore[type-arg]  # generic only in the stubs
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
+    def response_action(
+        self, request: HttpRequest, queryset: QuerySet[Any], *args: Any, **options: Any
+    ) -> Any:
+        """What is ticked on the page, and never all there is: a form may say so unseen."""
+        sent = request.POST.copy()
+        sent.pop("select_across", None)
+        request.POST = sent  # type: ignore[assignment]  # Django reads it there
+        return super().response_action(request, queryset, *args, **options)
+
     def called(self, row: Any) -> str:
         """A row in the heading of its page."""
         return str(row)

@@ -16,6 +16,7 @@ from django.contrib.admin import SimpleListFilter
 from django.contrib.auth import password_validation
 from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
+from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import HttpRequest
 from django.utils.decorators import method_decorator
@@ -173,7 +174,8 @@ class StaffAdmin(Kind):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         factors = Authenticator.objects.filter(user=OuterRef("pk"))
         rows = super().get_queryset(request).prefetch_related("groups")
-        return rows.annotate(factor=Exists(factors))
+        told: QuerySet[Any] = rows.annotate(factor=Exists(factors))
+        return told
 
     def called(self, row: User) -> str:
         return row.get_full_name() or row.get_username()
@@ -211,10 +213,11 @@ class StaffAdmin(Kind):
 
     @admin.action(description="Take away second factors, and end sessions: the phone is lost")
     def take_second_factors(self, request: HttpRequest, people: QuerySet[User]) -> None:
-        for user in people:
-            Authenticator.objects.filter(user=user).delete()
-            others_of(user.pk, request).delete()
-            audit.record(request, "change", "second factor", ids=[user.pk], reason="taken away")
+        with transaction.atomic():
+            for user in people:
+                Authenticator.objects.filter(user=user).delete()
+                others_of(user.pk, request).delete()
+                audit.asked(request, "second factor", [user.pk], (), "taken away")
         messages.success(request, "They set up a new one at their next log-in.")
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:

@@ -30,5 +30,6 @@ def waiting_orders(account_id: UUID) -> int:
     """Requests to place or import an order under a lab account that are not settled yet: open ones
     are few."""
     kinds = (CreateOrder.kind, ImportOrder.kind)
-    asked = CommandRecord.objects.open().filter(kind__in=kinds)
-    return sum(one.payload["body"].get("lab_account_id") == str(account_id) for one in asked)
+    asked = CommandRecord.objects.open().filter(kind__in=kinds).only("payload")
+    bodies = (row.payload.get("body", {}) for row in asked)  # Rows open what is sealed.
+    return sum(body.get("lab_account_id") == str(account_id) for body in bodies)

@@ -131,11 +131,10 @@ def test_a_record_is_shown_as_received_and_the_look_is_recorded(
     client: Client, administrator: User
 ) -> None:
     rows = a_row_of_each()
-    for model, row in rows.items():
-        before = AuditEntry.objects.count()
+    for number, (model, row) in enumerate(rows.items(), AuditEntry.objects.count() + 1):
         page = client.get(reverse(name_of(model, "change"), args=[row.pk]))
         assert page.status_code == 200
-        assert AuditEntry.objects.count() == before + 1
+        assert AuditEntry.objects.count() == number
         entry = AuditEntry.objects.latest("id")
         assert (entry.action, entry.object_ids) == ("view", [str(row.pk)])
         assert page["Cache-Control"] == "no-store, private"

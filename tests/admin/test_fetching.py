@@ -138,7 +138,10 @@ def test_several_at_once_and_never_all() -> None:
     assert set(Lookup.objects.values_list("key", flat=True)) == set(chosen)
     entry = AuditEntry.objects.get(object_type="fetch order again")
     assert set(entry.object_ids) == set(chosen)
-    answer = client.post(address, {**form, "select_across": "1"}, follow=True)
+    client.post(address, {**form, "select_across": "1"})
+    assert Lookup.objects.count() == 3, "what is ticked, and never all there is"
+    all_of_them = [str(uid("order", n)) for n in range(120)]
+    answer = client.post(address, {**form, "_selected_action": all_of_them}, follow=True)
     assert "at most 100" in answer.content.decode() and Lookup.objects.count() == 3
     answer = client.post(address, {"action": "fetch_again", "index": "0"}, follow=True)
     assert Lookup.objects.count() == 3 and "must be selected" in answer.content.decode()

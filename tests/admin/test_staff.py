@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 import pytest
+from allauth.mfa.models import Authenticator
 from django.contrib.auth.models import Group
 from django.db import connection
 from django.test import Client
@@ -82,7 +83,7 @@ def test_a_member_of_staff_is_made_and_recorded(client: Client, administrator: U
     assert not made.is_staff and not made.is_superuser
     entry = AuditEntry.objects.get(object_type="member of staff")
     assert (entry.actor, entry.object_ids) == (administrator, [str(made.pk)])
-    assert entry.before == {} and entry.after["roles"] == "clinician, front desk"
+    assert entry.before == {} and (entry.after or {})["roles"] == "clinician, front desk"
     assert "made up" not in str(entry.after)
 
 
@@ -179,6 +180,23 @@ def test_a_forgotten_password_is_replaced_and_recorded(client: Client, administr
     assert theirs.get("/preferences/").status_code == 302
     entry = AuditEntry.objects.filter(object_type="member of staff").latest("id")
     assert (entry.before, entry.after) == ({}, {"password": "set anew"})
+
+
+def test_second_factors_are_taken_from_those_who_are_ticked(
+    client: Client, administrator: User
+) -> None:
+    vera, vito = named(staff("viewer"), "Vera"), named(staff("viewer", "vito"), "Vito")
+    for user in (vera, vito):
+        Authenticator.objects.create(user=user, type="totp", data={"secret": "made up"})
+    theirs = Client()
+    theirs.force_login(vera)
+    form = {"action": "take_second_factors", "index": "0", "_selected_action": str(vera.pk)}
+    client.post(LIST, {**form, "select_across": "1"})
+    assert [one.user for one in Authenticator.objects.exclude(user=administrator)] == [vito]
+    assert theirs.get("/preferences/").status_code == 302
+    entry = AuditEntry.objects.filter(object_type="second factor").latest("id")
+    assert (entry.actor, entry.object_ids) == (administrator, [str(vera.pk)])
+    assert entry.reason == "taken away"
 
 
 # Nobody locks everybody out
