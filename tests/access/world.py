@@ -91,7 +91,7 @@ def _build() -> None:
     names, result = (people.FIRST_NAMES[:], people.LAST_NAMES[:]), people.result
     people.FIRST_NAMES[:] = [f"Qzfirst{n}" for n in range(len(names[0]))]
     people.LAST_NAMES[:] = [f"Qzlast{n}" for n in range(len(names[1]))]
-    people.result = _with_canaries  # type: ignore[assignment]
+    people.result = _with_canaries
     try:
         build(Size(ORDERS))
     finally:
