@@ -155,7 +155,7 @@ class Visitor:
 
 
 def body_of(answer: HttpResponseBase) -> str:
-    content = b"".join(answer) if answer.streaming else answer.content  # type: ignore[attr-defined, call-overload]
+    content = b"".join(answer) if answer.streaming else answer.content
     return str(content.decode(errors="replace"))
 
 
