@@ -112,10 +112,11 @@ class Office:
         finally:
             asked.close()
 
-    def replace(self) -> None:
+    def replace(self, balancer: Balancer) -> None:
         """As an operator does: drain, wait until the balancer has seen it, end, start."""
         self.draining.touch()
-        time.sleep(4 * LOOK_SECONDS)
+        wait_until(lambda: self not in balancer.ready, 30, "the balancer to see it", 0.05)
+        time.sleep(0.5)  # for who had just been sent here
         self.process.send_signal(signal.SIGTERM)
         assert self.process.wait(40) == 0, self.house.said()
         end(self.process)
@@ -172,7 +173,8 @@ def web(house: House, folder: Path, restarts: int, askers: int = 4) -> tuple[int
             thread.start()
         wait_until(lambda: balancer.answered, 20, "the first answer", 0.05)
         for turn in range(restarts):
-            offices[turn % 2].replace()
+            offices[turn % 2].replace(balancer)
+            wait_until(lambda: len(balancer.ready) == 2, 30, "both to be in use", 0.05)
     finally:
         balancer.over.set()
         for thread in threads:
