@@ -129,7 +129,9 @@ def field_keys(said: str) -> dict[int, bytes]:
 
 DEBUG = flag("DEBUG", False)
 LOCAL = flag("LOCAL", not text("DATABASE_URL") and text("MANAGEMENT_ENV") != "production")
-HTTPS_ONLY = flag("HTTPS_ONLY", not LOCAL and not DEBUG)
+if DEBUG and not LOCAL:
+    raise ImproperlyConfigured("DEBUG shows settings and rows on error pages: it needs LOCAL=1.")
+HTTPS_ONLY = flag("HTTPS_ONLY", not LOCAL)
 PORT = number("PORT", 8000, 1, 65535)
 SANDBOX_PORT = number("SANDBOX_PORT", 8100, 1, 65535)
 
@@ -149,7 +151,7 @@ if not ALLOWED_HOSTS:
     raise ImproperlyConfigured(
         "ALLOWED_HOSTS is not set. Name the hosts this back office is reached by, comma separated."
     )
-if "*" in ALLOWED_HOSTS and not (LOCAL or DEBUG):
+if "*" in ALLOWED_HOSTS and not LOCAL:
     raise ImproperlyConfigured("ALLOWED_HOSTS must name hosts: * accepts every host.")
 
 # Operations
@@ -429,7 +431,7 @@ USE_I18N = False
 
 STATIC_URL = "/static/"
 STATIC_ROOT = BASE_DIR / "var" / "static"  # filled by collectstatic, and by ./run up
-WHITENOISE_USE_FINDERS = LOCAL or DEBUG
+WHITENOISE_USE_FINDERS = LOCAL
 _statics = "django.contrib.staticfiles.storage.StaticFilesStorage"
 if not WHITENOISE_USE_FINDERS:
     _statics = "whitenoise.storage.CompressedManifestStaticFilesStorage"

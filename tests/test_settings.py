@@ -112,7 +112,7 @@ REAL = {
 }
 
 
-@pytest.mark.parametrize("more", [{}, {"DEBUG": "1"}, {"MANAGEMENT_ENV": "sandbox"}])
+@pytest.mark.parametrize("more", [{}, {"HTTPS_ONLY": "0"}, {"MANAGEMENT_ENV": "sandbox"}])
 @pytest.mark.parametrize(
     "name",
     [
@@ -146,6 +146,7 @@ def test_an_empty_management_key_means_there_is_no_such_interface(
         ("PORT", "70000"),
         ("REPORT_MAX_BYTES", "-1"),
         ("DEBUG", "perhaps"),
+        ("DEBUG", "1"),
         ("TIME_ZONE", "Mars/Olympus"),
         ("DATABASE_URL", "mysql://u@h/x"),
         ("DATABASE_URL", "postgres://u@h:port/x"),

@@ -33,7 +33,9 @@ class _Talk(socketserver.StreamRequestHandler):
         for line in self.rfile:
             word = line[:4].upper().strip()
             if word in (b"EHLO", b"HELO"):
-                self._say("250 at your service")
+                self._say("250-at your service\r\n250 AUTH PLAIN")
+            elif word == b"AUTH":
+                self._say("235 welcome")
             elif word == b"RCPT" and post.refuse:
                 self._say(post.refuse)
             elif word == b"DATA":

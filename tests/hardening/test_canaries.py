@@ -1,0 +1,351 @@
+"""Promise P15, small: a world of canaries, a journey through it, faults all along, and nothing
+of it in a log, in Redis, in a mail, on an error page or in an address.
+
+Servers, web server, workers, clock, the service and the mail server are processes and sockets of
+their own. A canary is a made-up word or number that stands in one personal field, or one secret.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import http.cookiejar
+import json
+import re
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from html import unescape
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import urlencode
+from urllib.request import HTTPCookieProcessor, OpenerDirector, Request, build_opener
+
+import psycopg
+import pytest
+import redis
+
+from backoffice import embedded
+from backoffice.management.commands.demo_users import PASSWORD
+from tests.sandboxes import running as sandbox_running
+from tests.sync.house import House, Houses, running, wait_until
+from tests.team.posting import Post, posting
+from tests.webhooks.records import order
+from tests.webhooks.sending import receiving
+from tests.webhooks.signed import SECRET, message
+
+CANARIES = {
+    "first name": "Zuzanqa",
+    "last name": "Qwarkowska",
+    "date of birth": "1907-03-11",
+    "e-mail": "zuzanqa.qwark",
+    "phone": "5550177391",
+    "street": "Xylophonia Crescent",
+    "member id": "MBRQX7731",
+    "group id": "GRPQX4410",
+    "result": "98765.4321",
+    "note": "quokkanote",
+    "clinical note": "quokkaclinic",
+    "event body": "quokkaevent",
+    "file name": "quokkafile",
+    "search": "quokkasearch",
+}
+SECRETS = {
+    "secret key": "quokka-secret-key-" * 4,
+    "field key": base64.b64encode(b"quokka-field-key-of-thirty-two-b").decode(),
+    "service key": "sk_us_local_sandbox",
+    "management key": "mg_local_sandbox",
+    "webhook secret": SECRET,
+    "password": PASSWORD,
+    "mail password": "quokkamailpassword",
+}
+SEEN: dict[str, str] = {**CANARIES, **SECRETS}
+WRITTEN_OUT = ("mailto:", "tel:")
+"""Addresses that are there to show what they hold to who may see it."""
+
+
+def hidden(html: str) -> dict[str, str]:
+    """Names and values of the fields nobody sees."""
+    inputs = [tag for tag in re.findall(r"<input[^>]*>", html) if 'type="hidden"' in tag]
+    pairs = (re.search(r'name="([^"]*)"', tag) for tag in inputs)
+    values = (re.search(r'value="([^"]*)"', tag) for tag in inputs)
+    return {
+        name[1]: unescape(value[1] if value else "")
+        for name, value in zip(pairs, values, strict=True)
+        if name
+    }
+
+
+@dataclass
+class Visitor:
+    """Somebody with a browser: error pages and addresses are kept, to be looked through."""
+
+    url: str
+    opener: OpenerDirector = field(
+        default_factory=lambda: build_opener(HTTPCookieProcessor(http.cookiejar.CookieJar()))
+    )
+    kept: dict[str, str] = field(default_factory=dict)
+    statuses: dict[int, int] = field(default_factory=dict)
+
+    def asks(self, path: str, form: dict[str, str] | None = None, **head: str) -> str:
+        data = None if form is None else urlencode(form).encode()
+        request = Request(f"{self.url}{path}", data, head)  # noqa: S310 - our own server
+        try:
+            with self.opener.open(request, timeout=60) as answer:
+                return self._keep(path, answer.status, answer.geturl(), answer.read())
+        except HTTPError as error:
+            return self._keep(path, error.code, error.geturl(), error.read())
+
+    def fills(self, page: str, to: str = "", **fields: str) -> str:
+        """A form of a page, sent with what stood in it."""
+        return self.sends(self.asks(page), to or page, **fields)
+
+    def sends(self, html: str, to: str, **fields: str) -> str:
+        forms = re.findall(r"<form[^>]*>.*?</form>", html, re.S)
+        ours = [one for one in forms if f'action="{to}"' in one] or forms[-1:]
+        return self.asks(to, {**hidden("".join(ours[:1])), **fields}, Referer=self.url)
+
+    def _keep(self, path: str, status: int, at: str, body: bytes) -> str:
+        self.statuses[status] = self.statuses.get(status, 0) + 1
+        text = body.decode("utf-8", "replace")
+        if status in (403, 404, 405, 500, 503):
+            self.kept[f"error page {status} of {path}"] = text
+        links = re.findall(r'(?:href|src|action|hx-\w+)="([^"]*)"', text)
+        ours = [link for link in links if not link.startswith(WRITTEN_OUT)]
+        led = [] if at == f"{self.url}{path}" else [at]
+        self.kept[f"addresses on {path}"] = "\n".join([*led, *ours])
+        return text
+
+
+@dataclass
+class World:
+    visitor: Visitor
+    house: House
+    post: Post
+    redis_url: str
+    database_log: Path
+    order: str
+    patient: str
+    fault: Any
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    logs = tmp_path_factory.mktemp("logs")
+    with contextlib.ExitStack() as stack:
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        for name in ("DATABASE_URL", "REDIS_URL", "TEST_SANDBOX_DATABASE"):
+            patch.delenv(name, raising=False)
+        base = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bo-")))
+        servers = stack.enter_context(embedded.servers(base, durable=False))
+        patch.setenv("DATABASE_URL", servers.database_url)
+        patch.setenv("REDIS_URL", servers.redis_url)
+        patch.setenv("FIELD_KEYS", f"1:{SECRETS['field key']}")
+        patch.setenv("SECRET_KEY", SECRETS["secret key"])
+        post = stack.enter_context(posting())
+        mail = f"smtp://office:{SECRETS['mail password']}@127.0.0.1:{post.port}"
+        sandbox = stack.enter_context(sandbox_running(users=6, orders=12, seed=5))
+        with psycopg.connect(sandbox.database_url) as connection:
+            _spoil(connection)
+        houses = Houses(servers.database_url, logs, staffed=True)
+        stack.callback(houses.close)
+        house = houses.build(
+            sandbox.url, EMAIL_URL=mail, REPORT_FOLDER=str(logs / "reports"), LOG_LEVEL="DEBUG"
+        )
+        house.sync()
+        house.query("UPDATE backoffice_user SET email = username || '@clinic.invalid'")
+        house.query("UPDATE orders_resultmarker SET text = %s", [CANARIES["result"]])
+        patient, number = house.query(
+            "SELECT user_id::text, id::text FROM orders_order ORDER BY created_at DESC LIMIT 1"
+        )[0]
+        url = stack.enter_context(receiving(house, workers=1))
+        for what in (
+            ("beat", "--schedule", str(logs / "beat"), "--pidfile", ""),
+            ("worker", "--queues", "inbox,outbox,staff,bulk", "--concurrency", "2"),
+        ):
+            celery = house.start("-m", "celery", "-A", "backoffice.celery", *what, "-l", "DEBUG")
+            stack.enter_context(running(celery))
+        log = base / "log" / "postgres.log"
+        yield World(
+            Visitor(url),
+            house,
+            post,
+            servers.redis_url,
+            log,
+            number,
+            patient,
+            lambda **how: sandbox.control("faults", how),
+        )
+
+
+def _spoil(connection: Any) -> None:
+    """Canaries in every personal field at the service."""
+    connection.execute(
+        "UPDATE sandbox_userinfo SET first_name = %s, last_name = %s, email = %s,"
+        " phone_number = %s, dob = %s, first_line = %s",
+        [CANARIES["first name"], CANARIES["last name"], f"{CANARIES['e-mail']}@example.com",
+         f"+1{CANARIES['phone']}", CANARIES["date of birth"], CANARIES["street"]],
+    )  # fmt: skip
+    connection.execute(
+        "UPDATE sandbox_insurance SET member_id = %s, group_id = %s",
+        [CANARIES["member id"], CANARIES["group id"]],
+    )
+
+
+def test_nothing_personal_and_no_secret_leaves(world: World) -> None:
+    _journey(world)
+    _faults(world)
+    visitor = world.visitor
+    assert visitor.statuses.get(200, 0) > 30 and visitor.statuses.get(404, 0) > 2
+    assert visitor.statuses.get(500, 0) + visitor.statuses.get(503, 0) >= 15, visitor.statuses
+    places = {
+        **visitor.kept,
+        "log of web, workers and clock": world.house.log.read_text(errors="replace"),
+        "log of PostgreSQL": world.database_log.read_text(errors="replace"),
+        "Redis": _redis(world.redis_url),
+        "mails": "\n".join(str(mail) for mail in world.post.taken),
+    }
+    log = places["log of web, workers and clock"]
+    assert '"error": "' in log and "celery" in log and "webhooks.applying" in log
+    assert "ERROR" in places["log of PostgreSQL"], "the database had something to complain of"
+    assert places["mails"], "somebody was told"
+    found = {
+        f"{what} in {place}: …{_around(text, canary)}…"
+        for place, text in places.items()
+        for what, canary in SEEN.items()
+        if canary.lower() in text.lower()
+    }
+    assert not found, "\n".join(sorted(found))
+
+
+def _around(text: str, canary: str) -> str:
+    at = text.lower().index(canary.lower())
+    return text[max(0, at - 80) : at + 80].replace("\n", " ")
+
+
+def _journey(world: World) -> None:
+    """What staff do on a day, with right and wrong input."""
+    visitor, patient, order_id = world.visitor, world.patient, world.order
+    visitor.asks(f"/patients/?q={CANARIES['search']}")  # a stranger, led to the log-in page
+    visitor.fills("/accounts/login/", username="clinician", password="wrong-" + CANARIES["search"])
+    visitor.fills("/accounts/login/", username=CANARIES["e-mail"], password=PASSWORD)
+    visitor.fills("/accounts/login/", username="administrator", password=PASSWORD)
+    assert "Find a patient" in visitor.asks("/orders/")
+    for page in ("/", "/today/", "/orders/", "/patients/", "/appointments/", "/results/",
+                 "/exceptions/", "/unmatched/", "/labs/", "/reports/", "/commands/", "/system/",
+                 "/system/events/", "/notifications/", "/preferences/", "/admin/", "/api/schema/",
+                 f"/patients/{patient}/", f"/patients/{patient}/insured/",
+                 f"/patients/{patient}/details/", f"/orders/{order_id}/", "/api/insurance/",
+                 f"/results/{order_id}/", f"/orders/new/{patient}/", "/api/patients/",
+                 "/api/orders/", "/api/results/", "/nowhere/", "/orders/nothing/",
+                 f"/patients/{uuid.uuid4()}/"):  # fmt: skip
+        visitor.asks(page)
+    for typed in (CANARIES["search"], "' OR 1=1", "\x00", "%", CANARIES["first name"]):
+        visitor.fills("/find/", q=typed, text=typed)
+        visitor.asks("/orders/", {"q": typed})
+        visitor.asks(f"/api/patients/?{urlencode({'cursor': typed})}")
+        visitor.asks(f"/api/patients/?{urlencode({typed: '1'})}")
+    page = visitor.asks(f"/orders/{order_id}/")
+    assert "/team/note/" in page, page
+    said = visitor.sends(page, "/team/note/", text=f"{CANARIES['note']} @viewer @clinician")
+    assert CANARIES["note"] in said, said
+    visitor.fills(f"/patients/{patient}/details/", first_name=CANARIES["first name"], dob="x")
+    visitor.fills(f"/orders/new/{patient}/", clinical_notes=CANARIES["clinical note"])
+    _upload(world)
+    _deliver(world)
+    told = "UPDATE backoffice_notification SET mail_due_at = now() WHERE mail_due_at > now()"
+    assert world.house.value("SELECT count(*) FROM backoffice_notification"), "somebody was told"
+    world.house.query(told)
+    wait_until(lambda: world.post.taken, 60, "a mail", every=0.2)
+
+
+def _upload(world: World) -> None:
+    page = world.visitor.asks(f"/reports/upload/{world.patient}/")
+    token = hidden(page)
+    mark = "made-up-boundary"
+    parts = [f'--{mark}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
+             for name, value in token.items()]  # fmt: skip
+    parts.append(
+        f'--{mark}\r\nContent-Disposition: form-data; name="files"; filename="'
+        f'{CANARIES["file name"]}.pdf"\r\nContent-Type: application/pdf\r\n\r\n%PDF-1.4'
+        f" {CANARIES['note']}\r\n--{mark}--\r\n"
+    )
+    head = {"Content-Type": f"multipart/form-data; boundary={mark}", "Referer": world.visitor.url}
+    request = Request(  # noqa: S310 - our own server
+        f"{world.visitor.url}/reports/upload/{world.patient}/", "".join(parts).encode(), head
+    )
+    with contextlib.suppress(HTTPError):
+        world.visitor.opener.open(request, timeout=60)
+
+
+def _deliver(world: World) -> None:
+    """Events that can be applied, that do not fit, and that nobody signed for us."""
+    said = {"notes": CANARIES["event body"], "user_id": world.patient}
+    misfit = {**order(3, 2, **said), "updated_at": CANARIES["event body"], "events": "x"}
+    sound, bad = (message("labtest.order.updated", one) for one in (order(2, 2, **said), misfit))
+    for sent, secret in ((sound, SECRET), (bad, SECRET), (sound, "whsec_" + "A" * 32)):
+        request = Request(  # noqa: S310 - our own server
+            f"{world.visitor.url}/webhooks/", sent.body, sent.headers(secret=secret)
+        )
+        with contextlib.suppress(HTTPError):
+            world.visitor.opener.open(request, timeout=60)
+    states = "SELECT count(*) FROM webhooks_event WHERE state IN ('pending')"
+    wait_until(lambda: world.house.value(states) == 0, 60, "the drain", every=0.2)
+
+
+def _faults(world: World) -> None:
+    """The database complains of rows, quoting them; tables are missing; the service answers
+    nonsense. Pages, tasks and deliveries meet all of it."""
+    visitor, house, patient, order_id = world.visitor, world.house, world.patient, world.order
+    name = CANARIES["last name"]
+    house.query(
+        "ALTER TABLE backoffice_note ADD CONSTRAINT boom CHECK (text = 'x') NOT VALID;"
+        f"ALTER TABLE patients_demographics ADD CONSTRAINT boom CHECK (last_name <> '{name}')"
+        " NOT VALID; ALTER TABLE orders_order ADD CONSTRAINT boom CHECK (length(record) < 9)"
+        " NOT VALID; ALTER TABLE webhooks_event ADD CONSTRAINT boom CHECK (body IS NULL) NOT VALID;"
+        "ALTER TABLE orders_orderdraft ADD CONSTRAINT boom CHECK (typed = '{}') NOT VALID"
+    )
+    page = visitor.asks(f"/orders/{order_id}/")
+    visitor.sends(page, "/team/note/", text=CANARIES["note"])
+    visitor.fills(f"/orders/new/{patient}/", clinical_notes=CANARIES["clinical note"])
+    _deliver(world)
+    house.query("UPDATE backoffice_lookup SET due_at = now(), generation = generation + 1")
+    for kind in ("html", "truncate", "status", "drop_before", "redirect"):
+        world.fault(kinds=[kind], rate=1.0, statuses=[500, 422])
+        visitor.fills(f"/patients/{patient}/details/", first_name=CANARIES["first name"])
+        time.sleep(1)
+    world.fault(kinds=["status"], rate=0.0)
+    for table in ("backoffice_note", "orders_orderevent", "patients_insurance",
+                  "patients_demographics", "orders_resultmarker", "orders_order",
+                  "webhooks_event"):  # fmt: skip
+        house.query(f'ALTER TABLE "{table}" RENAME TO gone')
+        for path in (f"/orders/{order_id}/", f"/patients/{patient}/", "/orders/", "/patients/",
+                     "/api/orders/", "/api/patients/", "/api/insurance/", "/system/events/",
+                     f"/patients/{patient}/insured/"):  # fmt: skip
+            visitor.asks(path)
+        visitor.sends(page, "/team/note/", text=CANARIES["note"])
+        house.query(f'ALTER TABLE gone RENAME TO "{table}"')
+    with contextlib.suppress(psycopg.Error):
+        house.query("SELECT 1 / 0")
+    time.sleep(3)
+
+
+def _redis(url: str) -> str:
+    held = redis.Redis.from_url(url)
+    found = []
+    for key in held.scan_iter(count=1000):
+        found.append(f"{key!r} {held.dump(key)!r}")
+        if held.type(key) == b"list":
+            found += [_task(item) for item in held.lrange(key, 0, -1)]
+    return "\n".join(found)
+
+
+def _task(item: Any) -> str:
+    """A message of Celery, its body read."""
+    try:
+        return base64.b64decode(json.loads(item)["body"]).decode()
+    except (ValueError, KeyError, TypeError):
+        return repr(item)
