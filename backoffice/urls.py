@@ -8,6 +8,7 @@ from backoffice import health, live, preferences
 from backoffice.accounts import entrance
 from backoffice.admin import site
 
+handler500 = "backoffice.broken.answer"
 urlpatterns = [
     path("", entrance.home, name="home"),
     path("health/live", health.live, name="health-live"),

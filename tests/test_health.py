@@ -89,6 +89,39 @@ def test_not_ready_without_a_database() -> None:
     assert "Traceback" not in done.stderr
 
 
+ASK_PAGES = """
+import django
+django.setup()
+from django.conf import settings
+from django.test import Client
+client = Client(raise_request_exception=False, headers={"host": "localhost"})
+client.cookies[settings.SESSION_COOKIE_NAME] = "a" * 32
+for address in ("/orders/", "/accounts/login/", "/api/orders/"):
+    answer = client.get(address)
+    told = "does not answer" in answer.content.decode()
+    print(answer.status_code, answer["Retry-After"], told, answer["X-Request-ID"] != "")
+"""
+
+
+def test_pages_say_that_the_database_is_away_to_somebody_who_was_logged_in() -> None:
+    environment = {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "backoffice.settings",
+        "DATABASE_URL": "postgres://nobody@127.0.0.1:1/none",
+        "LOCAL": "1",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", ASK_PAGES],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines() == ["503 30 True True"] * 3
+    assert "nobody@" not in done.stderr
+
+
 @pytest.mark.django_db
 def test_every_page_is_guarded(client: Client) -> None:
     answer = client.get("/orders/")
