@@ -1,0 +1,136 @@
+"""Promise P14, small: thirty payloads in whatever people and services name, on the pages that show
+it and in Django's admin: nothing runs, the policy has nothing to refuse, nothing foreign is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+
+from tests.browser import Browser, browser, needs_browser
+from tests.browser.office import Office, at_work
+
+pytestmark = needs_browser
+
+MARK: Final = "window.__ran=1"
+AWAY: Final = "//evil.invalid/x"
+PAYLOADS: Final = (
+    f"<script>{MARK}</script>", f"<ScRiPt>{MARK}</sCrIpT>", f"<script src={AWAY}></script>",
+    f"</title><script>{MARK}</script>", f"</textarea><script>{MARK}</script>",
+    f"</script><script>{MARK}</script>", f"--><script>{MARK}</script>",
+    f"<img src=x onerror={MARK}>", f"<img src={AWAY}>", f"<svg onload={MARK}>",
+    f"<svg><script>{MARK}</script></svg>",
+    f"<body onload={MARK}>", f"<iframe srcdoc='<script>parent.{MARK}</script>'>",
+    f"<iframe src=javascript:parent.{MARK}>", f"<a href=javascript:{MARK}>x</a>",
+    f"<details open ontoggle={MARK}>x", f"<input autofocus onfocus={MARK}>",
+    f'" onmouseover="{MARK}', f"' onfocus='{MARK}' autofocus='", f'" autofocus onfocus="{MARK}',
+    f"<style>@import '{AWAY}'</style>", f'<link rel=stylesheet href="{AWAY}">',
+    f'<base href="{AWAY}">', f"<object data={AWAY}>", f"<form action={AWAY}><button>x</button>",
+    f"<meta http-equiv=refresh content=0;url={AWAY}>", "{{7*7}}{% load x %}", f"javascript:{MARK}",
+    f'<div hx-get="{AWAY}" hx-trigger="load">x</div>', f"<math><mtext><style><img onerror={MARK}>",
+)  # fmt: skip
+WATCH: Final = """
+sessionStorage.wrong ||= "[]";
+const told = (what) =>
+  sessionStorage.wrong = JSON.stringify([...JSON.parse(sessionStorage.wrong), what]);
+for (const name of ["alert", "confirm", "prompt"]) window[name] = () => told(name);
+addEventListener("securitypolicyviolation", (event) =>
+  told(`${location.pathname}: ${event.effectiveDirective} ${event.blockedURI} ${event.sample}`));
+addEventListener("error", (event) =>
+  event.message && told(`${location.pathname}: ${event.message}`));
+"""
+"""Begins before anything of a page does."""
+LOOK: Final = """
+const foreign = performance.getEntriesByType("resource").map((one) => one.name)
+  .filter((name) => !name.startsWith(location.origin) && !name.startsWith("data:"));
+const markup = document.querySelector("base, [onerror], [onload], [onfocus], [ontoggle]");
+return [...JSON.parse(sessionStorage.wrong), ...foreign,
+  ...(window.__ran ? ["it ran"] : []), ...(markup ? ["markup"] : [])];
+"""
+SPOILED: Final = (
+    ("patients_demographics", "user_id", ("first_name", "last_name", "city", "email")),
+    ("patients_connection", "user_id::text || slug", ("name", "error_message", "status", "logo")),
+    ("orders_order", "id", ("patient_first_name", "patient_last_name", "lab_test_name",
+                            "last_status", "low_level_status", "status")),
+    ("orders_ordername", "order_id", ()),
+    ("orders_appointment", "id", ("provider", "status")),
+    ("orders_resultmarker", "result_id::text || position", ("name", "text", "unit", "notes")),
+    ("labs_lab", "id", ("name",)),
+    ("labs_labtest", "id", ("name", "description")),
+    ("labs_marker", "id", ("name",)),
+    ("backoffice_user", "id", ("first_name", "last_name")),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
+    with at_work(tmp_path_factory.mktemp("houses"), users=12, orders=40) as office:
+        for table, key, columns in SPOILED:
+            there = {
+                name
+                for (name,) in office.house.query(
+                    "SELECT column_name FROM information_schema.columns WHERE table_name = %s",
+                    [table],
+                )
+            }
+            for place, column in enumerate(name for name in columns if name in there):
+                office.house.query(
+                    f'UPDATE "{table}" SET "{column}" ='
+                    f" (%s::text[])[1 + (abs(hashtext({key}::text)) + %s) %% %s]",
+                    [list(PAYLOADS), place, len(PAYLOADS)],
+                )
+        yield office
+
+
+@pytest.fixture(scope="module")
+def page(office: Office) -> Iterator[Browser]:
+    with browser() as page:
+        page.devtools("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH})
+        office.log_in(page, "administrator")
+        yield page
+
+
+def pages(office: Office) -> list[str]:
+    house = office.house
+    order, patient = house.query("SELECT id::text, user_id::text FROM orders_order LIMIT 1")[0]
+    lab = house.value("SELECT id FROM labs_lab LIMIT 1")
+    user = house.value("SELECT id FROM backoffice_user LIMIT 1")
+    orders = house.query("SELECT order_id::text FROM orders_result LIMIT 3")
+    people = house.query("SELECT user_id::text FROM patients_demographics LIMIT 6")
+    return [
+        "/today/", "/orders/", "/patients/", "/appointments/", "/results/", "/exceptions/",
+        "/labs/", f"/labs/{lab}/", f"/orders/{order}/", f"/orders/new/{patient}/",
+        f"/patients/{patient}/details/", "/system/", "/notifications/",
+        *(f"/patients/{one}/" for (one,) in people), *(f"/results/{one}/" for (one,) in orders),
+        *(f"/patients/{one}/devices/" for (one,) in people[:2]),
+        "/admin/", "/admin/backoffice/user/", f"/admin/backoffice/user/{user}/change/",
+        "/admin/backoffice/user/add/", "/admin/auth/group/",
+    ]  # fmt: skip
+
+
+def test_the_corpus_is_large_enough() -> None:
+    assert len(set(PAYLOADS)) >= 30
+
+
+def test_a_watcher_notices(page: Browser, office: Office) -> None:
+    """Else the test below could not fail."""
+    page.open(f"{office.url}/orders/")
+    page.run("document.body.insertAdjacentHTML('beforeend', '<p style=\"color:red\">x</p>')")
+    assert page.run(LOOK)
+    page.run("sessionStorage.wrong = '[]'")
+
+
+def test_nothing_runs_on_any_page(page: Browser, office: Office) -> None:
+    wrong: dict[str, list[str]] = {}
+    shown = 0
+    for path in pages(office):
+        page.open(f"{office.url}{path}")
+        assert page.url == f"{office.url}{path}", f"{path} leads to {page.url}"
+        shown += "evil.invalid" in page.text() or "__ran" in page.text()
+        if found := page.run(LOOK):
+            wrong[path] = found
+            page.run("sessionStorage.wrong = '[]'")
+    assert not wrong
+    assert shown >= 10, "payloads are shown, as text"
