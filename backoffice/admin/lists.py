@@ -177,8 +177,11 @@ class Kind(ModelAdmin):  # type: ignore[type-arg]  # generic only in the stubs
 
     def found(self, request: HttpRequest, object_id: str) -> Any:
         """The row of this key; None for none, and for what is no key."""
+        key = unquote(object_id)
+        if "\x00" in key:
+            return None
         try:
-            return self.get_object(request, unquote(object_id))
+            return self.get_object(request, key)
         except (ObjectDoesNotExist, OverflowError):
             return None
 

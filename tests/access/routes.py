@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from django.apps import apps
 from django.db import connection
 from django.urls import URLPattern, URLResolver, get_resolver
 
@@ -14,8 +15,6 @@ from backoffice.access import SIGNED_IN, declaration
 from tests.browser.walk import SAMPLES, SPECIAL
 
 _PARAMETER: Final = re.compile(r"<(?:(\w+):)?(\w+)>")
-_PATTERN: Final = re.compile(r"\^?\(\?P<\w+>.*?\)")
-"""What Django's own administration has in the place of parameters, here and there."""
 _STRANGE: Final = {
     "uuid": "00000000-0000-4000-8000-00000000dead",
     "int": "999999999",
@@ -52,11 +51,6 @@ class Route:
         return self.address.startswith("api/")
 
     @property
-    def is_admin(self) -> bool:
-        """Of Django's own administration, which guards itself."""
-        return self.address.startswith("admin/")
-
-    @property
     def needs(self) -> tuple[str, ...]:
         """Permissions, for the API with the one every address of it needs."""
         declared = declaration(self.view) or ()
@@ -70,7 +64,7 @@ class Route:
 
     def filled(self, sample: Callable[[Route, str], str | None]) -> str:
         """A path of this route; LookupError when one of its parameters has no sample."""
-        path = _PATTERN.sub("auth", f"/{self.address}").removesuffix("$")
+        path = f"/{self.address}".removesuffix("$")
         for found in _PARAMETER.finditer(self.address):
             value = sample(self, found[2])
             if value is None:
@@ -101,8 +95,8 @@ def everything(
 
 def of_world(route: Route, name: str) -> str | None:
     """What a parameter stands for in the database of Django's connection."""
-    if route.is_admin:
-        return "1"
+    if name == "object_id":
+        return _of_administration(route)
     statement = SPECIAL.get((route.name, name)) or SAMPLES.get(name)
     if statement is None:
         return None
@@ -110,3 +104,10 @@ def of_world(route: Route, name: str) -> str | None:
         cursor.execute(statement)
         row = cursor.fetchone()
     return str(row[0]) if row else None
+
+
+def _of_administration(route: Route) -> str | None:
+    """The first record of the kind that is in the name of the route."""
+    app, model, _ = route.name.removeprefix("admin:").split("_")
+    first = apps.get_model(app, model)._default_manager.order_by("pk").first()
+    return str(first.pk) if first else None

@@ -1,7 +1,7 @@
 """A small world with something behind every address, in which every secret is a canary.
 
-Names, birth dates, addresses and telephone numbers of patients hold words that stand nowhere else,
-and so do the values of results: whoever may not see them must never receive one of these words.
+Names, birth dates, addresses and telephone numbers of patients, and the values of results, hold the
+words of `canaries.py`.
 
 `python -m tests.access.world` fills the database of a running house and prints, as JSON, what a
 visitor needs: cookies of people of some roles, and tokens.
@@ -13,7 +13,6 @@ import copy
 import dataclasses
 import json
 import os
-import re
 from datetime import timedelta
 from typing import Any, Final
 
@@ -25,26 +24,43 @@ django.setup()
 from django.conf import settings  # noqa: E402
 from django.contrib.auth.models import Group  # noqa: E402
 from django.contrib.sessions.backends.base import SessionBase  # noqa: E402
+from django.db import transaction  # noqa: E402
 from django.test import Client  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
 from backoffice.access import ADMINISTRATOR, ROLES  # noqa: E402
 from backoffice.api import tokens  # noqa: E402
 from backoffice.models import (  # noqa: E402
-    ApiToken,
     Drift,
     SyncRun,
     UnknownValue,
     UnreadRecord,
     User,
 )
-from labs.models import LabAccount, Marker  # noqa: E402
+from labs.models import LabAccount, Marker, Physician, Team  # noqa: E402
 from orders.models import Order, Result, UnmatchedResult  # noqa: E402
 from orders.reviewing.models import Delegation, Signature  # noqa: E402
-from patients.models import Connection, Demographics, Insurance, Payor  # noqa: E402
+from patients.models import (  # noqa: E402
+    Connection,
+    Demographics,
+    Insurance,
+    Payor,
+    Provider,
+)
 from patients.wearables.hearing import hear_samples  # noqa: E402
-from patients.wearables.models import HistoricalPull, Summary  # noqa: E402
-from tests.api.rows import envelope, uid  # noqa: E402
+from patients.wearables.models import HistoricalPull, Summary, WorkoutStream  # noqa: E402
+from tests.access.canaries import (  # noqa: E402
+    BORN,
+    EMAIL,
+    FIRST_NAME,
+    FORM_TOKEN,
+    LAST_NAME,
+    MEMBER,
+    PHONE,
+    STREET,
+    VALUE,
+)
+from tests.api.rows import TEAM, envelope, uid  # noqa: E402
 from tests.bench.world import people  # noqa: E402
 from tests.bench.world.building import Size, build  # noqa: E402
 from tests.browser import furnish  # noqa: E402
@@ -52,16 +68,8 @@ from tests.wearables.test_samples import NOON, heard, sample  # noqa: E402
 from tests.webhooks.rows import put  # noqa: E402
 
 ORDERS: Final = 60
-VALUE: Final = 917_263_000
-BORN: Final = "1901-02-03"
-ABOUT_PEOPLE: Final = re.compile(
-    r"qzfirst|qzlast|qzmail|qzstreet|1901-02-03|3 Feb 1901|0?2/0?3/1901|5550199|qzmember", re.I
-)
-"""What nobody without `patients.view` may receive."""
-RESULTS: Final = re.compile(r"917[,.]?263|qzcomment", re.I)
-"""What nobody without `results.view` may receive."""
 NO_ROLE: Final = "nobody"
-INSURANCE: Final = '{"payor_code": "P1", "member_id": "QZMEMBER1", "relationship": "Self"}'
+INSURANCE: Final = f'{{"payor_code": "P1", "member_id": "{MEMBER}", "relationship": "Self"}}'
 
 
 def fill() -> None:
@@ -89,8 +97,8 @@ def make_staff() -> None:
 def _build() -> None:
     """The world of the benches, with other names and values."""
     names, result = (people.FIRST_NAMES[:], people.LAST_NAMES[:]), people.result
-    people.FIRST_NAMES[:] = [f"Qzfirst{n}" for n in range(len(names[0]))]
-    people.LAST_NAMES[:] = [f"Qzlast{n}" for n in range(len(names[1]))]
+    people.FIRST_NAMES[:] = [f"{FIRST_NAME}{n}" for n in range(len(names[0]))]
+    people.LAST_NAMES[:] = [f"{LAST_NAME}{n}" for n in range(len(names[1]))]
     people.result = _with_canaries
     try:
         build(Size(ORDERS))
@@ -117,10 +125,10 @@ def _make_canaries() -> None:
     Order.objects.filter(patient_dob__isnull=False).update(patient_dob=BORN)
     Demographics.objects.update(
         dob=BORN,
-        email="qzmail@example.invalid",
-        phone_number="+15555550199",
-        phone_digits="9910555555",
-        first_line="1 Qzstreet",
+        email=EMAIL,
+        phone_number=PHONE,
+        phone_digits=PHONE[:0:-1],
+        first_line=STREET,
     )
 
 
@@ -132,12 +140,16 @@ def _people(order: Order) -> None:
     ).save()  # fmt: skip
     Insurance(
         id=uid("insurance", 1), user_id=user, is_primary=True, payor_code="P1",
-        member_id="QZMEMBER1", relationship="Self", **envelope(INSURANCE),
+        member_id=MEMBER, relationship="Self", **envelope(INSURANCE),
     ).save()  # fmt: skip
     Payor(payor_code="P1", name="Sample Payor", **envelope()).save()
     HistoricalPull(
         user_id=user, provider="band-one", resource="sleep", status="failure", **envelope()
     ).save()
+    Provider(slug="band-one", name="Band", **envelope()).save()
+    WorkoutStream(id=uid("workout", 1), user_id=user, **envelope()).save()
+    Physician(npi="1000000004", first_name="Sample", last_name="Madeup", **envelope()).save()
+    Team(id=TEAM, name="Made-up team").save()
     Marker(id=5, lab_id=900, name="Marker 5", slug="marker-5", **envelope()).save()
 
 
@@ -179,13 +191,15 @@ def _reviewing() -> None:
 
 def _unmatched(order: Order) -> None:
     now = timezone.now()
-    tokens.issue(tokens.account_of("reporting")[0], name="made up")
+    with transaction.atomic():
+        account, _ = tokens.account_of("reporting")
+    tokens.issue(account, name="made up")
     UnmatchedResult.objects.create(
         id=uid("unmatched", 1),
         status="pending_customer_review",
         decision_code="no_match",
-        first_name="Qzfirst",
-        last_name="Qzlast",
+        first_name=FIRST_NAME,
+        last_name=LAST_NAME,
         dob=BORN,
         lab_slug="lab-north",
         allowed_actions=["ignore"],
@@ -205,24 +219,19 @@ def session_of(user: User) -> str:
     return client.cookies[settings.SESSION_COOKIE_NAME].value
 
 
-FORM_TOKEN: Final = "t" * 32
-
-
 def main() -> None:
+    from tests.access.visits import probes  # which stands on this module
+
     fill()
     people = {role: User.objects.get(username=role) for role in (ADMINISTRATOR, "viewer")}
-    account, _ = tokens.account_of("reader")
-    assert isinstance(ApiToken.objects.count(), int)
-    print(
-        json.dumps(
-            {
-                "cookie": settings.SESSION_COOKIE_NAME,
-                "sessions": {role: session_of(user) for role, user in people.items()},
-                "token": tokens.issue(account)[1],
-                "narrow": tokens.issue(account, scopes=["labs.view"])[1],
-            }
-        )
-    )
+    account = User.objects.get(username="reporting")
+    told = {
+        "cookie": settings.SESSION_COOKIE_NAME,
+        "sessions": {role: session_of(user) for role, user in people.items()},
+        "token": tokens.issue(account)[1],
+        "paths": [one.path for one in probes() if one.real and one.method == "GET"],
+    }
+    print(json.dumps(told))
 
 
 if __name__ == "__main__":

@@ -82,6 +82,7 @@ SPECIAL: Final[dict[tuple[str, str], str]] = {
     ("reviewing:version", "number"): _VERSION.format("number"),
     ("exceptions:card", "group"): "SELECT 'delivery'",
     ("exceptions:card", "order_id"): _TROUBLE.format("id"),
+    ("mfa_remove_webauthn", "pk"): "SELECT 1",
     ("orders:view", "key"): _VIEW,
     ("orders:view-change", "key"): _VIEW,
     ("orders:run", "key"): _RUN,

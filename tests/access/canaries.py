@@ -1,0 +1,26 @@
+"""Words of the small world that stand nowhere else: whoever may not see what they are part of must
+never receive one of them."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+FIRST_NAME: Final = "Qzfirst"
+LAST_NAME: Final = "Qzlast"
+BORN: Final = "1901-02-03"
+PHONE: Final = "+15555550199"
+EMAIL: Final = "qzmail@example.invalid"
+STREET: Final = "1 Qzstreet"
+MEMBER: Final = "QZMEMBER1"
+VALUE: Final = 917_263_000
+"""The smallest value of a result; all begin alike."""
+
+ABOUT_PEOPLE: Final = re.compile(
+    r"qzfirst|qzlast|qzmail|qzstreet|1901-02-03|3 Feb 1901|0?2/0?3/1901|5550199|qzmember", re.I
+)
+"""What nobody without `patients.view` may receive."""
+RESULTS: Final = re.compile(r"917[,.]?263")
+"""What nobody without `results.view` may receive."""
+FORM_TOKEN: Final = "t" * 32
+"""What forms of `world.session_of` bear."""
