@@ -9,7 +9,12 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from unittest import mock
 
+from django.core.management import call_command
+from django.db.backends.postgresql.operations import DatabaseOperations
+
+from tests import emptying
 from tests.bench.common import Goal, report
 from tests.sync.house import Houses
 
@@ -39,3 +44,10 @@ def run(name: str, proofs: Sequence[Proof], figures: dict[str, object]) -> int:
         finally:
             houses.close()
     return report(name, goals, figures)
+
+
+def emptied_database() -> None:
+    """Our tables, without a row: also those that refuse to have any taken away."""
+    call_command("migrate", verbosity=0)
+    with mock.patch.object(DatabaseOperations, "sql_flush", emptying.statements):
+        call_command("flush", interactive=False, verbosity=0)

@@ -19,10 +19,8 @@ os.environ.setdefault("LOCAL", "1")
 os.environ.setdefault("LOG_LEVEL", "ERROR")
 django.setup()
 
-from django.core.management import call_command  # noqa: E402
-
 from tests.bench.common import Goal  # noqa: E402
-from tests.chaos.common import run  # noqa: E402
+from tests.chaos.common import emptied_database, run  # noqa: E402
 from tests.outbox import storm as storms  # noqa: E402
 from tests.outbox.cases import CASES  # noqa: E402
 from tests.outbox.proving import proving  # noqa: E402
@@ -52,7 +50,7 @@ TOTAL = Tally()
 
 def storm(folder: Path, _: Houses) -> list[Goal]:
     """P5: 45 % of all answers spoiled, workers killed with SIGKILL, every kind of command."""
-    _emptied()
+    emptied_database()
     begun = time.monotonic()
     with (
         running(users=30, orders=40, seed=29) as sandbox,
@@ -68,7 +66,7 @@ def storm(folder: Path, _: Houses) -> list[Goal]:
 
 def paused(folder: Path, _: Houses) -> list[Goal]:
     """P6: workers stopped for longer than their lease at 6 lines of 10 kinds of command."""
-    _emptied()
+    emptied_database()
     with (
         running(users=30, orders=40, seed=31) as sandbox,
         proving(sandbox, {}, folder / "paused.log", **storms.LONG) as proof,
@@ -84,7 +82,7 @@ def paused(folder: Path, _: Houses) -> list[Goal]:
 
 def races(folder: Path, _: Houses) -> list[Goal]:
     """P7, P8: two staff move one visit at once; one form is sent twice at once."""
-    _emptied()
+    emptied_database()
     with (
         running(users=30, orders=40, seed=37) as sandbox,
         proving(sandbox, {}, folder / "races.log") as proof,
@@ -119,11 +117,6 @@ def _goals(name: str, tally: Tally) -> list[Goal]:
             ("otherwise wrong", sum(tally.wrong_kinds.values())),
         )
     ]
-
-
-def _emptied() -> None:
-    call_command("migrate", verbosity=0)
-    call_command("flush", interactive=False, verbosity=0)
 
 
 if __name__ == "__main__":

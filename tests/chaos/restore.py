@@ -19,10 +19,8 @@ os.environ.setdefault("LOCAL", "1")
 os.environ.setdefault("LOG_LEVEL", "ERROR")
 django.setup()
 
-from django.core.management import call_command  # noqa: E402
-
 from tests.bench.common import Goal  # noqa: E402
-from tests.chaos.common import run  # noqa: E402
+from tests.chaos.common import emptied_database, run  # noqa: E402
 from tests.outbox.cases import CASES  # noqa: E402
 from tests.outbox.restoring import empty_database, lost_and_restored  # noqa: E402
 from tests.sync.house import House, Houses  # noqa: E402
@@ -59,8 +57,7 @@ def large(folder: Path, houses: Houses) -> list[Goal]:
 
 def ahead(folder: Path, _: Houses) -> list[Goal]:
     """G6: the service has what the backup does not know of."""
-    call_command("migrate", verbosity=0)
-    call_command("flush", interactive=False, verbosity=0)
+    emptied_database()
     place = folder / "ahead"
     place.mkdir()
     with empty_database() as empty:

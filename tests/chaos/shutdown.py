@@ -18,10 +18,8 @@ os.environ.setdefault("LOCAL", "1")
 os.environ.setdefault("LOG_LEVEL", "ERROR")
 django.setup()
 
-from django.core.management import call_command  # noqa: E402
-
 from tests.bench.common import Goal  # noqa: E402
-from tests.chaos.common import run  # noqa: E402
+from tests.chaos.common import emptied_database, run  # noqa: E402
 from tests.outbox import rolling  # noqa: E402
 from tests.outbox.proving import proving  # noqa: E402
 from tests.sandboxes import running  # noqa: E402
@@ -32,8 +30,7 @@ RESTARTS = int(os.environ.get("CHAOS_RESTARTS", "20"))
 
 def workers(folder: Path, _: Houses) -> list[Goal]:
     """P24: a worker of the outbox is told to end while it sends, again and again."""
-    call_command("migrate", verbosity=0)
-    call_command("flush", interactive=False, verbosity=0)
+    emptied_database()
     with (
         running(users=30, orders=40, seed=67) as sandbox,
         proving(sandbox, {}, folder / "log") as proof,
