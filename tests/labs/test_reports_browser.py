@@ -173,9 +173,8 @@ def test_a_pdf_is_shown_and_its_own_page_runs_nothing(
         assert page.all("iframe[title]")
         address = f"{live_server.url}/reports/{Report.objects.get().pk}/files/0/"
         shown = page.run(
-            "const a = arguments, r = new XMLHttpRequest(); r.open('GET', a[0], false); r.send();"
-            "return [r.status, r.getResponseHeader('content-security-policy'),"
-            " r.getResponseHeader('content-type')]",
+            "return fetch(arguments[0]).then(r => [r.status,"
+            " r.headers.get('content-security-policy'), r.headers.get('content-type')])",
             address,
         )
         assert shown == [
