@@ -211,14 +211,14 @@ class StaffAdmin(Kind):
         form = super().get_form(request, obj, change, fields=StaffForm.Meta.fields)
         return type("Form", (form,), {"actor": request.user})
 
-    @admin.action(description="Take away second factors, and end sessions: the phone is lost")
+    @admin.action(description="Take away second factors")
     def take_second_factors(self, request: HttpRequest, people: QuerySet[User]) -> None:
         with transaction.atomic():
             for user in people:
                 Authenticator.objects.filter(user=user).delete()
                 others_of(user.pk, request).delete()
                 audit.asked(request, "second factor", [user.pk], (), "taken away")
-        messages.success(request, "They set up a new one at their next log-in.")
+        messages.success(request, "They are logged out, and set up a new one at their next log-in.")
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
         """The account, its roles and the entry about both, in the transaction of the request."""

@@ -34,6 +34,7 @@ def main() -> None:
         _request(order, ada, state)
     _registration(ada)
     _unknown()
+    _token(ada)
     _devices(order)
     _trail(order, ada, frida)
 
@@ -119,6 +120,16 @@ def _devices(order: Order) -> None:
     of_patient = {"user_id": order.user_id, **envelope()}
     Summary.objects.create(id=uuid.uuid4(), resource="activity", number=1, **of_patient)
     WorkoutStream.objects.create(id=uuid.uuid4(), **of_patient)
+
+
+def _token(by: User) -> None:
+    from django.db import transaction
+
+    from backoffice.api import tokens
+
+    with transaction.atomic():
+        account, _ = tokens.account_of("export-sample")
+        tokens.issue(account, name="Made up", by=by)
 
 
 def _unknown() -> None:

@@ -231,9 +231,9 @@ def test_queries_do_not_grow(client: Client, rows: int, django_assert_num_querie
         UnreadRecord.objects.create(resource="orders", key=str(n), record="{}")
         Drift.objects.create(resource="orders", key=str(n), kind="stale")
     client.get("/system/")  # The first page of a session stores its form token.
-    # Session, user with roles; numbers of the frame; the view: runs twice, look-ups,
-    # differences, unknown values, unread records; the inbox: its rhythm, runs that changed
-    # something, stale deliveries, floods, body conflicts, refused, waiting longest.
+    # Session, user with roles; the numbers of the frame; runs twice, look-ups, differences, unknown
+    # values, unread records; the inbox: its rhythm, runs that changed something, stale deliveries,
+    # floods, body conflicts, refused, waiting longest.
     with django_assert_num_queries(2 + 1 + 6 + 7):
         client.get("/system/")
     with django_assert_num_queries(2 + 1 + 1):
