@@ -40,6 +40,7 @@ PAGES: Final = {
 """Kinds of records that have a page: its route, and who may open it."""
 
 
+UNNAMED: Final = {"anonymous": "Nobody known", "machine": "Somebody at the machine"}
 LONG: Final = 36
 """Letters of an id that stand in a row: those of a UUID, which is shortened by itself."""
 
@@ -58,7 +59,7 @@ def page_of(kind: str, key: str, user: Any) -> str:
 def who(entry: AuditEntry) -> str:
     """Who did it, in words."""
     if entry.actor is None:
-        return "Nobody known" if entry.actor_kind == "anonymous" else "The back office"
+        return UNNAMED.get(entry.actor_kind, "The back office")
     return entry.actor.get_full_name() or entry.actor.get_username()
 
 

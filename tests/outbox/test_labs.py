@@ -91,6 +91,8 @@ def test_a_team_is_let_in_and_the_log_says_why(desk: Desk, account: LabAccount) 
     assert there(desk, account) == wanted == teams_of(account)
     entry = AuditEntry.objects.get(object_type="lab_account.allowlist", action="change")
     assert entry.reason == "a clinic joined" and str(account.pk) in entry.object_ids
+    assert entry.before == {"teams": sorted(map(str, before))}
+    assert entry.after == {"teams": sorted(map(str, wanted))}
     page = client.get(reverse("labs:account", args=[account.pk])).content.decode()
     assert "Confirmed" in page
 

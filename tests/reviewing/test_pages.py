@@ -78,6 +78,7 @@ def test_signing_opens_the_next_and_can_be_undone(client: Client, anna: User) ->
     assert 'data-key="u"' in answer.content.decode()
     entry = AuditEntry.objects.filter(object_type="sign result").get()
     assert entry.object_ids == [str(first.pk)]
+    assert (entry.before, entry.after) == ({"signed": -1}, {"signed": 1})
     answer = client.post(reverse("reviewing:undo", args=[kept.pk]), follow=True)
     assert answer.context["review"].pk == first.pk and answer.context["unsigned"] == 3
     assert "Took the signature of version 1 back" in text_of(answer)

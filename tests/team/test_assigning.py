@@ -37,7 +37,11 @@ def test_taking_and_releasing(client: Client) -> None:
     assert "Nobody is on this" in post(client, "release", htmx=True).content.decode()
     assert not Assignment.objects.exists()
     assert "Nobody was on this" in post(client, "release", htmx=True).content.decode()
-    assert AuditEntry.objects.filter(object_type="assignment").count() == 2
+    entries = AuditEntry.objects.filter(object_type="assignment").order_by("pk")
+    assert [(one.before, one.after) for one in entries] == [
+        ({"works_on_it": None}, {"works_on_it": "ana"}),
+        ({"works_on_it": "ana"}, {"works_on_it": None}),
+    ]
     assert not Notification.objects.exists()
 
 
