@@ -68,7 +68,7 @@ def strict(response: Any, where: str) -> None:
 
 
 def test_every_route_answers_strictly(visitor: Client) -> None:
-    visitor.force_login(staff("administrator"), backend="backoffice.session.Staff")
+    visitor.force_login(staff("administrator"))
     seen: dict[int, int] = {}
     for address in dict.fromkeys(addresses()):
         response = visitor.get(address, secure=True)
@@ -96,9 +96,7 @@ def test_static_files_are_as_strict_and_may_be_kept(visitor: Client) -> None:
 def test_errors_are_as_strict_and_tell_nothing(
     status: int, visitor: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    visitor.force_login(
-        staff("viewer" if status == 403 else "administrator"), backend="backoffice.session.Staff"
-    )
+    visitor.force_login(staff("viewer" if status == 403 else "administrator"))
     asked: dict[int, Callable[[], Any]] = {
         400: lambda: visitor.get("/orders/", secure=True, headers={"host": "evil.invalid"}),
         403: lambda: visitor.get("/system/", secure=True),
