@@ -695,10 +695,10 @@ def test_queries_do_not_grow(
     for n in range(rows):
         with_job(kept(doctor, 1, file(pdf(1, padding=n + 1))))
     client.get("/reports/")
-    # Session, user with roles; the page's own; bell, criticals; audit in its transaction.
+    # Session, user with roles; the page’s own; what the frame shows; audit in its transaction.
     for address, queries in (
-        ("/reports/?show=all", 2 + 4 + 2 + 3),
-        (f"/reports/{report.pk}/", 2 + 6 + 2 + 3),
+        ("/reports/?show=all", 2 + 4 + 1 + 3),
+        (f"/reports/{report.pk}/", 2 + 6 + 1 + 3),
         (f"/reports/of/{uid('patient', 1)}/", 2 + 2 + 3),
     ):
         with django_assert_num_queries(queries):
