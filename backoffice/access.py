@@ -8,6 +8,7 @@ JSON API. Roles are the names of the Django groups a user is in; a superuser is 
 from collections.abc import Callable
 from functools import lru_cache, wraps
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
 from django.contrib.auth.base_user import AbstractBaseUser
@@ -70,6 +71,9 @@ SERVICE_ACCOUNT: Final = "service account"
 
 WORDS_ABOUT_PEOPLE: Final = ("q", "search_input", "patient_name", "shipping_recipient_name")
 """Parameters that hold free text typed by staff."""
+
+LONGEST_NEXT: Final = 1800
+"""Characters of an address that the log-in still leads back to: redirects have an end."""
 
 _WORK: Final = frozenset(
     {"orders.view", "patients.view", "appointments.view", "labs.view", "reports.view", "api.read"}
@@ -256,7 +260,8 @@ def _without_words(request: HttpRequest) -> str:
     for name in WORDS_ABOUT_PEOPLE:
         query.pop(name, None)
     path = escape_uri_path(request.path)
-    return f"{path}?{query.urlencode()}" if query else path
+    address = f"{path}?{query.urlencode()}" if query else path
+    return next((one for one in (address, path) if len(quote(one)) <= LONGEST_NEXT), "/")
 
 
 def _refused(request: HttpRequest, permission: str) -> HttpResponse:

@@ -8,7 +8,10 @@ from backoffice import health, live, preferences
 from backoffice.accounts import entrance
 from backoffice.admin import site
 
-handler500 = "backoffice.broken.answer"
+handler400 = "backoffice.errors.bad_request"
+handler404 = "backoffice.errors.not_found"
+handler500 = "backoffice.errors.broken"
+
 urlpatterns = [
     path("", entrance.home, name="home"),
     path("health/live", health.live, name="health-live"),

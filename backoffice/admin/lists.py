@@ -12,9 +12,10 @@ from typing import Any, ClassVar, Final, TypeVar
 from uuid import UUID
 
 from django.contrib.admin import ModelAdmin
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.utils import label_for_field, lookup_field, quote, unquote
 from django.contrib.admin.views.main import ChangeList
-from django.core.exceptions import ObjectDoesNotExist
+from django.core.exceptions import BadRequest, ObjectDoesNotExist, ValidationError
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.urls import URLPattern, path, reverse
@@ -154,6 +155,8 @@ class Kind(ModelAdmin):  # type: ignore[type-arg]  # generic only in the stubs
         """What is ticked on the page, and never all there is: a form may say so unseen."""
         sent = request.POST.copy()
         sent.pop("select_across", None)
+        if not all(map(self._is_key, sent.getlist(ACTION_CHECKBOX_NAME))):
+            raise BadRequest("What was ticked is no row of this list.")
         request.POST = sent  # type: ignore[assignment]  # Django reads it there
         return super().response_action(request, queryset, *args, **options)
 
@@ -178,12 +181,19 @@ class Kind(ModelAdmin):  # type: ignore[type-arg]  # generic only in the stubs
     def found(self, request: HttpRequest, object_id: str) -> Any:
         """The row of this key; None for none, and for what is no key."""
         key = unquote(object_id)
-        if "\x00" in key:
+        if not self._is_key(key):
             return None
         try:
             return self.get_object(request, key)
         except (ObjectDoesNotExist, OverflowError):
             return None
+
+    def _is_key(self, text: str) -> bool:
+        try:
+            self.opts.pk.to_python(text)
+        except ValidationError:
+            return False
+        return "\x00" not in text
 
 
 def display(label: str) -> Callable[[Cell], Cell]:

@@ -69,7 +69,7 @@ def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
         token = ApiToken.objects.select_for_update().get(pk=token_id)
         if token.revoked_at is None:
             tokens.revoke(token)
-            audit.asked(request, "token.revoke", [token.key_id], [])
+            audit.asked(request, "revoke token", [token.key_id], [])
     return redirect("system:tokens")
 
 
@@ -89,7 +89,7 @@ def _made(request: HttpRequest, asked: dict[str, Any]) -> tuple[ApiToken, str]:
             by=request.user,
             form_id=asked["form_id"],
         )
-        audit.asked(request, "token.create", [made.key_id, account.username], [])
+        audit.asked(request, "make token", [made.key_id, account.username], [])
     return made, text
 
 

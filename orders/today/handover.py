@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
 from django import forms
+from django.db.models import Model
 from django.utils import timezone
 
 from backoffice.models import AuditEntry, CommandRecord, User
@@ -41,6 +43,8 @@ WORDS: Final = {
     "assignment": ("change of who works on what", "changes of who works on what"),
     "request": ("request to the service", "requests to the service"),
     "report": ("change of a lab report", "changes of lab reports"),
+    "make token": ("API token made", "API tokens made"),
+    "revoke token": ("API token revoked", "API tokens revoked"),
 }
 """Kinds of entries, one and many; another kind is counted under its own name."""
 OF_MANY: Final = ("sign result", "acknowledge critical", "critical call")
@@ -155,9 +159,9 @@ def _counted(entries: Sequence[AuditEntry]) -> list[str]:
 
 def _did(entries: Sequence[AuditEntry], results: bool) -> list[Did]:
     """Requests, calls and notes with their words, oldest first; the rest is only counted."""
-    requests = CommandRecord.objects.in_bulk(_keys(entries, "request", UUID))
-    notes = Note.objects.in_bulk(_keys(entries, "note", int))
-    contacts = Contact.objects.in_bulk(_keys(entries, "contact", int))
+    requests = _named(entries, "request", CommandRecord, UUID)
+    notes = _named(entries, "note", Note, int)
+    contacts = _named(entries, "contact", Contact, int)
     people = mine.people_of(key for entry in entries for key in entry.patient_ids)
     found = []
     for entry in reversed(entries):
@@ -165,18 +169,27 @@ def _did(entries: Sequence[AuditEntry], results: bool) -> list[Did]:
         person = people.get(entry.patient_ids[0]) if entry.patient_ids else None
         by = staff_name(entry.actor) or "The back office"
         key = entry.object_ids[0] if entry.object_ids else ""
-        if kind == "request" and (row := requests.get(UUID(key))):
+        if kind == "request" and (row := requests.get(key)):
             words = row.refusal or row.get_state_display()
             found.append(Did(entry.at, by, row.title, words, person))
-        elif kind == "note" and (note := notes.get(int(key))):
+        elif kind == "note" and (note := notes.get(key)):
             if note.subject_type in OF_RESULTS and not results:
                 continue
             found.append(Did(entry.at, by, "Note", note.text, person))
-        elif kind == "contact" and (call := contacts.get(int(key))):
+        elif kind == "contact" and (call := contacts.get(key)):
             what = call.get_outcome_display()
             found.append(Did(entry.at, by, what, call.note, person, call.next_due_at))
     return found
 
 
-def _keys(entries: Sequence[AuditEntry], kind: str, read: Any) -> list[Any]:
-    return [read(e.object_ids[0]) for e in entries if e.object_ids and _kind(e) == kind]
+def _named(
+    entries: Sequence[AuditEntry], kind: str, model: type[Model], read: Callable[[str], object]
+) -> dict[str, Any]:
+    """Rows that entries of a kind are about, by what the entries call them."""
+    keys = {}
+    for entry in entries:
+        if entry.object_ids and _kind(entry) == kind:
+            with contextlib.suppress(ValueError):  # something else of that name
+                keys[entry.object_ids[0]] = read(entry.object_ids[0])
+    rows = model._default_manager.in_bulk(list(keys.values()))
+    return {name: rows[key] for name, key in keys.items() if key in rows}

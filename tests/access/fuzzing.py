@@ -14,6 +14,7 @@ import socket
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from html.parser import HTMLParser
 from typing import Final
 from urllib.parse import quote_from_bytes, urlencode, urlsplit
 
@@ -24,11 +25,12 @@ SECONDS: Final = 20.0
 """How long an answer may take before the server counts as hanging."""
 ADMINISTRATOR: Final = "administrator"
 STRANGER: Final = "stranger"
-WHO: Final = (ADMINISTRATOR, ADMINISTRATOR, "viewer", "viewer", STRANGER)
+WHO: Final = (*(ADMINISTRATOR,) * 6, "viewer", "viewer", STRANGER)
 METHODS: Final = (
     *("GET",) * 10, *("POST",) * 6,
-    *("HEAD", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "get", "PROPFIND", "Q" * 99),
+    *("HEAD", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "get", "PROPFIND", "Q" * 99),
 )  # fmt: skip
+"""Without CONNECT, which is for proxies: the web server hangs up by itself."""
 POISON: Final = (
     b"", b"\0", b"a\0b", b"\xff\xfe", b"\xed\xa0\x80", b"%", b"%00", b"%u0041", b"'", b'"', b"\\",
     b"' OR 1=1 --", b"'; DROP TABLE orders_order; --", b"%_%", b"$(id)", b"${jndi:x}", b"{{7*7}}",
@@ -55,17 +57,21 @@ HEADERS: Final = (
     *("Accept", "Accept-Language", "Content-Type", "X-Forwarded-For", "X-Forwarded-Proto"),
     *("X-Forwarded-Host", "Referer", "Origin", "HX-Request", "HX-Target", "HX-Current-URL"),
     *("If-Modified-Since", "If-None-Match", "Range", "X-Request-ID", "X-HTTP-Method-Override"),
-    *("Authorization", "Cookie", "Expect-Ct", "User-Agent"),
+    *("Authorization", "Cookie", "Host", "User-Agent"),
 )
 INSIDES: Final = re.compile(
     rb"Traceback \(most recent|\bpsycopg\b|django\.db|site-packages|DETAIL:|SQLSTATE"
     rb'|File "/|SECRET_KEY|development-only|whsec_|sk_us_local|SELECT .{1,200} FROM "?\w+_'
 )
 """What tells somebody how we are made, or is a secret of ours."""
-ENDS_SESSIONS: Final = ("/accounts/logout/",)
-AWAY: Final = re.compile(r"^/results/[^/]+/document/$")
-"""Asks the service, which is not there: 503 is the right answer."""
-_FIELD: Final = re.compile(rb'\bname="([^"]{1,60})"')
+ENDS_SESSIONS: Final = (
+    *("/accounts/logout/", "/accounts/sessions/end/", "/accounts/password/"),
+    "/admin/backoffice/user/",
+)
+"""Not posted to: the next requests would come from nobody in particular."""
+AWAY: Final = re.compile(r"^(/results/[^/]+/document/|/health/status)$")
+"""Say that something is not there, as here the service and the workers: 503 is right."""
+Pairs = list[tuple[str, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +91,22 @@ class Found:
     wrong: list[str] = field(default_factory=list)
 
 
+class Fields(HTMLParser):
+    """The fields of the forms of a page, as they would be sent."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.pairs: Pairs = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        given = dict(attributes)
+        if tag in ("input", "select", "textarea", "button") and (name := given.get("name")):
+            self.pairs.append((name, (given.get("value") or "").encode()))
+        elif tag == "option" and self.pairs:
+            self.pairs[-1] = (self.pairs[-1][0], (given.get("value") or "").encode())
+
+
 class Fuzzer:
     """Made of a seed: the same seed sends the same requests to the same world."""
 
@@ -93,15 +115,14 @@ class Fuzzer:
         self.chance = random.Random(seed)
         parts = urlsplit(site.url)
         self.place = (parts.hostname or "", parts.port or 80)
-        self.names: dict[str, list[str]] = {}
+        self.forms: dict[str, Pairs] = {}
         self.found = Found()
 
     def run(self, seconds: float) -> Found:
-        """Look at every page once, for the names of its fields; then be hostile so long."""
+        """Look at every page once, for the fields of its forms; then be hostile so long."""
         for path in self.site.paths:
             page = self._judged(ADMINISTRATOR, "GET", path, b"", {})
-            fields = {name.decode(errors="replace") for name in _FIELD.findall(page.body)}
-            self.names[path] = [*sorted(fields), *NAMES]
+            self.forms[path] = Fields(page.body.decode(errors="replace")).pairs
         ends = time.monotonic() + seconds
         while time.monotonic() < ends:
             self._one()
@@ -115,7 +136,7 @@ class Fuzzer:
         chance = self.chance
         real = chance.choice(self.site.paths)
         method = chance.choice(METHODS)
-        path = real.partition("?")[0] if chance.random() < 0.6 else self._bent(real)
+        path = real.partition("?")[0] if chance.random() < 0.8 else self._bent(real)
         if path.startswith(ENDS_SESSIONS) and method == "POST":
             return
         query = ""
@@ -124,7 +145,7 @@ class Fuzzer:
         body, headers = b"", {}
         if method not in ("GET", "HEAD"):
             body, headers["Content-Type"] = self._body(real)
-        if chance.random() < 0.8:
+        if chance.random() < 0.95:
             headers["X-CSRFToken"] = FORM_TOKEN
         for _ in range(chance.choice((0, 0, 1, 3))):
             headers[chance.choice(HEADERS)] = self._poison()[:4000].decode("latin-1")
@@ -149,15 +170,28 @@ class Fuzzer:
         return self.chance.choice(POISON)
 
     def _name(self, path: str) -> str:
-        return self.chance.choice(self.names.get(path, NAMES))
+        fields = self.forms[path]
+        if fields and self.chance.random() < 0.7:
+            return self.chance.choice(fields)[0]
+        return self.chance.choice(NAMES)
+
+    def _pairs(self, path: str) -> Pairs:
+        """The forms of the page with some fields poisoned, or whatever."""
+        if self.chance.random() < 0.5:
+            count = self.chance.choice((0, 1, 3, 8, 30))
+            return [(self._name(path), self._poison()) for _ in range(count)]
+        pairs = list(self.forms[path])
+        for _ in range(min(len(pairs), self.chance.choice((0, 1, 1, 2, 5)))):
+            at = self.chance.randrange(len(pairs))
+            pairs[at] = (pairs[at][0], self._poison())
+        return pairs
 
     def _pair(self, path: str) -> str:
         return f"{quote_from_bytes(self._name(path).encode())}={quote_from_bytes(self._poison())}"
 
     def _body(self, path: str) -> tuple[bytes, str]:
         chance = self.chance
-        count = chance.choice((0, 1, 3, 8, 30))
-        pairs = [(self._name(path), self._poison()) for _ in range(count)]
+        pairs = self._pairs(path)
         kind = chance.randrange(8)
         if kind == 0:
             text = {name: value.decode("latin-1") for name, value in pairs}
@@ -207,10 +241,10 @@ class Fuzzer:
     def _wire(
         self, who: str, method: str, path: str, body: bytes, headers: dict[str, str]
     ) -> bytes:
-        given = dict(headers)
+        given = {"Host": "localhost", **headers}
         if who in self.site.sessions:
             given["Cookie"] = f"{self.site.cookie}={self.site.sessions[who]}"
-        lines = [f"{method} {path} HTTP/1.1", "Host: localhost", "Connection: close"]
+        lines = [f"{method} {path} HTTP/1.1", "Connection: close"]
         lines += [f"{name}: {_one_line(value)}" for name, value in given.items()]
         lines.append(f"Content-Length: {len(body)}")
         return "\r\n".join(lines).encode("latin-1", "replace") + b"\r\n\r\n" + body

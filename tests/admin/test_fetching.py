@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from django.test import Client
@@ -145,6 +146,10 @@ def test_several_at_once_and_never_all() -> None:
     assert "at most 100" in answer.content.decode() and Lookup.objects.count() == 3
     answer = client.post(address, {"action": "fetch_again", "index": "0"}, follow=True)
     assert Lookup.objects.count() == 3 and "must be selected" in answer.content.decode()
+    for key in ("-1", "a\0b"):
+        answer = client.post(address, {**form, "_selected_action": [*chosen, key]})
+        assert answer.status_code == 400 and "no row of this list" in answer.content.decode()
+        assert client.get(f"{address}{quote(key)}/").status_code == 404
 
 
 @pytest.mark.django_db

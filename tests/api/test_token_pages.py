@@ -44,7 +44,7 @@ def test_a_token_is_made_shown_once_and_recorded(asker: Client) -> None:
     )
     assert token.created_by == User.objects.get(username=ADMINISTRATOR)
     assert not token.user.has_usable_password()
-    entry = AuditEntry.objects.get(object_type="token.create")
+    entry = AuditEntry.objects.get(object_type="make token")
     assert entry.object_ids == [token.key_id, "reporting"]
     answer = Client().get("/api/labs/", headers={"Authorization": f"Token {text}"})
     assert answer.status_code == 200
@@ -92,6 +92,6 @@ def test_revoking_asks_once_more_and_ends_it_at_once(asker: Client) -> None:
         assert asker.post(address).headers["Location"] == "/system/tokens/"
     answer = Client().get("/api/labs/", headers={"Authorization": f"Token {text}"})
     assert answer.status_code == 401
-    assert AuditEntry.objects.get(object_type="token.revoke").object_ids == [token.key_id]
+    assert AuditEntry.objects.get(object_type="revoke token").object_ids == [token.key_id]
     assert "lets nobody in" in asker.get(address).content.decode()
     assert "Revoked" in asker.get("/system/tokens/").content.decode()

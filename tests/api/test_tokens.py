@@ -171,7 +171,7 @@ def test_createtoken_says_how_long_and_for_what(client: Client) -> None:
     manage("createtoken", "reporting", "--never", "--label", "the warehouse")
     assert ApiToken.objects.get(name="the warehouse").expires_at is None
     entries = AuditEntry.objects.filter(action="change").order_by("pk")
-    assert {(one.actor_kind, one.object_type) for one in entries} == {("machine", "token.create")}
+    assert {(one.actor_kind, one.object_type) for one in entries} == {("machine", "make token")}
 
 
 @pytest.mark.parametrize("words", [("--days", "0"), ("--days", "99999"), ("--label", "a\nb")])

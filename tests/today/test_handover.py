@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from backoffice import team
+from backoffice import audit, team
 from backoffice.models import AuditEntry, CommandRecord, User
 from tests.api.rows import demographics, patient, uid
 from tests.audit.trail import owner
@@ -159,3 +159,14 @@ def test_what_was_said_of_results_is_for_those_who_see_them(
     for client, told in ((clinician, True), (enter("front desk")[0], False)):
         page = client.get(ADDRESS, {"whose": "all"}).content.decode()
         assert ("Potassium 6.9" in page) is told
+
+
+def test_an_entry_of_any_kind_about_anything_breaks_no_sheet(
+    shift: tuple[Client, User, Any],
+) -> None:
+    client, _, request = shift
+    for kind in ("made.up", "note", "contact", "make token"):
+        audit.asked(request, kind, ["no id of a row"], [])
+    answer = client.get(ADDRESS)
+    assert answer.status_code == 200
+    assert "1 API token made" in answer.content.decode()

@@ -1,7 +1,7 @@
-"""What is answered when something broke: without session or user, as these may be what is broken.
+"""Pages for requests that lead nowhere, make no sense, or break something.
 
-Django's own view looks for the token of forms, which stands in the session: with PostgreSQL away
-the answer about the error would be an error.
+Unlike Django's own they leave unread what was sent, and the session, in which the token of forms
+stands: either may be what is broken.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 import sys
 from typing import Final
 
+from django.core.exceptions import BadRequest
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
 from django.template.loader import render_to_string
 
 from backoffice.requests import id_of
@@ -18,7 +20,17 @@ from backoffice.requests import id_of
 RETRY_SECONDS: Final = 30
 
 
-def answer(request: HttpRequest) -> HttpResponse:
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return render(request, "404.html", status=404)
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """With the words of our own refusals; others may tell of our insides."""
+    words = str(exception) if type(exception) is BadRequest else ""
+    return render(None, "400.html", {"words": words}, status=400)
+
+
+def broken(request: HttpRequest) -> HttpResponse:
     """503 with `Retry-After` while the database does not answer, else 500; for the JSON API in the
     shape of its errors. The reference is the request id, under which the log has the error."""
     away = isinstance(sys.exc_info()[1], OperationalError | InterfaceError)
