@@ -484,7 +484,9 @@ SESSION_ENGINE = "backoffice.session_store"
 SESSION_COOKIE_NAME = "__Host-bo" if HTTPS_ONLY else "bo"
 SESSION_COOKIE_SECURE = HTTPS_ONLY
 SESSION_COOKIE_HTTPONLY = True
-SESSION_COOKIE_SAMESITE = "Strict"
+# A link in an e-mail leads to the page, not to a log-in that ends the session it could not see;
+# what changes anything needs the token of a form.
+SESSION_COOKIE_SAMESITE = "Lax"
 # The longest a session lasts, and how long it lasts while nobody does anything.
 SESSION_COOKIE_AGE = number("SESSION_SECONDS", (8 if LOCAL else 12) * 3600, 60, 7 * 86_400)
 SESSION_IDLE_SECONDS = number("SESSION_IDLE_SECONDS", 8 * 3600 if LOCAL else 900, 10, 7 * 86_400)

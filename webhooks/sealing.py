@@ -25,10 +25,14 @@ from webhooks.models import place_of_body
 
 AGE: Final = timedelta(minutes=2)
 STEP: Final = 500
-"""Bodies sealed in one transaction. A drain waits for none of them, we for its batch at most."""
+BYTES: Final = 32 * 1024 * 1024
+"""Bodies sealed in one transaction, and about their size. A drain waits for none of them, we for
+its batch at most."""
+MOST: Final = 200_000
+"""Events that one run looks back over; what lies before them is for `rotatekeys`, too."""
 
 _BEFORE: Final = """
-SELECT id, substring(body FROM 1 FOR 1) FROM webhooks_event
+SELECT id, octet_length(body), substring(body FROM 1 FOR 1) FROM webhooks_event
 WHERE id < %s AND body IS NOT NULL ORDER BY id DESC LIMIT %s
 """
 _BODIES: Final = """
@@ -43,21 +47,33 @@ def seal_bodies(seconds: float | None = None) -> int:
     unsealed = _unsealed()
     sealed = 0
     while unsealed and (ends is None or time.monotonic() < ends):
-        sealed += _seal([unsealed.pop() for _ in range(min(STEP, len(unsealed)))])
+        sealed += _seal(_step(unsealed))
     return sealed
 
 
-def _unsealed() -> list[int]:
-    """Numbers of events, newest first, back to the newest one that is sealed."""
+def _unsealed() -> list[tuple[int, int]]:
+    """Numbers of events and sizes of their bodies, newest first, back to the newest one that is
+    sealed."""
     at = log.last_before(timezone.now() - AGE) + 1
-    found: list[int] = []
-    while rows := binary.fetched(_BEFORE, [at, STEP]):
-        for number, head in rows:
+    found: list[tuple[int, int]] = []
+    while len(found) < MOST and (rows := binary.fetched(_BEFORE, [at, STEP])):
+        for number, size, head in rows:
             if encryption.is_sealed(head):
                 return found
-            found.append(number)
+            found.append((number, size))
         at = rows[-1][0]
     return found
+
+
+def _step(unsealed: list[tuple[int, int]]) -> list[int]:
+    """Take the oldest ones off the list, as many as one transaction holds."""
+    numbers: list[int] = []
+    bytes_left = BYTES
+    while unsealed and len(numbers) < STEP and bytes_left > 0:
+        number, size = unsealed.pop()
+        numbers.append(number)
+        bytes_left -= size
+    return numbers
 
 
 def _seal(numbers: list[int]) -> int:

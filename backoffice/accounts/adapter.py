@@ -34,6 +34,13 @@ MESSAGES: Final = {
 }
 
 
+def refused(request: HttpRequest, reason: str, who: str = "") -> None:
+    """On record once a minute for each `who`, else for each address: nobody fills the trail."""
+    who = who or f"{reason}\n{throttle.network_of(address_of(request) or '')}"
+    if throttle.TOLD.take(who):
+        audit.sign_in_refused(request, reason)
+
+
 class TooMany(ValidationError):
     """Not evaluated: too many attempts came before it."""
 
@@ -84,13 +91,15 @@ class Adapter(DefaultAccountAdapter):
         take, are the same whether there is such an account or not."""
         name = credentials["username"]
         counted = [
-            (throttle.ADDRESSES, throttle.network_of(self.get_client_ip(request))),
             (throttle.PASSWORDS, known_devices.counted_as(request, name)),
+            (throttle.ADDRESSES, throttle.network_of(self.get_client_ip(request))),
         ]
-        for bucket, who in counted:
+        for number, (bucket, who) in enumerate(counted):
             if not bucket.take(who):
-                if throttle.TOLD.take(f"{bucket.name}\n{who}"):
-                    audit.sign_in_refused(request, "too many attempts")
+                # What is not evaluated counts nowhere: one name fills no address.
+                for other, whose in counted[:number]:
+                    other.give_back(whose)
+                refused(request, "too many attempts", f"{bucket.name}\n{who}")
                 raise TooMany
         user = authenticate(request, **credentials)
         if user is None:

@@ -12,12 +12,14 @@ import smtplib
 from datetime import timedelta
 from typing import Any, Final
 
+from allauth.account.adapter import get_adapter
 from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.forms import PasswordChangeForm, SetPasswordForm
 from django.contrib.auth.tokens import default_token_generator
 from django.contrib.auth.views import PasswordChangeView, PasswordResetConfirmView
+from django.core.exceptions import ValidationError
 from django.core.mail import EmailMessage
 from django.core.mail.backends.smtp import EmailBackend
 from django.db import connection
@@ -49,6 +51,13 @@ class ChangeForm(PasswordChangeForm):
         self.fields["new_password1"].help_text = RULES
         self.fields["new_password2"].help_text = ""
         self.fields["new_password2"].label = "The same again"
+
+    def clean_old_password(self) -> str:
+        """Guesses count and are on record like those at the log-in."""
+        typed: str = self.cleaned_data["old_password"]
+        if not get_adapter().reauthenticate(self.user, typed):
+            raise ValidationError(self.error_messages["password_incorrect"], "password_incorrect")
+        return typed
 
 
 class _Change(PasswordChangeView):

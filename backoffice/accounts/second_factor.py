@@ -72,12 +72,17 @@ def before_second_factor(view: View) -> View:
     return view
 
 
+def lacks(request: HttpRequest, user: User) -> bool:
+    """Whether one is demanded of `user` and was not shown."""
+    return not request.session.get(MARK) and demanded_of(user)
+
+
 def owed(request: HttpRequest, view: Callable[..., Any]) -> HttpResponse | None:
     """What to answer instead of `view` while a second factor is demanded and was not shown."""
     if not settings.SECOND_FACTOR_ROLES:
         return None
     user = request.user
-    if not isinstance(user, User) or request.session.get(MARK) or not demanded_of(user):
+    if not isinstance(user, User) or not lacks(request, user):
         return None
     if getattr(view, _BEFORE, False) or access.declaration(view) == ():
         return None

@@ -30,6 +30,7 @@ from django.views.decorators.http import require_safe
 from backoffice import audit
 from backoffice.access import public, signed_in
 from backoffice.accounts import second_factor
+from backoffice.accounts.adapter import refused
 from backoffice.accounts.second_factor import before_second_factor
 from backoffice.models import User
 
@@ -69,7 +70,7 @@ class _CodeOrPasskey(AuthenticateView):
 
 class _PasskeyLogIn(LoginWebAuthnView):
     def form_invalid(self, form: Any) -> HttpResponse:
-        audit.sign_in_refused(self.request, "passkey")
+        refused(self.request, "passkey")
         messages.error(self.request, _SORRY)
         return HttpResponseRedirect(reverse("login"))
 

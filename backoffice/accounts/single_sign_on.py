@@ -32,6 +32,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from backoffice import audit
 from backoffice.access import ROLES, SERVICE_ACCOUNT, public
+from backoffice.accounts.adapter import refused
 from backoffice.models import User
 
 logger = logging.getLogger(__name__)
@@ -49,7 +50,7 @@ class Adapter(DefaultSocialAccountAdapter):
         if not sociallogin.is_existing:
             user = _found(claims) or _made(claims)
             if user is None:
-                audit.sign_in_refused(request, "no account")
+                refused(request, "no account")
                 context = {"provider": settings.OIDC_NAME, "email": claims.get("email", "")}
                 page = render(request, "accounts/no_account.html", context, status=403)
                 raise ImmediateHttpResponse(page)
@@ -152,6 +153,6 @@ def _led(request: HttpRequest, to: str) -> HttpResponse:
 
 def _sorry(request: HttpRequest, error: Exception | None) -> HttpResponse:
     logger.warning("single sign-on failed", exc_info=error)
-    audit.sign_in_refused(request, "single sign-on")
+    refused(request, "single sign-on")
     messages.error(request, _SORRY.format(settings.OIDC_NAME))
     return HttpResponseRedirect(reverse("login"))

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice import audit
 from backoffice.access import requires
+from backoffice.accounts.fresh import fresh
 from backoffice.api import tokens
 from backoffice.api.forms import TokenForm
 from backoffice.api.models import ApiToken
@@ -41,6 +42,7 @@ def listed(request: HttpRequest) -> HttpResponse:
 
 
 @requires("tokens.manage")
+@fresh
 @require_http_methods(METHODS)
 def new(request: HttpRequest) -> HttpResponse:
     """The form; its answer is the one page that ever shows the text of the token."""

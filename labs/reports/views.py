@@ -239,6 +239,7 @@ def give_up(request: HttpRequest, report_id: UUID) -> HttpResponse:
 
 @requires("reports.view", "results.view", "reports.accept")
 @require_http_methods(["GET", "HEAD", "POST"])
+@csp_update({"frame-src": [SELF]})  # type: ignore[arg-type]
 def row(request: HttpRequest, report_id: UUID, position: int) -> HttpResponse:
     """One row: as it stands, with its form, ticked or corrected."""
     report = _report(report_id)

@@ -159,3 +159,18 @@ def test_its_owner_gets_in_while_strangers_guess(post: Post) -> None:
     owner = Client()
     set_anew(owner, link(post))
     assert log_in(owner, password=NEW).status_code == 302
+
+
+def test_guesses_at_the_old_password_count_like_those_at_the_log_in(client: Client) -> None:
+    person()
+    log_in(client)
+    form = {
+        "old_password": "wrong",
+        "new_password1": "made up too 77",
+        "new_password2": "made up too 77",
+    }
+    told = [client.post("/accounts/password/", form).content.decode() for _ in range(8)]
+    assert "was entered incorrectly" in told[0]
+    assert "Too many" in told[-1]
+    refusals = AuditEntry.objects.filter(action="login").exclude(outcome="ok")
+    assert refusals.count() >= 5

@@ -13,6 +13,7 @@ from backoffice.access import ADMINISTRATOR, SERVICE_ACCOUNT
 from backoffice.api import tokens
 from backoffice.api.models import ApiToken
 from backoffice.models import AuditEntry, User
+from tests.accounts.people import freshly
 from tests.api.rows import staff
 
 pytestmark = pytest.mark.django_db
@@ -21,7 +22,7 @@ TEXT = re.compile(r"bo_[0-9a-z]{12}_[0-9A-Za-z]{43}")
 
 @pytest.fixture
 def asker(client: Client) -> Client:
-    client.force_login(staff(ADMINISTRATOR))
+    freshly(client, staff(ADMINISTRATOR))
     return client
 
 
