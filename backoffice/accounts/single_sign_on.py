@@ -136,7 +136,7 @@ def begin(request: HttpRequest) -> HttpResponse:
 @public
 @require_safe
 def back(request: HttpRequest, provider_id: str) -> HttpResponseBase:
-    """From the provider. The first time without our cookie, which other sites cannot send."""
+    """From the provider."""
     if not settings.OIDC_SERVER_URL:
         raise Http404
     try:

@@ -70,10 +70,8 @@ def sent_back(address: str) -> str:
 
 
 def come_in(client: Client, **form: str) -> Any:
-    """The whole way, with the stop that a strict cookie needs."""
-    back = sent_back(led_to(client.post("/accounts/oidc/login/", form)))
-    without_cookie = Client().get(back)
-    return client.get(led_to(without_cookie))
+    """The whole way."""
+    return client.get(sent_back(led_to(client.post("/accounts/oidc/login/", form))))
 
 
 def inside(client: Client) -> bool:

@@ -36,7 +36,6 @@ from tests.sync.house import House, end, wait_until
 from webhooks.models import Event
 
 TOKEN = "made-up-token-of-a-monitor"
-NOW = timezone.now()
 
 
 @pytest.fixture
@@ -53,7 +52,13 @@ def words() -> list[str]:
 
 def event(**values: Any) -> None:
     Event.objects.create(
-        **{"message_id": "msg_1", "sent_at": NOW, "body": b"{}", "body_digest": b"x", **values}
+        **{
+            "message_id": "msg_1",
+            "sent_at": timezone.now(),
+            "body": b"{}",
+            "body_digest": b"x",
+            **values,
+        }
     )
 
 
@@ -109,7 +114,7 @@ TROUBLES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: command(state="undecided", sent_at=ago(hours=3)),
         "degraded",
     ),
-    upkeep.ON_HOLD: (lambda: Hold.objects.create(restored_to=NOW), "degraded"),
+    upkeep.ON_HOLD: (lambda: Hold.objects.create(restored_to=timezone.now()), "degraded"),
     "Not read to the end for too long: Orders (changes).": (
         lambda: SyncRun.objects.create(
             resource="orders", full=False, state="running", created_at=ago(hours=1)
