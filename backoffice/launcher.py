@@ -65,6 +65,7 @@ PROOFS: Final = {
         "outbox": "the outbox",
         "restore": "backups",
         "shutdown": "deployments",
+        "http": "the access matrix",
     },
 }
 KEPT: Final = ("pages",)

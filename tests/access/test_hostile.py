@@ -20,7 +20,7 @@ SECONDS = 20
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = Path(tmp_path_factory.mktemp("site"))
-    houses = Houses(os.environ["DATABASE_URL"], folder, staffed=True)
+    houses = Houses(os.environ["DATABASE_URL"], folder)
     try:
         with serving(houses) as site:
             yield site

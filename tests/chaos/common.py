@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from unittest import mock
 
+import django.db.models  # noqa: F401  # the next but one cannot be the first of Django's to come
 from django.core.management import call_command
 from django.db.backends.postgresql.operations import DatabaseOperations
 
