@@ -214,7 +214,7 @@ def test_whoever_types_or_works_in_another_tab_is_not_warned(page: Browser, shor
     first = window(page)
     second = page.call("POST", "/window/new", {"type": "tab"})["handle"]
     switch(page, second)
-    for _ in range(9):
+    for _ in range(14):
         page.open(f"{short}/preferences/")
         page.run("return new Promise(done => setTimeout(done, 2000))")
     switch(page, first)
