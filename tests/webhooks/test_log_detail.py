@@ -212,6 +212,6 @@ def test_queries_are_few_and_fixed(client: Client) -> None:
     get(client, row)
     with CaptureQueriesContext(connection) as seen:
         get(client, row)
-    # Session, user with roles; event, the one before, names, order; failed events, notifications,
-    # criticals; audit in its transaction.
-    assert len(seen) == 9 + 2, [query["sql"][-90:] for query in seen]
+    # Session, user with roles; event, the one before, names, order; the numbers of the frame;
+    # audit in its transaction.
+    assert len(seen) == 8 + 2, [query["sql"][-90:] for query in seen]

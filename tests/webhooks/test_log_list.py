@@ -278,8 +278,8 @@ def test_the_number_of_queries_does_not_grow(client: Client, admin: User) -> Non
         event(n, user=n)
     assert queries() == one
     # Session, user with roles; states, types, page, names, total, oldest, rhythm, runs, refused,
-    # failed with the bell, criticals; audit.
-    assert one == 16
+    # the numbers of the frame; audit.
+    assert one == 15
     assert queries(type="labtest", since="2026-11-20", until="2026-11-21") == one + 3
 
 
