@@ -26,6 +26,8 @@ from celery.signals import task_postrun, task_prerun, worker_process_shutdown
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 
+from backoffice.requests import METHODS
+
 logger = logging.getLogger(__name__)
 
 KEY: Final = "bo:counters"
@@ -35,7 +37,6 @@ PATIENCE: Final = 0.3
 """Seconds Redis may take."""
 QUICK: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 SLOW: Final = (0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
-METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _BETWEEN: Final = "\x1f"
 
 

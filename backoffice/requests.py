@@ -12,10 +12,12 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase, HttpResponseNotAllowed
 from django.utils import timezone
 
 HEADER: Final = "X-Request-ID"
+METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+"""What browsers and clients of the API send."""
 
 current: ContextVar[str] = ContextVar("request_id", default="")
 """Id of the request this thread is answering, or whose wish it carries out; empty without one."""
@@ -38,6 +40,19 @@ def identified(
             current.reset(token)
         response.headers[HEADER] = known
         return response
+
+    return answer
+
+
+def of_known_method(
+    get_response: Callable[[HttpRequest], HttpResponseBase],
+) -> Callable[[HttpRequest], HttpResponseBase]:
+    """Middleware: no view is asked with TRACE, CONNECT or a word nobody made."""
+
+    def answer(request: HttpRequest) -> HttpResponseBase:
+        if request.method not in METHODS:
+            return HttpResponseNotAllowed(METHODS)
+        return get_response(request)
 
     return answer
 

@@ -384,6 +384,7 @@ MIDDLEWARE = [
     "backoffice.headers.strict",
     "backoffice.requests.identified",
     "backoffice.counters.measured",
+    "backoffice.requests.of_known_method",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",

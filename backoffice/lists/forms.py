@@ -137,8 +137,7 @@ class FilterForm(forms.Form):
         """Each value that narrows the list, in words, with the parameter it came by; `many` where
         its filter has others."""
         several = {
-            bound.name for chip in self.chips if chip.active and not chip.drop
-            for bound in chip.fields
+            name for one in self.FILTERS if len(self._given(one)) > 1 for name in one.fields
         }  # fmt: skip
         return [
             {
@@ -158,7 +157,7 @@ class FilterForm(forms.Form):
             return None
         fields = [self[name] for name in names]
         zone = timezone.get_current_timezone_name() if one.zoned else ""
-        given = [(bound, value) for bound in fields for value in _values(bound)]
+        given = self._given(one)
         return Chip(
             label=one.label,
             fields=fields,
@@ -173,6 +172,11 @@ class FilterForm(forms.Form):
             if given or not self.data.keys().isdisjoint(names)
             else self._looks(one, zone),
         )
+
+    def _given(self, one: Filter) -> list[tuple[BoundField, str]]:
+        """Each value that the address gives for it, with its field."""
+        fields = [self[name] for name in one.fields if name not in self.hidden]
+        return [(bound, value) for bound in fields for value in _values(bound)]
 
     def _looks(self, one: Filter, zone: str) -> Hashable:
         fields: list[Any] = [self.fields[name] for name in one.fields]

@@ -17,7 +17,9 @@ VALUE: Final = 917_263_000
 """The smallest value of a result; all begin alike."""
 
 ABOUT_PEOPLE: Final = re.compile(
-    r"qzfirst|qzlast|qzmail|qzstreet|1901-02-03|3 Feb 1901|0?2/0?3/1901|5550199|qzmember", re.I
+    r"qzfirst|qzlast|qzmail|qzstreet|1901-02-03|3 Feb 1901|0?2/0?3/1901|qzmember"
+    r"|555\D{0,2}555\D{0,2}0199",
+    re.I,
 )
 """What nobody without `patients.view` may receive."""
 RESULTS: Final = re.compile(r"917[,.]?263")

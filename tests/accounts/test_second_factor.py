@@ -247,7 +247,9 @@ def test_a_role_that_does_not_exist_is_refused_at_the_start(settings: Settings) 
 
 
 def test_a_passkey_that_is_none_is_refused_and_recorded(client: Client) -> None:
-    for credential in ("{}", "[]", "no json", '{"response": {"userHandle": "MQ"}}', ""):
-        answer = client.post("/accounts/login/passkey/", {"credential": credential})
+    refused = ("{}", "[]", "no json", '{"response": {"userHandle": "MQ"}}', "")
+    for n, credential in enumerate(refused):
+        sent = {"credential": credential}
+        answer = client.post("/accounts/login/passkey/", sent, REMOTE_ADDR=f"192.0.2.{n}")
         assert answer["Location"] == "/accounts/login/"
     assert AuditEntry.objects.filter(outcome="refused", reason="passkey").count() == 5

@@ -60,6 +60,7 @@ def log_in(page: Browser, url: str, name: str) -> None:
     page.type("#id_username", name)
     page.type("#id_password", PASSWORD)
     page.click("form[method=post] button[type=submit]")
+    wait_until(lambda: not page.url.endswith("/accounts/login/"), 20, "the log-in is answered")
 
 
 def log_out(page: Browser) -> None:

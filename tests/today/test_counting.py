@@ -112,6 +112,9 @@ def test_a_wrong_count_is_mended_and_noted() -> None:
     }
 
 
+ENDS = ("commit", "rollback", "kill")
+
+
 class Writers:
     """Connections that write orders in short transactions, some of which never end well."""
 
@@ -205,7 +208,7 @@ def test_counts_are_exact_beside_writers_rollbacks_and_kills(address: str) -> No
     looks = 0
     with Writers(address, 5) as writers:
         ends = time.monotonic() + 4
-        while time.monotonic() < ends or min(writers.done.values(), default=0) < 5:
+        while time.monotonic() < ends or min(writers.done[end] for end in ENDS) < 5:
             with transaction.atomic():
                 with connection.cursor() as cursor:
                     cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -213,8 +216,8 @@ def test_counts_are_exact_beside_writers_rollbacks_and_kills(address: str) -> No
             looks += 1
             counting.fold()
             assert counting.mend() == 0, "a check beside writers finds nothing to mend"
-            assert time.monotonic() < ends + 30, writers.done
-    assert looks > 5 and len(writers.done) == 3, writers.done
+            assert time.monotonic() < ends + 120, writers.done
+    assert looks > 5
     assert not writers.failures
     assert exact() and not Drift.objects.exists()
 
