@@ -380,7 +380,8 @@ def test(arguments: list[str]) -> int:
     """The whole suite on several processors; what is named, in one process."""
     _make_static_folder()
     if not any(not word.startswith("-") for word in arguments):
-        processes = min(os.cpu_count() or 1, MOST_TEST_PROCESSES)
+        # One more than processors: a third of the time they wait for servers and browsers.
+        processes = min((os.cpu_count() or 1) + 1, MOST_TEST_PROCESSES)
         apart = ("-p", "tests.apart", "-n", str(processes))
         arguments = [*apart, "--dist", "loadfile", "--no-loadscope-reorder", *arguments]
     with embedded.throwaway_servers() as servers:
