@@ -46,14 +46,42 @@ _NEW: Final = """
 """
 _OF_TIME: Final = " happening.at > %(since)s "
 _READ: Final = """
-SELECT happening.* FROM today_happening AS happening
-LEFT JOIN today_seen AS seen
- ON seen.user_id = %(user)s AND seen.about = coalesce(happening.patient_id, happening.order_id)
- AND pg_snapshot_xmax(seen.snapshot::pg_snapshot) <= pg_snapshot_xmax(pg_current_snapshot())
-WHERE {new} AND (seen.id IS NULL OR NOT pg_visible_in_snapshot(
- happening.transaction::text::xid8, seen.snapshot::pg_snapshot))
-ORDER BY happening.transaction DESC, happening.id DESC LIMIT %(most)s
+WITH fresh AS MATERIALIZED (
+ SELECT happening.* FROM today_happening AS happening
+ LEFT JOIN today_seen AS seen
+  ON seen.user_id = %(user)s AND seen.about = coalesce(happening.patient_id, happening.order_id)
+  AND pg_snapshot_xmax(seen.snapshot::pg_snapshot) <= pg_snapshot_xmax(pg_current_snapshot())
+ WHERE {new} AND (seen.id IS NULL OR NOT pg_visible_in_snapshot(
+  happening.transaction::text::xid8, seen.snapshot::pg_snapshot))
+ ORDER BY happening.transaction DESC, happening.id DESC LIMIT %(most)s
+), problems AS (
+ SELECT *, max(id) FILTER (WHERE kind = 'order' AND bucket_after <> %(needs_action)s) OVER (
+  PARTITION BY order_id, CASE bucket_after WHEN %(needs_action)s THEN after ELSE before END
+ ) AS ended FROM fresh WHERE order_id IS NOT NULL
+), of_order AS (
+ SELECT order_id, (array_agg(patient_id ORDER BY transaction DESC, id DESC))[1] AS patient_id,
+  max(at) AS latest, min(CASE kind
+   WHEN 'critical' THEN CASE WHEN %(sees_results)s THEN CASE WHEN EXISTS (
+     SELECT FROM orders_review AS known WHERE known.order_id = problems.order_id
+     AND least(acknowledged, called) >= critical_since) THEN 3 ELSE 0 END END
+   WHEN 'visit' THEN 3
+   WHEN 'result' THEN 2
+   WHEN 'order' THEN CASE
+    WHEN bucket_after = %(needs_action)s THEN CASE WHEN ended > id THEN NULL ELSE 1 END
+    WHEN after = ANY(%(results)s) THEN 2
+    WHEN bucket_before = %(needs_action)s THEN 4
+    ELSE 5 END
+  END) AS rank
+ FROM problems GROUP BY order_id
+), of_patient AS (
+ SELECT coalesce(patient_id, order_id) AS about, count(*) OVER () AS total FROM of_order
+ WHERE rank IS NOT NULL GROUP BY 1 ORDER BY min(rank), max(latest) DESC LIMIT %(groups)s
+)
+SELECT fresh.*, total, (SELECT count(*) FROM fresh) AS read
+FROM of_patient JOIN of_order ON coalesce(patient_id, order_id) = about
+JOIN fresh ON fresh.order_id = of_order.order_id ORDER BY transaction, fresh.id
 """
+# The ranks are those of `told`: thousands of rows are ranked where they lie, and few are read.
 # What is held may be of another cluster (`_of_another_cluster`), and then gives way.
 _LATER: Final = """
  pg_snapshot_xmax(excluded.snapshot::pg_snapshot)
@@ -140,20 +168,19 @@ def digest(user: User, *, sees_results: bool) -> Digest:
     """What `user` has not seen yet: seven queries at most, however much that is."""
     look = Look.objects.filter(pk=user.pk).first()
     since = look.at if look else timezone.now() - FIRST_LOOK
-    happenings = _since(user, look, since)
-    dealt_with = _dealt_with(happenings) if sees_results else set()
+    fresh = _since(user, look, since, sees_results)
+    dealt_with = _dealt_with(fresh.happenings) if sees_results else set()
     of_order: dict[UUID, list[Happening]] = defaultdict(list)
-    for one in reversed(happenings[:MOST]):
-        if one.order_id:
-            of_order[one.order_id].append(one)
+    for one in fresh.happenings:
+        assert one.order_id is not None
+        of_order[one.order_id].append(one)
     news = [
         OrderNews(found, told(found, key not in dealt_with, sees_results))
         for key, found in of_order.items()
     ]
     groups = _grouped(one for one in news if one.lines)
-    shown = groups[:GROUPS]
-    _fill(shown)
-    return Digest(since, look is None, shown, len(groups), len(happenings) > MOST)
+    _fill(groups)
+    return Digest(since, look is None, groups, fresh.total, fresh.capped)
 
 
 def see(user: User, about: UUID, snapshot: str) -> None:
@@ -197,20 +224,40 @@ def _checked(snapshot: str) -> None:
         raise NoSnapshot(snapshot[:20])
 
 
-def _since(user: User, look: Look | None, since: datetime) -> Sequence[Happening]:
-    """Newest first, one more than are read."""
+class _Fresh(NamedTuple):
+    happenings: list[Happening]
+    """Of the patients that are shown, oldest first."""
+    total: int = 0
+    """Patients."""
+    capped: bool = False
+
+
+def _since(user: User, look: Look | None, since: datetime, sees_results: bool) -> _Fresh:
     if look is not None and not _of_another_cluster(look.snapshot):
-        return _read(_NEW, user, look.snapshot)
-    return _read(_OF_TIME, user, since)
+        return _read(_NEW, user, look.snapshot, sees_results)
+    return _read(_OF_TIME, user, since, sees_results)
 
 
-def _read(new: str, user: User, since: object) -> list[Happening]:
+def _read(new: str, user: User, since: object, sees_results: bool) -> _Fresh:
     """All at once: `objects.raw` asks the driver for one row after the other."""
-    given: dict[str, Any] = {"user": user.pk, "since": since, "most": MOST + 1}
+    given: dict[str, Any] = {
+        "user": user.pk,
+        "since": since,
+        "most": MOST + 1,
+        "groups": GROUPS,
+        "needs_action": NEEDS_ACTION,
+        "results": [*RESULTS],
+        "sees_results": sees_results,
+    }
     with connection.cursor() as cursor:
         cursor.execute(_READ.format(new=new), given)
-        names = [column.name for column in cursor.description]
-        return [Happening.from_db(connection.alias, names, row) for row in cursor.fetchall()]
+        names = [column.name for column in cursor.description][:-2]
+        rows = cursor.fetchall()
+    if not rows:
+        return _Fresh([])
+    total, read = rows[0][-2:]
+    found = [Happening.from_db(connection.alias, names, row[:-2]) for row in rows]
+    return _Fresh(found, total, read > MOST)
 
 
 def _of_another_cluster(snapshot: str) -> bool:

@@ -338,3 +338,33 @@ def test_critical_results_are_told_by_event_too() -> None:
 @pytest.mark.parametrize("address", ["/today/seen/", "/today/seen/all/"])
 def test_looking_at_an_address_that_writes_does_nothing(address: str) -> None:
     assert enter()[0].get(address).status_code == 405
+
+
+@pytest.mark.parametrize("sees", [True, False])
+def test_the_most_urgent_are_those_that_the_words_say(
+    monkeypatch: pytest.MonkeyPatch, sees: bool
+) -> None:
+    """The database ranks all that is new, to read little of it: by the words it is ranked alike."""
+    chance, user = random.Random(9), staff("clinician")
+    begun = timezone.now() - timedelta(hours=20)
+    Review.objects.bulk_create(
+        Review(order_id=uid("order", n), critical_since=2, acknowledged=n % 4, called=n % 3 + 1)
+        for n in range(150)
+    )
+    for n in range(400):
+        (before, left), (after, entered) = chance.choices(STATES, k=2)
+        kind = chance.choice(["order"] * 6 + ["visit", "result", "critical"])
+        which = chance.randrange(300)
+        Happening.objects.create(
+            at=begun + timedelta(minutes=n), transaction=n + 1, kind=kind,
+            order_id=uid("order", which), before=before, after=after,
+            patient_id=uid("patient", which // 2) if which % 5 else None,
+            bucket_before=left if kind == "order" else "",
+            bucket_after=entered if kind == "order" else "",
+        )  # fmt: skip
+    few = read(user, sees)
+    monkeypatch.setattr(digest, "GROUPS", 1_000)
+    everything = read(user, sees)
+    assert len({group.rank for group in everything.groups}) >= 4
+    assert few.total == everything.total == len(everything.groups) > len(few.groups) == 25
+    assert [one.about for one in few.groups] == [one.about for one in everything.groups[:25]]
