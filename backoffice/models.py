@@ -30,6 +30,9 @@ class User(AbstractUser):
     single_keys = models.BooleanField(
         default=True, db_default=True, help_text="Shortcuts of one key are on"
     )
+    first_password_until = models.DateTimeField(
+        null=True, help_text="Their password is one they were given: see `first_passwords.py`"
+    )
 
 
 class Read(models.Model):
@@ -416,7 +419,12 @@ class Change(models.Model):
 
 
 # At the end: these tables stand on the ones above.
-from backoffice.accounts.models import PasswordReset, StaffSession, Throttle  # noqa: E402
+from backoffice.accounts.models import (  # noqa: E402
+    AccountNews,
+    PasswordReset,
+    StaffSession,
+    Throttle,
+)
 from backoffice.api.models import ApiToken  # noqa: E402
 from backoffice.audit.models import (  # noqa: E402
     AuditCheck,
@@ -436,6 +444,7 @@ from backoffice.team.models import (  # noqa: E402
 from backoffice.upkeep import Backup, Heartbeat, Hold  # noqa: E402
 
 __all__ = [
+    "AccountNews",
     "ApiToken",
     "Assignment",
     "AssignmentChange",

@@ -125,6 +125,21 @@ def field_keys(said: str) -> dict[int, bytes]:
     return keys
 
 
+def listed_hashes(name: str) -> Path | None:
+    """A file whose lines begin with a SHA-1 in hexadecimal."""
+    said = text(name)
+    if not said:
+        return None
+    try:
+        with Path(said).open("rb") as file:
+            first = file.read(40)
+    except OSError as error:
+        raise ImproperlyConfigured(f"{name} cannot be read: {error.strerror}.") from None
+    if len(first) < 40 or first.strip(b"0123456789ABCDEFabcdef"):
+        raise ImproperlyConfigured(f"{name} must hold lines that begin with a SHA-1.")
+    return Path(said)
+
+
 # Where we are
 
 DEBUG = flag("DEBUG", False)
@@ -477,7 +492,13 @@ AUTH_PASSWORD_VALIDATORS: list[dict[str, Any]] = [
     {"NAME": _validation + "MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
     {"NAME": _validation + "CommonPasswordValidator"},
     {"NAME": _validation + "UserAttributeSimilarityValidator"},
+    {"NAME": "backoffice.accounts.password_rules.NoWordsOfOurs"},
+    {"NAME": "backoffice.accounts.password_rules.NotBreached"},
 ]
+# Words that no password may hold, besides the product's name and its hosts'.
+PASSWORD_WORDS = words("PASSWORD_WORDS")
+# Sorted lines that begin with the SHA-1 of a published password, as such lists are published.
+PASSWORD_BREACHED_FILE = listed_hashes("PASSWORD_BREACHED_FILE")
 PASSWORD_RESET_TIMEOUT = 1800
 # Roles whose people must have a second factor: their names, `all` or `none`.
 SECOND_FACTOR_ROLES = frozenset(words("SECOND_FACTOR_ROLES", "none" if LOCAL else "all")) - {"none"}

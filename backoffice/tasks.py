@@ -5,7 +5,8 @@ from typing import Any
 from celery import shared_task
 
 from backoffice import changes, outbox, sync, upkeep
-from backoffice.accounts import passwords, throttle
+from backoffice.accounts import mailing as account_mailing
+from backoffice.accounts import throttle
 from backoffice.audit import checking, retention, seals
 from backoffice.lists import bulk
 from backoffice.session_store import SessionStore
@@ -32,7 +33,7 @@ def tell() -> None:
 
 @shared_task
 def mail() -> None:
-    passwords.send_due()
+    account_mailing.send_due()
     mailing.send_due()
 
 

@@ -18,7 +18,8 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from backoffice import audit
-from backoffice.accounts import fresh, known_devices, second_factor, throttle
+from backoffice.accounts import first_passwords, fresh, known_devices, second_factor, throttle
+from backoffice.models import User
 from backoffice.requests import address_of
 from backoffice.session_store import BEGAN, ORIGIN
 
@@ -87,8 +88,9 @@ class Adapter(DefaultAccountAdapter):
     # Passwords
 
     def authenticate(self, request: HttpRequest, **credentials: Any) -> AbstractBaseUser | None:
-        """None for a refusal; TooMany where nothing was evaluated. The words, and the time they
-        take, are the same whether there is such an account or not."""
+        """None for a refusal, the words and the time of which are the same whether there is such
+        an account or not. TooMany where nothing was evaluated; ValidationError for a first
+        password that is over."""
         name = credentials["username"]
         counted = [
             (throttle.PASSWORDS, known_devices.counted_as(request, name)),
@@ -107,6 +109,10 @@ class Adapter(DefaultAccountAdapter):
             return None
         for bucket, who in counted:
             bucket.give_back(who)
+        assert isinstance(user, User)
+        if first_passwords.is_over(user):
+            audit.sign_in_refused(request, "first password over")
+            raise ValidationError(first_passwords.OVER)
         return user
 
     # Getting in

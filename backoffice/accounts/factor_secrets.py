@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from allauth.mfa.models import Authenticator
 from django.db import transaction
@@ -14,6 +14,8 @@ from backoffice.accounts.second_factor import PLACE
 
 _NAMES: Final = ("secret", "seed")
 """Of an authenticator app, and of recovery codes. Passkeys have none: their keys are public."""
+_LIST: Final = "migrated_codes"
+"""Hashes of recovery codes that were shown (`recovery_codes.py`)."""
 
 
 class FactorSecrets:
@@ -21,9 +23,7 @@ class FactorSecrets:
 
     def count(self) -> Counter[int | None]:
         kept = Authenticator.objects.values_list("data", flat=True)
-        return Counter(
-            encryption.key_of(data[name]) for data in kept for name in _NAMES if name in data
-        )
+        return Counter(encryption.key_of(text) for data in kept for text in _sealed(data))
 
     def seal_anew(self) -> Iterator[int]:
         for key in Authenticator.objects.order_by("pk").values_list("pk", flat=True):
@@ -34,16 +34,21 @@ class FactorSecrets:
                 yield 1
 
 
+def _sealed(data: dict[str, Any]) -> list[str]:
+    return [*(data[name] for name in _NAMES if name in data), *data.get(_LIST, ())]
+
+
 def _sealed_anew(row: Authenticator) -> bool:
-    old = {
-        name: row.data[name]
-        for name in _NAMES
-        if name in row.data and encryption.key_of(row.data[name]) != encryption.writing_key()
-    }
+    old = [
+        text for text in _sealed(row.data) if encryption.key_of(text) != encryption.writing_key()
+    ]
     try:
-        plain = {name: encryption.opened(text, PLACE) for name, text in old.items()}
+        anew = {text: encryption.sealed(encryption.opened(text, PLACE), PLACE) for text in old}
     except encryption.CannotOpen:
         return False
-    row.data |= {name: encryption.sealed(text, PLACE) for name, text in plain.items()}
+    for name in row.data.keys() & set(_NAMES):
+        row.data[name] = anew.get(row.data[name], row.data[name])
+    if _LIST in row.data:
+        row.data[_LIST] = [anew.get(text, text) for text in row.data[_LIST]]
     row.save(update_fields=["data"])
-    return bool(plain)
+    return bool(anew)

@@ -7,11 +7,12 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponseBase
 
-from backoffice.accounts import limits, second_factor
+from backoffice.accounts import first_passwords, limits, second_factor
 
 
 class SignedIn:
-    """No page without the second factor that is demanded; and what people do is noticed."""
+    """No page without the second factor that is demanded, none with a first password; and what
+    people do is noticed."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -24,4 +25,4 @@ class SignedIn:
     def process_view(
         self, request: HttpRequest, view: Callable[..., Any], *_: Any
     ) -> HttpResponseBase | None:
-        return second_factor.owed(request, view)
+        return second_factor.owed(request, view) or first_passwords.owed(request, view)

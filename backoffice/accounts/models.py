@@ -1,4 +1,4 @@
-"""Sessions of staff, how often was guessed, and links to set a new password that were asked for."""
+"""Sessions of staff, how often was guessed, and e-mails about accounts that wait."""
 
 from __future__ import annotations
 
@@ -39,11 +39,24 @@ class Throttle(models.Model):
 
 
 class PasswordReset(models.Model):
-    """Somebody asked for a link to set a new password. The row is the work: see `passwords.py`."""
+    """Somebody asked for a link to set a new password. The row is the work: see `mailing.py`."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="+"
     )
+    asked_at = models.DateTimeField(db_default=Now())
+    due_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        app_label = "backoffice"
+
+
+class AccountNews(models.Model):
+    """Something about how somebody gets in was changed. The row is the work: see `mailing.py`."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    what = models.CharField(max_length=100)
+    ip = models.GenericIPAddressField(null=True)
     asked_at = models.DateTimeField(db_default=Now())
     due_at = models.DateTimeField(db_default=Now())
 

@@ -1,57 +1,68 @@
 """Passwords: changed by whoever knows the old one, or set anew by a link in an e-mail.
 
 The page that asks for a link says and takes the same whether there is such an account or not: it
-leaves a row, in one statement, and a worker mails what is due. The link leads to `SITE_URL`, is
-good once and for half an hour, and logs nobody in: the second factor is asked for as always.
+leaves a row, in one statement, and a worker mails what is due (`mailing.py`). The link leads to
+`SITE_URL`, is good once and for half an hour, and logs nobody in: the second factor is asked for as
+always.
 """
 
 from __future__ import annotations
 
-import logging
-import smtplib
-from datetime import timedelta
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from allauth.account.adapter import get_adapter
+from allauth.core import context
 from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.forms import PasswordChangeForm, SetPasswordForm
-from django.contrib.auth.tokens import default_token_generator
 from django.contrib.auth.views import PasswordChangeView, PasswordResetConfirmView
 from django.core.exceptions import ValidationError
-from django.core.mail import EmailMessage
-from django.core.mail.backends.smtp import EmailBackend
-from django.db import connection
+from django.db import connection, transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse, reverse_lazy
-from django.utils import timezone
-from django.utils.encoding import force_bytes
-from django.utils.http import urlsafe_base64_encode
 from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice import audit
 from backoffice.access import public, signed_in
-from backoffice.accounts import known_devices, throttle
-from backoffice.accounts.models import PasswordReset, StaffSession
+from backoffice.accounts import known_devices, mailing, throttle
+from backoffice.accounts.first_passwords import with_first_password
+from backoffice.accounts.models import StaffSession
 from backoffice.models import User
 from backoffice.requests import address_of
-
-logger = logging.getLogger(__name__)
 
 RULES: Final = "12 characters or more. Words that belong together only for you are best."
 
 # Changed
 
 
-class ChangeForm(PasswordChangeForm):
+class _Chosen:
+    """A password by its owner, typed twice: kept together with the entry about it, the e-mail, and
+    the end of their other sessions."""
+
+    user: User
+    fields: dict[str, forms.Field]
+    way: ClassVar[str] = ""
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["new_password1"].help_text = RULES
         self.fields["new_password2"].help_text = ""
         self.fields["new_password2"].label = "The same again"
 
+    def save(self, commit: bool = True) -> User:
+        request = context.request
+        self.user.first_password_until = None
+        with transaction.atomic(durable=True):
+            saved: User = super().save(commit)  # type: ignore[misc]
+            others_of(saved.pk, request).delete()
+            audit.asked(request, "password", [saved.pk], (), self.way)
+            mailing.tell(request, saved, "Your password was changed")
+        return saved
+
+
+class ChangeForm(_Chosen, PasswordChangeForm):
     def clean_old_password(self) -> str:
         """Guesses count and are on record like those at the log-in."""
         typed: str = self.cleaned_data["old_password"]
@@ -69,9 +80,6 @@ class _Change(PasswordChangeView):
 
     def form_valid(self, form: Any) -> HttpResponse:
         response = super().form_valid(form)
-        user = form.user
-        audit.record(self.request, "change", "password", ids=[user.pk])
-        others_of(user.pk, self.request).delete()
         messages.success(self.request, "Password changed. You are logged out everywhere else.")
         return response
 
@@ -126,12 +134,8 @@ def asked(request: HttpRequest) -> HttpResponse:
 # A link is followed
 
 
-class NewPasswordForm(SetPasswordForm):  # type: ignore[type-arg]  # generic only in the stubs
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.fields["new_password1"].help_text = RULES
-        self.fields["new_password2"].help_text = ""
-        self.fields["new_password2"].label = "The same again"
+class NewPasswordForm(_Chosen, SetPasswordForm):  # type: ignore[type-arg]  # only in the stubs
+    way = "by e-mail"
 
 
 class _SetAnew(PasswordResetConfirmView):
@@ -142,68 +146,10 @@ class _SetAnew(PasswordResetConfirmView):
 
     def form_valid(self, form: Any) -> HttpResponse:
         response = super().form_valid(form)
-        user = form.user
-        others_of(user.pk, self.request).delete()
-        audit.record(self.request, "change", "password", ids=[user.pk], reason="by e-mail")
         messages.success(self.request, "Your new password is set. Log in with it.")
-        known_devices.remember(self.request, response, user.get_username())
+        known_devices.remember(self.request, response, form.user.get_username())
         return response
 
 
-change = signed_in(_Change.as_view())
+change = with_first_password(signed_in(_Change.as_view()))
 set_anew = public(_SetAnew.as_view())
-
-
-# A link is mailed
-
-LEASE_SECONDS: Final = 120
-_CLAIM: Final = """
-UPDATE backoffice_passwordreset
-SET due_at = statement_timestamp() + make_interval(secs => %s) WHERE user_id = (
- SELECT user_id FROM backoffice_passwordreset WHERE due_at <= statement_timestamp()
- ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED
-) RETURNING user_id, asked_at
-"""
-
-
-def send_due() -> int:
-    """Mail the links that were asked for; how many. What cannot be sent is tried again until
-    nobody waits for it any more."""
-    sent = 0
-    while settings.EMAIL_URL and (claimed := _claimed()):
-        user_id, asked_at = claimed
-        row = PasswordReset.objects.filter(user_id=user_id, asked_at=asked_at)
-        if timezone.now() - asked_at > timedelta(seconds=settings.PASSWORD_RESET_TIMEOUT):
-            row.delete()
-            continue
-        try:
-            _message(User.objects.get(pk=user_id)).send()
-        except (OSError, smtplib.SMTPException, ValueError) as error:
-            logger.warning("a link could not be mailed: %s", type(error).__name__)
-        else:
-            row.delete()
-            sent += 1
-    return sent
-
-
-def _claimed() -> tuple[int, Any] | None:
-    with connection.cursor() as cursor:
-        cursor.execute(_CLAIM, [LEASE_SECONDS])
-        found: tuple[int, Any] | None = cursor.fetchone()
-    return found
-
-
-def _message(user: User) -> EmailMessage:
-    key = urlsafe_base64_encode(force_bytes(user.pk))
-    way = reverse("password-new", args=[key, default_token_generator.make_token(user)])
-    minutes = settings.PASSWORD_RESET_TIMEOUT // 60
-    return EmailMessage(
-        subject="Set a new password",
-        body=f"Somebody asked to set a new password for the account {user.get_username()}.\n\n"
-        f"This link does it, once and within {minutes} minutes:\n\n{settings.SITE_URL}{way}\n\n"
-        "If it was not you, do nothing: your password stays as it is.\n",
-        from_email=settings.EMAIL_FROM,
-        to=[user.email],
-        headers={"Auto-Submitted": "auto-generated"},
-        connection=EmailBackend(),
-    )

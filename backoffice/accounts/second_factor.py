@@ -25,7 +25,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonRes
 from django.urls import reverse
 
 from backoffice import access, audit, encryption
-from backoffice.accounts import throttle
+from backoffice.accounts import recovery_codes, throttle
 from backoffice.models import User
 
 View = TypeVar("View", bound=Callable[..., Any])
@@ -72,6 +72,10 @@ def before_second_factor(view: View) -> View:
     return view
 
 
+def is_before(view: Callable[..., Any]) -> bool:
+    return bool(getattr(view, _BEFORE, False))
+
+
 def lacks(request: HttpRequest, user: User) -> bool:
     """Whether one is demanded of `user` and was not shown."""
     return not request.session.get(MARK) and demanded_of(user)
@@ -84,11 +88,16 @@ def owed(request: HttpRequest, view: Callable[..., Any]) -> HttpResponse | None:
     user = request.user
     if not isinstance(user, User) or not lacks(request, user):
         return None
-    if getattr(view, _BEFORE, False) or access.declaration(view) == ():
+    if is_before(view) or access.declaration(view) == ():
         return None
+    return led(request, "second-factor", "Set up your second factor first.")
+
+
+def led(request: HttpRequest, route: str, words: str) -> HttpResponse:
+    """A page is led to `route`; what pages fetch, and forms, are refused with `words`."""
     if request.method == "GET" and request.headers.get("Sec-Fetch-Dest", "document") == "document":
-        return HttpResponseRedirect(reverse("second-factor"))
-    return JsonResponse({"detail": "Set up your second factor first."}, status=403)
+        return HttpResponseRedirect(reverse(route))
+    return JsonResponse({"detail": words}, status=403)
 
 
 # Codes
@@ -136,7 +145,7 @@ class _Checked(_Code):
 
 def _fits(kept: Authenticator, code: str) -> bool:
     if kept.type != Authenticator.Type.TOTP:
-        return bool(kept.wrap().validate_code(code))
+        return recovery_codes.is_one(kept, normalize_user_code(code))
     # allauth forgets used codes too early for codes that are good before and after their time.
     right = validate_totp_code(decrypt(kept.data["secret"]), code)
     return right and throttle.USED_CODES.take(f"{kept.user_id}\n{normalize_user_code(code)}")

@@ -5,7 +5,7 @@ django-allauth's views; ours is how they look, and that each change is recorded.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from allauth.account.views import ReauthenticateView
 from allauth.mfa.base.views import AuthenticateView
@@ -22,6 +22,7 @@ from allauth.mfa.webauthn.views import (
 )
 from django.conf import settings
 from django.contrib import messages
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -29,23 +30,12 @@ from django.views.decorators.http import require_safe
 
 from backoffice import audit
 from backoffice.access import public, signed_in
-from backoffice.accounts import second_factor
+from backoffice.accounts import mailing, recovery_codes, second_factor
 from backoffice.accounts.adapter import refused
 from backoffice.accounts.second_factor import before_second_factor
 from backoffice.models import User
 
 _SORRY: Final = "That did not work. Try again, or use another way."
-
-
-def _changed(request: HttpRequest, what: str) -> None:
-    """Kept in the access log. Whoever has a second factor now has shown it, too."""
-    user = request.user
-    assert isinstance(user, User)
-    audit.record(request, "change", "second factor", ids=[user.pk], reason=what)
-    if is_mfa_enabled(user, second_factor.TYPES):
-        second_factor.mark(request)
-    else:
-        request.session.pop(second_factor.MARK, None)
 
 
 @before_second_factor
@@ -118,7 +108,28 @@ class _ByPasskey(_FactorProof, ReauthenticateWebAuthnView):
 # To set one up, and to take it away
 
 
-class _Adding:
+class _Changing:
+    """Kept with the entry and the e-mail about it. Whoever has a second factor now has shown it,
+    too."""
+
+    request: HttpRequest
+    what: ClassVar[str]
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        request, user = self.request, self.request.user
+        assert isinstance(user, User)
+        with transaction.atomic(durable=True):
+            response: HttpResponse = super().form_valid(form)  # type: ignore[misc]
+            audit.asked(request, "second factor", [user.pk], (), self.what)
+            mailing.tell(request, user, self.what.capitalize())
+        if is_mfa_enabled(user, second_factor.TYPES):
+            second_factor.mark(request)
+        else:
+            request.session.pop(second_factor.MARK, None)
+        return response
+
+
+class _Adding(_Changing):
     """Not past the one that is there already."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -133,58 +144,44 @@ class _Adding:
 class _AddApp(_Adding, ActivateTOTPView):
     form_class = second_factor.AppForm
     template_name = "accounts/app_add.html"
-
-    def form_valid(self, form: Any) -> HttpResponse:
-        response: HttpResponse = super().form_valid(form)
-        _changed(self.request, "authenticator app added")
-        return response
+    what = "authenticator app added"
 
 
-class _RemoveApp(DeactivateTOTPView):
+class _RemoveApp(_Changing, DeactivateTOTPView):
     template_name = "accounts/factor_remove.html"
-
-    def form_valid(self, form: Any) -> HttpResponse:
-        response: HttpResponse = super().form_valid(form)
-        _changed(self.request, "authenticator app removed")
-        return response
+    what = "authenticator app removed"
 
 
 class _AddPasskey(_Adding, AddWebAuthnView):
     form_class = second_factor.PasskeyForm
     template_name = "accounts/passkey_add.html"
+    what = "passkey added"
 
     def get_context_data(self, **more: Any) -> dict[str, Any]:
         # allauth's own leaves out the form that was refused, and with it what was typed.
         return {**super().get_context_data(**more), **more}
 
-    def form_valid(self, form: Any) -> HttpResponse:
-        response: HttpResponse = super().form_valid(form)
-        _changed(self.request, "passkey added")
-        return response
 
-
-class _RemovePasskey(RemoveWebAuthnView):
+class _RemovePasskey(_Changing, RemoveWebAuthnView):
     template_name = "accounts/factor_remove.html"
-
-    def form_valid(self, form: Any) -> HttpResponse:
-        response: HttpResponse = super().form_valid(form)
-        _changed(self.request, "passkey removed")
-        return response
+    what = "passkey removed"
 
 
-class _NewCodes(GenerateRecoveryCodesView):
+class _NewCodes(_Changing, GenerateRecoveryCodesView):
     template_name = "accounts/codes_new.html"
-
-    def form_valid(self, form: Any) -> HttpResponse:
-        response: HttpResponse = super().form_valid(form)
-        _changed(self.request, "recovery codes made anew")
-        return response
+    what = "recovery codes made anew"
 
 
 class _ShowCodes(ViewRecoveryCodesView):
     """Once; whoever has lost them makes new ones."""
 
     template_name = "accounts/codes.html"
+
+    def get_context_data(self, **more: Any) -> dict[str, Any]:
+        shown: dict[str, Any] = super().get_context_data(**more)
+        if shown["can_view_codes"]:
+            recovery_codes.keep_hashes(self.request.user)
+        return shown
 
 
 code_or_passkey = public(_CodeOrPasskey.as_view())

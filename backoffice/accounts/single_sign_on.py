@@ -2,23 +2,24 @@
 
 Who comes back is found by the provider's own id of them; the first time, by their e-mail, which the
 provider must have verified, among the addresses that administrators gave to accounts. Nobody else
-gets in, unless `OIDC_CREATE` is on. `OIDC_ROLES_CLAIM` names the claim that holds their roles.
+gets in, unless `OIDC_CREATE` is on. `OIDC_ROLES_CLAIM` names the claim that holds their roles,
+all of them: an administrator by other means who is not named one there is none from then on.
 """
 
 from __future__ import annotations
 
 import logging
+import secrets
 from typing import Any, Final
 
 from allauth.account.utils import get_next_redirect_url
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter, get_adapter
 from allauth.socialaccount.models import SocialLogin
-from allauth.socialaccount.providers.openid_connect.views import callback
+from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView
 from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth.models import Group
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.http import (
     Http404,
     HttpRequest,
@@ -29,35 +30,50 @@ from django.http import (
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
+from jwt import PyJWTError
 
 from backoffice import audit
 from backoffice.access import ROLES, SERVICE_ACCOUNT, public
+from backoffice.accounts import members
 from backoffice.accounts.adapter import refused
+from backoffice.accounts.id_tokens import Verifying
 from backoffice.models import User
 
 logger = logging.getLogger(__name__)
 
 PROVIDER: Final = "oidc"
 _SORRY: Final = "The log-in at {} did not work. Try again, or log in with your password."
+_SAID: Final = "said at the single sign-on"
+_FAILURES: Final = (OSError, KeyError, ValueError, PyJWTError, IntegrityError)
+"""Of the way there and back: the provider, its tokens, and two log-ins of one new person at once.
+"""
 
 
 class Adapter(DefaultSocialAccountAdapter):
     """`SOCIALACCOUNT_ADAPTER`."""
 
+    def get_requests_session(self) -> Any:
+        """What the provider is told (a secret, a code) is told at no other address."""
+        session = super().get_requests_session()
+        session.max_redirects = 0
+        return session
+
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
         """Whose account this is; refused with a page where it is nobody's."""
         claims = _claims(sociallogin)
+        with transaction.atomic():
+            if not sociallogin.is_existing:
+                user = _found(claims) or _made(request, claims)
+                if user is not None:
+                    sociallogin.connect(request, user)
+            if sociallogin.is_existing and settings.OIDC_ROLES_CLAIM:
+                assert isinstance(sociallogin.user, User)
+                _give_roles(request, sociallogin.user, claims)
         if not sociallogin.is_existing:
-            user = _found(claims) or _made(claims)
-            if user is None:
-                refused(request, "no account")
-                context = {"provider": settings.OIDC_NAME, "email": claims.get("email", "")}
-                page = render(request, "accounts/no_account.html", context, status=403)
-                raise ImmediateHttpResponse(page)
-            sociallogin.connect(request, user)
-        if settings.OIDC_ROLES_CLAIM:
-            assert isinstance(sociallogin.user, User)
-            _give_roles(sociallogin.user, claims)
+            refused(request, "no account")
+            context = {"provider": settings.OIDC_NAME, "email": claims.get("email", "")}
+            page = render(request, "accounts/no_account.html", context, status=403)
+            raise ImmediateHttpResponse(page)
 
     def on_authentication_error(
         self, request: HttpRequest, provider: Any, exception: Any = None, **_: Any
@@ -66,52 +82,60 @@ class Adapter(DefaultSocialAccountAdapter):
 
 
 def _claims(sociallogin: SocialLogin) -> dict[str, Any]:
-    """What the provider says of the person. ValueError where it speaks of two people."""
+    """What the provider says of the person. KeyError without an ID token; ValueError where it
+    answers somebody else's request, or speaks of two people."""
     said = sociallogin.account.extra_data
-    token, info = said.get("id_token", {}), said.get("userinfo", {})
-    if token and info and token.get("sub") != info.get("sub"):
+    token, info = said["id_token"], said["userinfo"]
+    if token.get("nonce") != sociallogin.state["nonce"]:
+        raise ValueError("not the token that was asked for")
+    if token["sub"] != info.get("sub"):
         raise ValueError("two subjects")
     return {**token, **info}
 
 
+def _email(claims: dict[str, Any]) -> str:
+    """The address that the provider has verified; empty for none."""
+    return str(claims.get("email") or "") if claims.get("email_verified") is True else ""
+
+
 def _found(claims: dict[str, Any]) -> User | None:
-    email = claims.get("email")
-    if not email or claims.get("email_verified") is not True:
-        return None
-    found = list(User.objects.filter(email__iexact=email)[:2])
+    email = _email(claims)
+    found = list(User.objects.filter(email__iexact=email)[:2]) if email else []
     return found[0] if len(found) == 1 else None
 
 
-def _made(claims: dict[str, Any]) -> User | None:
+def _made(request: HttpRequest, claims: dict[str, Any]) -> User | None:
     """A new account, where that is allowed; without a role, until somebody gives it one."""
-    email = claims.get("email")
-    if not settings.OIDC_CREATE or not email or claims.get("email_verified") is not True:
+    email = _email(claims)
+    if not settings.OIDC_CREATE or not email or User.objects.filter(email__iexact=email).exists():
         return None
-    if User.objects.filter(email__iexact=email).exists():
+    names = [str(claims.get("preferred_username") or email)[:150], email[:150]]
+    free = [one for one in names if not User.objects.filter(username__iexact=one).exists()]
+    if not free:
         return None
-    name = str(claims.get("preferred_username") or email)[:150]
-    return User.objects.create_user(
-        username=email[:150] if User.objects.filter(username=name).exists() else name,
+    user = User.objects.create_user(
+        username=free[0],
         email=email,
         first_name=str(claims.get("given_name") or "")[:150],
         last_name=str(claims.get("family_name") or "")[:150],
     )
+    after = members.told(user)
+    audit.changed(request, members.TOPIC, [user.pk], before={}, after=after, reason=_SAID)
+    return user
 
 
-def _give_roles(user: User, claims: dict[str, Any]) -> None:
+def _give_roles(request: HttpRequest, user: User, claims: dict[str, Any]) -> None:
     """The roles that the claim names, and no other; `a.b` is the claim b inside of a."""
     said: Any = claims
     for part in settings.OIDC_ROLES_CLAIM.split("."):
         said = said.get(part) if isinstance(said, dict) else None
     names = said.split(",") if isinstance(said, str) else said if isinstance(said, list) else []
     wanted = {str(name).strip() for name in names} & (ROLES.keys() - {SERVICE_ACCOUNT})
-    with transaction.atomic():
-        had = set(user.groups.filter(name__in=ROLES).values_list("name", flat=True))
-        if had == wanted:
-            return
-        user.groups.remove(*Group.objects.filter(name__in=had - wanted))
-        user.groups.add(*Group.objects.filter(name__in=wanted - had))
-        audit.followed(user, "roles", [user.pk], [])
+    before = members.told(User.objects.select_for_update().get(pk=user.pk))
+    members.give_roles(user, wanted)
+    after = members.told(user)
+    if before != after:
+        audit.changed(request, members.TOPIC, [user.pk], before=before, after=after, reason=_SAID)
 
 
 # The way there and back
@@ -124,11 +148,17 @@ def begin(request: HttpRequest) -> HttpResponse:
     if not settings.OIDC_SERVER_URL:
         raise Http404
     provider = get_adapter(request).get_provider(request, PROVIDER)
+    provider.oauth2_adapter_class = Verifying
+    nonce = secrets.token_urlsafe()
     try:
         answer = provider.redirect(
-            request, process="login", next_url=get_next_redirect_url(request)
+            request,
+            process="login",
+            next_url=get_next_redirect_url(request),
+            auth_params={"nonce": nonce},
+            nonce=nonce,
         )
-    except (OSError, KeyError, ValueError) as error:
+    except _FAILURES as error:
         return _sorry(request, error)
     return _led(request, answer["Location"])
 
@@ -140,8 +170,9 @@ def back(request: HttpRequest, provider_id: str) -> HttpResponseBase:
     if not settings.OIDC_SERVER_URL:
         raise Http404
     try:
-        answer: HttpResponseBase = callback(request, provider_id=provider_id)
-    except (OSError, KeyError, ValueError) as error:
+        view = OAuth2CallbackView.adapter_view(Verifying(request, provider_id))
+        answer: HttpResponseBase = view(request)
+    except _FAILURES as error:
         return _sorry(request, error)
     return answer
 

@@ -11,18 +11,19 @@ from typing import Any, ClassVar, Final
 
 from allauth.mfa.models import Authenticator
 from django import forms
+from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.admin import SimpleListFilter
-from django.contrib.auth import password_validation
-from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.utils.decorators import method_decorator
 
 from backoffice import audit
 from backoffice.access import ADMINISTRATOR, PERMISSIONS, ROLES, SERVICE_ACCOUNT
+from backoffice.accounts import first_passwords, mailing, members
 from backoffice.accounts.fresh import fresh
 from backoffice.accounts.passwords import others_of
 from backoffice.admin import groups
@@ -35,6 +36,7 @@ from backoffice.preferences import PreferencesForm
 YOURSELF: Final = "Nobody takes the administration from themselves: ask another administrator."
 END_YOURSELF: Final = "Nobody ends their own account: ask another administrator."
 NO_LONGER: Final = "You are no administrator any more: somebody took it from you just now."
+SHOWN: Final = "You are shown a first password for them, and their sessions end."
 TAKEN: Final = "Another account has this {}: everybody has one of their own."
 
 
@@ -43,19 +45,14 @@ class StaffForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in t
 
     actor: ClassVar[User]
     field_order = (
-        *("first_name", "last_name", "email", "username", "password"),
-        *("roles", "time_zone", "is_active"),
+        *("first_name", "last_name", "email", "username"),
+        *("roles", "time_zone", "is_active", "anew"),
     )
 
     roles = forms.MultipleChoiceField(
         label="Roles", required=False, widget=forms.CheckboxSelectMultiple
     )
-    password = forms.CharField(
-        label="First password",
-        required=False,
-        strip=False,
-        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
-    )
+    anew = forms.BooleanField(label="Void their password", required=False)
 
     class Meta:
         model = User
@@ -69,7 +66,7 @@ class StaffForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in t
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        held = set(roles_of_account(self.instance)) if self.instance.pk else set()
+        held = set(members.roles_of_account(self.instance)) if self.instance.pk else set()
         self.is_service = SERVICE_ACCOUNT in held
         for name in ("first_name", "last_name", "email"):
             self.fields[name].required = not self.is_service
@@ -81,15 +78,13 @@ class StaffForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in t
             if role != SERVICE_ACCOUNT or self.is_service
         ]
         self.initial["roles"] = sorted(held)
-        first = self.instance._state.adding
-        self.fields["password"].required = first
-        self.fields["password"].help_text = (
-            "Tell it to them, and have them choose another."
-            if first
-            else "Only where it was forgotten: it replaces theirs and ends their sessions."
-        )
-        if not first:
-            self.fields["password"].label = "New first password"
+        if self.instance._state.adding or self.is_service:
+            del self.fields["anew"]
+        else:
+            self.fields["anew"].help_text = (
+                "Where it was forgotten, or somebody else knows it. "
+                + ("They get a link to set another." if settings.EMAIL_URL else SHOWN)
+            )
 
     @property
     def boxes(self) -> list[tuple[Any, list[str]]]:
@@ -125,14 +120,6 @@ class StaffForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in t
             if not given.get("is_active"):
                 self.add_error("is_active", END_YOURSELF)
         return given
-
-    def _post_clean(self) -> None:
-        super()._post_clean()  # type: ignore[misc]  # the stubs do not know it
-        if typed := self.cleaned_data.get("password"):
-            try:
-                password_validation.validate_password(typed, self.instance)
-            except ValidationError as error:
-                self.add_error("password", error)
 
 
 class RoleFilter(SimpleListFilter):
@@ -198,7 +185,7 @@ class StaffAdmin(Kind):
 
     @display("Roles")
     def held(self, user: User) -> str:
-        return ", ".join(sorted(roles_of_account(user)))
+        return ", ".join(members.roles_of_account(user))
 
     @display("Second factor")
     def second_factor(self, user: Any) -> bool:
@@ -207,7 +194,7 @@ class StaffAdmin(Kind):
     def get_form(
         self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
     ) -> Any:
-        # `roles` and `password` are the form's own: Django looks for columns of these names.
+        # `roles` and `anew` are the form's own: Django looks for columns of these names.
         form = super().get_form(request, obj, change, fields=StaffForm.Meta.fields)
         return type("Form", (form,), {"actor": request.user})
 
@@ -218,29 +205,47 @@ class StaffAdmin(Kind):
                 Authenticator.objects.filter(user=user).delete()
                 others_of(user.pk, request).delete()
                 audit.asked(request, "second factor", [user.pk], (), "taken away")
+                mailing.tell(request, user, "Your second factors were taken away")
         messages.success(request, "They are logged out, and set up a new one at their next log-in.")
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
         """The account, its roles and the entry about both, in the transaction of the request."""
-        before = _told(User.objects.get(pk=obj.pk)) if change else {}
+        before = members.told(obj) if change else {}
         given = form.cleaned_data
-        if ADMINISTRATOR not in given["roles"]:
-            obj.is_superuser = False
-        if given["password"]:
-            obj.set_password(given["password"])
         obj.save()
-        obj.groups.set([*Group.objects.filter(name__in=given["roles"]), *_others(obj)])
-        after = _told(User.objects.get(pk=obj.pk))
-        told = {**after, "password": "set anew"} if change and given["password"] else after
-        audit.changed(request, "member of staff", [obj.pk], before=before, after=told)
+        members.give_roles(obj, given["roles"])
+        after = members.told(obj)
+        if not change or given.get("anew"):
+            first = first_passwords.give(obj)
+            request.first_password = first  # type: ignore[attr-defined]  # for `_handed_over`
+        told = {**after, "password": "set anew"} if given.get("anew") else after
+        audit.changed(request, members.TOPIC, [obj.pk], before=before, after=told)
         if obj.pk != getattr(request.user, "pk", None) and _lesser(before, told):
             others_of(obj.pk, request).delete()
 
+    def response_add(self, request: HttpRequest, obj: User, *args: Any) -> HttpResponse:
+        return self._handed_over(request, obj) or super().response_add(request, obj, *args)
 
-def roles_of_account(user: User) -> list[str]:
-    """Roles given to an account, open or not: from its groups, prefetched or not."""
-    names = {group.name for group in user.groups.all()} & ROLES.keys()
-    return sorted(names | {ADMINISTRATOR} if user.is_superuser else names)
+    def response_change(self, request: HttpRequest, obj: User) -> HttpResponse:
+        return self._handed_over(request, obj) or super().response_change(request, obj)
+
+    def _handed_over(self, request: HttpRequest, user: User) -> HttpResponse | None:
+        """The page that shows a first password, this once: it is in no message and no session."""
+        first: str | None = getattr(request, "first_password", None)
+        if first == "":
+            messages.success(request, f"A link to set a password is on its way to {user.email}.")
+        if not first:
+            return None
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "kind": self,
+            "heading": self.called(user),
+            "person": user,
+            "password": first,
+            "hours": first_passwords.HOURS,
+        }
+        return render(request, "administration/first_password.html", context)
 
 
 def _administrators() -> set[int]:
@@ -250,22 +255,6 @@ def _administrators() -> set[int]:
     ids = User.objects.filter(pk__in=rows.values("pk")).order_by("pk").values_list("pk", flat=True)
     locked = list(ids.select_for_update())
     return set(rows.filter(pk__in=locked, is_active=True).values_list("pk", flat=True))
-
-
-def _others(user: User) -> QuerySet[Group]:
-    """Groups that are no roles stay as they are."""
-    return user.groups.exclude(name__in=ROLES)
-
-
-def _told(user: User) -> dict[str, str]:
-    return {
-        "name": user.get_full_name(),
-        "e-mail": user.email,
-        "log-in name": user.username,
-        "roles": ", ".join(roles_of_account(user)),
-        "time zone": user.time_zone,
-        "account": "open" if user.is_active else "closed",
-    }
 
 
 def _lesser(before: dict[str, str], after: dict[str, str]) -> bool:

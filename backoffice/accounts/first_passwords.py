@@ -1,0 +1,68 @@
+"""First passwords: nobody goes on with a password that somebody else has chosen.
+
+An administrator makes an account, or voids its password; they type none. Where mail goes out, the
+owner gets a link to set one, as with a forgotten password. Elsewhere the administrator is shown a
+random one, once. It is good for a day, and whoever logs in with it sees no page before they have
+chosen their own.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, Final, TypeVar
+
+from allauth.account.authentication import get_authentication_records
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+
+from backoffice import access
+from backoffice.accounts import second_factor
+from backoffice.accounts.models import PasswordReset
+from backoffice.models import User
+
+View = TypeVar("View", bound=Callable[..., Any])
+
+HOURS: Final = 24
+OVER: Final = "This first password was good for a day. Ask an administrator for another one."
+_WITH: Final = "with_first_password"
+
+
+def give(user: User) -> str:
+    """Void the password of `user`. What to tell them as their first one; empty where a link is
+    mailed. In the caller's transaction."""
+    first = secrets.token_urlsafe(12)
+    mailed = bool(settings.EMAIL_URL and user.email)
+    # Behind a link stands a password that nobody knows: who is too late asks for another link.
+    user.set_password(secrets.token_urlsafe(32) if mailed else first)
+    user.first_password_until = None if mailed else timezone.now() + timedelta(hours=HOURS)
+    user.save(update_fields=["password", "first_password_until"])
+    if not mailed:
+        return first
+    now = timezone.now()
+    PasswordReset.objects.update_or_create(user=user, defaults={"asked_at": now, "due_at": now})
+    return ""
+
+
+def is_over(user: User) -> bool:
+    return user.first_password_until is not None and user.first_password_until < timezone.now()
+
+
+def with_first_password(view: View) -> View:
+    """Declare that a view is also for people who still have to choose a password."""
+    setattr(view, _WITH, True)
+    return view
+
+
+def owed(request: HttpRequest, view: Callable[..., Any]) -> HttpResponse | None:
+    """What to answer instead of `view` to somebody who came in by a first password."""
+    user = request.user
+    if not isinstance(user, User) or user.first_password_until is None:
+        return None
+    if getattr(view, _WITH, False) or second_factor.is_before(view) or not access.declaration(view):
+        return None
+    if all(one["method"] != "password" for one in get_authentication_records(request, user)):
+        return None
+    return second_factor.led(request, "password-change", "Choose your own password first.")

@@ -1,0 +1,64 @@
+"""ID tokens of the provider: believed when they are signed by it, for us, and for now.
+
+django-allauth leaves the signature out where it fetched the token itself; we look at all of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import jwt
+from allauth.socialaccount.adapter import get_adapter
+from allauth.socialaccount.models import SocialApp
+from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
+from django.conf import settings
+
+ALGORITHMS: Final = (
+    *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
+    *("ES256", "ES384", "ES512", "EdDSA"),
+)
+"""Signatures with a key pair: never none, and no secret that we hold, too."""
+NEEDED: Final = ["iss", "sub", "aud", "exp", "iat"]
+LEEWAY: Final = 30
+"""Seconds that clocks may differ."""
+_ENDPOINTS: Final = ("authorization_endpoint", "token_endpoint", "userinfo_endpoint", "jwks_uri")
+
+
+class Verifying(OpenIDConnectOAuth2Adapter):
+    """django-allauth's, that trusts its provider for what it can show."""
+
+    @property
+    def openid_config(self) -> dict[str, Any]:
+        """The provider's document. ValueError where it is that of another one, or names an address
+        anybody on the way could answer for."""
+        config: dict[str, Any] = super().openid_config
+        configured = settings.OIDC_SERVER_URL.partition("/.well-known/")[0]
+        if config["issuer"].rstrip("/") != configured.rstrip("/"):
+            raise ValueError("the document names another issuer than the configured one")
+        if not settings.LOCAL and any(
+            urlsplit(config[one]).scheme != "https" for one in _ENDPOINTS
+        ):
+            raise ValueError("the document names an address without https")
+        return config
+
+    def _decode_id_token(self, app: SocialApp, id_token: str) -> dict[str, Any]:
+        """Its claims. KeyError for a key that the provider does not publish, PyJWTError for
+        whatever else is wrong with it."""
+        config = self.openid_config
+        with get_adapter().get_requests_session() as session:
+            answer = session.get(config["jwks_uri"])
+            answer.raise_for_status()
+        keys = jwt.PyJWKSet.from_dict(answer.json())
+        claims: dict[str, Any] = jwt.decode(
+            id_token,
+            keys[jwt.get_unverified_header(id_token)["kid"]],
+            algorithms=ALGORITHMS,
+            audience=app.client_id,
+            issuer=config["issuer"],
+            leeway=LEEWAY,
+            options={"require": NEEDED},
+        )
+        if claims.get("azp", app.client_id) != app.client_id:
+            raise jwt.InvalidAudienceError("the token was made for another client")
+        return claims

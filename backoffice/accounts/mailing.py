@@ -1,0 +1,120 @@
+"""E-mail about an account: links to set a password, and what was changed about getting in.
+
+Rows are the work, left in the transaction of what they are about. A worker claims one at a time and
+mails it; what cannot be sent is tried again until nobody waits for it any more.
+"""
+
+from __future__ import annotations
+
+import logging
+import smtplib
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, Final, TypeVar
+
+from django.conf import settings
+from django.contrib.auth.tokens import default_token_generator
+from django.core.mail import EmailMessage
+from django.core.mail.backends.smtp import EmailBackend
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.encoding import force_bytes
+from django.utils.http import urlsafe_base64_encode
+
+from backoffice.accounts.models import AccountNews, PasswordReset
+from backoffice.models import User
+from backoffice.requests import address_of
+
+logger = logging.getLogger(__name__)
+
+Due = TypeVar("Due", AccountNews, PasswordReset)
+
+LEASE_SECONDS: Final = 120
+NEWS_DAYS: Final = 2
+_CLAIM: Final = """
+UPDATE {table} SET due_at = statement_timestamp() + make_interval(secs => %s) WHERE {key} = (
+ SELECT {key} FROM {table} WHERE due_at <= statement_timestamp()
+ ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED
+) RETURNING *
+"""
+
+
+def tell(request: HttpRequest, user: User, what: str) -> None:
+    """The owner of an account hears of a change, whoever made it. In the caller's transaction."""
+    if settings.EMAIL_URL and user.email:
+        AccountNews.objects.create(user=user, what=what, ip=address_of(request))
+
+
+def send_due() -> int:
+    """Mail what is due; how many."""
+    if not settings.EMAIL_URL:
+        return 0
+    half_an_hour = timedelta(seconds=settings.PASSWORD_RESET_TIMEOUT)
+    return _send(PasswordReset, half_an_hour, _link) + _send(
+        AccountNews, timedelta(days=NEWS_DAYS), _news
+    )
+
+
+def _send(kind: type[Due], lasts: timedelta, message: Callable[[Due], EmailMessage]) -> int:
+    sent = 0
+    while (row := _claimed(kind)) is not None:
+        # A link that is asked for once more meanwhile is another row under the same key.
+        this = kind._default_manager.filter(pk=row.pk, asked_at=row.asked_at)
+        if timezone.now() - row.asked_at > lasts:
+            this.delete()
+            continue
+        try:
+            message(row).send()
+        except (OSError, smtplib.SMTPException, ValueError) as error:
+            logger.warning("an e-mail about an account failed: %s", type(error).__name__)
+        else:
+            this.delete()
+            sent += 1
+    return sent
+
+
+def _claimed(kind: type[Due]) -> Due | None:
+    names = {"table": kind._meta.db_table, "key": kind._meta.pk.column}
+    rows = kind._default_manager.raw(_CLAIM.format(**names), [LEASE_SECONDS])
+    return next(iter(rows), None)
+
+
+def _link(row: PasswordReset) -> EmailMessage:
+    user = row.user
+    key = urlsafe_base64_encode(force_bytes(user.pk))
+    way = reverse("password-new", args=[key, default_token_generator.make_token(user)])
+    minutes = settings.PASSWORD_RESET_TIMEOUT // 60
+    return _message(
+        user,
+        "Set your password",
+        f"This link sets the password of the account {user.get_username()}, once and within "
+        f"{minutes} minutes:\n\n{settings.SITE_URL}{way}\n\n"
+        f"Too late? Ask for another one: {settings.SITE_URL}{reverse('password-forgotten')}\n\n"
+        "If you expected none, do nothing: it changes nothing by itself.\n",
+    )
+
+
+def _news(row: AccountNews) -> EmailMessage:
+    at = row.asked_at.strftime("%Y-%m-%d at %H:%M UTC")
+    return _message(
+        row.user,
+        row.what,
+        f"{row.what}: account {row.user.get_username()}, on {at}, from the address "
+        f"{row.ip or 'of a machine we do not know'}.\n\n"
+        "If this was neither you nor agreed with you, tell an administrator of your clinic at "
+        "once. Where you are logged in, and by what means you do, stands here:\n\n"
+        f"{settings.SITE_URL}{reverse('account')}\n",
+    )
+
+
+def _message(user: User, subject: str, body: str) -> EmailMessage:
+    headers: dict[str, Any] = {"Auto-Submitted": "auto-generated"}
+    return EmailMessage(
+        subject=subject,
+        body=body,
+        from_email=settings.EMAIL_FROM,
+        to=[user.email],
+        headers=headers,
+        connection=EmailBackend(),
+    )

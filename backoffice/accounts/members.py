@@ -1,0 +1,42 @@
+"""Accounts as administrators and the provider of single sign-on change them: roles, and the words
+that the audit trail keeps of before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from django.contrib.auth.models import Group
+
+from backoffice.access import ADMINISTRATOR, ROLES
+from backoffice.models import User
+
+TOPIC = "member of staff"
+"""What audit entries call it."""
+
+
+def roles_of_account(user: User) -> list[str]:
+    """Roles given to an account, open or not: from its groups, prefetched or not."""
+    names = {group.name for group in user.groups.all()} & ROLES.keys()
+    return sorted(names | {ADMINISTRATOR} if user.is_superuser else names)
+
+
+def give_roles(user: User, roles: Collection[str]) -> None:
+    """These and no others. Groups that are no roles stay as they are."""
+    if user.is_superuser and ADMINISTRATOR not in roles:
+        user.is_superuser = False
+        user.save(update_fields=["is_superuser"])
+    others = user.groups.exclude(name__in=ROLES)
+    user.groups.set([*Group.objects.filter(name__in=roles), *others])
+
+
+def told(user: User) -> dict[str, str]:
+    """As the database has it now."""
+    user = User.objects.get(pk=user.pk)
+    return {
+        "name": user.get_full_name(),
+        "e-mail": user.email,
+        "log-in name": user.username,
+        "roles": ", ".join(roles_of_account(user)),
+        "time zone": user.time_zone,
+        "account": "open" if user.is_active else "closed",
+    }
