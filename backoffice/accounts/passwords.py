@@ -70,6 +70,12 @@ class ChangeForm(_Chosen, PasswordChangeForm):
             raise ValidationError(self.error_messages["password_incorrect"], "password_incorrect")
         return typed
 
+    def clean(self) -> dict[str, Any]:
+        given: dict[str, Any] = super().clean() or self.cleaned_data
+        if given.get("old_password") and given.get("new_password1") == given["old_password"]:
+            self.add_error("new_password2", "This is the one you have: choose another.")
+        return given
+
 
 class _Change(PasswordChangeView):
     """Other sessions of this person end; this one goes on."""

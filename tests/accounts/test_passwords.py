@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
 import pytest
 import time_machine
 from django.conf import settings as configured
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
+from backoffice.accounts import throttle
 from backoffice.accounts.mailing import send_due
-from backoffice.models import AuditEntry, PasswordReset, StaffSession
+from backoffice.models import AccountNews, AuditEntry, PasswordReset, StaffSession
 from tests.accounts.people import PASSWORD, code, log_in, person, with_app
 from tests.team.posting import Post, posting
 
@@ -174,3 +177,103 @@ def test_guesses_at_the_old_password_count_like_those_at_the_log_in(client: Clie
     assert "Too many" in told[-1]
     refusals = AuditEntry.objects.filter(action="login").exclude(outcome="ok")
     assert refusals.count() >= 5
+
+
+# Kept with its entry, told to its owner, and there in spite of strangers
+
+
+@contextmanager
+def without_the_log() -> Iterator[None]:
+    table = AuditEntry._meta.db_table
+    with connection.cursor() as cursor:
+        cursor.execute(f"ALTER TABLE {table} RENAME TO audit_away")
+        yield
+        cursor.execute(f"ALTER TABLE audit_away RENAME TO {table}")
+
+
+@pytest.mark.parametrize("way", ["changed", "by a link"])
+def test_a_password_stands_with_its_entry_or_not_at_all(
+    client: Client, post: Post, way: str
+) -> None:
+    user = person(email="ada@clinic.invalid")
+    other = Client()
+    log_in(other)
+    if way == "changed":
+        log_in(client)
+        address = "/accounts/password/"
+    else:
+        ask()
+        send_due()
+        address = client.get(link(post), follow=True).redirect_chain[-1][0]
+    form = {"old_password": PASSWORD, "new_password1": NEW, "new_password2": NEW}
+    client.raise_request_exception = False
+    with without_the_log():
+        assert client.post(address, form).status_code >= 500
+    user.refresh_from_db()
+    assert user.check_password(PASSWORD)
+    assert other.get("/preferences/").status_code == 200
+    assert not AccountNews.objects.exists()
+    assert client.post(address, form).status_code == 302
+    user.refresh_from_db()
+    assert user.check_password(NEW)
+    assert AuditEntry.objects.filter(object_type="password", object_ids=[str(user.pk)]).count() == 1
+
+
+def test_strangers_who_use_up_its_links_leave_the_owner_a_good_one(post: Post) -> None:
+    person(email="ada@clinic.invalid")
+    for n in range(9):
+        ask(REMOTE_ADDR=f"198.51.100.{n}")
+        send_due()
+    assert ask()["Location"] == f"{ASK}asked/"
+    assert send_due() == 0, "none is mailed,"
+    assert set_anew(Client(), link(post))["Location"] == "/accounts/login/", "and none is needed"
+    # However long they go on: the next link comes before the last one ends.
+    assert 2 * throttle.RESETS.every <= configured.PASSWORD_RESET_TIMEOUT
+
+
+def test_the_owner_hears_of_a_changed_password(client: Client, post: Post) -> None:
+    person(email="ada@clinic.invalid")
+    log_in(client)
+    form = {"old_password": PASSWORD, "new_password1": NEW, "new_password2": NEW}
+    client.post("/accounts/password/", form, REMOTE_ADDR="198.51.100.7")
+    post.refuse = "451 later"
+    assert send_due() == 0
+    post.refuse = ""
+    assert send_due() == 0, "not at once again"
+    AccountNews.objects.update(due_at=timezone.now())
+    assert send_due() == 1 and not AccountNews.objects.exists()
+    message = post.taken[-1]
+    assert (message["To"], message["Subject"]) == (
+        "ada@clinic.invalid",
+        "Your password was changed",
+    )
+    body = str(message.get_payload())
+    assert "ada-sample" in body and "198.51.100.7" in body and NEW not in body
+
+
+def test_the_owner_hears_of_factors_whoever_changed_them(client: Client, post: Post) -> None:
+    user = person(email="ada@clinic.invalid")
+    log_in(client)
+    with_app(client)
+    client.post("/accounts/second-factor/codes/new/")
+    client.post("/accounts/second-factor/app/remove/")
+    root = Client()
+    person("root-sample", role="administrator")
+    log_in(root, "root-sample")
+    form = {"action": "take_second_factors", "_selected_action": [user.pk]}
+    root.post("/admin/backoffice/user/", form)
+    send_due()
+    assert [one["Subject"] for one in post.taken] == [
+        "Authenticator app added",
+        "Recovery codes made anew",
+        "Authenticator app removed",
+        "Your second factors were taken away",
+    ]
+
+
+def test_news_nobody_waits_for_any_more_are_dropped(client: Client, post: Post) -> None:
+    user = person(email="ada@clinic.invalid")
+    old = timezone.now() - timedelta(days=3)
+    AccountNews.objects.create(user=user, what="sample", asked_at=old, due_at=old)
+    assert send_due() == 0
+    assert not AccountNews.objects.exists() and not post.taken

@@ -15,6 +15,7 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
 
+from backoffice import encryption
 from backoffice.apps import check_roles
 from backoffice.models import AuditEntry, StaffSession, Throttle, User
 from tests.accounts.people import PASSWORD, code, kept_secret, log_in, person, with_app
@@ -101,6 +102,29 @@ def test_a_recovery_code_stands_in_once(client: Client, ada: tuple[User, str]) -
         log_in(other)
         assert (answered(other, codes[3]).status_code == 302) is good
     assert "9 unused" in client.get("/accounts/").content.decode()
+    kept = Authenticator.objects.get(type="recovery_codes")
+    assert "seed" not in kept.data
+    hashes = [encryption.opened(one, "second factor") for one in kept.data["migrated_codes"]]
+    assert len(hashes) == len({one.split("$")[-2] for one in hashes}) == 9, "a salt for each"
+    assert all(one.startswith("argon2$") for one in hashes)
+    assert not any(one in str([kept.data, hashes]) for one in codes)
+    client.post("/accounts/second-factor/codes/new/")
+    other = Client()
+    log_in(other)
+    assert answered(other, codes[4]).status_code == 200, "the old ones are void"
+    new = client.get("/accounts/second-factor/codes/").content.decode()
+    assert answered(other, re.findall(r"<code>(\d{8})</code>", new)[9]).status_code == 302
+
+
+def test_codes_that_were_shown_before_they_were_hashed_go_on(
+    client: Client, ada: tuple[User, str]
+) -> None:
+    kept = Authenticator.objects.get(type="recovery_codes")
+    codes = kept.wrap().generate_codes()
+    for good in (True, False):
+        other = Client()
+        log_in(other)
+        assert (answered(other, f"{codes[0][:4]}-{codes[0][4:]}").status_code == 302) is good
 
 
 def test_secrets_are_sealed(ada: tuple[User, str]) -> None:
@@ -114,14 +138,20 @@ def test_secrets_are_sealed(ada: tuple[User, str]) -> None:
 
 def test_they_are_sealed_anew_when_keys_rotate(settings: Settings, ada: tuple[User, str]) -> None:
     old, new = settings.FIELD_KEYS, {9: b"another-made-up-key-of-32-bytes!"}
+    client = Client()
+    log_in(client)
+    answered(client, code(ada[1], -1))
+    page = client.get("/accounts/second-factor/codes/").content.decode()
+    codes = re.findall(r"<code>(\d{8})</code>", page)
     settings.FIELD_KEYS = {**new, **old}
     said = io.StringIO()
     call_command("rotatekeys", stdout=said)
-    assert "secrets of second factors: key 9: 2" in said.getvalue().splitlines()
+    assert "secrets of second factors: key 9: 11" in said.getvalue().splitlines()
     settings.FIELD_KEYS = new
-    client = Client()
-    log_in(client)
-    assert answered(client, code(ada[1])).status_code == 302
+    for typed in (code(ada[1]), codes[0]):
+        client = Client()
+        log_in(client)
+        assert answered(client, typed).status_code == 302
 
 
 # Demanded by role
