@@ -34,6 +34,11 @@ class User(AbstractUser):
         null=True, help_text="Their password is one they were given: see `first_passwords.py`"
     )
 
+    def set_password(self, raw_password: str | None) -> None:
+        """One of their own, unless `first_passwords.give` says otherwise."""
+        super().set_password(raw_password)
+        self.first_password_until = None
+
 
 class Read(models.Model):
     """Rows that pages read by hundreds: what was read becomes the object as it is.

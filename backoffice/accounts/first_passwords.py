@@ -27,13 +27,15 @@ View = TypeVar("View", bound=Callable[..., Any])
 
 HOURS: Final = 24
 OVER: Final = "This first password was good for a day. Ask an administrator for another one."
+_LETTERS: Final = "abcdefghjkmnpqrstuvwxyz23456789"
+"""None of them is taken for another when it is read out."""
 _WITH: Final = "with_first_password"
 
 
 def give(user: User) -> str:
     """Void the password of `user`. What to tell them as their first one; empty where a link is
     mailed. In the caller's transaction."""
-    first = secrets.token_urlsafe(12)
+    first = "-".join("".join(secrets.choice(_LETTERS) for _ in range(4)) for _ in range(4))
     mailed = bool(settings.EMAIL_URL and user.email)
     # Behind a link stands a password that nobody knows: who is too late asks for another link.
     user.set_password(secrets.token_urlsafe(32) if mailed else first)

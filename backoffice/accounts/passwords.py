@@ -53,7 +53,6 @@ class _Chosen:
 
     def save(self, commit: bool = True) -> User:
         request = context.request
-        self.user.first_password_until = None
         with transaction.atomic(durable=True):
             saved: User = super().save(commit)  # type: ignore[misc]
             others_of(saved.pk, request).delete()

@@ -126,6 +126,40 @@ def test_an_app_is_set_up_before_any_page_shows_and_asked_for_ever_after(
     page.sees("Find a patient")
 
 
+def test_a_first_password_is_handed_over_and_replaced(
+    page: Browser,
+    strict: str,
+    script: str,  # noqa: F811
+) -> None:
+    log_in(page, strict, "administrator")
+    page.open(f"{strict}/admin/backoffice/user/add/")
+    for name, typed in (("first_name", "Nora"), ("last_name", "Madeup"), ("username", "nora")):
+        page.type(f"#id_{name}", typed)
+    page.type("#id_email", "nora@example.invalid")
+    page.click("input[name=roles][value=viewer]")
+    page.click("main form button[type=submit]")
+    clean(page, script, "First password of Nora Madeup")
+    first = page.text("main dd code")
+    page.link("I have noted it")
+    page.sees("nora@example.invalid")
+    page.open(f"{strict}/admin/backoffice/user/")
+    page.link("Nora Madeup")
+    clean(page, script, "Void their password")
+    log_out(page)
+
+    page.type("#id_username", "nora")
+    page.type("#id_password", first)
+    page.click("form[method=post] button[type=submit]")
+    clean(page, script, "Choose your password")
+    page.type("#id_old_password", first)
+    for number in (1, 2):
+        page.type(f"#id_new_password{number}", "my own and nobody knows")
+    page.click("form[method=post] button[type=submit]")
+    page.sees("Password changed")
+    page.open(f"{strict}/orders/")
+    page.sees("Orders")
+
+
 def test_a_passkey_logs_in_alone_and_is_a_second_factor(page: Browser, strict: str) -> None:
     device = {"protocol": "ctap2", "transport": "internal", "hasResidentKey": True}
     person = {"hasUserVerification": True, "isUserVerified": True}
