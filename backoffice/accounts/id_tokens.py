@@ -43,8 +43,9 @@ class Verifying(OpenIDConnectOAuth2Adapter):
         return config
 
     def _decode_id_token(self, app: SocialApp, id_token: str) -> dict[str, Any]:
-        """Its claims; the tests of forged tokens notice if this is no longer called. KeyError for a key that the provider does not publish, PyJWTError for
+        """Its claims. KeyError for a key that the provider does not publish, PyJWTError for
         whatever else is wrong with it."""
+        # Tests of forged tokens notice if a later django-allauth calls this no more.
         config = self.openid_config
         with get_adapter().get_requests_session() as session:
             answer = session.get(config["jwks_uri"])
