@@ -9,7 +9,6 @@ over the same events, and a sample with one Celery task per event.
 from __future__ import annotations
 
 import os
-import random
 import statistics
 import sys
 import tempfile
@@ -27,38 +26,41 @@ from tests.bench import inbox_peers as peers
 from django.core.management import call_command  # noqa: E402  isort: skip
 from django.db import connection, transaction  # noqa: E402
 
-from backoffice.sealing import Blob  # noqa: E402
-from tests.bench.common import Goal, report  # noqa: E402
+from tests.bench import events  # noqa: E402
+from tests.bench.common import (  # noqa: E402
+    SCALE,
+    Goal,
+    Growth,
+    at_least,
+    at_most,
+    beside,
+    execute,
+    explain,
+    report,
+)
 from tests.sync.house import House, end, wait_until  # noqa: E402
 from tests.webhooks.records import OUR_TEAM, order  # noqa: E402
-from tests.webhooks.rows import event  # noqa: E402
 from tests.webhooks.sending import attempt, percentile, receiving, send  # noqa: E402
 from tests.webhooks.signed import Message, message  # noqa: E402
 from webhooks import applying  # noqa: E402
 from webhooks.models import Event  # noqa: E402
 
-ROUNDS = 7
+ROUNDS = int(os.environ.get("BENCH_ROUNDS", "5"))
 CONNECTIONS = 32
 REQUESTS = int(os.environ.get("BENCH_REQUESTS", "3000"))
 EVENTS = int(os.environ.get("BENCH_EVENTS", "8000"))
-SAMPLE = 400
-NOTES = "n" * 900
-"""Makes an order event 2.2 KB, as they are."""
-EMPTY = (
-    "TRUNCATE webhooks_event, orders_order, orders_ordername, orders_orderevent,"
-    " orders_transaction, backoffice_lookup"
-)
+SAMPLE = min(400, REQUESTS, EVENTS)
 
 
 def main() -> int:
     call_command("migrate", verbosity=0)
-    _execute(peers.BARE)
-    _execute(OUR_TEAM)
+    execute(peers.BARE)
+    execute(OUR_TEAM)
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         house = House(os.environ["DATABASE_URL"], "http://127.0.0.1:9", Path(name) / "log")
         goals, figures = _receiving(house)
-        more, other = _applying(house)
-    return report("inbox", goals + more, {**figures, **other})
+        more, other, growth = _applying(house)
+    return report("inbox", goals + more, {**figures, **other}, growth)
 
 
 def _receiving(house: House) -> tuple[list[Goal], dict[str, object]]:
@@ -79,8 +81,7 @@ def _receiving(house: House) -> tuple[list[Goal], dict[str, object]]:
                 rates[name].append(_burst(urls[name], count)[0])
             said = ", ".join(f"{name} {found[-1]:,.0f}" for name, found in rates.items())
             print(f"  turn {turn + 1}: {said} a second", flush=True)
-    beside = {name: _share(rates["ours"], rates[name]) for name in servers}
-    _execute(EMPTY)
+    execute(events.EMPTY)
     with receiving(house) as url:
         workers = [house.start("-m", "tests.webhooks.drainer") for _ in range(2)]
         try:
@@ -90,11 +91,10 @@ def _receiving(house: House) -> tuple[list[Goal], dict[str, object]]:
             for worker in workers:
                 end(worker)
     goals = [
-        Goal("5 receive, beside a bare insert", f"{beside['bare']:.2f}", ">= 0.85",
-             beside["bare"] >= 0.85),
-        Goal("5 receive, beside DRF and ORM", f"{beside['habits']:.1f} times", ">= 10 times",
-             beside["habits"] >= 10),
-        Goal("5 receive while draining, p99", f"{tail:.0f} ms", "< 250 ms", tail < 250),
+        at_least("5 receive, beside a bare insert", beside(rates["ours"], rates["bare"]), 0.85),
+        at_least("5 receive, beside DRF and ORM", beside(rates["ours"], rates["habits"]), 10,
+                 "{:.1f} times"),
+        at_most("5 receive while draining, p99", tail, 250, "{:.0f} ms"),
     ]  # fmt: skip
     figures: dict[str, object] = {
         f"receive_{name}_per_second": [round(rate) for rate in found]
@@ -115,7 +115,7 @@ def _burst(url: str, count: int) -> tuple[float, float]:
 
 
 def _order_message(number: int) -> Message:
-    record = order(number, 1 + number % 6, notes=NOTES)
+    record = order(number, 1 + number % 6, notes=events.NOTES)
     return message("labtest.order.updated", record, user_id=record["user_id"])
 
 
@@ -124,67 +124,51 @@ def _drained_one(url: str) -> bool:
     return Event.objects.filter(state="done").exists()
 
 
-def _applying(house: House) -> tuple[list[Goal], dict[str, object]]:
+def _applying(house: House) -> tuple[list[Goal], dict[str, object], list[Growth]]:
     print(f"applying: {ROUNDS} turns of {EVENTS:,} order events, 200 a batch")
+    few = EVENTS // SCALE
+    for count in (few, EVENTS):
+        events.make(count)
     drain: list[float] = []
     statement: list[float] = []
     for turn in range(ROUNDS):
-        drain.append(_timed(applying.drain, EVENTS, turn))
-        history = _count("orders_orderevent")
-        statement.append(_timed(_by_statement, EVENTS, turn))
-        assert _count("orders_orderevent") == history, "the statement did not do the same"
+        drain.append(_rate(applying.drain, EVENTS))
+        history = events.count_of("orders_orderevent")
+        statement.append(_rate(_by_statement, EVENTS))
+        assert events.count_of("orders_orderevent") == history, "the statement did not do the same"
         print(
             f"  turn {turn + 1} drain {drain[-1]:7,.0f}, statement {statement[-1]:7,.0f} a second",
             flush=True,
         )
-    _fill(SAMPLE, 0)
+    of_few = statistics.median(_rate(applying.drain, few) for _ in range(ROUNDS))
+    events.put(EVENTS, SAMPLE)
     tasks = _by_tasks(house)
     print(f"  one task per event {tasks:,.0f} a second", flush=True)
-    _execute(EMPTY)
-    ours, share = statistics.median(drain), _share(drain, statement)
+    ours = statistics.median(drain)
     goals = [
-        Goal("6 apply, beside one statement a batch", f"{share:.2f}", ">= 0.5", share >= 0.5),
-        Goal("6 apply, beside a task per event", f"{ours / tasks:.0f} times", ">= 50 times",
-             ours >= 50 * tasks),
-    ]  # fmt: skip
+        at_least("6 apply, beside one statement a batch", beside(drain, statement), 0.5),
+        at_least("6 apply, beside a task per event", ours / tasks, 50, "{:.0f} times"),
+    ]
+    events.put(EVENTS)
+    explain(goals, "6", f"applying {EVENTS:,} events", applying.drain)
+    execute(events.EMPTY)
     figures: dict[str, object] = {
         "drain_per_second": [round(rate) for rate in drain],
         "statement_per_second": [round(rate) for rate in statement],
         "task_per_event_per_second": round(tasks),
     }
-    return goals, figures
+    growth = Growth("apply order events", "µs an event", few, EVENTS, 1e6 / of_few, 1e6 / ours)
+    return goals, figures, [growth]
 
 
-def _share(ours: list[float], others: list[float]) -> float:
-    """Of neighbouring turns, so that what else the machine does weighs on both."""
-    return statistics.median(mine / other for mine, other in zip(ours, others, strict=True))
-
-
-def _timed(apply: Callable[[], object], count: int, seed: int) -> float:
-    _fill(count, seed)
+def _rate(apply: Callable[[], object], count: int) -> float:
+    """Events a second."""
+    events.put(count)
     begun = time.perf_counter()
     apply()
     took = time.perf_counter() - begun
-    assert Event.objects.filter(state="done").count() == count
+    assert events.applied() == count
     return count / took
-
-
-def _fill(count: int, seed: int) -> None:
-    """Four versions of each order, shuffled, in an empty database."""
-    _execute(EMPTY)
-    pairs = [(number, steps) for number in range(count // 4) for steps in (2, 3, 5, 6)]
-    random.Random(seed).shuffle(pairs)
-    for start in range(0, len(pairs), 4_000):
-        events = [
-            event("labtest.order.updated", order(number, steps, notes=NOTES))
-            for number, steps in pairs[start : start + 4_000]
-        ]
-        for one in events:
-            # As it is received: bodies are sealed some minutes later. The column takes it as it is.
-            one.body = Blob(one.body or b"")
-        Event.objects.bulk_create(events)
-    _execute("ANALYZE webhooks_event")
-    _execute("CHECKPOINT")
 
 
 def _by_statement() -> None:
@@ -214,17 +198,6 @@ def _by_tasks(house: House) -> float:
     finally:
         end(worker)
     return (len(numbers) - 1) / took
-
-
-def _count(table: str) -> int:
-    with connection.cursor() as cursor:
-        cursor.execute(f'SELECT count(*) FROM "{table}"')
-        return int(cursor.fetchone()[0])
-
-
-def _execute(statement: str) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(statement)
 
 
 if __name__ == "__main__":

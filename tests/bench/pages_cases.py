@@ -1,11 +1,9 @@
-"""The addresses that are measured: each list with every filter, pairs and crowds of them, depth."""
+"""The addresses that are measured: lists with filters, their combinations and depth; pages."""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -13,17 +11,14 @@ from django.db import connection
 from django.db.models import Model, QuerySet
 from django.urls import NoReverseMatch, reverse
 
+from backoffice.models import User
 from backoffice.paging import Sort, _encode
 from orders.exceptions.queue import GROUPS
 from orders.forms import SORTS as ORDER_SORTS
 from orders.models import Order
 from patients.forms import SORTS as PATIENT_SORTS
 from patients.models import Demographics, Patient
-
-PAIRS: Final = 120
-"""So many of the pairs of filters."""
-CROWDS: Final = 40
-"""So many random combinations of filters, with a random sort."""
+from tests.bench import combinations
 
 
 @dataclass(frozen=True)
@@ -36,7 +31,7 @@ class Case:
     posted: dict[str, str] = field(default_factory=dict)
     """Form that is sent; empty: the address is only opened."""
     seldom: bool = False
-    """One of many: asked fewer times."""
+    """One of many: asked fewer times, and compared with the small world alone."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +58,15 @@ def _one(statement: str) -> Any:
         return cursor.fetchone()[0]
 
 
-def cases(samples: Samples) -> Iterator[Case]:
-    """All that can be measured with what is in the URLconf."""
+def cases(samples: Samples, user: User | None = None) -> Iterator[Case]:
+    """All that can be measured with what is in the URLconf; with a user, the combinations of
+    filters that they may use."""
     yield from _orders(samples)
     yield from _patients(samples)
     yield from _appointments()
     yield from _single(samples)
+    if user is not None:
+        yield from _combined(samples, user)
 
 
 def _orders(samples: Samples) -> Iterator[Case]:
@@ -88,45 +86,52 @@ def _orders(samples: Samples) -> Iterator[Case]:
     filters = order_filters(samples)
     for name, given in filters.items():
         yield Case("orders, one filter", name, _address(path, given))
-        for key, direction in (
-            ("created_at", "asc"),
-            ("updated_at", "desc"),
-            ("patient_name", "asc"),
-            ("last_status", "asc"),
-        ):
-            asked = {**given, "order_key": key, "order_direction": direction}
-            yield Case(
-                "orders, one filter sorted", f"{name}, {key}", _address(path, asked), seldom=True
-            )
-    paired = [each for each in filters if not each.startswith("order ids")]
-    for one, other in random.Random(8).sample([*combinations(paired, 2)], PAIRS):
-        if set(filters[one]).isdisjoint(filters[other]):
-            given = {**filters[one], **filters[other]}
-            yield Case(
-                "orders, two filters", f"{one} + {other}", _address(path, given), seldom=True
-            )
-    yield from _crowds(path, filters)
 
 
-def _crowds(path: str, filters: dict[str, dict[str, Any]]) -> Iterator[Case]:
-    chance = random.Random(8)
-    for _ in range(CROWDS):
-        names = chance.sample(sorted(filters), chance.randint(2, 4))
-        given: dict[str, Any] = {}
-        for name in names:
-            given |= filters[name]
-        given["order_key"] = chance.choice(sorted(ORDER_SORTS))
-        given["order_direction"] = chance.choice(["asc", "desc"])
-        words = f"{' + '.join(names)}, {given['order_key']} {given['order_direction']}"
-        yield Case("orders, many filters", words, _address(path, given), seldom=True)
+def _combined(samples: Samples, user: User) -> Iterator[Case]:
+    path, given = reverse("orders:list"), written(samples)
+    for group, some in (
+        ("orders, every value", combinations.singles(user, given)),
+        ("orders, every pair", combinations.pairs(user, given)),
+    ):
+        for one in some:
+            yield Case(group, one.name, _address(path, one.given), seldom=True)
+
+
+def written(samples: Samples) -> dict[str, list[str]]:
+    """Values for the filters that have no choices."""
+    order, person = samples.order, samples.patient
+    day, year = _newest()
+    return {
+        "search_input": [
+            "a",
+            f"{person.first_name} {person.last_name[:3]}",
+            str(person.dob),
+            order.sample_id or "",
+            str(order.pk)[:8],
+        ],
+        "patient_name": ["a", person.name_key, f"{person.first_name[:2]} {person.last_name[:3]}"],
+        "shipping_recipient_name": ["a", person.last_name[:4]],
+        "start_date": [day, f"{year}-03-02"],
+        "end_date": [day, f"{year}-03-08", f"{year - 1}-06-30"],
+        "updated_start_date": [day, f"{year}-03-02"],
+        "updated_end_date": [f"{year}-01-31", day],
+        "user_id": [str(order.user_id)],
+        "order_ids": [str(order.pk)],
+        "order_transaction_id": [str(order.order_transaction_id)],
+    }
+
+
+def _newest() -> tuple[str, int]:
+    """The day of the newest order, and the year before it."""
+    newest = Order.objects.order_by("-created_at").values_list("created_at", flat=True)[0]
+    return newest.date().isoformat(), newest.year - 1
 
 
 def order_filters(samples: Samples) -> dict[str, dict[str, Any]]:
     """Every filter of the list, where it matters with a frequent and with a rare value."""
     order, person = samples.order, samples.patient
-    newest = Order.objects.order_by("-created_at").values_list("created_at", flat=True)[0]
-    day = newest.date().isoformat()
-    year = newest.year - 1
+    day, year = _newest()
     return {
         "bucket result-in": {"bucket": "result-in"},
         "bucket needs-action": {"bucket": "needs-action"},

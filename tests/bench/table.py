@@ -1,0 +1,41 @@
+"""`python -m tests.bench.table NAME…`: what these measurements wrote, as one table."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+
+from tests.bench.common import FOLDER, Goal, Growth, print_goals, print_growth
+
+
+def main(names: Sequence[str]) -> int:
+    goals: list[Goal] = []
+    growth: list[Growth] = []
+    took: dict[str, int] = {}
+    for name in names:
+        path = FOLDER / f"{name}.json"
+        if not path.exists():
+            goals.append(Goal(f"? {name}", "broke off", "its end", False))
+            continue
+        told = json.loads(path.read_text())
+        goals += [Goal(**goal) for goal in told["goals"]]
+        growth += [Growth(**one) for one in told["growth"]]
+        took[name] = told["seconds"]
+    print_goals(sorted(goals, key=_number))
+    print_growth(growth)
+    parts = ", ".join(f"{name} {seconds} s" for name, seconds in took.items())
+    minutes, seconds = divmod(sum(took.values()), 60)
+    print(f"\nseconds of each: {parts}; together {minutes} min {seconds} s")
+    missed = [goal.name for goal in goals if not goal.met]
+    print(f"{len(goals) - len(missed)} met, {len(missed)} missed")
+    return 1 if missed else 0
+
+
+def _number(goal: Goal) -> int:
+    first = goal.name.split()[0]
+    return int(first) if first.isdigit() else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

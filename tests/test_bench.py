@@ -1,0 +1,99 @@
+"""Every measurement of `./run bench` comes to its end, small, and says how its goals stand.
+
+No figure is looked at: what a machine that runs tests measures means nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from backoffice.launcher import PROOFS
+from tests import databases
+
+ROOT = Path(__file__).resolve().parent.parent
+SMALL: Final = {
+    "mirror": {"BENCH_ORDERS": "200", "BENCH_ROUNDS": "1"},
+    "inbox": {"BENCH_ROUNDS": "1", "BENCH_REQUESTS": "40", "BENCH_EVENTS": "80"},
+    "wearables": {"BENCH_SAMPLES": "6000", "BENCH_ROUNDS": "1"},
+    "commands": {"BENCH_ROUNDS": "1"},
+    "workers": {
+        "BENCH_ROUNDS": "1",
+        "BENCH_EVENTS": "80",
+        "BENCH_SYNC": "100",
+        "BENCH_LOOKUPS": "5",
+    },
+    "pages": {"BENCH_ORDERS": "300", "BENCH_SMALL": "300", "BENCH_EVERY": "60"},
+    "demo": {"BENCH_PACKAGES": "kept"},
+}
+NUMBERS: Final = {
+    "mirror": {1, 2, 3, 4},
+    "inbox": {5, 6},
+    "wearables": {7, 8, 9},
+    "pages": {10, 11, 12},
+    "commands": {13},
+    "workers": {14},
+    "demo": {15},
+}
+SECONDS: Final = 300
+
+
+@pytest.fixture
+def database() -> Iterator[str]:
+    """A database of its own; worlds that were kept beside it go with it."""
+    url = databases.migrated_house(os.environ["DATABASE_URL"])
+    yield url
+    databases.drop(url)
+    door = urlunsplit(urlsplit(url)._replace(path="/postgres"))
+    with closing(psycopg.connect(door, autocommit=True)) as connection:
+        worlds = connection.execute("SELECT datname FROM pg_database WHERE datname ~ '^world_300_'")
+        for (name,) in worlds.fetchall():
+            connection.execute(
+                sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name))
+            )
+
+
+def test_every_goal_has_a_measurement() -> None:
+    assert PROOFS["bench"].keys() == SMALL.keys() == NUMBERS.keys()
+    assert sorted(number for some in NUMBERS.values() for number in some) == [*range(1, 16)]
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_measurement_comes_to_its_end(name: str, database: str, tmp_path: Path) -> None:
+    environment = {
+        **{name: said for name, said in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"},
+        "DATABASE_URL": database,
+        "LOCAL": "1",
+        "BENCH_FOLDER": str(tmp_path),
+        **SMALL[name],
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", f"tests.bench.{name}"],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.returncode in (0, 1), done.stderr[-3000:]
+    written = tmp_path / f"{name}.json"
+    assert written.exists(), f"{done.stdout[-2000:]}\n{done.stderr[-3000:]}"
+    told = json.loads(written.read_text())
+    assert {int(goal["name"].split()[0]) for goal in told["goals"]} == NUMBERS[name]
+    for goal in told["goals"]:
+        assert goal["value"] and goal["goal"] and goal["met"] in (True, False), goal
+        assert goal["name"] in done.stdout
+        assert goal["met"] or f"NOT MET {goal['missed']}" in done.stdout
+    assert done.returncode == (0 if all(goal["met"] for goal in told["goals"]) else 1)
