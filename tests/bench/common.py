@@ -173,6 +173,18 @@ def execute(statement: str) -> None:
         cursor.execute(statement)
 
 
+def size_of(*tables: str) -> int:
+    """Bytes on disk, indexes included."""
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT sum(pg_total_relation_size(name::regclass)) FROM unnest(%s::text[]) AS name",
+            [list(tables)],
+        )
+        return int(cursor.fetchone()[0])
+
+
 def peak_of(command: list[str], environment: dict[str, str]) -> tuple[float, int]:
     """Run a command to its end; seconds by the clock and its peak memory in MB."""
     started = time.perf_counter()

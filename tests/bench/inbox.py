@@ -37,6 +37,7 @@ from tests.bench.common import (  # noqa: E402
     execute,
     explain,
     report,
+    size_of,
 )
 from tests.sync.house import House, end, wait_until  # noqa: E402
 from tests.webhooks.records import OUR_TEAM, order  # noqa: E402
@@ -151,12 +152,15 @@ def _applying(house: House) -> tuple[list[Goal], dict[str, object], list[Growth]
     ]
     events.put(EVENTS)
     explain(goals, "6", f"applying {EVENTS:,} events", applying.drain)
-    execute(events.EMPTY)
+    events.put(EVENTS)
+    applying.drain()
     figures: dict[str, object] = {
+        "bytes_an_event": size_of("webhooks_event") // EVENTS,
         "drain_per_second": [round(rate) for rate in drain],
         "statement_per_second": [round(rate) for rate in statement],
         "task_per_event_per_second": round(tasks),
     }
+    execute(events.EMPTY)
     growth = Growth("apply order events", "µs an event", few, EVENTS, 1e6 / of_few, 1e6 / ours)
     return goals, figures, [growth]
 

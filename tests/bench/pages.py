@@ -36,9 +36,9 @@ from tests.bench.world.keeping import kept
 ORDERS: Final = int(os.environ.get("BENCH_ORDERS", "1000000"))
 SMALL: Final = int(os.environ.get("BENCH_SMALL", "10000"))
 EVERY: Final = int(os.environ.get("BENCH_EVERY", "1"))
-ROUNDS, FEW_ROUNDS, SELDOM_ROUNDS = 9, 4, 2
-NEAR: Final = 0.85
-"""What comes so near to a limit is asked for `ROUNDS` times more."""
+FEW_ROUNDS, SELDOM_ROUNDS, MORE_ROUNDS = 4, 2, 5
+NEAR: Final = 0.9
+"""What comes so near to a limit is asked for more often."""
 BESIDE_SQL, BESIDE_SMALL, BESIDE_ROW = 3.0, 1.5, 20.0
 WORST: Final = 10
 """So many of the combinations of filters are listed."""
@@ -57,6 +57,20 @@ class Timed:
     large: list[float] = field(default_factory=list)
     sql: list[float] = field(default_factory=list)
     statements: list[str] = field(default_factory=list)
+
+    def ask(
+        self,
+        rounds: int,
+        lines: Sequence[Line],
+        small: str,
+        alone: psycopg.Connection[Any],
+    ) -> None:
+        """In turns; `small` is the same address in the small world."""
+        for _ in range(rounds):
+            self.small.append(lines[0].ask(small, self.posted))
+            self.large.append(lines[1].ask(self.path, self.posted))
+            if not self.seldom:
+                self.sql.append(_spent(alone, self.statements))
 
     @property
     def beside_small(self) -> float:
@@ -107,9 +121,11 @@ def main(words: Sequence[str]) -> int:
         alone = stack.enter_context(psycopg.connect(large, autocommit=True))
         timed = _measured(chosen, lines, alone)
         counts = _counts(alone)
+        sizes = _sizes(alone)
         goals = _judged(timed, counts)
         _explained(timed)
-    return report("pages" if not words else "pages-some", goals, _figures(timed, counts))
+    figures = {**_figures(timed, counts), "bytes_an_order": sizes}
+    return report("pages" if not words else "pages-some", goals, figures)
 
 
 def _cases(address: str) -> list[dict[str, Any]]:
@@ -154,16 +170,9 @@ def _measured(
         if not timed.seldom:
             timed.statements = _statements(timed.path, timed.posted)
 
-        def rounds(count: int, timed: Timed = timed, small: str = one["path"]) -> None:
-            for _ in range(count):
-                timed.small.append(lines[0].ask(small, timed.posted))
-                timed.large.append(lines[1].ask(timed.path, timed.posted))
-                if not timed.seldom:
-                    timed.sql.append(_spent(alone, timed.statements))
-
-        rounds(SELDOM_ROUNDS if timed.seldom else FEW_ROUNDS)
+        timed.ask(SELDOM_ROUNDS if timed.seldom else FEW_ROUNDS, lines, one["path"], alone)
         if timed.near:
-            rounds(ROUNDS)
+            timed.ask(MORE_ROUNDS, lines, one["path"], alone)
         found.append(timed)
         if timed.near or not timed.seldom:
             print(timed.line(), flush=True)
@@ -232,6 +241,16 @@ def _counts(alone: psycopg.Connection[Any]) -> tuple[float, float]:
             if number:
                 kept_in.append(milliseconds)
     return statistics.median(spent[0]), statistics.median(spent[1])
+
+
+def _sizes(alone: psycopg.Connection[Any]) -> dict[str, int]:
+    """Bytes on disk for each order, indexes included, by table: those of a byte and more."""
+    rows = alone.execute(
+        "SELECT relname, pg_total_relation_size(oid) / %s FROM pg_class WHERE relkind = 'r'"
+        " AND relnamespace = 'public'::regnamespace ORDER BY 2 DESC",
+        [ORDERS],
+    )
+    return {name: each for name, each in rows if each}
 
 
 _MEASURES: Final[tuple[tuple[str, str, float, Callable[[Timed], float]], ...]] = (

@@ -40,7 +40,7 @@ from backoffice.models import User  # noqa: E402
 from backoffice.service.events import Heard  # noqa: E402
 from patients.models import Demographics, Patient  # noqa: E402
 from patients.wearables.charts import POINTS, asked  # noqa: E402
-from patients.wearables.hearing import hear_samples  # noqa: E402
+from patients.wearables.hearing import hear_samples, hear_summaries  # noqa: E402
 from patients.wearables.models import Chunk, Series  # noqa: E402
 from patients.wearables.reading import COLUMNS, samples_of  # noqa: E402
 from patients.wearables.spans import YEAR, Span  # noqa: E402
@@ -55,7 +55,9 @@ from tests.bench.common import (  # noqa: E402
     execute,
     explain,
     report,
+    size_of,
 )
+from tests.wearables.test_summaries import activity  # noqa: E402
 
 COUNT = int(os.environ.get("BENCH_SAMPLES", "600000"))
 BATCH = 200
@@ -68,6 +70,7 @@ YEAR_END = date(2026, 2, 28)
 WEEK = date(2026, 1, 5), date(2026, 1, 11)
 ROUNDS = 5
 MOST_BYTES = 16
+SUMMARIES = 2_000
 MOST_SENT = 50_000
 _SPACE = UUID("7ea00000-0000-4000-8000-0000000000be")
 _TABLES = "wearables_chunk, wearables_series, wearables_source, wearables_summary"
@@ -128,6 +131,7 @@ def main() -> int:
             "bytes_a_sample": round(turn.stored / turn.samples, 1),
         }
     more, of_charts, chart = _chart()
+    figures["bytes_a_summary"] = _summary_bytes()
     _empty()
     return report("wearables", goals + more, {**figures, **chart}, growth + of_charts)
 
@@ -319,6 +323,15 @@ def _points(query: dict[str, Any]) -> list[Any]:
 
 def _read(rows: Any, series: Series) -> list[list[Any]]:
     return [list(samples_of(series, row)) for row in rows.values(*COLUMNS)]
+
+
+def _summary_bytes() -> int:
+    """On disk, of a summary of a day's activity."""
+    _empty()
+    told = {"steps": 8412, "calories_total": 2104.5, "distance": 6120.2, "time_zone": "UTC",
+            "heart_rate": {"avg_bpm": 71.5, "min_bpm": 48, "max_bpm": 154}}  # fmt: skip
+    hear_summaries([activity(number, number, **told) for number in range(1, SUMMARIES + 1)])
+    return size_of("wearables_summary") // SUMMARIES
 
 
 def _reader() -> Client:

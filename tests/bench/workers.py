@@ -40,8 +40,8 @@ from tests.webhooks.records import OUR_TEAM  # noqa: E402
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
 EVENTS = int(os.environ.get("BENCH_EVENTS", "12000"))
-ORDERS = int(os.environ.get("BENCH_SYNC", "12000"))
-LOOKUPS = int(os.environ.get("BENCH_LOOKUPS", "600"))
+ORDERS = int(os.environ.get("BENCH_SYNC", "10000"))
+LOOKUPS = int(os.environ.get("BENCH_LOOKUPS", "400"))
 AWAY_MS = 100
 GAIN = 1.6
 CREW = (1, 2)
