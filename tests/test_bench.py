@@ -35,7 +35,7 @@ SMALL: Final = {
         "BENCH_LOOKUPS": "5",
     },
     "pages": {"BENCH_ORDERS": "300", "BENCH_SMALL": "300", "BENCH_EVERY": "60"},
-    "demo": {"BENCH_PACKAGES": "kept"},
+    "demo": {"BENCH_PACKAGES": "kept", "BENCH_OPENED": "0"},
 }
 NUMBERS: Final = {
     "mirror": {1, 2, 3, 4},

@@ -33,9 +33,9 @@ SECONDS: Final = 30
 MOST_SECONDS: Final = 300
 FULL: Final = 50
 """Orders of a full page."""
-OPENED: Final = 40
+OPENED: Final = int(os.environ.get("BENCH_OPENED", "20"))
 """Pages that are opened before memory is looked at again."""
-NOT_COPIED: Final = shutil.ignore_patterns(".git", ".venv", "var", "__pycache__", ".*_cache")
+NOT_COPIED: Final = (".git", ".venv", "var", ".*_cache")
 STEPS: Final = ("Making", "Installing", "Starting", "Bringing", "Back office")
 SETTINGS: Final = ("DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE", "PYTHONPATH")
 
@@ -44,8 +44,10 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         tree = Path(name) / "tree"
         Path(name).chmod(0o711)  # The servers of root run as somebody else.
-        shutil.copytree(ROOT, tree, ignore=NOT_COPIED)
-        if os.environ.get("BENCH_PACKAGES") == "kept":
+        kept = os.environ.get("BENCH_PACKAGES") == "kept"
+        not_copied = NOT_COPIED if kept else (*NOT_COPIED, "__pycache__")
+        shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(*not_copied))
+        if kept:
             (tree / ".venv").symlink_to((ROOT / ".venv").resolve())
         with _demo(tree) as (process, url):
             begun = time.perf_counter()
