@@ -162,7 +162,8 @@ class SyncRun(models.Model):
 
 
 class Drift(models.Model):
-    """A difference between mirror and service that a sweep found and repaired."""
+    """A difference between mirror and service that a sweep found and repaired, or a change at the
+    service that is not to be expected."""
 
     class Kind(models.TextChoices):
         MISSING_LOCAL = "missing_local", "Was missing here"
@@ -170,6 +171,8 @@ class Drift(models.Model):
         STALE = "stale", "Was out of date here"
         SCHEMA = "schema", "Could not be read"
         HISTORY_CONFLICT = "history_conflict", "History was rewritten"
+        MOVED = "moved", "Went to another patient"
+        REGRESSED = "regressed", "Went back in its life"
 
     run = models.ForeignKey(SyncRun, on_delete=models.CASCADE, null=True, related_name="drifts")
     resource = models.CharField(max_length=40)

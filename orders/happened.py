@@ -9,6 +9,7 @@ from datetime import date, datetime
 from itertools import groupby
 from typing import Final
 
+from django.db.models import Q
 from django.urls import reverse
 from django.utils import timezone
 
@@ -16,7 +17,7 @@ from backoffice import vocabulary
 from backoffice.team.changes import Change, changes_of
 from backoffice.team.reading import said_about
 from backoffice.team.subjects import Subject
-from orders.models import AppointmentEvent, Order, OrderEvent
+from orders.models import AppointmentEvent, Order, OrderEvent, OrderMove
 from patients.models import Connection, Insurance, Patient
 
 MOST: Final = 300
@@ -64,6 +65,7 @@ def happened(
         found += _record(patient)
         if orders:
             found += _orders(patient)
+            found += _moves(patient)
             found += _visits(patient)
     return _in_order(found, show)
 
@@ -91,6 +93,8 @@ def happened_to(
         found += [Happening(one.at, change=one) for one in changes]
     if show != PEOPLE:
         found += _steps(order, events)
+        if order.moved_at is not None:
+            found.append(Happening(order.moved_at, words="Moved from another patient"))
     return _in_order(found, show)
 
 
@@ -153,6 +157,15 @@ def _orders(patient: Patient) -> Iterable[Happening]:
         for step in _steps(order, some):
             # Its page is where the step can be found.
             yield replace(step, url=url, on=order.lab_test_name or "Order", event_id=None)
+
+
+def _moves(patient: Patient) -> Iterable[Happening]:
+    about = Q(before=patient.pk) | Q(after=patient.pk)
+    for move in OrderMove.objects.filter(about).order_by("-at")[:MOST]:
+        words = "Order moved to another patient"
+        if move.after == patient.pk:
+            words = "Order moved here from another patient"
+        yield Happening(move.at, words=words, url=reverse("orders:detail", args=[move.order_id]))
 
 
 def _visits(patient: Patient) -> Iterable[Happening]:

@@ -18,7 +18,16 @@ from orders.exceptions.queue import group_of
 from orders.happened import MILESTONES, TABS, happened_to
 from orders.journey import is_over, journey, turn_of
 from orders.local_time import place_of
-from orders.models import Appointment, Handling, Order, OrderEvent, Result, ResultMarker, UsualTime
+from orders.models import (
+    Appointment,
+    Handling,
+    Order,
+    OrderEvent,
+    Result,
+    ResultMarker,
+    UsualTime,
+    with_move,
+)
 
 RANK: Final = {"critical": 0, "abnormal": 1, "unknown": 2}
 
@@ -50,7 +59,11 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
         request,
         "order",
         [order.pk, *(sibling.pk for sibling in siblings)],
-        [order.user_id, *(sibling.user_id for sibling in siblings)],
+        [
+            order.user_id,
+            order.moved_from if order.move_waits else None,
+            *(sibling.user_id for sibling in siblings),
+        ],
     )
     context = {
         "order": order,
@@ -92,7 +105,8 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
 def _order(order_id: UUID) -> Order:
     try:
         found = Order.objects.select_related("order_transaction", "user")
-        return found.defer("order_transaction__record", "user__record").get(pk=order_id)
+        found = found.defer("order_transaction__record", "user__record")
+        return with_move(found).get(pk=order_id)
     except Order.DoesNotExist as error:
         raise Http404 from error
 

@@ -15,7 +15,7 @@ from backoffice.access import may
 from backoffice.models import Contact
 from backoffice.templatetags.spoken import spoken
 from orders.changing_views import actions_of
-from orders.exceptions.queue import QUIET, STUCK, UNKNOWN
+from orders.exceptions.queue import MOVED, QUIET, STUCK, UNKNOWN
 from orders.local_time import Place
 from orders.models import Order
 
@@ -35,6 +35,8 @@ SCRIPTS: Final[dict[str, str]] = {
     "patient": "We are waiting for your sample. Did everything arrive? Is there anything we can "
     "help you with?",
     QUIET: "We are looking into where your test is, and will call you as soon as we know more.",
+    MOVED: "We are checking our records. Have you given a sample for a test lately? On which day, "
+    "and where?",
     UNKNOWN: "We are looking into your test, and will call you as soon as we know more.",
 }
 
@@ -101,6 +103,8 @@ def told(moment: datetime, place: Place) -> str:
 
 def script_of(order: Order, group: str, turn: str) -> tuple[str, str]:
     """Two lines to say."""
+    if group == MOVED:
+        return _HELLO, SCRIPTS[MOVED]
     for key in (order.status_detail or "", order.low_level_status, group):
         if key == QUIET and turn == vocabulary.PATIENT:
             return _HELLO, SCRIPTS["patient"]

@@ -12,7 +12,7 @@ from django.utils import timezone
 from backoffice import changes, team
 from backoffice.models import Assignment, User
 from orders.exceptions.cards import HANDLED
-from orders.models import Handling, Order
+from orders.models import Handling, Order, OrderMove
 
 
 class Changed(Exception):
@@ -63,6 +63,8 @@ def record(
         if outcome == HANDLED:
             team.note(request, "order", order_id, f"Handled: {note}", held.user_id)
             team.release(request, "order", order_id)
+            moves = OrderMove.objects.filter(order_id=order_id, settled_at=None)
+            moves.update(settled_at=timezone.now(), settled_by=request.user)
         else:
             team.contact(
                 request,

@@ -21,7 +21,7 @@ from backoffice import vocabulary
 from backoffice.access import may
 from backoffice.models import Assignment, CommandRecord, User
 from backoffice.paging import Count, Page, Sort, counted, counting, page_of
-from orders.models import Handling, Order, UnmatchedResult
+from orders.models import Handling, Order, OrderMove, UnmatchedResult
 from orders.models.order import CAN_GO_QUIET, OTHER_TROUBLE, TROUBLE, OrderQuerySet
 from orders.reviewing import open_criticals
 from orders.unmatched.models import OURS
@@ -29,6 +29,7 @@ from orders.unmatched.models import OURS
 SIZE: Final = 25
 CAP: Final = 500
 CRITICAL, STUCK, UNKNOWN, QUIET, PUT_OFF = "critical", "stuck", "unknown", "quiet", "put-off"
+MOVED: Final = "moved"
 OTHER: Final = "other"
 OPEN_COMMANDS: Final = (CommandRecord.State.UNCERTAIN, CommandRecord.State.UNDECIDED)
 
@@ -52,6 +53,12 @@ GROUPS: Final = {
     group.key: group
     for group in (
         Group(CRITICAL, "Clinical urgency", "Open the result and call.", vocabulary.CRITICAL),
+        Group(
+            MOVED,
+            "Moved to another patient",
+            "Find out whose sample it is.",
+            sort=Sort(("updated_at", "id")),
+        ),
         Group("lost", "Sample lost or unusable", "Order again and tell the patient."),
         Group(STUCK, "Lab is stuck on us", "Give the lab what it misses."),
         Group("delivery", "Delivery trouble", "Look at the tracking, confirm the address."),
@@ -89,7 +96,10 @@ def put_off(now: datetime) -> QuerySet[Handling]:
 
 
 def group_of(order: Order, now: datetime) -> str:
-    """The group an order belongs to as it stands, handled or not; empty for none."""
+    """The group an order belongs to as it stands, handled or not; empty for none. Of its move it
+    is known where `with_move` read it."""
+    if order.move_waits:
+        return MOVED
     low = order.low_level_status
     for key, statuses in TROUBLE.items():
         if low in statuses:
@@ -241,6 +251,9 @@ def _cause(key: str, now: datetime) -> OrderQuerySet:
         return Order.objects.filter(OTHER_TROUBLE)
     if key == UNKNOWN:
         return Order.objects.filter(bucket=vocabulary.UNKNOWN)
+    if key == MOVED:
+        waiting = OrderMove.objects.filter(settled_at=None)
+        return Order.objects.filter(pk__in=waiting.values("order_id"))
     # `quiet_at` is not asked to be there once more: PostgreSQL would expect far fewer rows.
     return Order.objects.filter(bucket__in=CAN_GO_QUIET, quiet_at__lte=now)
 

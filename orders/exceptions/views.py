@@ -25,7 +25,7 @@ from orders.exceptions.queue import CRITICAL, GROUPS, PUT_OFF
 from orders.journey import turn_of
 from orders.local_time import Place
 from orders.local_time import place_of as clock_of
-from orders.models import Handling, Order, OrderEvent, UsualTime
+from orders.models import Handling, Order, OrderEvent, UsualTime, with_move
 from orders.scheduling.rules import standing_visit
 
 NEEDED = ("exceptions.work", "orders.view", "patients.view")
@@ -153,7 +153,11 @@ def _page(
             request,
             "exception",
             [order.pk, *(one.pk for one in listed)],
-            [order.user_id, *(one.user_id for one in listed)],
+            [
+                order.user_id,
+                order.moved_from if order.move_waits else None,
+                *(one.user_id for one in listed),
+            ],
         )
     return render(request, "exceptions/queue.html", context, status=status)
 
@@ -233,7 +237,7 @@ def _card(
 def _order(order_id: UUID) -> Order:
     found = Order.objects.select_related("user").defer("user__record")
     try:
-        return found.get(pk=order_id)
+        return with_move(found).get(pk=order_id)
     except Order.DoesNotExist as error:
         raise Http404 from error
 

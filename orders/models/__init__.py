@@ -2,6 +2,7 @@ from orders.exceptions.models import Handling
 from orders.models.appointment import Appointment, AppointmentEvent
 from orders.models.critical import CriticalResult
 from orders.models.draft import OrderDraft
+from orders.models.move import OrderMove, with_move
 from orders.models.name import OrderName
 from orders.models.order import Order, OrderEvent, Transaction
 from orders.models.result import Result, ResultMarker
@@ -33,6 +34,7 @@ __all__ = [
     "OrderCount",
     "OrderDraft",
     "OrderEvent",
+    "OrderMove",
     "OrderName",
     "Result",
     "ResultMarker",
@@ -44,4 +46,5 @@ __all__ = [
     "Transaction",
     "UnmatchedResult",
     "UsualTime",
+    "with_move",
 ]

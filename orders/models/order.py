@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final, Self
+from uuid import UUID
 
 from django.contrib.postgres.indexes import BrinIndex, GinIndex, OpClass
 from django.contrib.postgres.search import SearchQuery, SearchVector
@@ -338,6 +339,12 @@ class Order(Mirrored):
     patient_dob = models.DateField(null=True)
     patient_gender = models.TextField(default="")
     recipient_name = models.TextField(default="", help_text="Shipping recipient, folded")
+
+    # Of its last move to another patient, where `with_move` reads it.
+    moved_from: UUID | None = None
+    moved_name: str | None = None
+    moved_at: datetime | None = None
+    move_waits: bool | None = None
 
     objects = OrderQuerySet.as_manager()
 

@@ -38,6 +38,7 @@ VISIT_MOVED: Final = "Visit moved"
 RESULTS: Final = ("partial_results", "completed", "corrected")
 
 _NO_TERM: Final = Term("", "")
+_MOVED: Final = Term("moved", "Moved to another patient", NEEDS_ACTION, glyph=GLYPHS[NEEDS_ACTION])
 
 _NEW: Final = """
  happening.transaction >= pg_snapshot_xmin(%(since)s::pg_snapshot)::text::bigint
@@ -297,6 +298,8 @@ def told(happenings: Sequence[Happening], is_open: bool, sees_results: bool) -> 
         if one.kind == Happening.ORDER:
             if not _step(one, lines):
                 steps.append(one)
+        elif one.kind == Happening.MOVED:
+            lines.append(Line(one.at, _MOVED, "", 1))
         elif one.kind == Happening.VISIT:
             lines.append(_visit(one))
         elif one.kind == Happening.RESULT:

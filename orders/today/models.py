@@ -30,13 +30,14 @@ class OrderCount(Read):
 
 
 class Happening(Read):
-    """Something staff want to hear about: an order's step, a visit, a result, a critical one.
+    """Something staff want to hear about: an order's step, its going to another patient, a visit, a
+    result, a critical one.
 
     `transaction` is what wrote it. Numbers are given before rows are committed, so "all that is
     new to me" is asked of the snapshot one has looked at, never of an id or a time.
     """
 
-    ORDER, VISIT, RESULT, CRITICAL = "order", "visit", "result", "critical"
+    ORDER, MOVED, VISIT, RESULT, CRITICAL = "order", "moved", "visit", "result", "critical"
 
     at = models.DateTimeField(db_default=Now(), help_text="When we learnt of it")
     transaction = models.BigIntegerField()

@@ -33,7 +33,7 @@ from orders.unmatched.models import OURS
 MOST: Final = 100
 """A longer list tells nobody more by its number, and every row beyond it costs."""
 CAUSES: Final = (
-    *("trouble", queue.OTHER, queue.STUCK, queue.UNKNOWN),
+    *("trouble", queue.MOVED, queue.OTHER, queue.STUCK, queue.UNKNOWN),
     *("not understood", "critical"),
 )
 """What makes up the exceptions, apart from what has gone quiet."""
@@ -135,6 +135,7 @@ def _exceptions(rights: frozenset[str]) -> dict[str, QuerySet[Any]]:
         # In the order of its index, which so ends the counting early.
         queue.QUIET: quiet.order_by("quiet_at", "id"),
         "trouble": queue.in_trouble(now),
+        queue.MOVED: queue.orders_of(queue.MOVED, now),
         queue.OTHER: queue.orders_of(queue.OTHER, now).order_by("quiet_at", "id"),
         "not understood": queue.orders_of(queue.UNKNOWN, now),
         **queue.stray_rows(rights),

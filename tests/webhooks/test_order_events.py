@@ -241,6 +241,16 @@ def test_an_order_taken_up_again_goes_back_in_its_life() -> None:
     assert (before.low_level_status, before.bucket) == ("completed", "result-in")
     assert after.low_level_status == "appointment_scheduled" and after.bucket != before.bucket
     assert OrderEvent.objects.count() == 7
+    drift = Drift.objects.get()
+    assert (drift.kind, drift.key) == ("regressed", order_id(1))
+    assert drift.detail == "from completed to appointment_scheduled"
+
+
+def test_steps_forward_and_decisions_of_people_are_no_going_back() -> None:
+    drained(updated(1, 4))
+    drained(updated(1, 6))
+    Order.objects.update(bucket="at-lab")
+    assert not Drift.objects.exists()
 
 
 def critical(number: int, minutes: int, **changed: Any) -> dict[str, Any]:

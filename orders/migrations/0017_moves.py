@@ -1,0 +1,77 @@
+"""Orders that go to another patient, or back in their life: noted in the transaction that changes
+them, whoever makes it."""
+
+import django.db.models.deletion
+import django.db.models.functions.datetime
+from django.conf import settings
+from django.db import migrations, models
+
+# Whatever was put off about the order comes back. The review follows its order at once, not only
+# with the next version of its result. A kit that nobody had been named for is no move.
+FORWARDS = """
+CREATE FUNCTION orders_moved() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO orders_ordermove (order_id, before, after) VALUES (NEW.id, OLD.user_id, NEW.user_id);
+  UPDATE orders_handling SET until = now()
+  WHERE order_id = NEW.id AND (until IS NULL OR until > now());
+  UPDATE orders_review SET user_id = NEW.user_id WHERE order_id = NEW.id;
+  INSERT INTO today_happening (transaction, kind, order_id, patient_id)
+  VALUES (pg_current_xact_id()::text::bigint, 'moved', NEW.id, NEW.user_id);
+  INSERT INTO backoffice_drift (resource, key, kind, detail)
+  VALUES (TG_TABLE_NAME, NEW.id, 'moved', '');
+  RETURN NULL;
+END $$;
+CREATE TRIGGER moved AFTER UPDATE OF user_id ON orders_order FOR EACH ROW
+  WHEN (OLD.user_id <> NEW.user_id AND (OLD.patient_name <> '' OR OLD.patient_dob IS NOT NULL))
+  EXECUTE FUNCTION orders_moved();
+
+CREATE FUNCTION orders_regressed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO backoffice_drift (resource, key, kind, detail)
+  VALUES (TG_TABLE_NAME, NEW.id, 'regressed',
+    'from ' || OLD.low_level_status || ' to ' || NEW.low_level_status);
+  RETURN NULL;
+END $$;
+CREATE TRIGGER regressed AFTER UPDATE OF bucket ON orders_order FOR EACH ROW
+  WHEN (OLD.low_level_status <> NEW.low_level_status AND OLD.bucket IN ('result-in', 'closed')
+    AND NEW.bucket IN ('preparing', 'with-patient', 'on-the-way', 'at-lab'))
+  EXECUTE FUNCTION orders_regressed();
+"""
+BACKWARDS = """
+DROP TRIGGER regressed ON orders_order;
+DROP TRIGGER moved ON orders_order;
+DROP FUNCTION orders_regressed();
+DROP FUNCTION orders_moved();
+"""
+
+
+class Migration(migrations.Migration):
+    dependencies = [
+        ("orders", "0016_deciding"),
+        ("backoffice", "0015_drift_of_orders"),
+        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
+    ]
+
+    operations = [
+        migrations.CreateModel(
+            name="OrderMove",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("before", models.UUIDField(help_text="The patient it was of")),
+                ("after", models.UUIDField(help_text="The patient it is of since")),
+                ("at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("settled_at", models.DateTimeField(help_text="When somebody said what was done", null=True)),
+                ("order", models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name="moves", to="orders.order")),
+                ("settled_by", models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name="+", to=settings.AUTH_USER_MODEL)),
+            ],
+            options={
+                "indexes": [
+                    models.Index(condition=models.Q(("settled_at__isnull", True)), fields=["order"], name="move_to_look_into"),
+                    models.Index(fields=["order", "-id"], name="move_of_order"),
+                    models.Index(fields=["before"], name="move_from_patient"),
+                    models.Index(fields=["after"], name="move_to_patient"),
+                ],
+            },
+        ),
+        migrations.RunSQL(FORWARDS, BACKWARDS),
+    ]
