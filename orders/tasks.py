@@ -8,6 +8,7 @@ from orders import deciding
 from orders.commands import COMMANDS
 from orders.listing.rows import ORDERS
 from orders.reviewing import waiting
+from orders.reviewing.escalating import tell_of_criticals
 from orders.sync import CHANGES, SUBJECTS, SWEEP
 from orders.today import counting
 from orders.unmatched.sync import LISTING as UNMATCHED
@@ -51,6 +52,7 @@ def measure_usual_times() -> None:
 @shared_task
 def tell() -> None:
     tell_of_orders()
+    tell_of_criticals()
 
 
 @shared_task

@@ -17,6 +17,7 @@ from backoffice.team.writing import (
     contact,
     note,
     notify,
+    people_who_may,
     release,
 )
 
@@ -33,6 +34,7 @@ __all__ = [
     "holders",
     "note",
     "notify",
+    "people_who_may",
     "release",
     "url_of",
     "word_for",

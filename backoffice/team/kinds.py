@@ -16,6 +16,11 @@ class Kind:
 
 
 KINDS: Final[dict[str, Kind]] = {
+    "critical-waits": Kind(
+        "A critical result that nobody has acknowledged for half an hour",
+        "This {subject} is critical, and nobody has acknowledged it",
+        "A critical result waits for somebody to acknowledge it",
+    ),
     "assigned": Kind(
         "Something is given to me",
         "This {subject} was given to you",

@@ -84,7 +84,12 @@ def note(
 
 def colleagues() -> QuerySet[User]:
     """Members of staff whom one can name and give work to."""
-    role = Q(groups__name__in=roles_with("notes.write")) | Q(is_superuser=True)
+    return people_who_may("notes.write")
+
+
+def people_who_may(permission: str) -> QuerySet[User]:
+    """Members of staff whose roles grant a permission, now."""
+    role = Q(groups__name__in=roles_with(permission)) | Q(is_superuser=True)
     return User.objects.filter(role, is_active=True).distinct()
 
 

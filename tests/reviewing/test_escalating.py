@@ -1,0 +1,113 @@
+"""A critical result that nobody acknowledges for half an hour is told to everybody who may: once,
+on the page and by e-mail."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+from pytest_django import Settings
+
+from backoffice.models import Notification, User
+from backoffice.team.mailing import send_due
+from orders.models import Order, Review
+from orders.reviewing.criticals import acknowledge
+from orders.reviewing.escalating import tell_of_criticals
+from orders.tasks import tell
+from tests.api.rows import staff
+from tests.reviewing.rows import came, ordered, uid
+from tests.team.posting import posting
+
+pytestmark = pytest.mark.django_db
+
+CRITICAL = ("Potassium", "6.9", "critical")
+
+
+def result(n: int = 1, *, minutes: float = 31, days: float = 0) -> Review:
+    """A critical result that came so long ago; the order's last step lies `days` back."""
+    now = timezone.now()
+    row = ordered(n, last_event_at=now - timedelta(days=days), interpretation="critical")
+    came(row.pk, CRITICAL)
+    Review.objects.filter(pk=row.pk).update(since=now - timedelta(minutes=minutes))
+    return Review.objects.get(pk=row.pk)
+
+
+def told() -> set[str]:
+    return set(Notification.objects.values_list("user__username", flat=True))
+
+
+@pytest.fixture(autouse=True)
+def people() -> dict[str, User]:
+    roles = {
+        "anna": "clinician",
+        "bruno": "lab coordinator",
+        "carla": "front desk",
+        "dora": "viewer",
+    }
+    return {name: staff(role, name) for name, role in roles.items()}
+
+
+def test_everybody_who_may_acknowledge_it_is_told_once() -> None:
+    review = result()
+    assert tell_of_criticals() == 2
+    assert told() == {"anna", "bruno"}
+    assert set(Notification.objects.values_list("kind", "subject_type", "subject_id")) == {
+        ("critical-waits", "result", str(review.pk))
+    }
+    Notification.objects.update(seen_at=timezone.now())
+    assert tell_of_criticals() == 0
+    tell()
+    assert Notification.objects.count() == 2
+
+
+def test_not_before_half_an_hour() -> None:
+    result(minutes=29)
+    assert tell_of_criticals() == 0
+
+
+def test_not_what_somebody_has_acknowledged(people: dict[str, User]) -> None:
+    review = result()
+    acknowledge(review, review.version, people["anna"])
+    assert tell_of_criticals() == 0
+
+
+def test_a_result_that_is_critical_again_is_told_again(people: dict[str, User]) -> None:
+    review = result()
+    tell_of_criticals()
+    acknowledge(review, review.version, people["anna"])
+    came(review.pk, ("Potassium", "7.4", "critical"))
+    Review.objects.update(since=timezone.now() - timedelta(minutes=31))
+    assert tell_of_criticals() == 2
+
+
+def test_the_first_sync_of_years_mails_nobody() -> None:
+    result(days=400)
+    assert tell_of_criticals() == 0
+
+
+def test_an_announcement_whose_order_is_not_read_yet_is_told() -> None:
+    review = result()
+    Order.objects.filter(pk=uid("order", 1)).delete()
+    assert Review.objects.filter(pk=review.pk).exists()
+    assert tell_of_criticals() == 2
+
+
+def test_by_e_mail_too_without_a_word_about_anybody(
+    settings: Settings, people: dict[str, User]
+) -> None:
+    people["anna"].email = "anna@clinic.invalid"
+    people["anna"].save()
+    with posting() as post:
+        settings.EMAIL_URL, settings.EMAIL_FROM = post.url, "office@clinic.invalid"
+        settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", post.port
+        settings.SITE_URL = "https://office.invalid"
+        result()
+        tell_of_criticals()
+        past = timezone.now() - timedelta(seconds=1)
+        Notification.objects.exclude(mail_due_at=None).update(mail_due_at=past)
+        assert send_due() == 1
+        (mail,) = post.taken
+    assert mail["Subject"] == "A critical result waits for somebody to acknowledge it"
+    body = str(mail.get_payload())
+    assert "Maria" not in body and "Potassium" not in body and str(uid("order", 1)) not in body
