@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from typing import Final
 
+import psycopg
 from django.core.exceptions import BadRequest
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -31,18 +32,22 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def broken(request: HttpRequest) -> HttpResponse:
-    """503 with `Retry-After` while the database does not answer, else 500; for the JSON API in the
-    shape of its errors. The reference is the request id, under which the log has the error."""
-    away = isinstance(sys.exc_info()[1], OperationalError | InterfaceError)
+    """503 with `Retry-After` while the database does not answer, or where it gave up on a statement
+    (`patience.py`), else 500; for the JSON API in the shape of its errors. The reference is the
+    request id, under which the log has the error."""
+    error = sys.exc_info()[1]
+    away = isinstance(error, OperationalError | InterfaceError)
+    slow = away and isinstance(error.__cause__, psycopg.errors.QueryCanceled)
     status = 503 if away else 500
     found: HttpResponse
     if request.path.startswith("/api/"):
         words = "The database does not answer." if away else "This request could not be answered."
+        words = "This took too long. Ask for less at once." if slow else words
         code = "unavailable" if away else "error"
         body = {"code": code, "message": words, "request_id": id_of(request)}
         found = JsonResponse(body, status=status)
     else:
-        told = {"away": away, "reference": id_of(request)}
+        told = {"away": away, "slow": slow, "reference": id_of(request)}
         found = HttpResponse(render_to_string("500.html", told), status=status)
     if away:
         found.headers["Retry-After"] = str(RETRY_SECONDS)

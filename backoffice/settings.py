@@ -301,6 +301,8 @@ def _door_of(database: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+# Longest statement of a page (`patience.py`); 0 sets none.
+PAGE_STATEMENT_SECONDS = number("PAGE_STATEMENT_SECONDS", 15, 0, 3_600)
 DATABASES = {"default": _database(DATABASE_URL)}
 DATABASES["hooks"] = _door_of(DATABASES["default"])
 CACHES = {

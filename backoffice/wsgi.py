@@ -9,9 +9,10 @@ from django.core.wsgi import get_wsgi_application
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backoffice.settings")
 pages = get_wsgi_application()
 
-from backoffice import installation  # noqa: E402 - needs the settings
+from backoffice import installation, patience  # noqa: E402 - needs the settings
 from webhooks.door import DOORS, deliveries  # noqa: E402
 
+patience.limit_statements()
 installation.verify()
 
 

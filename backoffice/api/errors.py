@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
+from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest
 from rest_framework import exceptions
 from rest_framework.request import Request
@@ -30,6 +31,8 @@ def error_response(exc: Exception, context: dict[str, Any]) -> Response | None:
     elif isinstance(exc, PermissionDenied):
         exc = exceptions.PermissionDenied()
     response = exception_handler(exc, context)
+    if isinstance(exc, OperationalError | InterfaceError):
+        return None  # `backoffice.errors.broken` tells it.
     if response is None:
         logger.error("unexpected error in %s", type(context["view"]).__name__, exc_info=exc)
         body = error_body("error", "The back office could not answer this request.", request)
