@@ -24,6 +24,7 @@ from rest_framework.request import Request
 
 from backoffice import audit
 from backoffice.models import User
+from backoffice.sealed_words import is_sealed
 
 if TYPE_CHECKING:
     # Settings name `DeclaredPermission`: importing views here would be a circle.
@@ -258,7 +259,8 @@ def _without_words(request: HttpRequest) -> str:
     """The address asked for, without what was typed about a person: `next` is kept and logged."""
     query = request.GET.copy()
     for name in WORDS_ABOUT_PEOPLE:
-        query.pop(name, None)
+        if not all(map(is_sealed, query.getlist(name))):
+            query.pop(name)
     path = escape_uri_path(request.path)
     address = f"{path}?{query.urlencode()}" if query else path
     return next((one for one in (address, path) if len(quote(one)) <= LONGEST_NEXT), "/")

@@ -9,7 +9,7 @@ from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.utils.safestring import SafeString
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_http_methods
 
 from backoffice import audit, vocabulary
 from backoffice.access import requires
@@ -17,6 +17,7 @@ from backoffice.lists.forms import FilterForm
 from backoffice.lists.listing import Cell, Column, Listing
 from backoffice.lists.screen import Screen
 from backoffice.paging import Page, Place, capped_count, page_of, place_of
+from backoffice.sealed_words import seal_address, to_address
 from patients.drawing import draw
 from patients.forms import PatientFilters, demographics_of
 from patients.models import Demographics, Patient
@@ -89,6 +90,7 @@ class Patients(Listing):
     nouns = ("patient", "patients")
     needs = ("patients.view",)
     columns = COLUMNS
+    words = PatientFilters.WORDS
 
     def form(self, data: QueryDict, user: Any) -> PatientFilters:
         return PatientFilters(data)
@@ -139,9 +141,12 @@ PATIENTS: Final = Patients()
 
 
 @requires("patients.view")
-@require_safe
+@require_http_methods(["GET", "HEAD", "POST"])
 def patient_list(request: HttpRequest) -> HttpResponse:
     """Patients, newest first or by name; one box finds them by whatever the caller gives."""
+    if request.method == "POST":
+        return to_address(request, PATIENTS.address(), PATIENTS.words)
+    seal_address(request, PATIENTS.words)
     filters = PATIENTS.form(request.GET, request.user)
     valid = filters.is_valid()
     screen = Screen.of(request, PATIENTS, filters)

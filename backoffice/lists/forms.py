@@ -13,6 +13,7 @@ from django.http import QueryDict
 from django.utils import timezone
 
 from backoffice.paging import Sort
+from backoffice.sealed_words import opened
 
 SIZE: Final = 50
 SIZES: Final = (25, 50, 100)
@@ -73,7 +74,9 @@ class FilterForm(forms.Form):
     """Fields that are tabs, not filters."""
 
     def __init__(self, data: Any = None, *, by_name: bool = True) -> None:
-        super().__init__(data)
+        super().__init__(opened(data, self.WORDS) if isinstance(data, QueryDict) else data)
+        self.given = data
+        """As it stands in the address, where words are sealed."""
         self.by_name = by_name
         self.hidden: dict[str, str] = {}
         """Fields that this person may not use: what their role does not show."""
@@ -143,11 +146,11 @@ class FilterForm(forms.Form):
             {
                 "name": name,
                 "value": value,
-                "label": f"{self.fields[name].label}: {_words(self.fields[name], value)}",
+                "label": f"{self.fields[name].label}: {_words(self.fields[name], typed)}",
                 "many": name in several,
             }
             for name in self.filtering()
-            for value in given.getlist(name)
+            for value, typed in zip(given.getlist(name), self.data.getlist(name), strict=False)
             if value
         ]
 
@@ -166,12 +169,17 @@ class FilterForm(forms.Form):
             active=bool(given),
             wrong=any(bound.errors for bound in fields),
             summary=_summary(given),
-            drop=(given[0][0].name, given[0][1]) if len(given) == 1 else None,
+            drop=self._as_given(*given[0]) if len(given) == 1 else None,
             zone=zone,
             looks=None
             if given or not self.data.keys().isdisjoint(names)
             else self._looks(one, zone),
         )
+
+    def _as_given(self, bound: BoundField, value: str) -> tuple[str, str]:
+        """The parameter of a filter with one value, as it stands in the address."""
+        sealed = bound.name in self.WORDS and self.given is not None
+        return bound.name, self.given.get(bound.name) if sealed else value
 
     def _given(self, one: Filter) -> list[tuple[BoundField, str]]:
         """Each value that the address gives for it, with its field."""
@@ -188,7 +196,7 @@ def filters_in(data: QueryDict, form: FilterForm) -> dict[str, list[str]]:
     """What of an address the form reads and a view keeps: filters, tab and sort, not the place."""
     return {
         name: values
-        for name, given in data.lists()
+        for name, given in opened(data, form.WORDS).lists()
         if name in form.fields and name != "size" and (values := [text for text in given if text])
     }
 

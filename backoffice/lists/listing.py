@@ -75,6 +75,8 @@ class Listing:
     """Permission to download it."""
     columns: ClassVar[Sequence[Column]]
     """The first leads to the record, and is always shown first."""
+    words: ClassVar[frozenset[str]] = frozenset()
+    """Filters that take words about a person: sealed in addresses."""
     presets: ClassVar[Sequence[Preset]] = ()
     verbs: ClassVar[Sequence[Verb]] = ()
 

@@ -10,10 +10,11 @@ from uuid import UUID
 from django.http import HttpRequest
 
 from backoffice.lists import views as saving
-from backoffice.lists.forms import SIZE, SIZES, FilterForm, filters_in
+from backoffice.lists.forms import SIZE, SIZES, FilterForm, filters_in, query_of
 from backoffice.lists.listing import Column, Listing, staff_of
 from backoffice.lists.models import BulkRun, ListChoice, SavedView
 from backoffice.paging import Count, Page
+from backoffice.sealed_words import sealed
 
 DENSITIES: Final = {"compact": "Compact", "default": "Default", "touch": "Large, for touch"}
 OWN: Final = "own"
@@ -209,8 +210,9 @@ class Screen:
 
 
 def address_of(listing: Listing, view: SavedView) -> str:
-    """The list as a view says: its filters stand in the address like any others."""
-    return f"{listing.address()}?{_encoded({'view': [str(view.pk)], **view.query})}"
+    """The list as a view says: its filters stand in the address like any others, words sealed."""
+    query = query_of({"view": [str(view.pk)], **view.query})
+    return f"{listing.address()}?{sealed(query, listing.words).urlencode()}"
 
 
 def _encoded(query: dict[str, list[str]]) -> str:

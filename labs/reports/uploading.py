@@ -11,11 +11,12 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_http_methods
 
 from backoffice import audit
 from backoffice.access import requires
 from backoffice.models import User
+from backoffice.sealed_words import opened, to_address
 from labs.reports import intake
 from labs.reports.forms import UploadForm
 from labs.reports.intake import Ceiling, InMemory, NotTaken
@@ -31,10 +32,12 @@ away, or the browser would show a broken connection instead of the reason."""
 
 
 @requires("reports.upload", "patients.view")
-@require_safe
+@require_http_methods(["GET", "HEAD", "POST"])
 def choose(request: HttpRequest) -> HttpResponse:
     """Whose report is it? Finds patients by whatever is at hand."""
-    text = request.GET.get("q", "").strip()[:100]
+    if request.method == "POST":
+        return to_address(request, request.path, ("q",))
+    text = opened(request.GET, ("q",)).get("q", "").strip()[:100]
     if "\x00" in text:
         raise BadRequest("A search holds letters.")
     found: list[Patient] = []

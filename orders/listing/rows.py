@@ -35,6 +35,7 @@ class Orders(Listing):
     nouns = ("order", "orders")
     needs = ("orders.view",)
     columns = COLUMNS
+    words = OrderFilters.WORDS
     presets: ClassVar = (
         Preset("mine", "Mine", {"assigned": [ME]}, needs="notes.write"),
         Preset("quiet", "Over usual time", {"quiet": ["true"], "order_key": ["quiet_at"]}),

@@ -6,20 +6,24 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_http_methods
 
 from backoffice import audit, vocabulary
 from backoffice.access import requires
 from backoffice.lists.screen import Screen
 from backoffice.paging import capped_count, place_of
+from backoffice.sealed_words import seal_address, to_address
 from orders.listing.rows import ORDERS
 from orders.models import Order
 
 
 @requires("orders.view")
-@require_safe
+@require_http_methods(["GET", "HEAD", "POST"])
 def order_list(request: HttpRequest) -> HttpResponse:
     """Orders, newest first; filters, sort and place in the list all stand in the address."""
+    if request.method == "POST":
+        return to_address(request, ORDERS.address(), ORDERS.words)
+    seal_address(request, ORDERS.words)
     filters = ORDERS.form(request.GET, request.user)
     valid = filters.is_valid()
     rows = ORDERS.rows(filters, request.user) if valid else ORDERS.everything(request.user).none()

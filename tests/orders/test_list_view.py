@@ -365,7 +365,9 @@ def test_others_are_refused(client: Client, role: str) -> None:
 
 
 def test_it_only_reads(client: Client, clinician: User) -> None:
-    assert client.post(ADDRESS).status_code == 405
+    assert client.put(ADDRESS).status_code == 405
+    answer = client.post(ADDRESS, {"bucket": "at-lab", "lab": ""})
+    assert (answer.status_code, answer.headers["Location"]) == (302, f"{ADDRESS}?bucket=at-lab")
 
 
 def test_rare_results_and_stages_are_found_by_their_index(clinician: User) -> None:

@@ -1,0 +1,145 @@
+"""Words about people stand in no address that our pages make, and filters can be shared all the
+same."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from urllib.parse import unquote
+
+import pytest
+from django.http import QueryDict
+from django.test import Client
+
+from backoffice.lists.models import SavedView
+from backoffice.models import User
+from backoffice.sealed_words import MARK, opened, sealed
+from tests.api.rows import demographics, order, patient, staff, uid
+
+pytestmark = pytest.mark.django_db
+
+WORDS = ("q",)
+NAME = "Canaryname"
+
+
+@pytest.fixture
+def ana(client: Client) -> User:
+    user = staff("lab coordinator", "ana")
+    client.force_login(user)
+    for n in range(60):
+        patient(n).save()
+        demographics(n, first_name=NAME, name_key=f"{NAME.lower()} testperson").save()
+        order(
+            n, user_id=uid("patient", n), patient_first_name=NAME,
+            patient_last_name="Testperson", patient_name=f"{NAME.lower()} testperson",
+        ).save()  # fmt: skip
+    patient(99).save()
+    demographics(99, first_name="Somebody", name_key="somebody else").save()
+    order(99, user_id=uid("patient", 99), patient_name="somebody else").save()
+    return user
+
+
+LISTS = [
+    ("/patients/", {"q": NAME}),
+    ("/orders/", {"search_input": NAME, "bucket": "at-lab"}),
+    ("/orders/", {"patient_name": NAME, "shipping_recipient_name": ""}),
+]
+
+
+def addresses(page: str) -> list[str]:
+    return [unquote(unescape(one)) for one in re.findall(r'(?:href|action)="([^"]*)"', page)]
+
+
+def posted(client: Client, path: str, given: dict[str, str]) -> str:
+    answer = client.post(path, given)
+    assert answer.status_code == 302
+    return str(answer.headers["Location"])
+
+
+@pytest.mark.parametrize(("path", "given"), LISTS)
+def test_what_is_typed_leads_to_an_address_that_does_not_say_it(
+    client: Client, ana: User, path: str, given: dict[str, str]
+) -> None:
+    address = posted(client, path, given)
+    assert NAME.lower() not in unquote(address).lower() and MARK in address
+    assert "shipping_recipient_name" not in address, "what is empty stays out"
+    answer = client.get(address)
+    page = answer.content.decode()
+    assert answer.status_code == 200
+    assert f'value="{NAME}"' in page, "the box shows what was typed"
+    assert "60 match" in page or ">60<" in page
+    found = addresses(page)
+    assert any("after=" in one and MARK in one for one in found), "the next page keeps the words"
+    assert not [one for one in found if NAME.lower() in one.lower()]
+
+
+@pytest.mark.parametrize(("path", "given"), LISTS)
+def test_words_that_stand_in_an_address_are_understood_and_written_no_more(
+    client: Client, ana: User, path: str, given: dict[str, str]
+) -> None:
+    """A bookmark from before, or what somebody wrote by hand."""
+    page = client.get(path, given).content.decode()
+    assert f'value="{NAME}"' in page
+    assert not [one for one in addresses(page) if NAME.lower() in one.lower()]
+
+
+def test_the_next_page_is_of_the_same_people(client: Client, ana: User) -> None:
+    page = client.get(posted(client, "/patients/", {"q": NAME})).content.decode()
+    following = next(one for one in addresses(page) if "after=" in one)
+    names = client.get(f"/patients/{following}").content.decode()
+    assert names.count(f"{NAME} Testperson") == 10
+
+
+def test_a_filter_is_dropped_by_its_chip(client: Client, ana: User) -> None:
+    given = {"patient_name": NAME, "status": "delivered_to_lab"}
+    page = client.get(posted(client, "/orders/", given)).content.decode()
+    drop = r'class="drop" href="([^"]*)"[^>]*>.*?<span class="sr">Remove ([^<]*)</span>'
+    drops = {words: unescape(rest) for rest, words in re.findall(drop, page, re.DOTALL)}
+    rest = drops["Name: Canaryname"]
+    assert "patient_name" not in rest and "status=delivered_to_lab" in rest
+
+
+def test_colleagues_may_be_given_the_address(client: Client, ana: User) -> None:
+    address = posted(client, "/patients/", {"q": NAME})
+    colleague = Client()
+    asked = colleague.get(address)
+    assert MARK in unquote(unquote(asked.headers["Location"])), "the log-in leads back to it"
+    colleague.force_login(staff("clinician", "ben"))
+    assert f'value="{NAME}"' in colleague.get(address).content.decode()
+
+
+def test_a_saved_view_opens_without_saying_whom(client: Client, ana: User) -> None:
+    saved = client.post("/patients/views/", {"name": "Hers", "query": f"q={NAME}", "opens_for": ""})
+    view = SavedView.objects.get()
+    assert view.query == {"q": [NAME]}
+    for answer in (saved, client.get(f"/patients/views/{view.pk}/")):
+        address = answer.headers["Location"]
+        assert NAME not in address and f"view={view.pk}" in address
+        page = client.get(address).content.decode()
+        assert f'value="{NAME}"' in page
+        assert "Make “Hers” show this" not in page, "it shows what it says"
+
+
+def test_the_person_of_a_report_is_found_the_same_way(client: Client, ana: User) -> None:
+    address = posted(client, "/reports/upload/", {"q": NAME})
+    assert NAME not in address
+    assert f'value="{NAME}"' in client.get(address).content.decode()
+
+
+@pytest.mark.parametrize("spoilt", ["~", "~abc", "~" + "A" * 60])
+def test_what_cannot_be_opened_is_told_and_shows_nobody(
+    client: Client, ana: User, spoilt: str
+) -> None:
+    answer = client.get("/patients/", {"q": spoilt})
+    assert answer.status_code == 400
+    assert "type them again" in answer.content.decode()
+    assert NAME not in answer.content.decode()
+
+
+def test_equal_words_look_different_and_open_alike() -> None:
+    given = QueryDict("q=made+up&size=25")
+    first, second = (sealed(given, WORDS)["q"] for _ in range(2))
+    assert first != second, "equal words cannot be told"
+    for one in (first, second):
+        assert opened(QueryDict(f"q={one}"), WORDS)["q"] == "made up"
+    assert sealed(sealed(given, WORDS), WORDS)["q"].count(MARK) == 1
