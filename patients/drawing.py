@@ -28,7 +28,7 @@ def draw(rows: list[Any], screen: Screen) -> SafeString:
 def _name(row: Any) -> str:
     name, person = '<span class="muted">Name not given</span>', row["person"]
     if person:
-        name = f"{escape(person.first_name)} {escape(person.last_name)}"
+        name = f"<bdi>{escape(person.first_name)} {escape(person.last_name)}</bdi>"
     url = record_url("patients:detail", row["patient"].pk)
     return f'<th scope="row" class="lead"><a href="{url}" hx-boost="false">{name}</a></th>\n'
 

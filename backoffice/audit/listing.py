@@ -198,7 +198,7 @@ def _patient(row: AuditEntry, user: Any) -> str:
     key, told = patient_of(row), str(DASH)
     if key is not None:
         named = getattr(row, "named", "")
-        told = escape(named) if named else short_id(key, False)
+        told = f"<bdi>{escape(named)}</bdi>" if named else short_id(key, False)
         if may(user, "patients.view"):
             url = record_url("patients:detail", key)
             told = f'<a href="{url}" hx-boost="false">{told}</a>'

@@ -165,7 +165,7 @@ def _time(visit: Visit, tab: str) -> str:
 
 def _name(visit: Visit, sees_names: bool) -> str:
     if sees_names:
-        return escape(visit.name or "Name not given")
+        return f"<bdi>{escape(visit.name)}</bdi>" if visit.name else "Name not given"
     return conditional_escape(initials(visit.name))
 
 

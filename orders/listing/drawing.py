@@ -86,7 +86,7 @@ def _patient(row: Any, sight: Sight) -> str:
     if not sight.by_name:
         who = conditional_escape(initials(row.patient_name))
     elif row.patient_first_name or row.patient_last_name:
-        who = _name(row)
+        who = f"<bdi>{_name(row)}</bdi>"
     url = record_url("orders:detail", row.pk)
     return f'<th scope="row" class="lead"><a href="{url}" hx-boost="false">{who}</a></th>\n'
 

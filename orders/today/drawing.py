@@ -69,7 +69,8 @@ def _who(group: Group, sight: Sight) -> str:
         return "Kit without patient"
     name = "Kit without patient" if order else "Order not read yet"
     if order and (order.patient_first_name or order.patient_last_name):
-        name = f"{escape(order.patient_first_name)} {escape(order.patient_last_name)}"
+        first, last = escape(order.patient_first_name), escape(order.patient_last_name)
+        name = f"<bdi>{first} {last}</bdi>"
     return f'<a href="{record_url("patients:detail", group.patient_id)}">{name}</a>'
 
 
