@@ -37,7 +37,8 @@ def broken(request: HttpRequest) -> HttpResponse:
     request id, under which the log has the error."""
     error = sys.exc_info()[1]
     away = isinstance(error, OperationalError | InterfaceError)
-    slow = away and isinstance(error.__cause__, psycopg.errors.QueryCanceled)
+    cause = error.__cause__ if error else None
+    slow = away and isinstance(cause, psycopg.errors.QueryCanceled)
     status = 503 if away else 500
     found: HttpResponse
     if request.path.startswith("/api/"):

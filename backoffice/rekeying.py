@@ -27,6 +27,8 @@ from backoffice.sealing import (
 )
 
 BATCH: Final = 500
+BYTES: Final = 32 * 1024 * 1024
+"""Values held in memory at once, and about their size: bodies of events may be megabytes."""
 
 
 class Holder(Protocol):
@@ -61,23 +63,38 @@ class Column:
             return Counter(dict(cursor.fetchall()))
 
     def seal_anew(self) -> Iterator[int]:
-        last = None
-        while True:
+        keys = self._next(None)
+        while keys:
             with transaction.atomic(durable=True):
-                rows = self._rows(last)
+                rows = self._rows(keys)
                 changed = [pair for row in rows if (pair := self._anew(row)) is not None]
                 self._write(changed)
-            if not rows:
-                return
-            last = rows[-1].pk
+            del rows  # before the next ones are read
             yield len(changed)
+            keys = self._next(keys[-1])
 
-    def _rows(self, after: Any) -> list[Any]:
+    def _next(self, after: Any) -> list[Any]:
+        """Keys of the rows that follow: `BATCH`, or as many as hold `BYTES`, and one at least."""
+        table, key = self.model._meta.db_table, self.model._meta.pk.column
+        where = "" if after is None else f'WHERE "{key}" > %s'
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f'SELECT "{key}", coalesce(octet_length({self._text()}), 0) FROM "{table}"'
+                f' {where} ORDER BY "{key}" LIMIT {BATCH}',
+                [] if after is None else [after],
+            )
+            found = cursor.fetchall()
+        held = 0
+        for number, (_, size) in enumerate(found):
+            held += size
+            if number and held > BYTES:
+                return [row[0] for row in found[:number]]
+        return [row[0] for row in found]
+
+    def _rows(self, keys: list[Any]) -> list[Any]:
         names = {self.model._meta.pk.name, self.field.bound.name, self.field.name}
-        rows = self.model._default_manager.order_by("pk").only(*names)
-        if after is not None:
-            rows = rows.filter(pk__gt=after)
-        return list(rows.select_for_update(skip_locked=True, of=("self",), no_key=True)[:BATCH])
+        rows = self.model._default_manager.order_by("pk").only(*names).filter(pk__in=keys)
+        return list(rows.select_for_update(skip_locked=True, of=("self",), no_key=True))
 
     def _anew(self, row: Any) -> tuple[Token | Blob, Any] | None:
         value = row.__dict__[self.field.attname]

@@ -49,12 +49,6 @@ WHERE relation = '{_ENTRIES}'::regclass AND mode = 'RowExclusiveLock'
  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
  AND pid IS DISTINCT FROM pg_backend_pid()
 """
-# What GIN indexes put off is otherwise done, thousands of entries later, by whose page comes next.
-_TIDY: Final = f"""
-SELECT gin_clean_pending_list(i.indexrelid) FROM pg_index AS i
-JOIN pg_class AS c ON c.oid = i.indexrelid JOIN pg_am ON pg_am.oid = c.relam
-WHERE i.indrelid = '{_ENTRIES}'::regclass AND amname = 'gin' AND pg_has_role(relowner, 'USAGE')
-"""
 
 
 def seal(now: datetime | None = None, seconds: float | None = None) -> int:
@@ -154,7 +148,10 @@ def _keys(given: tuple[str, ...]) -> Mapping[str, bytes]:
     return {hashlib.sha256(key).hexdigest()[:8]: key for key in made}
 
 
-def tidy() -> None:
-    """Do now what the indexes of entries have put off, so that no page waits for it."""
+def tidy() -> int:
+    """Do now what the indexes of entries have put off; how many pages of it. Otherwise it is done,
+    thousands of entries later, by whose page comes next. By a function of those who own the
+    indexes: workers do not."""
     with connection.cursor() as cursor:
-        cursor.execute(_TIDY)
+        cursor.execute("SELECT backoffice_tidy_entries()")
+        return int(cursor.fetchone()[0])

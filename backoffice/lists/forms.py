@@ -139,6 +139,7 @@ class FilterForm(forms.Form):
     def in_force(self, given: QueryDict) -> list[dict[str, Any]]:
         """Each value that narrows the list, in words, with the parameter it came by; `many` where
         its filter has others."""
+        typed_in = opened(given, self.WORDS)
         several = {
             name for one in self.FILTERS if len(self._given(one)) > 1 for name in one.fields
         }  # fmt: skip
@@ -150,7 +151,7 @@ class FilterForm(forms.Form):
                 "many": name in several,
             }
             for name in self.filtering()
-            for value, typed in zip(given.getlist(name), self.data.getlist(name), strict=False)
+            for value, typed in zip(given.getlist(name), typed_in.getlist(name), strict=True)
             if value
         ]
 

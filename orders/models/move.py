@@ -58,9 +58,10 @@ def with_move(rows: OrderQuerySet) -> OrderQuerySet:
     names = people.values(
         name=Concat("first_name", Value(" "), "last_name", output_field=models.TextField())
     )
-    return rows.annotate(
-        moved_from=Subquery(moves.values("before")[:1]),
-        moved_at=Subquery(moves.values("at")[:1]),
-        move_waits=Subquery(moves.values(waits=Q(settled_at=None))[:1]),
-        moved_name=Subquery(names),
-    )
+    told: dict[str, Subquery] = {
+        "moved_from": Subquery(moves.values("before")[:1]),
+        "moved_at": Subquery(moves.values("at")[:1]),
+        "move_waits": Subquery(moves.values(waits=Q(settled_at=None))[:1]),
+        "moved_name": Subquery(names),
+    }
+    return rows.annotate(**told)

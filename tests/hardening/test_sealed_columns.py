@@ -18,7 +18,7 @@ from django.db import connection, connections, transaction
 from django.test import Client
 from pytest_django import Settings
 
-from backoffice import installation
+from backoffice import installation, rekeying
 from backoffice.models import CommandRecord, UnreadRecord, User
 from backoffice.sealing import CANNOT_READ, sealed_fields
 from labs.reports import storage
@@ -202,6 +202,23 @@ def test_everything_is_sealed_anew_and_the_old_key_can_go(settings: Settings) ->
     finally:
         settings.FIELD_KEYS = {**old, 2: NEXT}
         rotate()  # The row that stays for the other tests.
+
+
+@pytest.mark.django_db(transaction=True)
+def test_large_bodies_are_taken_few_at_a_time(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many as memory has room for, however many rows a step may have; none is left out."""
+    for size in (10, 30_000, 100_000, 30_000, 10, 10):
+        event("labtest.order.updated", {"note": "x" * size}).save()
+    settings.FIELD_KEYS = {2: NEXT, **settings.FIELD_KEYS}
+    column = next(one for one in rekeying.columns() if one.name == "webhooks_event.body")
+    monkeypatch.setattr(rekeying, "BYTES", 65_000)
+    assert list(column.seal_anew()) == [2, 1, 3]
+    assert column.count().keys() == {2}
+    monkeypatch.setattr(rekeying, "BATCH", 4)
+    monkeypatch.setattr(rekeying, "BYTES", 10**9)
+    assert len(list(column.seal_anew())) == 2
 
 
 @pytest.mark.django_db(transaction=True)
