@@ -24,6 +24,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Sum
 from django.utils import timezone
 
+from backoffice import requests
 from backoffice.models import User
 from labs.reports import storage
 from labs.reports.models import Report, ReportFile
@@ -257,6 +258,7 @@ def _recorded(upload: Upload, kept: Sequence[storage.Kept], report_id: UUID) -> 
         form_id=upload.form_id,
         uploaded_by=upload.by,
         needs_human_review=upload.needs_human_review,
+        request_id=requests.current.get(),
     )
     report.save(force_insert=True)
     ReportFile.objects.bulk_create(

@@ -118,6 +118,13 @@ class Report(models.Model):
     lease_until = models.DateTimeField(null=True)
     sent_at = models.DateTimeField(null=True)
     refusal = models.TextField(default="", blank=True, help_text="The service's words, or ours")
+    request_id = models.CharField(
+        max_length=32,
+        default="",
+        db_default="",
+        blank=True,
+        help_text="Of the page that asked to send it",
+    )
     job = models.OneToOneField(
         ReportJob,
         on_delete=models.DO_NOTHING,

@@ -21,7 +21,7 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from backoffice import stopping, upkeep
+from backoffice import requests, stopping, upkeep
 from backoffice.remote import service
 from backoffice.service import Record, errors
 from backoffice.service.reports import ReportJob as ServiceJob
@@ -67,7 +67,8 @@ def send_due(seconds: float = 20) -> int:
         claim = claimed()
         if claim is None:
             break
-        send(claim)
+        with requests.on_behalf_of(claim.report.request_id):
+            send(claim)
         done += 1
     return done
 
@@ -223,12 +224,12 @@ def send_again(report_id: UUID, attempt: int) -> bool:
         cursor.execute(
             "UPDATE labs_report SET state = %s, due_at = now(), refusal = '', lease_token = NULL,"
             " lease_until = NULL, job_id = NULL, accepted_by_id = NULL, accepted_at = NULL,"
-            " accepted_hash = NULL, changed_since_accepted = false,"
+            " accepted_hash = NULL, changed_since_accepted = false, request_id = %s,"
             " earlier_job_ids = CASE WHEN job_id IS NULL"
             "  THEN earlier_job_ids ELSE earlier_job_ids || job_id END"
             " WHERE id = %s AND attempts = %s AND state = ANY(%s)"
             " AND EXISTS (SELECT FROM labs_reportfile WHERE report_id = labs_report.id)",
-            [STORED, report_id, attempt, [UNCERTAIN, REFUSED, FAILED, GIVEN_UP]],
+            [STORED, requests.current.get(), report_id, attempt, [UNCERTAIN, REFUSED, FAILED, GIVEN_UP]],
         )
         found = bool(cursor.rowcount)
         if found:

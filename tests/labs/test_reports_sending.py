@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import os
 import signal
 import subprocess
@@ -19,8 +21,9 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from backoffice import sync
+from backoffice import requests, sync
 from backoffice.embedded import dies_with_parent, free_port
+from backoffice.logs import JsonFormatter
 from backoffice.models import Lookup, User
 from backoffice.service.events import Heard
 from labs import tasks
@@ -95,6 +98,25 @@ def test_from_upload_to_values(reading: Sandbox, patient: Patient, by: User) -> 
     assert job.results.count() > 0
     assert Lookup.objects.get(kind="report-jobs").due_at is None, "a final job is not asked for"
     assert sending.send_due() == 0
+
+
+def test_it_is_sent_under_the_id_of_the_request_that_asked(
+    reading: Sandbox, patient: Patient, by: User, caplog: pytest.LogCaptureFixture
+) -> None:
+    with requests.on_behalf_of("a" * 32):
+        report = uploaded(patient, by)
+    reading.control("reports", {"next_outcomes": ["low_quality"]})
+    caplog.handler.setFormatter(JsonFormatter())
+    with caplog.at_level(logging.INFO, "backoffice.service"):
+        sending.send_due()
+        reading.control("reports", {"steps": 2})
+        assert look(report).state == "failed"
+        with requests.on_behalf_of("b" * 32):
+            assert sending.send_again(report.pk, 1)
+        sending.send_due()
+    lines = [json.loads(line) for line in caplog.text.splitlines()]
+    sent = [line for line in lines if line["message"].startswith("POST ")]
+    assert [line.get("request_id") for line in sent] == ["a" * 32, "b" * 32]
 
 
 def test_pictures_go_as_one_report_in_their_order(
