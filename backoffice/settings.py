@@ -1,4 +1,4 @@
-"""Settings: one file, read from the environment, refusing nonsense at start.
+"""Settings: one file, read from the environment, refusing nonsense at start: all of it at once.
 
 The names are the table "Configuration" of the README. `LOCAL` (a development machine: made-up
 people, loopback, plain HTTP) is on while no `DATABASE_URL` is configured, and the launcher sets it
@@ -16,128 +16,39 @@ from zoneinfo import available_timezones
 
 import environ
 from csp.constants import NONE, SELF
-from django.core.exceptions import ImproperlyConfigured
 
 from backoffice import embedded
+from backoffice.environment import (
+    address,
+    begin,
+    choice,
+    field_keys,
+    flag,
+    header,
+    listed,
+    listed_hashes,
+    number,
+    rate,
+    refuse,
+    text,
+    words,
+    wrong,
+)
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
-
-
-# Reading
-
-
-def text(name: str, default: str = "") -> str:
-    return os.environ.get(name, "").strip() or default
-
-
-def flag(name: str, default: bool) -> bool:
-    said = text(name).lower()
-    if said in ("1", "true", "yes", "on"):
-        return True
-    if said in ("0", "false", "no", "off"):
-        return False
-    if said:
-        raise ImproperlyConfigured(f"{name} must be 1 or 0.")
-    return default
-
-
-def number(name: str, default: int, low: int, high: int) -> int:
-    said = text(name, str(default))
-    if not said.isascii() or not said.isdigit() or not low <= int(said) <= high:
-        raise ImproperlyConfigured(f"{name} must be a whole number from {low} to {high}.")
-    return int(said)
-
-
-def rate(name: str, default: str) -> tuple[int, int]:
-    """So many in so many seconds, written as `600/min`."""
-    most, _, unit = text(name, default).partition("/")
-    seconds = {"sec": 1, "min": 60, "hour": 3600}.get(unit)
-    if seconds is None or not (most.isascii() and most.isdigit() and int(most[:10]) > 0):
-        raise ImproperlyConfigured(f"{name} must be a number and sec, min or hour, as {default}.")
-    return int(most), seconds
-
-
-def choice(name: str, default: str, allowed: tuple[str, ...]) -> str:
-    said = text(name, default)
-    if said not in allowed:
-        raise ImproperlyConfigured(f"{name} must be {' or '.join(allowed)}.")
-    return said
-
-
-def words(name: str, default: str = "") -> list[str]:
-    return listed(text(name, default))
-
-
-def listed(said: str) -> list[str]:
-    return [word.strip() for word in said.split(",") if word.strip()]
-
-
-def address(name: str, default: str, schemes: tuple[str, ...]) -> str:
-    """An address of one of `schemes`. The value is not quoted in errors: it may hold a password."""
-    said = text(name, default)
-    try:
-        parts = urlsplit(said)
-        port_is_sound = parts.port is None or parts.port > 0
-    except ValueError:
-        raise ImproperlyConfigured(f"{name} is not an address.") from None
-    if parts.scheme not in schemes or not (parts.netloc or parts.path) or not port_is_sound:
-        raise ImproperlyConfigured(f"{name} must be an address starting with {schemes[0]}://")
-    return said
-
-
-def header(name: str, default: str) -> str:
-    said = text(name, default)
-    if not said.isascii() or not said.replace("-", "").isalnum():
-        raise ImproperlyConfigured(f"{name} must be the name of an HTTP header.")
-    return said
+begin()
 
 
 def configured(name: str, development: str, hint: str = "") -> str:
     """A value without which nothing works; the published one stands in only while all is local."""
     said = text(name, development if LOCAL else "")
     if not said:
-        raise ImproperlyConfigured(
+        wrong(
             f"{name} is not set. Development values hold only while everything is local: set "
             f"{name}{hint}, or LOCAL=1 on a development machine."
         )
     return said
-
-
-def field_keys(said: str) -> dict[int, bytes]:
-    """Keys by id. The value is not quoted in errors."""
-    keys: dict[int, bytes] = {}
-    for each in listed(said):
-        number, _, packed = each.partition(":")
-        try:
-            key = b64decode(packed, validate=True)
-        except ValueError:
-            key = b""
-        sound = number.isascii() and number.isdigit() and 1 <= int(number[:4]) <= 255
-        if not sound or len(key) != 32 or int(number) in keys:
-            raise ImproperlyConfigured(
-                "FIELD_KEYS must be id:key, comma separated: each id a number of its own from 1 to "
-                "255, each key 32 random bytes in base64."
-            )
-        keys[int(number)] = key
-    if not keys:
-        raise ImproperlyConfigured("FIELD_KEYS must hold a key.")
-    return keys
-
-
-def listed_hashes(name: str) -> Path | None:
-    """A file whose lines begin with a SHA-1 in hexadecimal."""
-    said = text(name)
-    if not said:
-        return None
-    try:
-        with Path(said).open("rb") as file:
-            first = file.read(40)
-    except OSError as error:
-        raise ImproperlyConfigured(f"{name} cannot be read: {error.strerror}.") from None
-    if len(first) < 40 or first.strip(b"0123456789ABCDEFabcdef"):
-        raise ImproperlyConfigured(f"{name} must hold lines that begin with a SHA-1.")
-    return Path(said)
 
 
 # Where we are
@@ -145,29 +56,29 @@ def listed_hashes(name: str) -> Path | None:
 DEBUG = flag("DEBUG", False)
 LOCAL = flag("LOCAL", not text("DATABASE_URL") and text("MANAGEMENT_ENV") != "production")
 if DEBUG and not LOCAL:
-    raise ImproperlyConfigured("DEBUG shows settings and rows on error pages: it needs LOCAL=1.")
+    wrong("DEBUG shows settings and rows on error pages: it needs LOCAL=1.")
 HTTPS_ONLY = flag("HTTPS_ONLY", not LOCAL)
 PORT = number("PORT", 8000, 1, 65535)
 SANDBOX_PORT = number("SANDBOX_PORT", 8100, 1, 65535)
 
 SECRET_KEY = configured("SECRET_KEY", "development-only-" * 4, " to 50 random characters or more")
-if len(SECRET_KEY) < 50:
-    raise ImproperlyConfigured("SECRET_KEY is too short: it must have 50 characters or more.")
+if SECRET_KEY and len(SECRET_KEY) < 50:
+    wrong("SECRET_KEY is too short: it must have 50 characters or more.")
 SECRET_KEY_FALLBACKS = words("SECRET_KEY_FALLBACKS")
 # Keys of sealed columns and files (`encryption.py`): the first one seals, all of them open.
 FIELD_KEYS = field_keys(configured("FIELD_KEYS", "1:ZGV2ZWxvcG1lbnQtb25seS1kZXZlbG9wbWVudC1vbmw="))
 AUDIT_KEYS = words("AUDIT_KEY")
 if any(len(key) < 32 for key in AUDIT_KEYS):
-    raise ImproperlyConfigured("AUDIT_KEY is too short: each key must have 32 characters or more.")
+    wrong("AUDIT_KEY is too short: each key must have 32 characters or more.")
 AUDIT_KEEP_YEARS = number("AUDIT_KEEP_YEARS", 6, 0, 100)
 AUDIT_HOLD = flag("AUDIT_HOLD", False)
 ALLOWED_HOSTS = words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]" if LOCAL else "")
 if not ALLOWED_HOSTS:
-    raise ImproperlyConfigured(
+    wrong(
         "ALLOWED_HOSTS is not set. Name the hosts this back office is reached by, comma separated."
     )
 if "*" in ALLOWED_HOSTS and not LOCAL:
-    raise ImproperlyConfigured("ALLOWED_HOSTS must name hosts: * accepts every host.")
+    wrong("ALLOWED_HOSTS must name hosts: * accepts every host.")
 
 # Operations
 
@@ -177,7 +88,7 @@ HEALTH_TOKEN = text("HEALTH_TOKEN")
 METRICS_TOKEN = text("METRICS_TOKEN")
 for _name, _token in (("HEALTH_TOKEN", HEALTH_TOKEN), ("METRICS_TOKEN", METRICS_TOKEN)):
     if _token and (len(_token) < 20 or not _token.isascii()):
-        raise ImproperlyConfigured(f"{_name} must have 20 letters and digits or more, or none.")
+        wrong(f"{_name} must have 20 letters and digits or more, or none.")
 # While this file is there, `/health/ready` answers 503, so that balancers send nobody here.
 DRAIN_FILE = Path(text("DRAIN_FILE", str(BASE_DIR / "var" / "draining")))
 
@@ -190,7 +101,7 @@ SERVICE_API_KEY = configured("SERVICE_API_KEY", "sk_us_local_sandbox", " to your
 SERVICE_API_KEY_HEADER = header("SERVICE_API_KEY_HEADER", "x-service-api-key")
 SERVICE_ORDER_CREATE_PATH = text("SERVICE_ORDER_CREATE_PATH", "/v3/order/create")
 if not SERVICE_ORDER_CREATE_PATH.startswith("/"):
-    raise ImproperlyConfigured("SERVICE_ORDER_CREATE_PATH must start with /.")
+    wrong("SERVICE_ORDER_CREATE_PATH must start with /.")
 # Labs whose bookings at service centers only the patient can change (appointments.md 7).
 SELF_SERVICE_LABS = frozenset(words("SELF_SERVICE_LABS", "lab-coast" if LOCAL else ""))
 # Methods of orders whose draws staff book; patients of others are expected to walk in.
@@ -213,35 +124,32 @@ if MANAGEMENT_KEY:
     MANAGEMENT_ORG_ID = configured("MANAGEMENT_ORG_ID", "0d4f7c1e-0000-4000-8000-00000000c11c")
 MANAGEMENT_ENV = choice("MANAGEMENT_ENV", "sandbox", ("sandbox", "production"))
 MANAGEMENT_REGION = choice("MANAGEMENT_REGION", "us", ("us", "eu"))
-if not SERVICE_API_KEY.startswith(("pk_", "sk_")):
-    raise ImproperlyConfigured("SERVICE_API_KEY must start with pk_ (production) or sk_ (sandbox).")
 _key_fits = "pk_" if MANAGEMENT_ENV == "production" else "sk_"
-if not SERVICE_API_KEY.startswith(_key_fits):
-    raise ImproperlyConfigured(
+if SERVICE_API_KEY and not SERVICE_API_KEY.startswith(("pk_", "sk_")):
+    wrong("SERVICE_API_KEY must start with pk_ (production) or sk_ (sandbox).")
+elif SERVICE_API_KEY and not SERVICE_API_KEY.startswith(_key_fits):
+    wrong(
         f"SERVICE_API_KEY and MANAGEMENT_ENV disagree: a key of {MANAGEMENT_ENV} starts with "
         f"{_key_fits}."
     )
 if SERVICE_API_KEY[3:5] in ("us", "eu") and SERVICE_API_KEY[3:5] != MANAGEMENT_REGION:
-    raise ImproperlyConfigured(
-        "SERVICE_API_KEY and MANAGEMENT_REGION disagree: the key names another region."
-    )
+    wrong("SERVICE_API_KEY and MANAGEMENT_REGION disagree: the key names another region.")
 for _name, _url in (
     ("SERVICE_BASE_URL", SERVICE_BASE_URL),
     ("MANAGEMENT_BASE_URL", MANAGEMENT_BASE_URL),
 ):
     if MANAGEMENT_ENV == "production" and not _url.startswith("https://"):
-        raise ImproperlyConfigured(f"{_name} must start with https:// in production.")
+        wrong(f"{_name} must start with https:// in production.")
 
-WEBHOOK_SECRETS = listed(
-    configured("WEBHOOK_SECRETS", "whsec_bG9jYWwtc2FuZGJveC13ZWJob29rLXNlY3JldA==")
-)
-for _secret in WEBHOOK_SECRETS or [""]:
+_secrets = configured("WEBHOOK_SECRETS", "whsec_bG9jYWwtc2FuZGJveC13ZWJob29rLXNlY3JldA==")
+WEBHOOK_SECRETS = listed(_secrets)
+for _secret in WEBHOOK_SECRETS or ([""] if _secrets else []):
     try:
         _key = b64decode(_secret.removeprefix("whsec_"), validate=True)
     except ValueError:
         _key = b""
     if not _secret.startswith("whsec_") or len(_key) < 16:
-        raise ImproperlyConfigured(
+        wrong(
             "WEBHOOK_SECRETS must be secrets starting with whsec_, then 16 bytes or more in base64."
         )
 WEBHOOK_HEADER_PREFIXES = words("WEBHOOK_HEADER_PREFIXES", "webhook,svix")
@@ -251,7 +159,7 @@ WEBHOOK_MAX_BYTES = number("WEBHOOK_MAX_BYTES", 5 * 1024 * 1024, 1, 64 * 1024 * 
 REPORT_MAX_BYTES = number("REPORT_MAX_BYTES", 10 * 1024 * 1024, 1, 1024 * 1024 * 1024)
 REPORT_FOLDER = Path(text("REPORT_FOLDER", str(BASE_DIR / "var" / "reports")))
 if MANAGEMENT_ENV == "production" and not text("SERVICE_BASE_URL"):
-    raise ImproperlyConfigured("SERVICE_BASE_URL is not set: production has no default for it.")
+    wrong("SERVICE_BASE_URL is not set: production has no default for it.")
 
 # Servers
 
@@ -264,7 +172,7 @@ REDIS_URL = address("REDIS_URL", embedded.default_redis_url(), ("redis", "rediss
 def _database(url: str) -> dict[str, Any]:
     database: dict[str, Any] = dict(env.db_url_config(url))
     if not database.get("NAME"):
-        raise ImproperlyConfigured("DATABASE_URL must name a database.")
+        wrong("DATABASE_URL must name a database.")
     options: dict[str, Any] = database.setdefault("OPTIONS", {})
     # `?host=/folder` names a socket; Django's own tools read it from HOST.
     database["HOST"] = options.pop("host", database.get("HOST", ""))
@@ -324,6 +232,7 @@ if REDIS_URL.startswith("unix://"):
 EMAIL_URL = ""
 if text("EMAIL_URL"):
     EMAIL_URL = address("EMAIL_URL", "", ("smtp", "smtp+tls", "smtps"))
+if EMAIL_URL:
     _mail = env.email_url_config(EMAIL_URL)
     _ports = {"smtp": 25, "smtp+tls": 587, "smtps": 465}
     EMAIL_HOST = _mail["EMAIL_HOST"]
@@ -336,7 +245,7 @@ EMAIL_TIMEOUT = 10  # seconds
 EMAIL_FROM = text("EMAIL_FROM", "backoffice@localhost" if LOCAL else "")
 SITE_URL = address("SITE_URL", f"http://127.0.0.1:{PORT}", ("https", "http")).rstrip("/")
 if EMAIL_URL and not (LOCAL or (EMAIL_FROM and text("SITE_URL"))):
-    raise ImproperlyConfigured("EMAIL_URL needs EMAIL_FROM and SITE_URL: links lead there.")
+    wrong("EMAIL_URL needs EMAIL_FROM and SITE_URL: links lead there.")
 
 # How often the mirror asks (see `celery.py`)
 
@@ -443,7 +352,7 @@ FORM_RENDERER = "backoffice.form_controls.Controls"
 USE_TZ = True
 TIME_ZONE = text("TIME_ZONE", "UTC")
 if TIME_ZONE not in available_timezones():
-    raise ImproperlyConfigured("TIME_ZONE must be the name of a time zone, such as UTC.")
+    wrong("TIME_ZONE must be the name of a time zone, such as UTC.")
 LANGUAGE_CODE = "en-us"
 USE_I18N = False
 
@@ -571,8 +480,8 @@ MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = LOCAL
 OIDC_SERVER_URL = ""
 if text("OIDC_SERVER_URL"):
     OIDC_SERVER_URL = address("OIDC_SERVER_URL", "", ("https", "http")).rstrip("/")
-    if not LOCAL and not OIDC_SERVER_URL.startswith("https://"):
-        raise ImproperlyConfigured("OIDC_SERVER_URL must start with https://")
+    if OIDC_SERVER_URL and not LOCAL and not OIDC_SERVER_URL.startswith("https://"):
+        wrong("OIDC_SERVER_URL must start with https://")
 OIDC_CLIENT_ID = text("OIDC_CLIENT_ID")
 OIDC_CLIENT_SECRET = text("OIDC_CLIENT_SECRET")
 OIDC_NAME = text("OIDC_NAME", "single sign-on")
@@ -581,7 +490,7 @@ OIDC_CREATE = flag("OIDC_CREATE", False)
 # Whether the provider asks for a second factor itself.
 OIDC_SECOND_FACTOR = flag("OIDC_SECOND_FACTOR", False)
 if OIDC_SERVER_URL and not (OIDC_CLIENT_ID and OIDC_CLIENT_SECRET):
-    raise ImproperlyConfigured("OIDC_SERVER_URL needs OIDC_CLIENT_ID and OIDC_CLIENT_SECRET.")
+    wrong("OIDC_SERVER_URL needs OIDC_CLIENT_ID and OIDC_CLIENT_SECRET.")
 SOCIALACCOUNT_ADAPTER = "backoffice.accounts.single_sign_on.Adapter"
 SOCIALACCOUNT_PROVIDERS = {
     "openid_connect": {
@@ -618,3 +527,5 @@ LOGGING = {
     },
 }
 choice("LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR"))
+
+refuse()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 from pathlib import Path
 from typing import Any
@@ -181,6 +182,79 @@ def test_nonsense_is_refused_by_name(
         read(monkeypatch, **deployed(**{name: value}))
     assert name in str(refused.value)
     assert "_of_" not in str(refused.value)
+
+
+WRONG = {
+    "DEBUG": "perhaps",
+    "HTTPS_ONLY": "maybe",
+    "PORT": "http",
+    "SANDBOX_PORT": "0",
+    "SECRET_KEY": "short",
+    "FIELD_KEYS": "1:c2hvcnRfb2ZfYnl0ZXM=",
+    "AUDIT_KEY": "short",
+    "ALLOWED_HOSTS": "*",
+    "HEALTH_TOKEN": "short",
+    "SERVICE_API_KEY_HEADER": "x key: 1",
+    "SERVICE_ORDER_CREATE_PATH": "v3/order",
+    "SERVICE_API_KEY": "mg_of_management",
+    "MANAGEMENT_REGION": "uk",
+    "WEBHOOK_SECRETS": ",",
+    "REPORT_MAX_BYTES": "-1",
+    "DATABASE_URL": "mysql://u@h/x",
+    "REDIS_URL": "amqp://h",
+    "EMAIL_URL": "mail.invalid",
+    "API_RATE": "many",
+    "TIME_ZONE": "Mars/Olympus",
+    "LOG_LEVEL": "LOUD",
+    "SYNC_ORDERS_SECONDS": "often",
+    "OIDC_SERVER_URL": "login.invalid",
+}
+
+
+def test_all_that_is_wrong_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line for each, so that nobody starts it twenty times."""
+    for name in WRONG:
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ImproperlyConfigured) as refused:
+        read(monkeypatch, **deployed(**WRONG))
+    lines = str(refused.value).splitlines()
+    assert [line.split()[0] for line in lines] == list(
+        dict.fromkeys(line.split()[0] for line in lines)
+    ), "each once"
+    assert {line.split()[0] for line in lines} == WRONG.keys()
+    assert "_of_" not in str(refused.value)
+    for name in WRONG:
+        monkeypatch.delenv(name)
+    assert read(monkeypatch)["LOCAL"] is True, "nothing is left for the next one"
+
+
+def test_what_is_not_set_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    named = ("SECRET_KEY", "FIELD_KEYS", "SERVICE_API_KEY", "WEBHOOK_SECRETS", "ALLOWED_HOSTS")
+    with pytest.raises(ImproperlyConfigured) as refused:
+        read(monkeypatch, **deployed(**dict.fromkeys(named, "")))
+    lines = str(refused.value).splitlines()
+    assert sorted(line.split()[0] for line in lines) == sorted(named)
+    assert all("is not set" in line for line in lines)
+
+
+README = SETTINGS.parent.parent / "README.md"
+READERS = re.compile(
+    r"\b(?:text|flag|number|rate|choice|words|address|header|configured)\(\s*\"([A-Z_]+)\""
+)
+
+
+def test_every_setting_is_in_the_readme_and_the_reverse() -> None:
+    table = README.read_text().partition("## Configuration")[2].partition("\n## ")[0]
+    told = {
+        name
+        for row in table.splitlines()
+        if row.startswith("| `")
+        for name in re.findall(r"`([A-Z][A-Z_]+)`", row.split("|")[1])
+    }
+    read_here = set(READERS.findall(SETTINGS.read_text()))
+    assert len(read_here) > 60, "the pattern finds nothing any more"
+    assert read_here - told == set(), "read, and told nowhere"
+    assert told - read_here == set(), "told, and read nowhere"
 
 
 def test_a_production_key_is_refused_in_the_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -229,7 +229,13 @@ def send_again(report_id: UUID, attempt: int) -> bool:
             "  THEN earlier_job_ids ELSE earlier_job_ids || job_id END"
             " WHERE id = %s AND attempts = %s AND state = ANY(%s)"
             " AND EXISTS (SELECT FROM labs_reportfile WHERE report_id = labs_report.id)",
-            [STORED, requests.current.get(), report_id, attempt, [UNCERTAIN, REFUSED, FAILED, GIVEN_UP]],
+            [
+                STORED,
+                requests.current.get(),
+                report_id,
+                attempt,
+                [UNCERTAIN, REFUSED, FAILED, GIVEN_UP],
+            ],
         )
         found = bool(cursor.rowcount)
         if found:

@@ -178,7 +178,7 @@ def test_orders_with_a_name_no_patient_has_are_found(client: Client, clinic: Non
     )
     assert lead(client, "zora") == of_order(7)
     assert (
-        "Parcel for Zora Parcel"
+        "Parcel for <bdi>Zora Parcel</bdi>"
         in client.post("/find/suggestions/", {"q": "zora"}).content.decode()
     )
     assert lead(client, "wilma bef") == of_order(8)

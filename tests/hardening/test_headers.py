@@ -101,7 +101,7 @@ def test_errors_are_as_strict_and_tell_nothing(
         400: lambda: visitor.get("/orders/", secure=True, headers={"host": "evil.invalid"}),
         403: lambda: visitor.get("/system/", secure=True),
         404: lambda: visitor.get(f"/orders/{IDS['uuid']}/", secure=True),
-        405: lambda: visitor.post("/orders/", secure=True),
+        405: lambda: visitor.put("/orders/", secure=True),
         500: lambda: _broken(visitor, monkeypatch),
     }
     response = asked[status]()

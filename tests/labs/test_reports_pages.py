@@ -81,7 +81,7 @@ def test_the_document_beside_what_was_read(client: Client, report: Report) -> No
         assert words in shown
     assert "Unit not known here · No code found" in shown, "amber, and no obstacle"
     assert "Nothing contradicts" in shown
-    assert "Accept for Ada1 Testperson" in shown
+    assert "Accept for <bdi>Ada1 Testperson</bdi>" in shown
     entry = AuditEntry.objects.get()
     assert (entry.action, entry.object_ids, entry.patient_ids) == (
         "view",

@@ -1,0 +1,142 @@
+"""Reading the environment: each value as what it must be, or a sentence that names the variable.
+
+What is wrong is gathered, and told all at once by `refuse`: until then its default stands in.
+Values are never quoted: they may be secrets.
+"""
+
+from __future__ import annotations
+
+import os
+from base64 import b64decode
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+
+_WRONG: Final[list[str]] = []
+
+
+def begin() -> None:
+    _WRONG.clear()
+
+
+def wrong(words: str) -> None:
+    _WRONG.append(words)
+
+
+def refuse() -> None:
+    """Raises ImproperlyConfigured where something is wrong: a line for each."""
+    if _WRONG:
+        raise ImproperlyConfigured("\n".join(dict.fromkeys(_WRONG)))
+
+
+def text(name: str, default: str = "") -> str:
+    return os.environ.get(name, "").strip() or default
+
+
+def flag(name: str, default: bool) -> bool:
+    said = text(name).lower()
+    if said in ("1", "true", "yes", "on"):
+        return True
+    if said in ("0", "false", "no", "off"):
+        return False
+    if said:
+        wrong(f"{name} must be 1 or 0.")
+    return default
+
+
+def number(name: str, default: int, low: int, high: int) -> int:
+    said = text(name, str(default))
+    if not said.isascii() or not said.isdigit() or not low <= int(said) <= high:
+        wrong(f"{name} must be a whole number from {low} to {high}.")
+        return default
+    return int(said)
+
+
+def rate(name: str, default: str) -> tuple[int, int]:
+    """So many in so many seconds, written as `600/min`."""
+    most, _, unit = text(name, default).partition("/")
+    seconds = {"sec": 1, "min": 60, "hour": 3600}.get(unit)
+    if seconds is None or not (most.isascii() and most.isdigit() and int(most[:10]) > 0):
+        wrong(f"{name} must be a number and sec, min or hour, as {default}.")
+        return 1, 1
+    return int(most), seconds
+
+
+def choice(name: str, default: str, allowed: tuple[str, ...]) -> str:
+    said = text(name, default)
+    if said not in allowed:
+        wrong(f"{name} must be {' or '.join(allowed)}.")
+        return default
+    return said
+
+
+def words(name: str, default: str = "") -> list[str]:
+    return listed(text(name, default))
+
+
+def listed(said: str) -> list[str]:
+    return [word.strip() for word in said.split(",") if word.strip()]
+
+
+def address(name: str, default: str, schemes: tuple[str, ...]) -> str:
+    """An address of one of `schemes`."""
+    said = text(name, default)
+    try:
+        parts = urlsplit(said)
+        port_is_sound = parts.port is None or parts.port > 0
+    except ValueError:
+        wrong(f"{name} is not an address.")
+        return default
+    if parts.scheme not in schemes or not (parts.netloc or parts.path) or not port_is_sound:
+        wrong(f"{name} must be an address starting with {schemes[0]}://")
+        return default
+    return said
+
+
+def header(name: str, default: str) -> str:
+    said = text(name, default)
+    if not said.isascii() or not said.replace("-", "").isalnum():
+        wrong(f"{name} must be the name of an HTTP header.")
+        return default
+    return said
+
+
+def field_keys(said: str) -> dict[int, bytes]:
+    """Keys by id."""
+    keys: dict[int, bytes] = {}
+    for each in listed(said):
+        number, _, packed = each.partition(":")
+        try:
+            key = b64decode(packed, validate=True)
+        except ValueError:
+            key = b""
+        sound = number.isascii() and number.isdigit() and 1 <= int(number[:4]) <= 255
+        if not sound or len(key) != 32 or int(number) in keys:
+            wrong(
+                "FIELD_KEYS must be id:key, comma separated: each id a number of its own from 1 to "
+                "255, each key 32 random bytes in base64."
+            )
+            return {}
+        keys[int(number)] = key
+    if said and not keys:
+        wrong("FIELD_KEYS must hold a key.")
+    return keys
+
+
+def listed_hashes(name: str) -> Path | None:
+    """A file whose lines begin with a SHA-1 in hexadecimal."""
+    said = text(name)
+    if not said:
+        return None
+    try:
+        with Path(said).open("rb") as file:
+            first = file.read(40)
+    except OSError as error:
+        wrong(f"{name} cannot be read: {error.strerror}.")
+        return None
+    if len(first) < 40 or first.strip(b"0123456789ABCDEFabcdef"):
+        wrong(f"{name} must hold lines that begin with a SHA-1.")
+        return None
+    return Path(said)
