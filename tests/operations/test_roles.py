@@ -107,6 +107,41 @@ def test_workers_make_and_drop_months_of_device_data(house: House) -> None:
     run(as_role(house, "worker"), MONTHS)
 
 
+FULL = """
+import django; django.setup()
+import psycopg
+from django.conf import settings
+from django.db import connection
+from django.test import Client
+given = connection.get_connection_params()
+keys = [key for key in ("dbname", "user", "password", "host", "port") if key in given]
+held = []
+while True:
+    try:
+        held.append(psycopg.connect(**{key: given[key] for key in keys}))
+    except psycopg.OperationalError:
+        break
+assert len(held) == 3
+client = Client(raise_request_exception=False, headers={"host": "localhost"})
+client.cookies[settings.SESSION_COOKIE_NAME] = "a" * 32
+for address in ("/orders/", "/api/orders/"):
+    answer = client.get(address)
+    assert (answer.status_code, answer["Retry-After"]) == (503, "30"), answer.content[-300:]
+held.pop().close()
+assert client.get("/orders/").status_code == 302
+"""
+
+
+def test_pages_say_so_while_no_connection_is_left_and_work_again(house: House) -> None:
+    role = sql.Identifier(f"{PREFIX}_web")
+    with psycopg.connect(house.database_url, autocommit=True) as owner:
+        owner.execute(sql.SQL("ALTER ROLE {} CONNECTION LIMIT 3").format(role))
+        try:
+            run(as_role(house, "web"), FULL)
+        finally:
+            owner.execute(sql.SQL("ALTER ROLE {} CONNECTION LIMIT -1").format(role))
+
+
 REFUSED = (
     "CREATE TABLE made_up (id int)",
     "ALTER TABLE orders_order ADD COLUMN made_up int",
