@@ -65,6 +65,7 @@ WITH fresh AS MATERIALIZED (
    WHEN 'critical' THEN CASE WHEN %(sees_results)s THEN CASE WHEN EXISTS (
      SELECT FROM orders_review AS known WHERE known.order_id = problems.order_id
      AND least(acknowledged, called) >= critical_since) THEN 3 ELSE 0 END END
+   WHEN 'moved' THEN 1
    WHEN 'visit' THEN 3
    WHEN 'result' THEN 2
    WHEN 'order' THEN CASE

@@ -10,6 +10,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from backoffice import live
 from backoffice.models import AuditEntry, Drift, User
 from orders.exceptions import queue
 from orders.exceptions.handling import stamp
@@ -91,6 +92,16 @@ def test_it_waits_in_the_queue_on_its_page_and_on_today(
         entry = AuditEntry.objects.latest("pk")
         assert {UUID(USER), OTHER} <= set(entry.patient_ids), address
     assert "Order moved here" in client.get(f"/patients/{OTHER}/activity/").content.decode()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_move_alone_is_news(coordinator: User) -> None:
+    heard(3)
+    digest.see_all(coordinator, live.now_of(coordinator))
+    assert digest.digest(coordinator, sees_results=True).groups == []
+    Order.objects.update(user=OTHER)
+    (group,) = digest.digest(coordinator, sees_results=True).groups
+    assert (group.about, group.rank) == (OTHER, 1)
 
 
 def test_it_is_settled_by_an_outcome_and_stays_in_the_history(client: Client, moved: Order) -> None:
