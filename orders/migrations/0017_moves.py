@@ -48,7 +48,7 @@ DROP FUNCTION orders_moved();
 class Migration(migrations.Migration):
     dependencies = [
         ("orders", "0016_deciding"),
-        ("backoffice", "0015_drift_of_orders"),
+        ("backoffice", "0016_drift_of_orders"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("backoffice", "0014_decided_values")]
+    dependencies = [("backoffice", "0015_account_news")]
 
     operations = [
         migrations.AlterField(

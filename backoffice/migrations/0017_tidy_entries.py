@@ -13,6 +13,6 @@ $$;
 
 
 class Migration(migrations.Migration):
-    dependencies = [("backoffice", "0015_drift_of_orders")]
+    dependencies = [("backoffice", "0016_drift_of_orders")]
 
     operations = [migrations.RunSQL(FORWARDS, "DROP FUNCTION backoffice_tidy_entries()")]
