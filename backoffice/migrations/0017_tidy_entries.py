@@ -9,6 +9,7 @@ SELECT coalesce(sum(gin_clean_pending_list(i.indexrelid)), 0)::bigint FROM pg_in
 JOIN pg_class AS c ON c.oid = i.indexrelid JOIN pg_am AS a ON a.oid = c.relam
 WHERE i.indrelid = 'public.backoffice_auditentry'::regclass AND a.amname = 'gin'
 $$;
+REVOKE EXECUTE ON FUNCTION backoffice_tidy_entries() FROM PUBLIC;
 """
 
 

@@ -83,6 +83,7 @@ def grants(prefix: str = PREFIX) -> Iterator[str]:
             yield f'GRANT SELECT ON "{table}" TO {audit};'
     yield f"GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO {web}, {worker};"
     yield f"GRANT CREATE ON SCHEMA public TO {worker};"
+    yield f"GRANT EXECUTE ON FUNCTION backoffice_tidy_entries() TO {worker};"
     # So that migrations and backups reach what the workers own.
     yield f"GRANT {worker} TO CURRENT_USER;"
 

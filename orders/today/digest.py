@@ -48,9 +48,15 @@ _NEW: Final = """
 _OF_TIME: Final = " happening.at > %(since)s "
 _READ: Final = """
 WITH fresh AS MATERIALIZED (
- SELECT happening.* FROM today_happening AS happening
- LEFT JOIN today_seen AS seen
-  ON seen.user_id = %(user)s AND seen.about = coalesce(happening.patient_id, happening.order_id)
+ SELECT happening.id, happening.at, transaction, kind, happening.order_id,
+  coalesce(moved.after, patient_id) AS patient_id, before, happening.after, bucket_before,
+  bucket_after, start_before, start_after
+ FROM today_happening AS happening
+ LEFT JOIN (
+  SELECT DISTINCT ON (order_id) order_id, after FROM orders_ordermove ORDER BY order_id, id DESC
+ ) AS moved ON moved.order_id = happening.order_id
+ LEFT JOIN today_seen AS seen ON seen.user_id = %(user)s
+  AND seen.about = coalesce(moved.after, patient_id, happening.order_id)
   AND pg_snapshot_xmax(seen.snapshot::pg_snapshot) <= pg_snapshot_xmax(pg_current_snapshot())
  WHERE {new} AND (seen.id IS NULL OR NOT pg_visible_in_snapshot(
   happening.transaction::text::xid8, seen.snapshot::pg_snapshot))

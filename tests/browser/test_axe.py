@@ -4,6 +4,7 @@ page that scrolls sideways, no target too small for a finger, nothing the conten
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -23,6 +24,9 @@ SMALL: Final = "return findings.small()"
 STANDARDS: Final = ("tag", ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"])
 BEST: Final = ("tag", [*STANDARDS[1], "best-practice"])
 CONTRAST: Final = ("rule", ["color-contrast"])
+ALIKE: Final = re.compile(r"admin:(?!auth_|backoffice_|labs_team_|orders_order_)\w+_change(list)?")
+"""Lists and records of the mirror are two pages with other fields: one kind stands for the others.
+With `AXE_ALL=1` each is looked at."""
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +102,8 @@ def test_no_page_keeps_anybody_out(world: World, page: Browser, script: str) -> 
     found: list[str] = []
     only = os.environ.get("ONLY", "")
     for stop in world.stops:
-        if only in stop.name:
+        alike = ALIKE.fullmatch(stop.name) and not os.environ.get("AXE_ALL")
+        if only in stop.name and not alike:
             page.open(world.office.url + stop.path)
             found += look(page, script, stop.name)
     report = os.environ.get("AXE_REPORT")

@@ -52,6 +52,19 @@ assert date(2001, 1, 1) in partitions.drop_before(date(2002, 1, 1))
 """
 
 
+LIMIT = """
+import django; django.setup()
+import os
+from django.db import connection
+from backoffice import patience
+patience.limit_statements()
+with connection.cursor() as cursor:
+    cursor.execute("SHOW statement_timeout")
+    found = cursor.fetchone()[0]
+assert found == os.environ["EXPECTED"], found
+"""
+
+
 def as_role(house: House, kind: str) -> House:
     """The same house, whose processes log in as this role."""
     parts = urlsplit(house.database_url)
@@ -175,6 +188,15 @@ def test_what_the_product_may_not(house: House, kind: str) -> None:
         for setting in ("statement_timeout", "lock_timeout"):
             found = role.execute(f"SHOW {setting}".encode()).fetchone()
             assert found != ("0",), setting
+
+
+@pytest.mark.parametrize(("seconds", "limit"), [("7", "7s"), ("0", "30s")])
+def test_pages_have_their_own_limit_and_without_it_that_of_the_role(
+    house: House, seconds: str, limit: str
+) -> None:
+    given = {"PAGE_STATEMENT_SECONDS": seconds, "EXPECTED": limit}
+    process = as_role(house, "web").start("-c", LIMIT, **given)
+    assert process.wait(60) == 0, house.said()
 
 
 def test_who_reads_the_trail_reads_nothing_else(house: House) -> None:

@@ -131,7 +131,7 @@ def test_a_person_with_insurance_is_registered_in_one_go(desk: Desk) -> None:
     answer = register(desk, client, **given)
     assert answer.status_code == 302, told(answer)
     waiting = client.get(answer.headers["Location"])
-    assert f"Registering Testa {name}" in told(waiting)
+    assert f"Registering <bdi>Testa {name}</bdi>" in told(waiting)
     desk.deliver()
     patient = Patient.objects.get(client_user_id=mine)
     page = reverse("patients:detail", args=[patient.pk])

@@ -368,3 +368,16 @@ def test_the_most_urgent_are_those_that_the_words_say(
     assert len({group.rank for group in everything.groups}) >= 4
     assert few.total == everything.total == len(everything.groups) > len(few.groups) == 25
     assert [one.about for one in few.groups] == [one.about for one in everything.groups[:25]]
+
+
+def test_what_happened_before_a_move_is_told_of_the_new_patient() -> None:
+    """Under the new name, linked to the new record, and known together with it."""
+    user = staff("clinician")
+    place(1)
+    read(user)
+    move(1, "lost", "needs-action")
+    Order.objects.filter(pk=uid("order", 1)).update(user_id=uid("patient", 9))
+    (group,) = read(user).groups
+    assert group.about == group.patient_id == uid("patient", 9)
+    digest.see(user, group.about, now_of(user))
+    assert not read(user).groups
