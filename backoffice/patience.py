@@ -8,8 +8,8 @@ from django.db import connections
 
 def limit_statements() -> None:
     """For connections of this process that are still to be made: PostgreSQL gives up on what takes
-    longer. As an option of the connection it costs no statement. Without a limit of ours that of the
-    role holds, where it has one."""
+    longer. As an option of the connection it costs no statement. With 0 that of the role holds,
+    where it has one."""
     if not settings.PAGE_STATEMENT_SECONDS:
         return
     options = connections.settings["default"]["OPTIONS"]
