@@ -15,6 +15,7 @@ import psycopg
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from django.db import connection
 from pytest_django import Settings
 
 from backoffice.management.commands import migrate
@@ -123,3 +124,26 @@ def test_two_at_once_wait_for_each_other() -> None:
         other.execute("SELECT pg_advisory_unlock(%s)", [migrate.ONE_AT_A_TIME])
         thread.join(30)
     assert has_column()
+
+
+def test_an_index_does_not_wait_for_who_waits_for_it() -> None:
+    """Of two that are started at once, the second must hold nothing that the first waits for."""
+    begin = threading.Barrier(2)
+    ended: list[str] = []
+
+    def one() -> None:
+        begin.wait(20)
+        try:
+            migrated()
+            ended.append("done")
+        except Exception as error:
+            ended.append(str(error))
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=one) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert ended == ["done", "done"]

@@ -22,6 +22,8 @@ LOCK_TIMEOUT: Final = "2s"
 TRIES: Final = 10
 PAUSE: Final = 3.0
 """Seconds between two tries: traffic that waited behind the first flows meanwhile."""
+ASK_AGAIN: Final = 0.5
+"""Seconds between two looks whether somebody else still migrates."""
 ONE_AT_A_TIME: Final = 7_246_015_113
 """Number of the advisory lock."""
 _HALF_BUILT: Final = """
@@ -41,7 +43,7 @@ class Command(migrate.Command):
         ):
             super().handle(*args, **options)
             return
-        self._say("SELECT pg_advisory_lock(%s)", ONE_AT_A_TIME)
+        self._wait_for_others()
         try:
             self._patiently(args, options)
             roles.refresh()
@@ -49,6 +51,16 @@ class Command(migrate.Command):
             if self.door.is_usable():
                 self._say("RESET lock_timeout")
                 self._say("SELECT pg_advisory_unlock(%s)", ONE_AT_A_TIME)
+
+    def _wait_for_others(self) -> None:
+        """Asks again and again: a statement that waited would hold a snapshot, and an index that
+        the other builds CONCURRENTLY waits for those. Each would wait for the other."""
+        with self.door.cursor() as cursor:
+            while True:
+                cursor.execute("SELECT pg_try_advisory_lock(%s)", [ONE_AT_A_TIME])
+                if cursor.fetchone()[0]:
+                    return
+                time.sleep(ASK_AGAIN)
 
     def _patiently(self, args: Any, options: dict[str, Any]) -> None:
         for left in reversed(range(TRIES)):
