@@ -6,17 +6,20 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
 from backoffice.models import Notification, User
 from backoffice.team.mailing import send_due
-from orders.models import Order, Review
+from orders.models import CriticalResult, Order, Review
+from orders.reviewing import escalating
 from orders.reviewing.criticals import acknowledge
 from orders.reviewing.escalating import tell_of_criticals
 from orders.tasks import tell
 from tests.api.rows import staff
-from tests.reviewing.rows import came, ordered, uid
+from tests.reviewing.rows import Line, came, ordered, uid
 from tests.team.posting import posting
 
 pytestmark = pytest.mark.django_db
@@ -28,9 +31,17 @@ def result(n: int = 1, *, minutes: float = 31, days: float = 0) -> Review:
     """A critical result that came so long ago; the order's last step lies `days` back."""
     now = timezone.now()
     row = ordered(n, last_event_at=now - timedelta(days=days), interpretation="critical")
-    came(row.pk, CRITICAL)
-    Review.objects.filter(pk=row.pk).update(since=now - timedelta(minutes=minutes))
+    came(row.pk, CRITICAL, as_of=now - timedelta(minutes=minutes))
     return Review.objects.get(pk=row.pk)
+
+
+def announced(*, minutes: float) -> None:
+    """The word of a critical result that came so long ago."""
+    heard = timezone.now() - timedelta(minutes=minutes)
+    CriticalResult.objects.create(
+        order_id=uid("order", 1), interpretation="critical", first_heard_at=heard,
+        heard_at=timezone.now(), event_number=1, message_id="msg-1",
+    )  # fmt: skip
 
 
 def told() -> set[str]:
@@ -66,18 +77,46 @@ def test_not_before_half_an_hour() -> None:
     assert tell_of_criticals() == 0
 
 
+@pytest.mark.parametrize("flag", ["normal", "critical"])
+def test_no_later_version_begins_the_half_hour_anew(flag: str) -> None:
+    """H10: a panel comes in parts, each a version; the first critical value has waited."""
+    review = result()
+    parts: list[Line] = [CRITICAL, ("Sodium", "4.1", flag), ("Chloride", "4.2", "normal")]
+    came(review.pk, *parts[:2], status="partial")
+    assert Review.objects.get().version == 2
+    assert tell_of_criticals() == 2
+    came(review.pk, *parts)
+    assert Review.objects.get().version == 3
+    assert tell_of_criticals() == 0, "the same critical values are told once"
+
+
+@pytest.mark.parametrize(("minutes", "people_told"), [(29, 0), (31, 2)])
+def test_an_announcement_begins_it(minutes: int, people_told: int) -> None:
+    announced(minutes=minutes)
+    assert tell_of_criticals() == people_told
+
+
+def test_the_result_that_was_announced_does_not_begin_it_anew() -> None:
+    announced(minutes=31)
+    assert result(minutes=5).critical_since == 1
+    assert tell_of_criticals() == 2
+
+
 def test_not_what_somebody_has_acknowledged(people: dict[str, User]) -> None:
     review = result()
     acknowledge(review, review.version, people["anna"])
     assert tell_of_criticals() == 0
 
 
-def test_a_result_that_is_critical_again_is_told_again(people: dict[str, User]) -> None:
+def test_a_result_that_is_critical_again_is_told_again(
+    people: dict[str, User], monkeypatch: pytest.MonkeyPatch
+) -> None:
     review = result()
     tell_of_criticals()
     acknowledge(review, review.version, people["anna"])
     came(review.pk, ("Potassium", "7.4", "critical"))
-    Review.objects.update(since=timezone.now() - timedelta(minutes=31))
+    assert tell_of_criticals() == 0, "its half hour begins with it"
+    monkeypatch.setattr(escalating, "AFTER", timedelta())
     assert tell_of_criticals() == 2
 
 
@@ -91,6 +130,24 @@ def test_an_announcement_whose_order_is_not_read_yet_is_told() -> None:
     Order.objects.filter(pk=uid("order", 1)).delete()
     assert Review.objects.filter(pk=review.pk).exists()
     assert tell_of_criticals() == 2
+
+
+def test_who_was_told_is_found_by_an_index(people: dict[str, User]) -> None:
+    """Asked every few seconds: it must not read all that was ever told."""
+    result()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO backoffice_notification (user_id, kind, subject_type, subject_id, about)"
+            " SELECT %s, 'critical-waits', 'result', gen_random_uuid()::text, 'version 1'"
+            " FROM generate_series(1, 5000)",
+            [people["anna"].pk],
+        )
+        cursor.execute("ANALYZE backoffice_notification, orders_review")
+        with CaptureQueriesContext(connection) as asked:
+            assert tell_of_criticals() == 2
+        cursor.execute(f"EXPLAIN {asked[0]['sql']}")
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+    assert "notification_critical" in plan, plan
 
 
 def test_by_e_mail_too_without_a_word_about_anybody(
