@@ -30,6 +30,7 @@ class OutcomeForm(forms.Form):
         },
     )
     event = forms.IntegerField(min_value=-(2**63), max_value=2**63 - 1)
+    move = forms.IntegerField(min_value=1, max_value=2**63 - 1, required=False)
     seen = forms.CharField(max_length=30, required=False)
     note = forms.CharField(max_length=NOTE_LETTERS, required=False, label="What was said")
     reason = forms.CharField(max_length=NOTE_LETTERS, required=False, label="Why it can wait")

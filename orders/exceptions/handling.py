@@ -40,6 +40,7 @@ def record(
     until: datetime | None,
     note: str,
     seen_event: int,
+    seen_move: int | None,
     seen_outcome: str,
 ) -> Handling:
     """Keep an outcome: a contact (or a note, where it is handled), and when the order comes back.
@@ -54,7 +55,10 @@ def record(
         before = Handling.objects.filter(pk=order_id).select_related("by").first()
         if stamp(before) != seen_outcome and before is not None:
             raise Recorded(before)
-        if held.last_event_id != seen_event:
+        # A move may come without an event. Whoever makes one holds the order, too.
+        moves = OrderMove.objects.filter(order_id=order_id).order_by("-pk")
+        last_move = moves.values_list("pk", flat=True).first()
+        if (held.last_event_id, last_move) != (seen_event, seen_move):
             raise Changed
         taken = Assignment.objects.filter(subject_type="order", subject_id=str(order_id))
         holder = taken.exclude(user=request.user).select_related("user").first()
@@ -63,8 +67,8 @@ def record(
         if outcome == HANDLED:
             team.note(request, "order", order_id, f"Handled: {note}", held.user_id)
             team.release(request, "order", order_id)
-            moves = OrderMove.objects.filter(order_id=order_id, settled_at=None)
-            moves.update(settled_at=timezone.now(), settled_by=request.user)
+            open_moves = moves.filter(settled_at=None)
+            open_moves.update(settled_at=timezone.now(), settled_by=request.user)
         else:
             team.contact(
                 request,

@@ -66,6 +66,7 @@ def card(request: HttpRequest, group: str, order_id: UUID) -> HttpResponse:
             until=given["comes_back"],
             note=given["words"],
             seen_event=given["event"],
+            seen_move=given["move"],
             seen_outcome=given["seen"],
         )
     except handling.Changed:

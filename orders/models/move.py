@@ -52,13 +52,15 @@ class OrderMove(Read):
 
 
 def with_move(rows: OrderQuerySet) -> OrderQuerySet:
-    """Orders with their last move: `moved_from`, `moved_name`, `moved_at` and `move_waits`."""
+    """Orders with their last move: `last_move` is its key; `moved_from`, `moved_name`, `moved_at`
+    and `move_waits` tell of it."""
     moves = OrderMove.objects.filter(order_id=OuterRef("pk")).order_by("-id")
     people = Demographics.objects.filter(pk=OuterRef("moved_from"))
     names = people.values(
         name=Concat("first_name", Value(" "), "last_name", output_field=models.TextField())
     )
     told: dict[str, Subquery] = {
+        "last_move": Subquery(moves.values("pk")[:1]),
         "moved_from": Subquery(moves.values("before")[:1]),
         "moved_at": Subquery(moves.values("at")[:1]),
         "move_waits": Subquery(moves.values(waits=Q(settled_at=None))[:1]),

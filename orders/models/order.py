@@ -341,6 +341,7 @@ class Order(Mirrored):
     recipient_name = models.TextField(default="", help_text="Shipping recipient, folded")
 
     # Of its last move to another patient, where `with_move` reads it.
+    last_move: int | None = None
     moved_from: UUID | None = None
     moved_name: str | None = None
     moved_at: datetime | None = None
