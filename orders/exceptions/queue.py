@@ -31,6 +31,7 @@ CAP: Final = 500
 CRITICAL, STUCK, UNKNOWN, QUIET, PUT_OFF = "critical", "stuck", "unknown", "quiet", "put-off"
 MOVED: Final = "moved"
 OTHER: Final = "other"
+_TROUBLED: Final = tuple(status for each in TROUBLE.values() for status in each)
 OPEN_COMMANDS: Final = (CommandRecord.State.UNCERTAIN, CommandRecord.State.UNDECIDED)
 
 
@@ -84,9 +85,18 @@ def orders_of(key: str, now: datetime) -> OrderQuerySet:
 
 def in_trouble(now: datetime) -> OrderQuerySet:
     """Orders that their status puts into one of the groups, all together: for Today to count."""
-    statuses = [status for each in TROUBLE.values() for status in each]
-    rows = Order.objects.filter(low_level_status__in=statuses)
+    rows = Order.objects.filter(low_level_status__in=_TROUBLED)
     return rows.filter(~Exists(_handled(now)), missing_since=None)
+
+
+def only_moved(now: datetime, rights: frozenset[str]) -> OrderQuerySet:
+    """Moved orders that stand in no other group but perhaps Gone quiet for somebody with these
+    rights: for Today, which counts each order once."""
+    rows = orders_of(MOVED, now).exclude(low_level_status__in=_TROUBLED)
+    rows = rows.exclude(bucket__in=(vocabulary.NEEDS_ACTION, vocabulary.UNKNOWN))
+    if "results.view" in rights:
+        rows = rows.filter(~Exists(open_criticals().filter(pk=OuterRef("pk"))))
+    return rows
 
 
 def put_off(now: datetime) -> QuerySet[Handling]:

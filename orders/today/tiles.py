@@ -135,7 +135,7 @@ def _exceptions(rights: frozenset[str]) -> dict[str, QuerySet[Any]]:
         # In the order of its index, which so ends the counting early.
         queue.QUIET: quiet.order_by("quiet_at", "id"),
         "trouble": queue.in_trouble(now),
-        queue.MOVED: queue.orders_of(queue.MOVED, now),
+        queue.MOVED: queue.only_moved(now, rights),
         queue.OTHER: queue.orders_of(queue.OTHER, now).order_by("quiet_at", "id"),
         "not understood": queue.orders_of(queue.UNKNOWN, now),
         **queue.stray_rows(rights),

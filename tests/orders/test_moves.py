@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -11,9 +12,8 @@ from django.test import Client
 from django.utils import timezone
 
 from backoffice import live
-from backoffice.models import AuditEntry, Drift, User
+from backoffice.models import AuditEntry, Contact, Drift, Note, User
 from orders.exceptions import queue
-from orders.exceptions.handling import stamp
 from orders.models import Handling, Happening, Order, OrderMove, Review
 from orders.today import digest
 from orders.today.tiles import tiles
@@ -27,6 +27,7 @@ pytestmark = pytest.mark.django_db
 
 OTHER = uid("patient", 2)
 ORDER = UUID(order_id(1))
+HANDLED = {"outcome": "handled", "done": "Asked the lab"}
 
 
 def heard(steps: int, user: object = USER, **changed: Any) -> None:
@@ -59,10 +60,20 @@ def waiting() -> list[UUID]:
     return [row.pk for row in queue.page(queue.MOVED, timezone.now()).rows]
 
 
-def settle(client: Client, row: Order) -> Any:
-    last = Handling.objects.filter(pk=row.pk).first()
-    given = {"outcome": "handled", "done": "Asked the lab", "event": row.last_event_id}
-    return client.post(f"/exceptions/moved/{row.pk}/", {**given, "seen": stamp(last)})
+def exceptions_of(user: User) -> int:
+    """As Today counts them."""
+    work, _ = tiles(user)
+    return next(tile for tile in work if tile.label == "Exceptions").count.value
+
+
+def seen(client: Client) -> dict[str, str]:
+    """What the order's card, opened now, sends along."""
+    page = client.get(f"/exceptions/moved/{ORDER}/").content.decode()
+    return dict(re.findall(r'name="(event|move|seen)" value="([^"]*)"', page))
+
+
+def record(client: Client, card: dict[str, str], given: dict[str, str]) -> int:
+    return client.post(f"/exceptions/moved/{ORDER}/", {**card, **given}).status_code
 
 
 def test_it_is_applied_and_both_patients_are_kept(moved: Order) -> None:
@@ -79,8 +90,7 @@ def test_it_waits_in_the_queue_on_its_page_and_on_today(
     assert waiting() == [ORDER]
     counts = queue.counts(timezone.now(), coordinator)
     assert counts[queue.MOVED].value == 1
-    work, _ = tiles(coordinator)
-    assert next(tile for tile in work if tile.label == "Exceptions").count.value == 1
+    assert exceptions_of(coordinator) == 1
     told = digest.digest(coordinator, sees_results=True)
     labels = [line.term.label for news in told.groups[0].orders for line in news.lines]
     assert labels[0] == "Moved to another patient"
@@ -94,6 +104,25 @@ def test_it_waits_in_the_queue_on_its_page_and_on_today(
     assert "Order moved here" in client.get(f"/patients/{OTHER}/activity/").content.decode()
 
 
+@pytest.mark.parametrize(
+    ("low", "bucket"),
+    [("lost", "needs-action"), ("decided_so", "needs-action"), ("teleported", "unknown")],
+)
+def test_in_trouble_besides_it_counts_once_on_today(
+    coordinator: User, moved: Order, low: str, bucket: str
+) -> None:
+    Order.objects.update(low_level_status=low, bucket=bucket)
+    assert exceptions_of(coordinator) == 1
+
+
+def test_critical_besides_it_counts_once_for_who_sees_results_and_who_does_not(
+    coordinator: User, moved: Order
+) -> None:
+    came(ORDER, ("Potassium", "6.9", "critical"))
+    assert exceptions_of(coordinator) == 1
+    assert exceptions_of(staff("front desk", "ben")) == 1
+
+
 @pytest.mark.django_db(transaction=True)
 def test_a_move_alone_is_news(coordinator: User) -> None:
     heard(3)
@@ -105,7 +134,7 @@ def test_a_move_alone_is_news(coordinator: User) -> None:
 
 
 def test_it_is_settled_by_an_outcome_and_stays_in_the_history(client: Client, moved: Order) -> None:
-    assert settle(client, moved).status_code == 302
+    assert record(client, seen(client), HANDLED) == 302
     assert waiting() == []
     move = OrderMove.objects.get()
     assert move.settled_at and move.settled_by and move.settled_by.username == "ana"
@@ -118,11 +147,27 @@ def test_it_is_settled_by_an_outcome_and_stays_in_the_history(client: Client, mo
 def test_to_put_it_off_settles_nothing(client: Client, moved: Order) -> None:
     last = timezone.now() + timedelta(days=1)
     given = {"outcome": "snoozed", "reason": "Asked", "until": last.isoformat()}
-    sent = {**given, "event": moved.last_event_id, "seen": ""}
-    assert client.post(f"/exceptions/moved/{ORDER}/", sent).status_code == 302
+    assert record(client, seen(client), given) == 302
     assert waiting() == [] and OrderMove.objects.get().settled_at is None
     Handling.objects.update(until=timezone.now() - timedelta(seconds=1))
     assert waiting() == [ORDER]
+
+
+@pytest.mark.parametrize("given", [HANDLED, {"outcome": "spoke", "note": "of the first"}])
+def test_a_move_nobody_saw_is_settled_by_nobody(
+    client: Client, coordinator: User, given: dict[str, str]
+) -> None:
+    """It comes without an event while the card stands open; and once more, back again."""
+    heard(4)
+    for minutes, owner in ((600, OTHER), (1200, USER)):
+        card = seen(client)
+        heard(4, owner, updated_at=at(minutes))
+        assert record(client, card, given) == 409
+        assert not OrderMove.objects.exclude(settled_at=None).exists()
+        assert not Note.objects.exists() and not Contact.objects.exists()
+        assert waiting() == [ORDER]
+    assert OrderMove.objects.count() == 2
+    assert record(client, seen(client), given) == 302
 
 
 def test_what_was_put_off_before_hides_no_move(coordinator: User) -> None:
