@@ -39,6 +39,13 @@ class User(AbstractUser):
         super().set_password(raw_password)
         self.first_password_until = None
 
+    def check_password(self, raw_password: str) -> bool:
+        """Django hashes it anew by `set_password` where its hash is of older parameters."""
+        until = self.first_password_until
+        fits = super().check_password(raw_password)
+        self.first_password_until = until
+        return fits
+
 
 class Read(models.Model):
     """Rows that pages read by hundreds: what was read becomes the object as it is.

@@ -12,6 +12,7 @@ from backoffice import vocabulary
 from backoffice.lists.fields import DaysField, LateChoices, MomentField, OpenChoices, UuidField
 from backoffice.lists.forms import Filter, FilterForm
 from backoffice.models import User
+from backoffice.sealed_words import Words
 from labs.models import Lab
 
 SORTS: Final[dict[str, tuple[str, ...]]] = {
@@ -112,7 +113,7 @@ class OrderFilters(FilterForm):
     SORTS = SORTS
     FALLING = FALLING
     PRIVATE = frozenset({"patient_name"})
-    WORDS = frozenset({"search_input", "patient_name", "shipping_recipient_name"})
+    WORDS = Words("orders", frozenset({"search_input", "patient_name", "shipping_recipient_name"}))
     TABBED = frozenset({"bucket"})
     FILTERS: ClassVar = (
         Filter("Status", ("status",), first=True),

@@ -6,6 +6,7 @@ from django import forms
 
 from backoffice.lists.forms import FilterForm
 from backoffice.paging import Sort
+from backoffice.sealed_words import Words
 from patients.models import Demographics, Patient
 
 SORTS: Final[dict[str, Sort]] = {
@@ -22,7 +23,7 @@ class PatientFilters(FilterForm):
     SORTS: ClassVar = {key: tuple(sort.columns) for key, sort in SORTS.items()}
     FALLING = frozenset({"created_on"})
     PRIVATE = frozenset({"name"})
-    WORDS = frozenset({"q"})
+    WORDS = Words("patients", frozenset({"q"}))
 
     @property
     def text(self) -> str:

@@ -144,9 +144,10 @@ PATIENTS: Final = Patients()
 @require_http_methods(["GET", "HEAD", "POST"])
 def patient_list(request: HttpRequest) -> HttpResponse:
     """Patients, newest first or by name; one box finds them by whatever the caller gives."""
+    words = PATIENTS.words_of(request.user)
     if request.method == "POST":
-        return to_address(request, PATIENTS.address(), PATIENTS.words)
-    seal_address(request, PATIENTS.words)
+        return to_address(request, PATIENTS.address(), words)
+    seal_address(request, words)
     filters = PATIENTS.form(request.GET, request.user)
     valid = filters.is_valid()
     screen = Screen.of(request, PATIENTS, filters)

@@ -32,9 +32,9 @@ _LETTERS: Final = "abcdefghjkmnpqrstuvwxyz23456789"
 _WITH: Final = "with_first_password"
 
 
-def give(user: User) -> str:
+def give(user: User, *, voided: bool = False) -> str:
     """Void the password of `user`. What to tell them as their first one; empty where a link is
-    mailed. In the caller's transaction."""
+    mailed, which says so where theirs was `voided`. In the caller's transaction."""
     first = "-".join("".join(secrets.choice(_LETTERS) for _ in range(4)) for _ in range(4))
     mailed = bool(settings.EMAIL_URL and user.email)
     # Behind a link stands a password that nobody knows: who is too late asks for another link.
@@ -44,7 +44,8 @@ def give(user: User) -> str:
     if not mailed:
         return first
     now = timezone.now()
-    PasswordReset.objects.update_or_create(user=user, defaults={"asked_at": now, "due_at": now})
+    link = {"voided": voided, "asked_at": now, "due_at": now}
+    PasswordReset.objects.update_or_create(user=user, defaults=link)
     return ""
 
 

@@ -32,6 +32,14 @@ Due = TypeVar("Due", AccountNews, PasswordReset)
 
 LEASE_SECONDS: Final = 120
 NEWS_DAYS: Final = 2
+VOIDED: Final = (
+    "An administrator of your clinic voided your password: it opens nothing any more, and you are "
+    "logged out everywhere.\n\n"
+)
+UNEXPECTED: Final = "If you expected none, do nothing: it changes nothing by itself."
+UNEXPECTED_VOID: Final = (
+    "If you do not know why, ask an administrator of your clinic before you follow it."
+)
 _CLAIM: Final = """
 UPDATE {table} SET due_at = statement_timestamp() + make_interval(secs => %s) WHERE {key} = (
  SELECT {key} FROM {table} WHERE due_at <= statement_timestamp()
@@ -40,10 +48,12 @@ UPDATE {table} SET due_at = statement_timestamp() + make_interval(secs => %s) WH
 """
 
 
-def tell(request: HttpRequest, user: User, what: str) -> None:
-    """The owner of an account hears of a change, whoever made it. In the caller's transaction."""
-    if settings.EMAIL_URL and user.email:
-        AccountNews.objects.create(user=user, what=what, ip=address_of(request))
+def tell(request: HttpRequest, user: User, what: str, *, email: str = "") -> None:
+    """The owner of an account hears of a change, whoever made it, at `email` where theirs is
+    another one now. In the caller's transaction."""
+    email = email or user.email
+    if settings.EMAIL_URL and email:
+        AccountNews.objects.create(user=user, email=email, what=what, ip=address_of(request))
 
 
 def send_due() -> int:
@@ -86,19 +96,20 @@ def _link(row: PasswordReset) -> EmailMessage:
     way = reverse("password-new", args=[key, default_token_generator.make_token(user)])
     minutes = settings.PASSWORD_RESET_TIMEOUT // 60
     return _message(
-        user,
+        user.email,
         "Set your password",
-        f"This link sets the password of the account {user.get_username()}, once and within "
+        f"{VOIDED if row.voided else ''}This link sets the password of the account {user.get_username()}, once and within "
         f"{minutes} minutes:\n\n{settings.SITE_URL}{way}\n\n"
         f"Too late? Ask for another one: {settings.SITE_URL}{reverse('password-forgotten')}\n\n"
-        "If you expected none, do nothing: it changes nothing by itself.\n",
+        f"{UNEXPECTED_VOID if row.voided else UNEXPECTED}\n",
     )
 
 
 def _news(row: AccountNews) -> EmailMessage:
     at = row.asked_at.strftime("%Y-%m-%d at %H:%M UTC")
     return _message(
-        row.user,
+        # Rows of a version before this one name no address.
+        row.email or row.user.email,
         row.what,
         f"{row.what}: account {row.user.get_username()}, on {at}, from the address "
         f"{row.ip or 'of a machine we do not know'}.\n\n"
@@ -108,13 +119,13 @@ def _news(row: AccountNews) -> EmailMessage:
     )
 
 
-def _message(user: User, subject: str, body: str) -> EmailMessage:
+def _message(to: str, subject: str, body: str) -> EmailMessage:
     headers: dict[str, Any] = {"Auto-Submitted": "auto-generated"}
     return EmailMessage(
         subject=subject,
         body=body,
         from_email=settings.EMAIL_FROM,
-        to=[user.email],
+        to=[to],
         headers=headers,
         connection=EmailBackend(),
     )

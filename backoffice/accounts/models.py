@@ -39,10 +39,13 @@ class Throttle(models.Model):
 
 
 class PasswordReset(models.Model):
-    """Somebody asked for a link to set a new password. The row is the work: see `mailing.py`."""
+    """A link to set a new password is to be mailed. The row is the work: see `mailing.py`."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="+"
+    )
+    voided = models.BooleanField(
+        default=False, db_default=False, help_text="An administrator voided the one before"
     )
     asked_at = models.DateTimeField(db_default=Now())
     due_at = models.DateTimeField(db_default=Now())
@@ -55,6 +58,7 @@ class AccountNews(models.Model):
     """Something about how somebody gets in was changed. The row is the work: see `mailing.py`."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    email = models.EmailField(default="", db_default="", help_text="The owner's, before the change")
     what = models.CharField(max_length=100)
     ip = models.GenericIPAddressField(null=True)
     asked_at = models.DateTimeField(db_default=Now())

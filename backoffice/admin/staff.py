@@ -216,12 +216,14 @@ class StaffAdmin(Kind):
         members.give_roles(obj, given["roles"])
         after = members.told(obj)
         if not change or given.get("anew"):
-            first = first_passwords.give(obj)
+            first = first_passwords.give(obj, voided=change)
             request.first_password = first  # type: ignore[attr-defined]  # for `_handed_over`
         told = {**after, "password": "set anew"} if given.get("anew") else after
         audit.changed(request, members.TOPIC, [obj.pk], before=before, after=told)
         if obj.pk != getattr(request.user, "pk", None) and _lesser(before, told):
             others_of(obj.pk, request).delete()
+        if change:
+            _tell_owner(request, obj, before["e-mail"], voided=bool(given.get("anew")))
 
     def response_add(self, request: HttpRequest, obj: User, *args: Any) -> HttpResponse:
         return self._handed_over(request, obj) or super().response_add(request, obj, *args)
@@ -255,6 +257,14 @@ def _administrators() -> set[int]:
     ids = User.objects.filter(pk__in=rows.values("pk")).order_by("pk").values_list("pk", flat=True)
     locked = list(ids.select_for_update())
     return set(rows.filter(pk__in=locked, is_active=True).values_list("pk", flat=True))
+
+
+def _tell_owner(request: HttpRequest, user: User, email: str, *, voided: bool) -> None:
+    """At the address they had: who changes it and voids the password is not the only one to know."""
+    if voided:
+        mailing.tell(request, user, "Your password was voided", email=email)
+    if email != user.email:
+        mailing.tell(request, user, "Your e-mail address was changed", email=email)
 
 
 def _lesser(before: dict[str, str], after: dict[str, str]) -> bool:

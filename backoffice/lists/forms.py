@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Final
 
@@ -13,7 +13,7 @@ from django.http import QueryDict
 from django.utils import timezone
 
 from backoffice.paging import Sort
-from backoffice.sealed_words import opened
+from backoffice.sealed_words import Words, opened
 
 SIZE: Final = 50
 SIZES: Final = (25, 50, 100)
@@ -67,14 +67,15 @@ class FilterForm(forms.Form):
     """Sort keys whose first click shows the greatest first."""
     PRIVATE: ClassVar[frozenset[str]] = frozenset()
     """Sort keys whose values name people."""
-    WORDS: ClassVar[frozenset[str]] = frozenset()
+    WORDS: ClassVar = Words("")
     """Fields that take words about a person."""
     FILTERS: ClassVar[Sequence[Filter]] = ()
     TABBED: ClassVar[frozenset[str]] = frozenset()
     """Fields that are tabs, not filters."""
 
     def __init__(self, data: Any = None, *, by_name: bool = True) -> None:
-        super().__init__(opened(data, self.WORDS) if isinstance(data, QueryDict) else data)
+        self.words = replace(self.WORDS, by_name=by_name)
+        super().__init__(opened(data, self.words) if isinstance(data, QueryDict) else data)
         self.given = data
         """As it stands in the address, where words are sealed."""
         self.by_name = by_name
@@ -95,7 +96,7 @@ class FilterForm(forms.Form):
     def may_open(self, query: Mapping[str, Sequence[str]]) -> bool:
         """Whether a view that somebody else saved tells this person nothing it should not: words
         about a person are told by the view itself."""
-        hidden = {*self.hidden, *(() if self.by_name else (*self.WORDS, *self.PRIVATE))}
+        hidden = {*self.hidden, *(() if self.by_name else (*self.words.names, *self.PRIVATE))}
         return hidden.isdisjoint(query) and hidden.isdisjoint(query.get("order_key", ()))
 
     @property
@@ -124,7 +125,7 @@ class FilterForm(forms.Form):
 
     def searched(self) -> bool:
         """True when words about a person were typed."""
-        return any(self.cleaned_data.get(name) for name in self.WORDS)
+        return any(self.cleaned_data.get(name) for name in self.words.names)
 
     @cached_property
     def chips(self) -> list[Chip]:
@@ -139,7 +140,7 @@ class FilterForm(forms.Form):
     def in_force(self, given: QueryDict) -> list[dict[str, Any]]:
         """Each value that narrows the list, in words, with the parameter it came by; `many` where
         its filter has others."""
-        typed_in = opened(given, self.WORDS)
+        typed_in = opened(given, self.words)
         several = {
             name for one in self.FILTERS if len(self._given(one)) > 1 for name in one.fields
         }  # fmt: skip
@@ -179,7 +180,7 @@ class FilterForm(forms.Form):
 
     def _as_given(self, bound: BoundField, value: str) -> tuple[str, str]:
         """The parameter of a filter with one value, as it stands in the address."""
-        sealed = bound.name in self.WORDS and self.given is not None
+        sealed = bound.name in self.words.names and self.given is not None
         return bound.name, self.given.get(bound.name) if sealed else value
 
     def _given(self, one: Filter) -> list[tuple[BoundField, str]]:
@@ -197,7 +198,7 @@ def filters_in(data: QueryDict, form: FilterForm) -> dict[str, list[str]]:
     """What of an address the form reads and a view keeps: filters, tab and sort, not the place."""
     return {
         name: values
-        for name, given in opened(data, form.WORDS).lists()
+        for name, given in opened(data, form.words).lists()
         if name in form.fields and name != "size" and (values := [text for text in given if text])
     }
 

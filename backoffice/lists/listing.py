@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
 
@@ -17,6 +17,7 @@ from backoffice.addresses import page_url
 from backoffice.lists.forms import FilterForm
 from backoffice.models import User
 from backoffice.paging import Page, Place, page_of
+from backoffice.sealed_words import Words
 
 if TYPE_CHECKING:
     from backoffice.lists.bulk import Verb
@@ -75,7 +76,7 @@ class Listing:
     """Permission to download it."""
     columns: ClassVar[Sequence[Column]]
     """The first leads to the record, and is always shown first."""
-    words: ClassVar[frozenset[str]] = frozenset()
+    words: ClassVar = Words("")
     """Filters that take words about a person: sealed in addresses."""
     presets: ClassVar[Sequence[Preset]] = ()
     verbs: ClassVar[Sequence[Verb]] = ()
@@ -119,6 +120,10 @@ class Listing:
     def columns_of(self, user: Any) -> list[Column]:
         """The columns this person may see."""
         return [column for column in self.columns if not column.needs or may(user, column.needs)]
+
+    def words_of(self, user: Any) -> Words:
+        """The words that this person may open."""
+        return replace(self.words, by_name=may(user, "patients.view"))
 
     def presets_of(self, user: Any) -> list[Preset]:
         return [preset for preset in self.presets if not preset.needs or may(user, preset.needs)]

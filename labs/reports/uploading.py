@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods
 from backoffice import audit
 from backoffice.access import requires
 from backoffice.models import User
-from backoffice.sealed_words import opened, to_address
+from backoffice.sealed_words import Words, opened, to_address
 from labs.reports import intake
 from labs.reports.forms import UploadForm
 from labs.reports.intake import Ceiling, InMemory, NotTaken
@@ -24,6 +24,7 @@ from patients.forms import demographics_of
 from patients.models import Demographics, Patient
 
 FOUND: Final = 20
+WORDS: Final = Words("whose report", frozenset({"q"}))
 BESIDE_FILES: Final = 64 * 1024
 """Bytes of a request that are not file data: fields, part heads."""
 HOPELESS: Final = 4
@@ -36,8 +37,8 @@ away, or the browser would show a broken connection instead of the reason."""
 def choose(request: HttpRequest) -> HttpResponse:
     """Whose report is it? Finds patients by whatever is at hand."""
     if request.method == "POST":
-        return to_address(request, request.path, ("q",))
-    text = opened(request.GET, ("q",)).get("q", "").strip()[:100]
+        return to_address(request, request.path, WORDS)
+    text = opened(request.GET, WORDS).get("q", "").strip()[:100]
     if "\x00" in text:
         raise BadRequest("A search holds letters.")
     found: list[Patient] = []

@@ -21,9 +21,10 @@ from orders.models import Order
 @require_http_methods(["GET", "HEAD", "POST"])
 def order_list(request: HttpRequest) -> HttpResponse:
     """Orders, newest first; filters, sort and place in the list all stand in the address."""
+    words = ORDERS.words_of(request.user)
     if request.method == "POST":
-        return to_address(request, ORDERS.address(), ORDERS.words)
-    seal_address(request, ORDERS.words)
+        return to_address(request, ORDERS.address(), words)
+    seal_address(request, words)
     filters = ORDERS.form(request.GET, request.user)
     valid = filters.is_valid()
     rows = ORDERS.rows(filters, request.user) if valid else ORDERS.everything(request.user).none()

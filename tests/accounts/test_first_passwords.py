@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import time_machine
+from django.contrib.auth.hashers import Argon2PasswordHasher
 from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
@@ -91,6 +92,21 @@ def test_it_is_good_for_a_day(first: str) -> None:
     assert AuditEntry.objects.filter(reason="first password over", outcome="refused").exists()
 
 
+def test_nor_longer_where_hashes_are_of_older_parameters(
+    first: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A log-in hashes the password anew then, which makes it nobody's own."""
+    monkeypatch.setattr(Argon2PasswordHasher, "time_cost", Argon2PasswordHasher.time_cost + 1)
+    before = User.objects.get(username="nora-sample").password
+    with time_machine.travel(timezone.now() + timedelta(hours=25)):
+        late = Client()
+        assert "good for a day" in log_in(late, "nora-sample", first).content.decode()
+        assert late.get("/preferences/").status_code == 302
+    nora = User.objects.get(username="nora-sample")
+    assert nora.password != before, "it was hashed anew"
+    assert nora.first_password_until is not None
+
+
 def test_a_wrong_one_is_told_like_any_other(first: str) -> None:
     with time_machine.travel(timezone.now() + timedelta(hours=25)):
         answer = log_in(Client(), "nora-sample", "guess")
@@ -161,6 +177,53 @@ def test_a_password_is_voided_at_once(client: Client, administrator: User) -> No
     assert theirs.get("/preferences/").status_code == 302
     assert log_in(Client(), "nora-sample", PASSWORD).status_code == 200
     assert log_in(Client(), "nora-sample", shown(answer)).status_code == 302
+
+
+def test_the_owner_hears_of_a_voided_password_where_they_were_until_then(
+    client: Client, administrator: User, settings: Settings
+) -> None:
+    user = person("nora-sample", role="clinician", email="before@clinic.invalid")
+    with posting() as post:
+        with_mail(settings, post)
+        client.post(f"{LIST}{user.pk}/", {**NORA, "anew": "on"})
+        send_due()
+        told = {(one["To"], one["Subject"]): str(one.get_payload()) for one in post.taken}
+        set_anew(Client(), link(post))
+    link_mail = ("nora@clinic.invalid", "Set your password")
+    assert told.keys() == {
+        link_mail,
+        ("before@clinic.invalid", "Your password was voided"),
+        ("before@clinic.invalid", "Your e-mail address was changed"),
+    }
+    assert "voided your password" in told[link_mail] and "by itself" not in told[link_mail]
+    assert "/password/new/" not in "".join(told[one] for one in told if one != link_mail)
+
+
+def test_another_address_alone_is_told_to_the_one_before(
+    client: Client, administrator: User, settings: Settings
+) -> None:
+    user = person("nora-sample", role="clinician", email="before@clinic.invalid")
+    with posting() as post:
+        with_mail(settings, post)
+        client.post(f"{LIST}{user.pk}/", NORA)
+        client.post(f"{LIST}{user.pk}/", NORA)
+        assert send_due() == 1, "the second changes nothing"
+    said = post.taken[0]
+    assert (said["To"], said["Subject"]) == (
+        "before@clinic.invalid",
+        "Your e-mail address was changed",
+    )
+
+
+def test_the_link_of_a_new_account_speaks_of_no_password_before(
+    client: Client, administrator: User, settings: Settings
+) -> None:
+    with posting() as post:
+        with_mail(settings, post)
+        client.post(f"{LIST}add/", NORA)
+        send_due()
+    assert [one["Subject"] for one in post.taken] == ["Set your password"]
+    assert "voided" not in str(post.taken[0].get_payload())
 
 
 def test_a_password_that_the_operator_sets_is_none(first: str) -> None:

@@ -4,8 +4,9 @@ same."""
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from html import unescape
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pytest
 from django.http import QueryDict
@@ -13,12 +14,12 @@ from django.test import Client
 
 from backoffice.lists.models import SavedView
 from backoffice.models import User
-from backoffice.sealed_words import MARK, opened, sealed
+from backoffice.sealed_words import MARK, Words, is_sealed, opened, sealed
 from tests.api.rows import demographics, order, patient, staff, uid
 
 pytestmark = pytest.mark.django_db
 
-WORDS = ("q",)
+WORDS = Words("sample", frozenset({"q"}))
 NAME = "Canaryname"
 
 
@@ -126,11 +127,17 @@ def test_the_person_of_a_report_is_found_the_same_way(client: Client, ana: User)
     assert f'value="{NAME}"' in client.get(address).content.decode()
 
 
-@pytest.mark.parametrize("spoilt", ["~", "~abc", "~" + "A" * 60])
+def value_of(address: str) -> str:
+    """The sealed word of an address that has one."""
+    return str(next(value for _, value in parse_qsl(urlsplit(address).query) if value[0] == MARK))
+
+
+@pytest.mark.parametrize("spoil", [lambda it: it[:-4], lambda it: it[:20] + "AAAA" + it[24:]])
 def test_what_cannot_be_opened_is_told_and_shows_nobody(
-    client: Client, ana: User, spoilt: str
+    client: Client, ana: User, spoil: Callable[[str], str]
 ) -> None:
-    answer = client.get("/patients/", {"q": spoilt})
+    whole = value_of(posted(client, "/patients/", {"q": NAME}))
+    answer = client.get("/patients/", {"q": spoil(whole)})
     assert answer.status_code == 400
     assert "type them again" in answer.content.decode()
     assert NAME not in answer.content.decode()
@@ -143,3 +150,79 @@ def test_equal_words_look_different_and_open_alike() -> None:
     for one in (first, second):
         assert opened(QueryDict(f"q={one}"), WORDS)["q"] == "made up"
     assert sealed(sealed(given, WORDS), WORDS)["q"].count(MARK) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "given", "elsewhere", "name"),
+    [
+        ("/orders/", {"patient_name": NAME}, "/orders/", "search_input"),
+        ("/orders/", {"search_input": NAME}, "/orders/", "patient_name"),
+        ("/patients/", {"q": NAME}, "/orders/", "search_input"),
+        ("/patients/", {"q": NAME}, "/reports/upload/", "q"),
+    ],
+)
+def test_they_open_in_their_list_and_box_alone(
+    client: Client, ana: User, path: str, given: dict[str, str], elsewhere: str, name: str
+) -> None:
+    word = value_of(posted(client, path, given))
+    answer = client.get(elsewhere, {name: word})
+    assert answer.status_code == 400 and NAME not in answer.content.decode()
+
+
+@pytest.mark.parametrize("name", ["search_input", "patient_name"])
+def test_who_sees_no_names_opens_none_of_a_colleague(client: Client, ana: User, name: str) -> None:
+    address = posted(client, "/orders/", {name: NAME})
+    client.force_login(staff("viewer", "vic"))
+    for asked in (address, address.replace(name, "search_input")):
+        answer = client.get(asked)
+        assert answer.status_code == 400 and NAME not in answer.content.decode()
+    # Nor by sending it through the form: there it is a word like any other.
+    page = client.get(posted(client, "/orders/", {"search_input": value_of(address)}))
+    assert page.status_code == 200 and NAME not in page.content.decode()
+
+
+def test_what_they_type_themselves_opens_for_them_and_for_others(client: Client, ana: User) -> None:
+    beginning = str(uid("order", 7))[:8]
+    client.force_login(staff("viewer", "vic"))
+    address = posted(client, "/orders/", {"search_input": beginning})
+    assert beginning not in address
+    for reader in (None, ana):
+        if reader is not None:
+            client.force_login(reader)
+        page = client.get(address).content.decode()
+        assert f'value="{beginning}"' in page and str(uid("order", 7)) in page
+
+
+LOOKALIKES = (
+    MARK,
+    "~smith",
+    "~abc",
+    "~" + "A" * 60,
+    "~AQ Canary Testperson of the long long street",
+)
+
+
+@pytest.mark.parametrize("typed", LOOKALIKES)
+def test_words_may_begin_as_what_is_sealed_does(client: Client, ana: User, typed: str) -> None:
+    assert not is_sealed(typed)
+    address = posted(client, "/patients/", {"q": typed})
+    assert typed not in dict(parse_qsl(urlsplit(address).query)).values()
+    for answer in (client.get(address), client.get("/patients/", {"q": typed})):
+        page = answer.content.decode()
+        assert answer.status_code == 200 and f'value="{typed}"' in page
+        assert typed == MARK or not [one for one in addresses(page) if typed in one]
+
+
+def test_what_looks_sealed_and_does_not_open_is_sealed_as_it_was_typed(
+    client: Client, ana: User
+) -> None:
+    typed = "~AQ" + "Canary" * 10
+    assert is_sealed(typed)
+    address = posted(client, "/patients/", {"q": typed})
+    assert "Canary" not in address
+    assert f'value="{typed}"' in client.get(address).content.decode()
+
+
+def test_what_opens_is_not_sealed_again(client: Client, ana: User) -> None:
+    address = posted(client, "/patients/", {"q": NAME})
+    assert posted(client, "/patients/", {"q": value_of(address)}) == address
