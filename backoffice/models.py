@@ -39,7 +39,7 @@ class User(AbstractUser):
         super().set_password(raw_password)
         self.first_password_until = None
 
-    def check_password(self, raw_password: str) -> bool:
+    def check_password(self, raw_password: str | None) -> bool:
         """Django hashes it anew by `set_password` where its hash is of older parameters."""
         until = self.first_password_until
         fits = super().check_password(raw_password)

@@ -98,7 +98,8 @@ def _link(row: PasswordReset) -> EmailMessage:
     return _message(
         user.email,
         "Set your password",
-        f"{VOIDED if row.voided else ''}This link sets the password of the account {user.get_username()}, once and within "
+        f"{VOIDED if row.voided else ''}"
+        f"This link sets the password of the account {user.get_username()}, once and within "
         f"{minutes} minutes:\n\n{settings.SITE_URL}{way}\n\n"
         f"Too late? Ask for another one: {settings.SITE_URL}{reverse('password-forgotten')}\n\n"
         f"{UNEXPECTED_VOID if row.voided else UNEXPECTED}\n",

@@ -260,7 +260,7 @@ def _administrators() -> set[int]:
 
 
 def _tell_owner(request: HttpRequest, user: User, email: str, *, voided: bool) -> None:
-    """At the address they had: who changes it and voids the password is not the only one to know."""
+    """At the address they had: whoever voids the password may have changed it, too."""
     if voided:
         mailing.tell(request, user, "Your password was voided", email=email)
     if email != user.email:
