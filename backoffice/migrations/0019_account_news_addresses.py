@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('backoffice', '0017_tidy_entries'),
+        ('backoffice', '0018_told_of_criticals'),
     ]
 
     operations = [
