@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from django.conf import settings
 from django.contrib import messages
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_POST, require_safe
+from django.utils.crypto import salted_hmac
+from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice import audit
 from backoffice.access import signed_in
 from backoffice.accounts import second_factor
+from backoffice.accounts.fresh import fresh
 from backoffice.accounts.models import StaffSession
 from backoffice.accounts.passwords import others_of
 from backoffice.accounts.second_factor_pages import factors_of
@@ -44,14 +47,8 @@ def account(request: HttpRequest) -> HttpResponse:
     user = request.user
     assert isinstance(user, User)
     rows = StaffSession.objects.filter(user=user, expire_date__gt=timezone.now())
-    sessions = [
-        {
-            "row": row,
-            "device": device(row.agent),
-            "here": row.session_key == request.session.session_key,
-        }
-        for row in rows.order_by("-seen_at")
-    ]
+    here = request.session.session_key
+    sessions = [told(row) | {"here": row.pk == here} for row in rows.order_by("-seen_at")]
     context = {
         **factors_of(user),
         "demanded": second_factor.demanded_of(user),
@@ -62,15 +59,33 @@ def account(request: HttpRequest) -> HttpResponse:
 
 
 @signed_in
-@require_POST
-def end_others(request: HttpRequest) -> HttpResponse:
-    """End every session of this person but this one."""
+@fresh
+@require_http_methods(["GET", "HEAD", "POST"])
+def end_sessions(request: HttpRequest) -> HttpResponse:
+    """Ask once more, then end the session that `session` names, or all of this person but this."""
     user = request.user
     assert isinstance(user, User)
-    others_of(user.pk, request).delete()
-    audit.record(request, "change", "sessions", ids=[user.pk], reason="others ended")
-    messages.success(request, "You are logged out everywhere else")
+    rows = others_of(user.pk, request)
+    one = request.GET.get("session", "")
+    if one:
+        rows = rows.filter(pk__in=[row.pk for row in rows if name_of(row) == one])
+    sessions = [told(row) for row in rows.filter(expire_date__gt=timezone.now())]
+    if request.method != "POST" or not sessions:
+        return render(request, "accounts/sessions_end.html", {"sessions": sessions, "one": one})
+    with transaction.atomic(durable=True):
+        rows.delete()
+        audit.asked(request, "sessions", [user.pk], (), "one ended" if one else "others ended")
+    messages.success(request, f"You are logged out {'there' if one else 'everywhere else'}")
     return HttpResponseRedirect(reverse("account"))
+
+
+def told(row: StaffSession) -> dict[str, Any]:
+    return {"row": row, "device": device(row.agent), "name": name_of(row)}
+
+
+def name_of(row: StaffSession) -> str:
+    """What a session is called in addresses: its key would open it."""
+    return salted_hmac(__name__, row.pk, algorithm="sha256").hexdigest()[:20]
 
 
 def device(agent: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from django.conf import settings as configured
@@ -14,6 +16,7 @@ from tests.accounts.people import PASSWORD, log_in, person
 
 pytestmark = pytest.mark.django_db
 WORDS = "User name and password do not match"
+PAGE = "/accounts/sessions/end/"
 
 
 def logged_in(client: Client) -> bool:
@@ -110,9 +113,59 @@ def test_other_sessions_can_be_ended_and_are_listed(client: Client) -> None:
     stranger = Client()
     person("eve-sample")
     log_in(stranger, "eve-sample")
+    asked = client.get("/accounts/sessions/end/").content.decode()
+    assert "Edge on Windows" in asked and logged_in(other)
     client.post("/accounts/sessions/end/")
     assert logged_in(client) and not logged_in(other) and logged_in(stranger)
     assert "Log out everywhere else" not in client.get("/accounts/").content.decode()
+
+
+def test_one_session_of_the_list_can_be_ended(client: Client) -> None:
+    user = person()
+    phone, desk, stranger = Client(), Client(), Client()
+    log_in(client)
+    log_in(phone, headers={"user-agent": "Mozilla/5.0 (iPhone) Safari/1"})
+    log_in(desk, headers={"user-agent": "Mozilla/5.0 (Windows NT 10.0) Firefox/1"})
+    page = client.get("/accounts/").content.decode()
+    found = re.findall(
+        r'href="(/accounts/sessions/end/\?session=\w+)">Log out<[^>]*> ([^<]+)', page
+    )
+    ways = {device: way for way, device in found}
+    assert ways.keys() == {"Safari on iPhone", "Firefox on Windows"}
+    for one in StaffSession.objects.all():
+        assert one.session_key not in page
+    asked = client.get(ways["Safari on iPhone"]).content.decode()
+    assert "Safari on iPhone" in asked and "Firefox" not in asked
+    person("eve-sample")
+    log_in(stranger, "eve-sample")
+    assert "has ended" in stranger.post(ways["Safari on iPhone"]).content.decode()
+    assert logged_in(phone)
+    assert not AuditEntry.objects.filter(object_type="sessions").exists()
+    answer = client.post(ways["Safari on iPhone"], follow=True)
+    assert "You are logged out there" in answer.content.decode()
+    assert not logged_in(phone) and logged_in(desk) and logged_in(client) and logged_in(stranger)
+    entry = AuditEntry.objects.get(object_type="sessions")
+    assert (entry.actor, entry.action, entry.object_ids) == (user, "change", [str(user.pk)])
+    assert entry.reason == "one ended"
+    assert "has ended" in client.post(ways["Safari on iPhone"]).content.decode()
+    assert AuditEntry.objects.filter(object_type="sessions").count() == 1
+
+
+@pytest.mark.parametrize("which", ["", "?session=1234"])
+def test_sessions_are_ended_by_somebody_who_proved_it_a_short_while_ago(
+    client: Client, which: str
+) -> None:
+    person()
+    other = Client()
+    log_in(other)
+    client.force_login(User.objects.get())
+    for ask in (client.get, client.post):
+        answer = ask(PAGE + which)
+        assert answer["Location"] == f"/accounts/proof/?{urlencode({'next': PAGE + which})}"
+    assert logged_in(other)
+    proof = {"password": PASSWORD, "next": PAGE + which}
+    assert client.post("/accounts/proof/", proof)["Location"] == PAGE + which
+    assert client.get(PAGE + which).status_code == 200
 
 
 ELSEWHERE = [

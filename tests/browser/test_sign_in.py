@@ -22,6 +22,14 @@ pytestmark = needs_browser
 
 IDLE = 40
 """Seconds; half of them before the end people are warned."""
+ELSEWHERE = """
+INSERT INTO backoffice_staffsession
+ (session_key, session_data, expire_date, user_id, began_at, seen_at, ip, agent)
+SELECT 'elsewhere', '', now() + interval '1 hour', id, now(), now(), '192.0.2.7',
+ 'Firefox/1 Windows'
+FROM backoffice_user WHERE username = 'clinician'
+"""
+"""The clinician at another desk."""
 KEY = "return document.querySelector('.key').textContent"
 TYPED = "return document.querySelector('#id_time_zone').value"
 
@@ -102,8 +110,13 @@ def test_an_app_is_set_up_before_any_page_shows_and_asked_for_ever_after(
     page.link("I have kept them")
     page.sees("Find a patient")
 
+    house.query(ELSEWHERE)
     page.open(f"{strict}/accounts/")
     clean(page, script, "Where you are logged in")
+    page.click("td a[href*='/sessions/end/']")
+    clean(page, script, "Log out there?")
+    page.click("form[method=post] button.danger")
+    page.sees("You are logged out there")
     page.open(f"{strict}/accounts/second-factor/app/remove/")
     clean(page, script, "Remove your authenticator app?")
     page.open(f"{strict}/accounts/second-factor/codes/new/")
