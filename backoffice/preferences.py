@@ -67,7 +67,7 @@ def preferences(request: HttpRequest) -> HttpResponse:
     User.objects.filter(pk=user.pk).update(**form.cleaned_data)
     messages.success(request, "Preferences saved")
     response = HttpResponseRedirect(reverse("preferences"))
-    keep_theme(request, response, form.cleaned_data["theme"])
+    keep_theme(response, form.cleaned_data["theme"])
     return response
 
 

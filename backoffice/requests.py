@@ -12,7 +12,13 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponseBase, HttpResponseNotAllowed
+from django.core.exceptions import MiddlewareNotUsed
+from django.http import (
+    HttpRequest,
+    HttpResponseBase,
+    HttpResponseForbidden,
+    HttpResponseNotAllowed,
+)
 from django.utils import timezone
 
 HEADER: Final = "X-Request-ID"
@@ -52,6 +58,22 @@ def of_known_method(
     def answer(request: HttpRequest) -> HttpResponseBase:
         if request.method not in METHODS:
             return HttpResponseNotAllowed(METHODS)
+        return get_response(request)
+
+    return answer
+
+
+def programs_by_https(
+    get_response: Callable[[HttpRequest], HttpResponseBase],
+) -> Callable[[HttpRequest], HttpResponseBase]:
+    """Middleware: a program that is redirected sends its token in the clear time and again, so it
+    is refused instead."""
+    if not settings.HTTPS_ONLY:
+        raise MiddlewareNotUsed
+
+    def answer(request: HttpRequest) -> HttpResponseBase:
+        if request.path.startswith("/api/") and not request.is_secure():
+            return HttpResponseForbidden("HTTPS only\n", content_type="text/plain")
         return get_response(request)
 
     return answer

@@ -311,6 +311,7 @@ MIDDLEWARE = [
     "backoffice.requests.identified",
     "backoffice.counters.measured",
     "backoffice.requests.of_known_method",
+    "backoffice.requests.programs_by_https",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -424,6 +425,9 @@ SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_AGE = number("SESSION_SECONDS", (8 if LOCAL else 12) * 3600, 60, 7 * 86_400)
 SESSION_IDLE_SECONDS = number("SESSION_IDLE_SECONDS", 8 * 3600 if LOCAL else 900, 10, 7 * 86_400)
 SESSION_EXPIRE_AT_BROWSER_CLOSE = True
+THEME_COOKIE_NAME = "__Host-theme" if HTTPS_ONLY else "theme"
+MESSAGES_COOKIE_NAME = "__Host-messages" if HTTPS_ONLY else "messages"
+MESSAGE_STORAGE = "backoffice.messages.Storage"
 CSRF_USE_SESSIONS = True
 CSRF_FAILURE_VIEW = "backoffice.accounts.entrance.form_expired"
 CSRF_COOKIE_SECURE = HTTPS_ONLY

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 from django.test import Client
+from pytest_django import Settings
 
+from backoffice.messages import Storage
 from backoffice.models import User
 from tests.api.rows import staff
 
@@ -34,6 +36,24 @@ def test_a_theme_switched_in_the_top_bar_is_kept_for_the_person(client: Client) 
     assert User.objects.get(pk=user.pk).theme == "dark"
     client.cookies.pop("theme")
     assert 'data-theme="dark"' in client.get("/preferences/").content.decode()
+
+
+def test_their_cookies_are_for_this_host_alone(
+    client: Client, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.HTTPS_ONLY = settings.SESSION_COOKIE_SECURE = True
+    settings.THEME_COOKIE_NAME = "__Host-theme"
+    monkeypatch.setattr(Storage.storage_classes[0], "cookie_name", "__Host-messages")
+    client.force_login(staff("viewer"))
+    answer = client.post("/preferences/", FORM, secure=True)
+    for name in ("__Host-theme", "__Host-messages"):
+        cookie = answer.cookies[name]
+        assert cookie["secure"] and cookie["httponly"] and cookie["path"] == "/", name
+        assert not cookie["domain"], name
+    assert "Preferences saved" in client.get("/preferences/", secure=True).content.decode()
+    client.logout()
+    client.cookies["__Host-theme"] = "dark"
+    assert 'data-theme="dark"' in client.get("/accounts/login/", secure=True).content.decode()
 
 
 @pytest.mark.parametrize(

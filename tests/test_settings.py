@@ -54,7 +54,8 @@ def test_a_deployment_is_secure(monkeypatch: pytest.MonkeyPatch) -> None:
     assert settings["CSRF_COOKIE_SECURE"] is True
     assert settings["SECURE_SSL_REDIRECT"] is True
     assert settings["SECURE_HSTS_SECONDS"] > 0
-    assert settings["SESSION_COOKIE_NAME"].startswith("__Host-")
+    names = {name: settings[f"{name}_COOKIE_NAME"] for name in ("SESSION", "THEME", "MESSAGES")}
+    assert all(name.startswith("__Host-") for name in names.values()), names
     assert settings["SECOND_FACTOR_ROLES"] == {"all"}
     assert (settings["SESSION_COOKIE_AGE"], settings["SESSION_IDLE_SECONDS"]) == (12 * 3600, 900)
 

@@ -22,6 +22,8 @@ logger = logging.getLogger(__name__)
 
 DOORS: Final = frozenset({"/webhooks", "/webhooks/"})
 Headers = list[tuple[str, str]]
+STRICT: Final = ("Strict-Transport-Security", "max-age=63072000; includeSubDomains; preload")
+"""As Django's middleware says it on every other answer."""
 
 
 def deliveries(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -29,6 +31,8 @@ def deliveries(environ: dict[str, Any], start_response: Callable[..., Any]) -> I
     began = time.perf_counter()
     status, headers, body = answer(environ)
     counters.answered("webhooks", environ["REQUEST_METHOD"], status, time.perf_counter() - began)
+    if settings.HTTPS_ONLY:
+        headers = [*headers, STRICT]
     start_response(f"{status} {HTTPStatus(status).phrase}", headers)
     return [body]
 

@@ -92,22 +92,22 @@ def theme(request: HttpRequest) -> HttpResponse:
     if chosen in ("light", "dark"):
         if isinstance(request.user, User):
             User.objects.filter(pk=request.user.pk).update(theme=chosen)
-        keep_theme(request, response, chosen)
+        keep_theme(response, chosen)
     return response
 
 
-def keep_theme(request: HttpRequest, response: HttpResponse, chosen: str) -> None:
+def keep_theme(response: HttpResponse, chosen: str) -> None:
     """Keep the theme in a cookie, too: the log-in page knows nobody yet."""
     if not chosen:
-        response.delete_cookie("theme", samesite="Lax")
+        response.delete_cookie(settings.THEME_COOKIE_NAME, samesite="Lax")
         return
     response.set_cookie(
-        "theme",
+        settings.THEME_COOKIE_NAME,
         chosen,
         max_age=YEAR,
         httponly=True,
         samesite="Lax",
-        secure=request.is_secure(),
+        secure=settings.HTTPS_ONLY,
     )
 
 

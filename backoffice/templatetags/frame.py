@@ -199,7 +199,8 @@ def theme(context: Context) -> str:
         return ""
     request: HttpRequest = context["request"]
     user = getattr(request, "user", None)
-    chosen = user.theme if isinstance(user, User) else request.COOKIES.get("theme", "")
+    kept = request.COOKIES.get(settings.THEME_COOKIE_NAME, "")
+    chosen = user.theme if isinstance(user, User) else kept
     return chosen if chosen in ("light", "dark") else ""
 
 

@@ -13,6 +13,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from pytest_django import Settings
 
 from tests.api.rows import staff
+from webhooks.door import STRICT
 
 pytestmark = pytest.mark.django_db
 
@@ -20,7 +21,7 @@ REQUIRED = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "same-origin",
-    "Strict-Transport-Security": "max-age=63072000; includeSubDomains; preload",
+    STRICT[0]: STRICT[1],
     "X-Content-Type-Options": "nosniff",
     "X-Permitted-Cross-Domain-Policies": "none",
 }
@@ -84,6 +85,14 @@ def test_strangers_get_the_same(visitor: Client) -> None:
         response = visitor.get(address, secure=True)
         strict(response, address)
         assert "no-store" in response.headers["Cache-Control"], address
+
+
+def test_programs_are_refused_where_people_are_redirected(visitor: Client) -> None:
+    for address in ("/api/orders/", "/api/schema/", "/api/nowhere"):
+        answer = visitor.get(address, headers={"authorization": "Token bo_made_up"})
+        assert (answer.status_code, answer.content) == (403, b"HTTPS only\n"), address
+    assert visitor.get("/orders/").status_code == 301
+    assert visitor.get("/api/orders/", secure=True).status_code == 401
 
 
 def test_static_files_are_as_strict_and_may_be_kept(visitor: Client) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import ssl
 import subprocess
 import sys
 from configparser import ConfigParser
@@ -170,6 +171,22 @@ def test_nginx_redirects_no_program_and_waits_for_nobody() -> None:
     assert text.count("return 301") == 1
     assert set(re.findall(r"server (web-\w):8000", text)) == {"web-a", "web-b"}
     assert "$args" not in text and "$request_uri $" not in text and '"$request"' not in text
+
+
+def test_nginx_speaks_only_good_ciphers_the_strongest_first() -> None:
+    text = (DEPLOY / "proxy" / "nginx.conf").read_text()
+    assert re.findall(r"ssl_protocols (.+);", text) == ["TLSv1.2 TLSv1.3"]
+    assert "ssl_prefer_server_ciphers on;" in text
+    [listed] = re.findall(r"ssl_ciphers (\S+);", text)
+    known = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    known.set_ciphers(listed)
+    found: list[Any] = [one for one in known.get_ciphers() if one["protocol"] == "TLSv1.2"]
+    assert [one["name"] for one in found] == listed.split(":")
+    for one in found:
+        assert one["kea"] == "kx-ecdhe" and one["auth"] in ("auth-rsa", "auth-ecdsa"), one
+        assert one["aead"], one
+    strengths = [one["strength_bits"] for one in found]
+    assert strengths == sorted(strengths, reverse=True)
 
 
 @pytest.mark.django_db(transaction=True)

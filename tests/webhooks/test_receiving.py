@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import time
+from typing import Any
 
 import pytest
 from django.db import connections, transaction
@@ -309,7 +310,10 @@ def test_plain_http_is_refused_where_the_settings_want_https(
     }
     if forwarded:
         environ["HTTP_X_FORWARDED_PROTO"] = forwarded
-    assert door.answer(environ)[0] == status
+    told: list[Any] = []
+    list(door.deliveries(environ, lambda *said: told.extend(said)))
+    assert told[0].startswith(str(status))
+    assert (door.STRICT in told[1]) is https_only
     assert Event.objects.exists() == (status == 204)
 
 
