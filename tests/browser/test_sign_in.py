@@ -85,6 +85,7 @@ def clean(page: Browser, axe: str, where: str) -> None:
 
 def test_an_app_is_set_up_before_any_page_shows_and_asked_for_ever_after(
     page: Browser,
+    house: House,
     strict: str,
     script: str,  # noqa: F811
 ) -> None:
