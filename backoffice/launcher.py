@@ -68,6 +68,7 @@ PROOFS: Final = {
         "restore": "backups",
         "shutdown": "deployments",
         "http": "the access matrix",
+        "power": "the launcher",
     },
 }
 KEPT: Final = ("pages",)
@@ -327,8 +328,8 @@ def running_environment() -> dict[str, str]:
         os.kill(told["pid"], 0)
     except (OSError, ValueError, KeyError):
         return {}
-    if not _is_launcher(told["pid"]):
-        return {}
+    if told["pid"] == os.getpid() or not _is_launcher(told["pid"]):
+        return {}  # It was killed, and its number is another's now: in a container often ours.
     return dict(told["environment"])
 
 

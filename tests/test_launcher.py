@@ -164,6 +164,22 @@ def test_only_its_owner_takes_back_what_a_running_demo_left(tmp_path: Path) -> N
     assert not left.exists()
 
 
+def test_a_killed_launcher_whose_number_is_ours_does_not_run(tmp_path: Path) -> None:
+    code = f"""
+import json, os
+from pathlib import Path
+from backoffice import embedded, launcher
+embedded.home = lambda: Path({str(tmp_path)!r})
+left = {{"pid": os.getpid(), "environment": {{"PORT": "8000"}}}}
+(embedded.home() / "running.json").write_text(json.dumps(left))
+assert launcher._is_launcher(os.getpid())
+assert launcher.running_environment() == {{}}
+"""
+    named = [sys.executable, "-c", code, "backoffice.launcher"]
+    done = subprocess.run(named, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_second_start_leaves_the_first_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,6 +22,11 @@ def family(pid: int) -> list[int]:
     return found
 
 
+def alive(pid: int) -> bool:
+    """Whether it runs; one that has ended and waits to be collected does not."""
+    return (_stat(pid) or "Z")[0] != "Z"
+
+
 def parent_of(pid: int) -> int:
     return int(_stat(pid)[1])
 

@@ -27,7 +27,7 @@ State = CommandRecord.State
 HIDDEN = ("hidden", "text", "date", "search")
 
 
-class _Fields(HTMLParser):
+class Fields(HTMLParser):
     """What a page's forms hold, and the times that can be chosen."""
 
     def __init__(self, page: str) -> None:
@@ -63,10 +63,10 @@ class Browser:
         cookies = {settings.SESSION_COOKIE_NAME: cookie}
         return cls(user, httpx.Client(base_url=url, cookies=cookies, timeout=60))
 
-    def open(self, path: str) -> _Fields:
+    def open(self, path: str) -> Fields:
         shown = self.http.get(path)
         assert shown.status_code == 200, (path, shown.status_code)
-        return _Fields(shown.text)
+        return Fields(shown.text)
 
     def send(self, path: str, values: dict[str, str]) -> httpx.Response:
         return self.http.post(path, data=values, headers={"referer": str(self.http.base_url)})
