@@ -31,7 +31,7 @@ SECONDS = 30
 
 
 def power(_: Path, __: Houses) -> list[Goal]:
-    """P10: the launcher, its servers, web, workers and beat, while events, staff and syncs go on."""
+    """P10: launcher, servers, web, workers and beat, while events, staff and syncs go on."""
     print(f"  seed {SEED}", flush=True)
     with (
         tempfile.TemporaryDirectory(prefix="power-") as folder,

@@ -1,5 +1,6 @@
-"""A whole installation in a copy of the tree, with servers and data of its own: started as `./run up`
-starts it, killed in one moment with everything it runs, and started again."""
+"""A whole installation in a copy of the tree, with servers and data of its own.
+
+Started as `./run up` starts it, killed in one moment with all it runs, and started again."""
 
 from __future__ import annotations
 
@@ -116,7 +117,6 @@ class Installation:
         self.process.wait(30)
         wait_until(lambda: not any(map(alive, found)), 30, "all of it to be gone")
         return len(found)
-
 
     def end(self) -> None:
         """As Ctrl-C does: a PostgreSQL that is killed leaves shared memory behind."""
