@@ -21,7 +21,7 @@ django.setup()
 
 from tests.bench.common import Goal  # noqa: E402
 from tests.chaos.common import run  # noqa: E402
-from tests.operations.power import power_cuts  # noqa: E402
+from tests.chaos.power_cuts import power_cuts  # noqa: E402
 from tests.sandboxes import running  # noqa: E402
 from tests.sync.house import Houses  # noqa: E402
 

@@ -18,7 +18,7 @@ import httpx
 
 from backoffice.management.commands.demo_users import PASSWORD
 from backoffice.progress import Standing
-from tests.operations.installed import Installation, port_that_stays_free
+from tests.chaos.installed import Installation, port_that_stays_free
 from tests.outbox.racing import Fields
 from tests.outbox.test_people import CARD, PERSON, phone, reference, unlike
 from tests.sandbox.conftest import TEAM_KEY
