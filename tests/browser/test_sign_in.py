@@ -73,7 +73,7 @@ def log_in(page: Browser, url: str, name: str) -> None:
 
 def log_out(page: Browser) -> None:
     page.click(".topbar form[action='/accounts/logout/'] button")
-    page.find("#id_username")
+    page.find("#id_password")  # the admin's page of a person has a user name, too
 
 
 def clean(page: Browser, axe: str, where: str) -> None:

@@ -327,16 +327,21 @@ def test_fence(big_sandbox: Sandbox, houses: Houses) -> None:
     """S16: a holder that was paused longer than its lease wakes with orders in its hands, and
     writes none of them: neither rows, nor the run."""
     house = houses.build(big_sandbox.url, LOG_LEVEL="INFO")
+    answering = threading.Event()
+    answering.set()
 
     def slowly(asked: object) -> None:
         time.sleep(0.05)
+        assert answering.wait(60)
 
     with (
         serving(forwarding(big_sandbox.url, slowly)) as slow,
         running(house.start(*SYNC, "orders", SERVICE_BASE_URL=slow)) as paused,
     ):
         wait_until(lambda: orders_held(house) >= 1_000, 60, "1,000 orders", every=0.01)
+        answering.clear()  # so it waits for its next page, and cannot come to its end
         stopped_outside_transactions(paused, house)
+        answering.set()
         assert latest_run(house)["state"] == "running"
         time.sleep(2.2)  # its lease
         house.sync("orders")
