@@ -9,17 +9,19 @@ import binascii
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, TypedDict, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypedDict, TypeVar
 
 from django.core.exceptions import EmptyResultSet, ValidationError
 from django.db import connection
-from django.db.models import F, Func, Model, OrderBy, QuerySet
+from django.db.models import F, Func, Lookup, Model, OrderBy, QuerySet
 from django.db.models.fields.tuple_lookups import TupleGreaterThan, TupleLessThan
 from django.http import HttpRequest
 
 Row = TypeVar("Row", bound=Model)
 
 COUNT_CAP: Final = 1_000
+SOON_FOUND: Final = 1_000.0
+"""What takes a few milliseconds, in the units of the planner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +75,14 @@ def page_of(
     after: str | None = None,
     before: str | None = None,
     read: Callable[..., Iterable[Row]] | None = None,
-    few: bool = False,
+    whole: QuerySet[Row] | None = None,
 ) -> Page[Row]:
     """One page of `rows`: one query, plus one by key for a private cursor.
 
-    `few`: it is known that few rows match (they were counted). Then they are found by what they
-    are filtered by and sorted, and no index of the sort is walked to look for them one by one:
-    where few match, the planner, who guesses how many, may guess wrong by the whole table.
+    `whole`: all rows, of which few match. Then the keys of those are found by what they are
+    filtered by and sorted, in an index that has it all if there is one, and the rows of the page
+    are read by their keys. No index of the sort is walked to look for them: they may all stand at
+    its other end.
 
     `read(rows, edge, most, descending)`, where there is a shorter way to them, finds the first
     `most` rows beyond the `edge`.
@@ -91,12 +94,13 @@ def page_of(
     if read is not None:
         found = list(read(rows, edge, size + 1, descending))
     else:
-        keys = [_Plain(F(name)) if few else F(name) for name in sort.columns]
-        if edge is not None:
-            lookup = TupleLessThan if descending else TupleGreaterThan
-            rows = rows.filter(lookup(keys, edge))
-        signs = [OrderBy(key, descending=descending) for key in keys]
-        found = list(rows.order_by(*signs)[: size + 1])
+        columns = [F(name) for name in sort.columns]
+        start = edge
+        if whole is not None:
+            plain = [_Plain(column) for column in columns]
+            first = _beyond(rows, plain, edge, descending).values("pk")[: size + 1]
+            rows, start = whole.filter(pk__in=first), None
+        found = list(_beyond(rows, columns, start, descending)[: size + 1])
     more, found = len(found) > size, found[:size]
     if backwards:
         found.reverse()
@@ -109,11 +113,79 @@ def page_of(
     )
 
 
+def _beyond(
+    rows: QuerySet[Row], keys: Sequence[Any], edge: tuple[Any, ...] | None, descending: bool
+) -> QuerySet[Row]:
+    """Rows sorted by these keys, from the edge on."""
+    if edge is not None:
+        lookup = TupleLessThan if descending else TupleGreaterThan
+        rows = rows.filter(lookup(keys, edge))
+    return rows.order_by(*(OrderBy(key, descending=descending) for key in keys))
+
+
 class _Plain(Func):
     """A column as no index has it: what is sorted by it is not read in the order of an index."""
 
     template = "(SELECT %(expressions)s)"
     arity = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered(Generic[Row]):
+    """Rows that match and how many; `whole` for `page_of`, where it is quick to find them all."""
+
+    rows: QuerySet[Row]
+    count: Count
+    whole: QuerySet[Row] | None
+
+
+def gathered(rows: QuerySet[Row], whole: QuerySet[Row], cap: int = COUNT_CAP) -> Gathered[Row]:
+    """Those of the `whole` that match: one query, and a question to the planner about many.
+
+    Up to a cap they are looked for once: then they are rows with the keys that were found, whatever
+    it took to find them. The keys stay as the database wrote them: a thousand need no turning into
+    values and back.
+    """
+    try:
+        query, values = rows.order_by().values("pk")[: cap + 1].query.sql_with_params()
+    except EmptyResultSet:
+        return Gathered(rows, Count(0), None)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*), CASE WHEN count(*) <= %s THEN array_agg(key)::text END"
+            f" FROM ({query}) AS gathered (key)",
+            [cap, *values],
+        )
+        count, keys = cursor.fetchone()
+    if count <= cap:
+        return Gathered(whole.filter(_Among(F("pk"), keys or "{}")), Count(count), whole)
+    quick = bool(rows.query.where) and expected(rows).cost <= SOON_FOUND
+    return Gathered(rows, Count(cap, capped=True), whole if quick else None)
+
+
+class Expected(NamedTuple):
+    """How many rows the planner expects, and what it would cost to find all their keys."""
+
+    rows: int
+    cost: float
+
+
+def expected(rows: QuerySet[Any]) -> Expected:
+    """The planner's guess: it looks at no row."""
+    plan = json.loads(rows.order_by().values("pk").explain(format="json"))[0]["Plan"]
+    return Expected(plan["Plan Rows"], plan["Total Cost"])
+
+
+class _Among(Lookup):
+    """Whether a column is one of the keys of an array in the database's own words."""
+
+    lookup_name = "among"
+    prepare_rhs = False
+
+    def as_sql(self, compiler: Any, connection: Any) -> Any:
+        column, values = self.process_lhs(compiler, connection)
+        kind = self.lhs.output_field.db_type(connection)
+        return f"{column} = ANY(%s::{kind}[])", [*values, self.rhs]
 
 
 def capped_count(rows: QuerySet[Any], cap: int = COUNT_CAP) -> Count:

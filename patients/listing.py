@@ -16,7 +16,7 @@ from backoffice.access import requires
 from backoffice.lists.forms import FilterForm
 from backoffice.lists.listing import Cell, Column, Listing
 from backoffice.lists.screen import Screen
-from backoffice.paging import Page, Place, capped_count, page_of, place_of
+from backoffice.paging import Page, Place, gathered, page_of, place_of
 from backoffice.sealed_words import seal_address, to_address
 from patients.drawing import draw
 from patients.forms import PatientFilters, demographics_of
@@ -103,15 +103,20 @@ class Patients(Listing):
         return found.matching(form.text) if form.text else found
 
     def page(
-        self, rows: QuerySet[Any], form: FilterForm, size: int, place: Place, *, few: bool = False
+        self,
+        rows: QuerySet[Any],
+        form: FilterForm,
+        size: int,
+        place: Place,
+        whole: QuerySet[Any] | None,
     ) -> Page[Any]:
         """By age of the record, or by name; by name only those whose name is known."""
         if form.sort[0] != "name":
-            return page_of(rows, form.keyset(), size=size, few=few, **place)
-        known = Demographics.objects.only("user_id", "name_key")
-        if rows.query.where:
-            known = known.filter(user__in=rows)
-        page = page_of(known, form.keyset(), size=size, few=few, **place)
+            return page_of(rows, form.keyset(), size=size, whole=whole, **place)
+        people = Demographics.objects.only("user_id", "name_key")
+        known = people.filter(user__in=rows) if rows.query.where else people
+        whole = None if whole is None else people
+        page = page_of(known, form.keyset(), size=size, whole=whole, **place)
         patients = self.everything(None).in_bulk([person.pk for person in page.rows])
         found = [patients[person.pk] for person in page.rows if person.pk in patients]
         return Page(found, next=page.next, previous=page.previous)
@@ -153,10 +158,10 @@ def patient_list(request: HttpRequest) -> HttpResponse:
     screen = Screen.of(request, PATIENTS, filters)
     if screen.elsewhere:
         return redirect(screen.elsewhere)
-    found = PATIENTS.rows(filters, request.user) if valid else Patient.objects.none()
-    total = capped_count(found)
-    few = not total.capped
-    page = PATIENTS.page(found, filters, screen.size, place_of(request), few=few)
+    rows = PATIENTS.rows(filters, request.user) if valid else Patient.objects.none()
+    found = gathered(rows, PATIENTS.everything(request.user))
+    place = place_of(request)
+    page = PATIENTS.page(found.rows, filters, screen.size, place, found.whole)
     if valid and filters.sort[0] == "name":
         screen.notices.append(NAMELESS)
     audit.listed(
@@ -170,8 +175,8 @@ def patient_list(request: HttpRequest) -> HttpResponse:
         "list": screen,
         "filters": filters,
         "page": page,
-        "pager": screen.pager(page, total),
+        "pager": screen.pager(page, found.count),
         "rows": PATIENTS.dressed(page.rows, request.user),
-        "total": total,
+        "total": found.count,
     }
     return render(request, "patients/list.html", context, status=200 if valid else 400)

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST, require_safe
 from backoffice import audit, vocabulary
 from backoffice.access import may, requires
 from backoffice.audit import lookers
-from backoffice.audit.listing import COLUMNS
+from backoffice.audit.listing import COLUMNS, TRAIL
 from backoffice.paging import Sort, page_of, place_of
 from patients.models import Demographics, DifferentPeople, Patient
 from patients.pages import page_of_patient
@@ -108,7 +108,8 @@ def viewers(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     """Who looked at this record: a part of its page, or a page of its own."""
     context = _who_looked(request, patient_id)
     looks = lookers.looks_at(patient_id)
-    page = page_of(looks, NEWEST_FIRST, size=LOOKS_SHOWN, **place_of(request), few=True)
+    whole = TRAIL.everything(request.user)
+    page = page_of(looks, NEWEST_FIRST, size=LOOKS_SHOWN, whole=whole, **place_of(request))
     audit.viewed(request, "access log", [patient_id], [patient_id])
     context |= {"page": page, "columns": LOOK_COLUMNS}
     part = request.headers.get("HX-Request") == "true"

@@ -50,9 +50,8 @@ class KeysetList(ChangeList):
         kind = self.model_admin
         assert isinstance(kind, Kind)
         # What was searched for is little: found by its own index, not along that of the sort.
-        self.page = page_of(
-            self.queryset, kind.sort, size=SIZE, few=bool(self.query), **place_of(request)
-        )
+        whole = self.root_queryset if self.query else None
+        self.page = page_of(self.queryset, kind.sort, size=SIZE, whole=whole, **place_of(request))
         self.result_list = self.page.rows
         self.result_count = len(self.page.rows)
         self.full_result_count = None

@@ -24,7 +24,7 @@ from backoffice.audit.models import AuditCheck, AuditEntry, AuditReview, AuditSe
 from backoffice.lists.listing import staff_of
 from backoffice.lists.screen import Screen
 from backoffice.outbox.asking import ring
-from backoffice.paging import Sort, capped_count, page_of, place_of
+from backoffice.paging import Sort, capped_count, gathered, page_of, place_of
 
 SIZE: Final = 50
 NEWEST_FIRST: Final = Sort(("at", "id"), descending=True)
@@ -45,9 +45,9 @@ def trail(request: HttpRequest) -> HttpResponse:
     screen = Screen.of(request, TRAIL, form)
     if screen.elsewhere:
         return redirect(screen.elsewhere)
-    found = TRAIL.rows(form, request.user) if valid else AuditEntry.objects.none()
-    total = capped_count(found)
-    page = TRAIL.page(found, form, screen.size, place_of(request), few=not total.capped)
+    rows = TRAIL.rows(form, request.user) if valid else AuditEntry.objects.none()
+    found = gathered(rows, TRAIL.everything(request.user))
+    page = TRAIL.page(found.rows, form, screen.size, place_of(request), found.whole)
     patient = form.cleaned_data.get("patient") if valid else None
     shown = [*_named(request, page.rows), *([patient] if patient else [])]
     audit.listed(request, TRAIL.subject, (row.pk for row in page.rows), shown)
@@ -57,8 +57,8 @@ def trail(request: HttpRequest) -> HttpResponse:
         "chips": form.in_force(request.GET) if valid else [],
         "narrowed": valid and form.narrowed(),
         "page": page,
-        "pager": screen.pager(page, total),
-        "total": total,
+        "pager": screen.pager(page, found.count),
+        "total": found.count,
         "patient": patient,
         "broken": _broken(checking.latest()),
     }

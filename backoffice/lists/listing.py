@@ -94,9 +94,14 @@ class Listing:
         raise NotImplementedError
 
     def page(
-        self, rows: QuerySet[Any], form: FilterForm, size: int, place: Place, *, few: bool = False
+        self,
+        rows: QuerySet[Any],
+        form: FilterForm,
+        size: int,
+        place: Place,
+        whole: QuerySet[Any] | None,
     ) -> Page[Any]:
-        return page_of(rows, form.keyset(), size=size, few=few, **place)
+        return page_of(rows, form.keyset(), size=size, whole=whole, **place)
 
     def dressed(self, rows: list[Any], user: Any) -> list[Any]:
         """Rows of one page with what stands beside them, by a fixed number of queries."""

@@ -87,9 +87,14 @@ class Appointments(Listing):
         self.sort = sort
 
     def page(
-        self, rows: QuerySet[Any], form: FilterForm, size: int, place: Place, *, few: bool = False
+        self,
+        rows: QuerySet[Any],
+        form: FilterForm,
+        size: int,
+        place: Place,
+        whole: QuerySet[Any] | None,
     ) -> Page[Any]:
-        return page_of(rows, self.sort, size=size, few=few, **place)
+        return page_of(rows, self.sort, size=size, whole=whole, **place)
 
     def dressed(self, rows: list[Appointment], user: Any) -> list[Visit]:
         return visits(rows)

@@ -15,9 +15,11 @@ from django.utils.safestring import SafeString
 
 from backoffice import team
 from backoffice.access import may
+from backoffice.lists.forms import FilterForm
 from backoffice.lists.listing import Listing, Preset
 from backoffice.lists.screen import Screen
 from backoffice.models import Assignment
+from backoffice.paging import Page, Place
 from labs.models import Lab
 from orders.forms import ME, NOBODY, OrderFilters
 from orders.listing.columns import COLUMNS
@@ -55,15 +57,14 @@ class Orders(Listing):
 
     def rows(self, form: Any, user: Any) -> QuerySet[Order]:
         given = form.cleaned_data
-        rows = Order.objects.filtered(given, by_name=form.by_name)
+        rows = Order.objects.filtered(given)
         rows = rows.only(*LIST_COLUMNS, "lab_slug", "order_transaction_id")
         for name, column in (("ordered", "created_at"), ("changed", "updated_at")):
             if given[name]:
                 first, after = given[name]
-                begun = (
-                    rows.created(first, None) if name == "ordered" else rows.updated(first, None)
-                )
-                rows = begun.filter(**{f"{column}__lt": after})
+                sort = given["order_key"]
+                begun = rows.created if name == "ordered" else rows.updated
+                rows = begun(first, None, sort).filter(**{f"{column}__lt": after})
         if given["lab"]:
             rows = rows.filter(lab_slug__in=given["lab"])
         if given["assigned"]:
@@ -73,7 +74,20 @@ class Orders(Listing):
             rows = rows.filter(over)
         elif given["quiet"] == "false":
             rows = rows.filter(~over | Q(quiet_at=None))
-        return rows
+        return rows.worded(given, by_name=form.by_name)
+
+    def page(
+        self,
+        rows: QuerySet[Any],
+        form: FilterForm,
+        size: int,
+        place: Place,
+        whole: QuerySet[Any] | None,
+    ) -> Page[Any]:
+        """Names that begin alike stand together in the order of names, maybe at its other end."""
+        if form.searched() and form.sort[0] == "patient_name":
+            whole = self.everything(None)
+        return super().page(rows, form, size, place, whole)
 
     def dressed(self, rows: list[Order], user: Any) -> list[Order]:
         """With who works on them and the names of their labs: two queries."""

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods
 from backoffice import audit, vocabulary
 from backoffice.access import requires
 from backoffice.lists.screen import Screen
-from backoffice.paging import capped_count, place_of
+from backoffice.paging import gathered, place_of
 from backoffice.sealed_words import seal_address, to_address
 from orders.listing.rows import ORDERS
 from orders.models import Order
@@ -27,13 +27,15 @@ def order_list(request: HttpRequest) -> HttpResponse:
     seal_address(request, words)
     filters = ORDERS.form(request.GET, request.user)
     valid = filters.is_valid()
-    rows = ORDERS.rows(filters, request.user) if valid else ORDERS.everything(request.user).none()
+    everything = ORDERS.everything(request.user)
+    rows = ORDERS.rows(filters, request.user) if valid else everything.none()
     screen = Screen.of(request, ORDERS, filters)
     if screen.elsewhere:
         return redirect(screen.elsewhere)
-    total = capped_count(rows) if valid else None
-    few = total is not None and not total.capped
-    page = ORDERS.page(rows, filters, screen.size, place_of(request), few=few)
+    found = gathered(rows, everything)
+    total = found.count if valid else None
+    place = place_of(request)
+    page = ORDERS.page(found.rows, filters, screen.size, place, found.whole)
     ORDERS.dressed(page.rows, request.user)
     audit.listed(
         request,

@@ -205,7 +205,7 @@ def test_lists_count_nothing_and_walk_an_index(
     # A clinic has a handful of lab accounts: the provider's number for one has no index.
     for sql in _searched(client, address, model) if model is not LabAccount else ():
         # A handful of rows is found as well by walking another index from end to end.
-        plan = plan_of(sql.partition(" ORDER BY ")[0], "seqscan", "indexscan", "indexonlyscan")
+        plan = plan_of(sql, "seqscan", "indexscan", "indexonlyscan")
         assert f"Seq Scan on {model._meta.db_table}" not in plan and "Index Cond" in plan, plan
 
 

@@ -30,7 +30,7 @@ def asked(**given: str) -> set[str]:
 
 
 def _rows(given: dict[str, Any]) -> list[Order]:
-    return list(Order.objects.filtered(given, by_name=True))
+    return list(Order.objects.filtered(given).worded(given, by_name=True))
 
 
 @pytest.mark.parametrize("box", ["search_input", "patient_name", "shipping_recipient_name"])
@@ -68,3 +68,18 @@ def test_a_name_is_kept_once() -> None:
             " WHERE name = patient_name || ' ' || recipient_name)"
         )
         assert cursor.fetchone() == (0,)
+
+
+@pytest.mark.parametrize("few", [0, 500])
+@pytest.mark.parametrize("over", [0, 100_000])
+def test_many_names_find_what_few_do(few: int, over: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However orders are looked up, and whatever else is asked."""
+    monkeypatch.setattr("orders.models.order.FEW_NAMES", few)
+    monkeypatch.setattr("orders.models.order.LAID_OVER", over)
+    Order.objects.bulk_create(
+        order(n, patient_name=one, recipient_name=other) for n, (one, other) in enumerate(NAMES)
+    )
+    everybody = {"/".join(NAMES[n]) for n in (0, 1, 2)}
+    assert asked(search_input="ada") == everybody
+    assert asked(search_input="ada", start_date="2000-01-01") == everybody
+    assert asked(search_input="ada", end_date="2000-01-01") == set()
