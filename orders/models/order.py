@@ -84,7 +84,8 @@ filter, or none for a long way (open orders, oldest first), that was a visit to 
 row: seconds at a million orders. With these columns in the index, rows are passed over inside it,
 and the table is visited only for those that are shown. That serves every filter with every sort,
 where an index per pair would take thirty. Statistics over the same columns together
-(`order_kinds`) tell the planner what goes with what; `page_of(few=True)` is for the rest.
+(`order_kinds`) tell the planner what goes with what. Where it is shorter to find all that match
+than to walk, the same columns find and sort them inside one index (`backoffice.paging.gathered`).
 """
 
 
@@ -129,10 +130,8 @@ class OrderQuerySet(models.QuerySet["Order"]):
             "pk__in": given["order_ids"],
             "order_transaction_id": given["order_transaction_id"],
         }
-        rows, sort = (
-            self.filter(**{n: value for n, value in plain.items() if value}),
-            given["order_key"],
-        )
+        rows = self.filter(**{name: value for name, value in plain.items() if value})
+        sort = given["order_key"]
         rows = rows.created(given["start_date"], given["end_date"], sort)
         rows = rows.updated(given["updated_start_date"], given["updated_end_date"], sort)
         if given["is_critical"] == "true":
