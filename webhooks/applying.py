@@ -4,6 +4,10 @@ A worker claims rows that are due and free, groups them by route, and hands each
 handler. What the handler wrote and the marks commit together, so a worker may be killed at any
 line: nothing is lost, nothing is applied twice. Two workers never see the same row.
 
+Nor do they work on the same subject at once: they would wait for each other's rows to the end of a
+batch. A claimed event whose subject another worker has in hand is left for the next turn, and most
+likely for that worker. Only where all are such, the first of them is waited for.
+
 A group that fails is rolled back to where it began and halved, until the event that fails stands
 alone. It is tried again later, and at last it is dead: visible, with its reason, to be replayed.
 Trouble of the moment (a lost connection, a deadlock) is nobody's fault: the batch is left as it
@@ -66,12 +70,19 @@ HOLD_BACK = timedelta(seconds=30)
 """Between two looks whether the team is known by now."""
 
 _CLAIM = """
-SELECT id, message_id, received_at, attempts, coalesce(octet_length(body), 0),
+SELECT id, message_id, subject_id, received_at, attempts, coalesce(octet_length(body), 0),
  due_at = received_at
 FROM webhooks_event
 WHERE state IN ('pending', 'retry') AND due_at <= statement_timestamp()
 ORDER BY due_at, id LIMIT %s
 FOR UPDATE SKIP LOCKED
+"""
+# Of a subject, whose record may not be there yet. Another one that happens to have the same number
+# is left, too.
+_WAIT = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
+_TRY = """
+SELECT subject FROM unnest(%s::text[]) AS subject
+WHERE pg_try_advisory_xact_lock(hashtextextended(subject, 0))
 """
 _BODIES = "SELECT id, body FROM webhooks_event WHERE id = ANY(%s)"
 _CLOSE = """
@@ -99,6 +110,7 @@ class Claim:
 
     number: int
     message_id: str
+    subject: str
     received_at: datetime
     attempts: int
     size: int
@@ -173,13 +185,31 @@ def our_team() -> UUID | None:
 
 
 def _claimed() -> list[Claim]:
-    claims = [Claim(*row) for row in binary.fetched(_CLAIM, [BATCH])]
+    claims = _in_hand([Claim(*row) for row in binary.fetched(_CLAIM, [BATCH])])
     total = 0
     for position, claim in enumerate(claims):
         total += claim.size
         if total > BYTES and position:
             return claims[:position]  # The rest is free again when this batch commits.
     return claims
+
+
+def _in_hand(claims: list[Claim]) -> list[Claim]:
+    """Those whose subject no other worker has in hand, until the end of the transaction; one at
+    least, where there are any.
+
+    Who waits has no subject in hand, so that no two wait for each other.
+    """
+    subjects = list({claim.subject: None for claim in claims if claim.subject})
+    ours = {"", *_tried(subjects)}
+    if claims and all(claim.subject not in ours for claim in claims):
+        binary.fetched(_WAIT, [subjects[0]])
+        ours = {*_tried(subjects)}
+    return [claim for claim in claims if claim.subject in ours]
+
+
+def _tried(subjects: list[str]) -> list[str]:
+    return [subject for (subject,) in binary.fetched(_TRY, [subjects])] if subjects else []
 
 
 def _routed(claims: Sequence[Claim], settled: Settled) -> Iterator[tuple[Route, list[Heard]]]:

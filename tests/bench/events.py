@@ -9,7 +9,7 @@ from django.db import connection
 
 from backoffice.sealing import Blob
 from tests.bench.common import execute
-from tests.webhooks.records import order
+from tests.webhooks.records import TEAM, order
 from tests.webhooks.rows import event
 from webhooks.models import Event
 
@@ -19,25 +19,40 @@ EMPTY: Final = (
     "TRUNCATE webhooks_event, orders_order, orders_ordername, orders_orderevent,"
     " orders_transaction, backoffice_lookup"
 )
+PATIENTS: Final = 1_000
+KNOWN: Final = f"""
+INSERT INTO patients_patient (id, team_id, client_user_id, created_on, record, content_hash, as_of)
+SELECT ('0a5e0000-0000-4000-8000-' || lpad(number::text, 12, '0'))::uuid, '{TEAM}',
+ 'made-up-' || number, now(), '{{}}', 'x', now()
+FROM generate_series(0, {PATIENTS - 1}) AS number ON CONFLICT DO NOTHING
+"""
+"""Patients of these orders, read before: nearly all orders are of such."""
 
 
 def make(count: int) -> None:
-    """Four versions of each order, shuffled, kept aside under their count."""
+    """Four versions of each order, shuffled, kept aside under their count; their patients."""
     execute(EMPTY)
+    execute(KNOWN)
     pairs = [(number, steps) for number in range(count // 4) for steps in (2, 3, 5, 6)]
     random.Random(count).shuffle(pairs)
     for start in range(0, len(pairs), 4_000):
-        events = [
-            event("labtest.order.updated", order(number, steps, notes=NOTES))
-            for number, steps in pairs[start : start + 4_000]
-        ]
-        for one in events:
-            # As it is received: bodies are sealed some minutes later. The column takes it as it is.
-            one.body = Blob(one.body or b"")
-        Event.objects.bulk_create(events)
+        Event.objects.bulk_create(
+            _received(number, steps) for number, steps in pairs[start : start + 4_000]
+        )
     execute(f"DROP TABLE IF EXISTS bench_events_{count}")
     execute(f"CREATE TABLE bench_events_{count} AS TABLE webhooks_event")
     execute(EMPTY)
+
+
+def _received(number: int, steps: int) -> Event:
+    """As receiving leaves it."""
+    patient = f"0a5e0000-0000-4000-8000-{number % PATIENTS:012d}"
+    record = order(number, steps, notes=NOTES, user_id=patient)
+    known = {"subject_id": record["id"], "user_id": patient}
+    row = event("labtest.order.updated", record, **known)
+    # Bodies are sealed some minutes later. The column takes it as it is.
+    row.body = Blob(row.body or b"")
+    return row
 
 
 def put(count: int, some: int | None = None) -> None:

@@ -6,7 +6,9 @@ import io
 import json
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,7 +18,7 @@ from django.db import connections, transaction
 from backoffice.service.events import Heard
 from orders.models import Order, OrderEvent
 from orders.sync.events import hear_orders
-from tests.webhooks.records import order
+from tests.webhooks.records import order, order_id
 from tests.webhooks.rows import put
 from tests.webhooks.signed import Message, message
 from webhooks import applying
@@ -60,9 +62,11 @@ def test_the_older_of_two_at_once_still_completes_the_history() -> None:
     assert OrderEvent.objects.count() == 5
 
 
-def test_two_drains_share_the_work_and_lose_nothing() -> None:
+@pytest.mark.parametrize("named", [True, False])
+def test_two_drains_share_the_work_and_lose_nothing(named: bool) -> None:
     for number in range(1_500):
-        put("labtest.order.updated", order(number % 50, 1 + number % 6))
+        subject = order_id(number % 50) if named else ""
+        put("labtest.order.updated", order(number % 50, 1 + number % 6), subject_id=subject)
 
     def work(_: int) -> int:
         try:
@@ -79,6 +83,66 @@ def test_two_drains_share_the_work_and_lose_nothing() -> None:
         for pk, last in Order.objects.values_list("pk", "last_event_id")
     }
     assert kept == told
+
+
+@contextmanager
+def another_worker_has_in_hand_what_is_due() -> Iterator[None]:
+    claimed, over = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        try:
+            with transaction.atomic():
+                assert applying._claimed()
+                claimed.set()
+                over.wait(10)
+        finally:
+            connections.close_all()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert claimed.wait(10)
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_what_another_worker_has_in_hand_is_left_and_the_rest_is_not_held_up() -> None:
+    put("labtest.order.created", order(1, 1), subject_id=order_id(1))
+    with another_worker_has_in_hand_what_is_due():
+        left = put("labtest.order.updated", order(1, 2), subject_id=order_id(1))
+        other = put("labtest.order.created", order(2, 1), subject_id=order_id(2))
+        unnamed = put("labtest.order.created", order(3, 1))
+        assert applying.drain(seconds=0) == 2
+    done = Event.objects.filter(state="done")
+    assert {event.pk for event in done} == {other.pk, unnamed.pk}
+    assert applying.drain() == 2
+    assert done.filter(pk=left.pk).exists()
+    assert Order.objects.get(pk=order_id(1)).low_level_status == "requisition_created"
+
+
+def test_a_worker_waits_where_all_that_is_due_is_in_hand() -> None:
+    put("labtest.order.created", order(1, 1), subject_id=order_id(1))
+    put("labtest.order.created", order(2, 1), subject_id=order_id(2))
+    drained: list[int] = []
+
+    def drain() -> None:
+        try:
+            drained.append(applying.drain())
+        finally:
+            connections.close_all()
+
+    thread = threading.Thread(target=drain)
+    with another_worker_has_in_hand_what_is_due():
+        for number in (2, 1):
+            put("labtest.order.updated", order(number, 2), subject_id=order_id(number))
+        thread.start()
+        thread.join(0.5)
+        assert thread.is_alive() and not drained
+    thread.join(10)
+    assert drained == [4], "its own two, and then those that the other one gave back"
+    assert set(Event.objects.values_list("state", flat=True)) == {"done"}
 
 
 def delivered(sent: Message) -> int:
