@@ -31,8 +31,7 @@ SMALL: Final = {
     "workers": {
         "BENCH_ROUNDS": "1",
         "BENCH_EVENTS": "80",
-        "BENCH_SYNC": "100",
-        "BENCH_LOOKUPS": "5",
+        "BENCH_SYNC": "10",
     },
     "pages": {"BENCH_ORDERS": "300", "BENCH_SMALL": "300", "BENCH_EVERY": "60"},
     "demo": {"BENCH_PACKAGES": "kept", "BENCH_OPENED": "0"},

@@ -16,11 +16,11 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backoffice.settings")
 django.setup()
 
 from django.db import connection  # noqa: E402
+from django.db.models.functions import Now  # noqa: E402
 
-import orders.sync  # noqa: E402
 from backoffice import sync  # noqa: E402
-from backoffice.models import SyncRun  # noqa: E402
-from orders.sync.orders import SWEEP  # noqa: E402
+from backoffice.management.commands.sync import LISTINGS, SUBJECTS  # noqa: E402
+from backoffice.models import Lookup, SyncRun  # noqa: E402
 from webhooks import applying  # noqa: E402
 
 
@@ -28,18 +28,17 @@ def inbox() -> None:
     applying.drain()
 
 
-def lookups() -> None:
-    sync.drain(orders.sync.SUBJECTS)
+def whole() -> None:
+    """Lists that nobody walks, then records that nobody looks up, until neither is left."""
+    lists = SyncRun.objects.filter(state__in=[SyncRun.State.DUE, SyncRun.State.RUNNING])
+    records = Lookup.objects.filter(due_at__lte=Now())
+    while lists.exists() or records.exists():
+        walked = [sync.work(listing) for listing in LISTINGS]
+        if not sync.drain(SUBJECTS) and not any(walked):
+            time.sleep(0.05)  # Another has what is left.
 
 
-def sweep() -> None:
-    runs = SyncRun.objects.filter(resource="orders", full=True).exclude(state="done")
-    while runs.exists():
-        if sync.work(SWEEP) is None:
-            time.sleep(0.05)  # Another has it.
-
-
-KINDS: dict[str, Callable[[], None]] = {"inbox": inbox, "look-ups": lookups, "sweep": sweep}
+KINDS: dict[str, Callable[[], None]] = {"inbox": inbox, "sync": whole}
 
 
 def main() -> None:
