@@ -11,13 +11,11 @@ import psycopg
 from django.db import DataError, IntegrityError, OperationalError, connection, transaction
 
 from backoffice import changes
-from backoffice.installation import fingerprint
 from backoffice.mirror import rows
 from backoffice.mirror.facts import Fact, Key, Outcome, Table, Values, key_text
 from backoffice.mirror.strange import Strange
 from backoffice.mirror.unread import keep_unread, now_read
 from backoffice.models import Drift
-from backoffice.service import digest_of
 
 
 class _TooLong(Exception):
@@ -116,29 +114,28 @@ def _apply(
     table: Table, facts: list[Fact], along: Callable[[Fact], None], known: rows.Known | None
 ) -> Outcome:
     outcome = Outcome()
-    new: list[tuple[Fact, bytes]] = []
-    stale: list[tuple[Fact, bytes]] = []
+    new: list[Fact] = []
+    stale: list[Fact] = []
     latest = table.latest()
     if known is None:
         known = rows.known(table, [fact.key for fact in facts])
     with connection.cursor() as cursor:
         for fact in facts:
-            digest = _content_hash(fact, table)
             stored = known.get(fact.key) if known else None
             if stored is None:
-                new.append((fact, digest))
-            elif stored.digest == digest and not stored.missing:
+                new.append(fact)
+            elif stored.digest == rows.content_hash(fact, table) and not stored.missing:
                 outcome.unchanged += 1
             elif stored.missing and fact.as_of <= stored.missing:
                 outcome.older += 1  # Asked before the service was found to have it no more.
             elif _newer(fact.order, stored.order, latest):
-                stale.append((fact, digest))
+                stale.append(fact)
             else:
                 outcome.older += 1
         strange = Strange(table.vocabularies)
         below: list[list[Values]] = [[] for _ in table.children]
         if new and rows.copied(cursor, table, rows.rows_of(table, new, along, strange, below)):
-            outcome.created = [fact for fact, _ in new]
+            outcome.created = new
         else:
             # Another worker inserted one of them since we looked: let the upsert decide.
             strange.met.clear()
@@ -147,7 +144,7 @@ def _apply(
             stale += new
         if stale:
             won = rows.upsert(cursor, table, rows.rows_of(table, stale, along, strange), latest)
-            outcome.changed = [fact for fact, _ in stale if fact.key in won]
+            outcome.changed = [fact for fact in stale if fact.key in won]
             outcome.older += len(stale) - len(outcome.changed)
         for children, fresh in zip(table.children, below, strict=True):
             rows.bring_children(cursor, children, outcome.changed, fresh)
@@ -169,14 +166,6 @@ def _newer(one: tuple[Any, ...], other: tuple[Any, ...], latest: datetime | None
     if latest is not None and max(one[0], other[0]) > latest:
         return bool(one[-1] > other[-1])
     return one > other
-
-
-def _content_hash(fact: Fact, table: Table) -> bytes:
-    digest = fact.digest or digest_of(fact.raw)
-    if table.sealed:
-        # A plain digest would tell who guesses the few digits that are not known otherwise.
-        digest = fingerprint(digest)
-    return digest[:15] + table.revision.to_bytes(1, "big")
 
 
 def _in_order(key: Key) -> Key:

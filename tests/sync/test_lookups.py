@@ -314,3 +314,9 @@ def test_trouble_of_the_database_with_one_kind(point: Point) -> None:
     assert Connection.objects.count() == 3
     assert not Lookup.objects.exclude(lease_token=None).exists()
     assert sync.drain([DEMOGRAPHICS, CONNECTIONS]) == 3
+
+
+def test_a_reason_keeps_its_key_letter_by_letter() -> None:
+    keys = {'a "b"', "c\\d", "{e,f}", "", " g ", "NULL", "ü\n\t", '\\"', "it's %s"}
+    sync.mark("payors", keys)
+    assert set(Lookup.objects.values_list("key", flat=True)) == keys
