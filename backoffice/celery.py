@@ -10,7 +10,8 @@ from datetime import timedelta
 from typing import Final
 
 from celery import Celery
-from celery.signals import worker_init
+from celery.beat import Service
+from celery.signals import beat_init, worker_init
 from django.core.exceptions import ImproperlyConfigured
 from kombu import Queue
 
@@ -110,6 +111,14 @@ for _queue in QUEUES:
         HEARTBEAT_SECONDS, "backoffice.tasks.heartbeat", _queue
     )
 app.autodiscover_tasks()
+
+
+@beat_init.connect
+def _ring_at_once(sender: Service, **_signal: object) -> None:
+    """A start is a reason to look. Bells would first let their interval pass, and where clocks are
+    started more often than once an hour, those of every hour would never ring."""
+    for bell in sender.scheduler.schedule.values():
+        bell.last_run_at = app.now() - timedelta(days=1)
 
 
 @worker_init.connect

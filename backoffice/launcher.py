@@ -1,6 +1,6 @@
 """The commands of `./run`, once the packages are there.
 
-    servers ─▶ sandbox (demo) ─▶ migrations ─▶ beat, workers ─▶ demo log-ins ─▶ web
+    servers ─▶ sandbox (demo), web, migrations ─▶ beat, workers, demo log-ins
 
 and backwards at the end. `./run` is the entry: it makes the environment this module runs in.
 """
@@ -198,25 +198,23 @@ def _start_all(
                 "SANDBOX_RETRY_SPEED": "60",  # an hour's wait for a retry passes in a minute
             },
         )
-    say("Bringing the database up to date")
-    supervisor.complete("migrate", *MANAGE, "migrate", "--noinput")
     _make_static_folder()
     if supervisor.environment.get("LOCAL") != "1":
         supervisor.complete("static", *MANAGE, "collectstatic", "--noinput")
+    say("Bringing the database up to date")
+    # Web takes as long to load as the tables to be made, and is ready when they are there.
+    supervisor.start("web", PYTHON, *programs.web("127.0.0.1", str(port), patience="5s"))
+    supervisor.complete("migrate", *MANAGE, "migrate", "--noinput")
     if sandbox_port is not None:
         status = f"http://127.0.0.1:{sandbox_port}/_control/status"
         supervisor.await_ready("sandbox", lambda: answers(status), seconds=300)
-    say("Starting workers and web")
+    say("Starting workers")
     _start_workers(supervisor)
     log_ins = ""
     if sandbox_port is not None:
-        log_ins = supervisor.complete("users", *MANAGE, "demo_users")
+        log_ins = supervisor.complete("users", *MANAGE, "demo_users", "--skip-checks")
     address = f"http://127.0.0.1:{port}"
-    supervisor.start(
-        "web",
-        *(PYTHON, *programs.web("127.0.0.1", str(port), patience="5s")),
-        ready=lambda: answers(f"{address}/health/ready"),
-    )
+    supervisor.await_ready("web", lambda: answers(f"{address}/health/ready"))
     say(f"\n  Back office  {address}/")
     if sandbox_port is not None:
         say(f"  Sandbox      http://127.0.0.1:{sandbox_port}/")
@@ -228,10 +226,11 @@ def _start_all(
 def _start_workers(supervisor: Supervisor) -> None:
     # Asked kindly without their Redis, which dies at the same time, they would wait for ever.
     orphaned = signal.SIGKILL
-    schedule = str(ROOT / "var" / "beat-schedule")
-    supervisor.start("beat", PYTHON, *programs.beat(schedule), orphaned=orphaned)
-    for queue in programs.WORKERS:
-        supervisor.start(f"worker-{queue}", PYTHON, *programs.worker(queue), orphaned=orphaned)
+    checked = {"CELERY_SKIP_CHECKS": "1"}  # `migrate` has just done them
+    commands = {"beat": programs.beat(str(ROOT / "var" / "beat-schedule"))}
+    commands |= {f"worker-{queue}": programs.worker(queue) for queue in programs.WORKERS}
+    for name, command in commands.items():
+        supervisor.start(name, PYTHON, *command, variables=checked, orphaned=orphaned)
 
 
 def service_settled(given: Mapping[str, str], sandbox_port: int | None) -> dict[str, str]:
@@ -388,10 +387,7 @@ def test(arguments: list[str]) -> int:
         apart = ("-p", "tests.apart", "-n", str(processes))
         arguments = [*apart, "--dist", "loadfile", "--no-loadscope-reorder", *arguments]
     with embedded.throwaway_servers() as servers:
-        environment = made_up(servers)
-        # Hundreds of processes start, each reading all our sources: compiled once, not each time.
-        environment.pop("PYTHONDONTWRITEBYTECODE", None)
-        return foreground([PYTHON, "-m", "pytest", *arguments], environment)
+        return foreground([PYTHON, "-m", "pytest", *arguments], made_up(servers))
 
 
 def proofs(kind: str, names: list[str]) -> int:

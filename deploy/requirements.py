@@ -1,7 +1,8 @@
-"""`python deploy/requirements.py > deploy/requirements.lock`: what runs in production.
+"""`python deploy/requirements.py` writes the parts of the top `requirements.lock`, hashes and all.
 
-The part of the top `requirements.lock` that `[project] dependencies` of pyproject.toml need,
-directly or not, on any Python and machine, with its hashes. A test compares.
+`deploy/requirements.lock` is what runs in production: what `[project] dependencies` of
+pyproject.toml need, directly or not, on any Python and machine. `backoffice/embedded/` needs what
+its own lock adds. `./run demo` installs these two and no more. A test compares.
 """
 
 from __future__ import annotations
@@ -15,13 +16,27 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
-HEAD = "# The part of requirements.lock that runs in production: see deploy/requirements.py\n"
+HEAD = "# The part of requirements.lock that {}: see deploy/requirements.py\n"
 
 
-def subset() -> str:
+def parts() -> dict[str, str]:
+    """Locks by their path."""
     locked = _locked()
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    wanted = [Requirement(line) for line in project["dependencies"]]
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    production = _closure(declared["project"]["dependencies"], locked)
+    embedded = _closure(declared["dependency-groups"]["embedded"], locked) - production
+    return {
+        "deploy/requirements.lock": _text("runs in production", production, locked),
+        "backoffice/embedded/requirements.lock": _text("embedded servers add", embedded, locked),
+    }
+
+
+def _text(does: str, names: set[str], locked: dict[str, str]) -> str:
+    return HEAD.format(does) + "".join(locked[name] for name in sorted(names))
+
+
+def _closure(dependencies: list[str], locked: dict[str, str]) -> set[str]:
+    wanted = [Requirement(line) for line in dependencies]
     found: set[str] = set()
     seen: set[tuple[str, str]] = set()
     while wanted:
@@ -34,7 +49,7 @@ def subset() -> str:
             if (name, extra) not in seen:
                 seen.add((name, extra))
                 wanted += _needed(name, extra)
-    return HEAD + "".join(locked[name] for name in sorted(found))
+    return found
 
 
 def _needed(name: str, extra: str) -> list[Requirement]:
@@ -67,4 +82,5 @@ def _locked() -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    print(subset(), end="")
+    for path, text in parts().items():
+        (ROOT / path).write_text(text)

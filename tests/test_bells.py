@@ -12,6 +12,8 @@ from typing import Any
 
 import redis
 from celery import current_app
+from celery.beat import Service
+from celery.signals import beat_init
 from django.conf import settings
 
 from backoffice.celery import app
@@ -43,6 +45,15 @@ def test_what_the_broker_may_do_to_work() -> None:
         assert isinstance(bell["schedule"], timedelta), "an interval knows no change of clocks"
         assert bell["task"] in app.tasks
         assert not bell.get("args") and not bell.get("kwargs")
+
+
+def test_a_start_rings_every_bell(tmp_path: Path) -> None:
+    clock = Service(app, schedule_filename=str(tmp_path / "schedule"))
+    bells = clock.scheduler.schedule.values()
+    assert not any(bell.is_due()[0] for bell in bells)
+    beat_init.send(sender=clock)
+    assert len(bells) > 20 and all(bell.is_due()[0] for bell in bells)
+    clock.scheduler.close()
 
 
 def hostile(number: int) -> dict[str, Any]:

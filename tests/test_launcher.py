@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import runpy
 import signal
 import socket
 import stat
@@ -301,3 +302,31 @@ def test_the_lock_pins_everything_and_names_no_host() -> None:
     for entry in entries:
         assert re.match(r"[a-z0-9._-]+==[^ ]+", entry), entry
         assert "--hash=sha256:" in entry
+
+
+def test_what_runs_is_installed_without_what_only_tests_need(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    entry = runpy.run_path(str(ROOT / "run"))
+    known = entry["set_up"].__globals__
+    done: list[tuple[str, ...]] = []
+    for name, value in {
+        "ROOT": tmp_path,
+        "STAMP": tmp_path / ".installed",
+        "PYTHON": Path(sys.executable),
+        "install": lambda locks: done.append(tuple(lock.name for lock in locks)),
+    }.items():
+        monkeypatch.setitem(known, name, value)
+    runtime = tuple(tmp_path / name for name in ("production", "embedded"))
+    everything = (tmp_path / "all", *runtime)
+    for lock in everything:
+        lock.write_text(f"{lock.name}==1")
+    for wanted in (runtime, runtime, everything, runtime, everything):
+        entry["set_up"](wanted)
+    assert done == [("production", "embedded"), ("all", "production", "embedded")]
+
+    runtime[0].write_text("production==2")
+    monkeypatch.setitem(known, "install", lambda locks: sys.exit("no network"))
+    with pytest.raises(SystemExit):
+        entry["set_up"](runtime)
+    assert not (tmp_path / ".installed").exists(), "an interrupted installation is done again"
