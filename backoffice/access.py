@@ -12,6 +12,7 @@ from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
 from django.contrib.auth.base_user import AbstractBaseUser
+from django.contrib.auth.middleware import get_user
 from django.contrib.auth.models import AnonymousUser
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
@@ -19,6 +20,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.utils import timezone
 from django.utils.encoding import escape_uri_path
+from django.utils.functional import SimpleLazyObject
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
@@ -185,6 +187,9 @@ def _guarded(view: View, permissions: tuple[str, ...], declared: tuple[str, ...]
         user = request.user
         if not isinstance(user, User):
             return _to_log_in(request)
+        if isinstance(user, SimpleLazyObject):
+            # Itself: what stands in for it is slow to ask, and a page asks hundreds of times.
+            request.user = user = cast(User, get_user(request))
         with timezone.override(_zone(user)):
             try:
                 for permission in permissions:

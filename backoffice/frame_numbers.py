@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from django.db import connection
-
+from backoffice import statements
 from backoffice.access import may
 
 _DECLARED: Final[list[tuple[str, str]]] = []
@@ -35,7 +34,7 @@ def _read(user: Any) -> dict[str, Any]:
     if not queries:
         return {}
     parts = ", ".join(f"({query}) AS part_{n}" for n, query in enumerate(queries))
-    with connection.cursor() as cursor:
+    with statements.cursor() as cursor:
         cursor.execute(f"SELECT * FROM {parts}", {"user": user.pk})  # noqa: S608 - our own
         return dict(
             zip((column.name for column in cursor.description), cursor.fetchone(), strict=True)

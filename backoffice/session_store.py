@@ -17,13 +17,17 @@ from django.contrib.sessions.backends import db
 from django.utils import timezone
 
 from backoffice.accounts.models import StaffSession
+from backoffice.statements import columns, read
 
 BEGAN: Final = "began"
 """In a session: seconds since 1970 at the log-in."""
 ORIGIN: Final = "origin"
 """In a session: address and browser of the log-in."""
 
-_FIND: Final = "SELECT * FROM backoffice_staffsession WHERE session_key = %s AND expire_date > %s"
+_FIND: Final = (
+    f"SELECT {columns(StaffSession)} FROM backoffice_staffsession"  # noqa: S608 - our names
+    " WHERE session_key = %s AND expire_date > %s"
+)
 
 
 class SessionStore(db.SessionStore):
@@ -35,7 +39,7 @@ class SessionStore(db.SessionStore):
         return StaffSession
 
     def _get_session_from_db(self) -> Any:
-        for found in StaffSession.objects.raw(_FIND, [self.session_key, timezone.now()]):
+        for found in read(StaffSession, _FIND, [self.session_key, timezone.now()]):
             self.expires_at = found.expire_date
             return found
         self._session_key = None

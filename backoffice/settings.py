@@ -8,6 +8,7 @@ for demo and tests; only then do development values stand in for missing keys an
 from __future__ import annotations
 
 import os
+import sys
 from base64 import b64decode
 from pathlib import Path
 from typing import Any
@@ -179,6 +180,8 @@ def _database(url: str) -> dict[str, Any]:
     database["PORT"] = str(options.pop("port", database.get("PORT", "")) or "")
     options.setdefault("connect_timeout", 3)
     options.setdefault("application_name", "backoffice")
+    # Statements are prepared where that is asked for (`statements.py`), not for being asked often.
+    options.setdefault("prepare_threshold", sys.maxsize)
     # To start a second process for a statement of a page takes longer than the statement.
     given = f"-c max_parallel_workers_per_gather=0 {options.get('options', '')}"
     # A worker that is stopped inside a transaction must not keep its locks for ever.

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_safe
 
 from backoffice.access import requires
 from backoffice.paging import Sort, capped_count, page_of, place_of
+from backoffice.statements import prepared
 from labs.details import billing_table, questions
 from labs.drawing import Row, draw
 from labs.models import Lab, LabAccount, LabAccountTeam, LabTest, Marker
@@ -27,6 +28,7 @@ TABS: Final = {"accounts": "Accounts", "tests": "Lab tests", "markers": "Markers
 
 @requires("labs.view")
 @require_safe
+@prepared()
 def labs(request: HttpRequest) -> HttpResponse:
     """Labs with the state of our accounts there."""
     accounts = LabAccount.objects.only("lab", "account_name", "provider_account_id", "status")

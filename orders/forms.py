@@ -1,19 +1,17 @@
 """The order list's filters: those of `GET /v3/orders`, under the same names, and our own."""
 
-from collections.abc import Iterable
-from functools import cache
+from collections.abc import Callable, Iterable
+from functools import cache, partial
 from typing import Any, ClassVar, Final
 from uuid import UUID
 
 from django import forms
 from django.core.exceptions import ValidationError
 
-from backoffice import vocabulary
+from backoffice import statements, vocabulary
 from backoffice.lists.fields import DaysField, LateChoices, MomentField, OpenChoices, UuidField
 from backoffice.lists.forms import Filter, FilterForm
-from backoffice.models import User
 from backoffice.sealed_words import Words
-from labs.models import Lab
 
 SORTS: Final[dict[str, tuple[str, ...]]] = {
     "created_at": ("created_at", "id"),
@@ -55,20 +53,29 @@ class RepeatedText(forms.TextInput):
         return " ".join(value for value in values if value)
 
 
-def _labs() -> list[tuple[str, str]]:
-    return list(Lab.objects.filter(missing_since=None).values_list("slug", "name"))
+_OFFERED: Final = """
+SELECT ARRAY(
+ SELECT ARRAY[id::text, coalesce(nullif(trim(first_name || ' ' || last_name), ''), username)]
+ FROM backoffice_user
+ WHERE is_active AND NOT EXISTS (SELECT FROM backoffice_apitoken WHERE user_id = backoffice_user.id)
+ ORDER BY first_name, last_name, username LIMIT 200
+), ARRAY(SELECT ARRAY[slug, name] FROM labs_lab WHERE missing_since IS NULL ORDER BY name)
+"""
 
 
-def _people() -> list[tuple[str, str]]:
-    people = User.objects.filter(is_active=True, api_tokens=None)
-    named = people.order_by("first_name", "last_name", "username").values_list(
-        "pk", "first_name", "last_name", "username"
-    )[:200]
-    return [
-        (ME, "Me"),
-        (NOBODY, "Nobody"),
-        *((str(key), f"{first} {last}".strip() or name) for key, first, last, name in named),
-    ]
+def _offered() -> dict[str, list[tuple[str, str]]]:
+    """People who may be given work, and labs: one query."""
+    with statements.cursor() as cursor:
+        cursor.execute(_OFFERED)
+        people, labs = cursor.fetchone()
+    return {
+        "assigned": [(ME, "Me"), (NOBODY, "Nobody"), *map(tuple, people)],
+        "lab": list(map(tuple, labs)),
+    }
+
+
+def _of(name: str, read: Callable[[], dict[str, list[tuple[str, str]]]]) -> list[tuple[str, str]]:
+    return read()[name]
 
 
 class AssignedField(LateChoices):
@@ -139,10 +146,11 @@ class OrderFilters(FilterForm):
     ) -> None:
         super().__init__(data, by_name=by_name)
         self.user = user
-        for name, read in (("assigned", _people), ("lab", _labs)):
+        read = cache(_offered)
+        for name in ("assigned", "lab"):
             field = self.fields[name]
-            assert isinstance(field, forms.MultipleChoiceField)
-            field.choices = cache(read)
+            assert isinstance(field, LateChoices)
+            field.offer(partial(_of, name, read))
         if not by_name:
             names = ("patient_name", "shipping_recipient_name")
             self.hidden |= dict.fromkeys(names, "who a patient is")

@@ -1,6 +1,7 @@
 """The page of one order: its whole story."""
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Final
 from uuid import UUID
 
@@ -12,6 +13,7 @@ from django.views.decorators.http import require_safe
 
 from backoffice import audit
 from backoffice.access import may, requires
+from backoffice.statements import prepared
 from labs.models import Lab
 from orders.changing_views import actions_of
 from orders.exceptions.queue import group_of
@@ -28,12 +30,14 @@ from orders.models import (
     UsualTime,
     with_move,
 )
+from orders.models.order import OrderQuerySet
 
 RANK: Final = {"critical": 0, "abnormal": 1, "unknown": 2}
 
 
 @requires("orders.view")
 @require_safe
+@prepared()
 def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """One order: whose turn, the journey, events, visits, parcels, results, siblings."""
     order = _order(order_id)
@@ -104,11 +108,16 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
 
 def _order(order_id: UUID) -> Order:
     try:
-        found = Order.objects.select_related("order_transaction", "user")
-        found = found.defer("order_transaction__record", "user__record")
-        return with_move(found).get(pk=order_id)
+        return _orders().get(pk=order_id)
     except Order.DoesNotExist as error:
         raise Http404 from error
+
+
+@cache
+def _orders() -> OrderQuerySet:
+    """Put together once: that takes longer than the answer."""
+    found = Order.objects.select_related("order_transaction", "user")
+    return with_move(found.defer("order_transaction__record", "user__record"))
 
 
 def _ranked(markers: Iterable[ResultMarker]) -> list[ResultMarker]:

@@ -16,6 +16,7 @@ from backoffice.access import may, requires
 from backoffice.audit import lookers
 from backoffice.audit.listing import COLUMNS, TRAIL
 from backoffice.paging import Sort, page_of, place_of
+from backoffice.statements import prepared
 from patients.models import Demographics, DifferentPeople, Patient
 from patients.pages import page_of_patient
 from patients.registering_views import actions_of, alike_on_record, audit_found
@@ -36,6 +37,7 @@ FINISHED: Final = (vocabulary.RESULT_IN, vocabulary.CLOSED)
 
 @requires("patients.view")
 @require_safe
+@prepared()
 def patient_detail(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     """One patient at a glance: orders, who, insurance in force, sources, notes, look-alikes."""
     page = page_of_patient(request, patient_id)

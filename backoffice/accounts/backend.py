@@ -8,16 +8,17 @@ from django.contrib.auth.backends import ModelBackend
 
 from backoffice import vocabulary
 from backoffice.models import User
+from backoffice.statements import columns, read
 
-_STAFF: Final = """
-SELECT backoffice_user.*, pg_current_snapshot()::text AS snapshot, (
+_STAFF: Final = f"""
+SELECT {columns(User)}, pg_current_snapshot()::text AS snapshot, (
  SELECT max(decision) FROM backoffice_unknownvalue WHERE decision > 0
 ) AS decision, ARRAY(
  SELECT name FROM auth_group
  JOIN backoffice_user_groups ON group_id = auth_group.id WHERE user_id = backoffice_user.id
 ) AS group_names
 FROM backoffice_user WHERE id = %s
-"""
+"""  # noqa: S608 - our names
 
 
 class Staff(ModelBackend):
@@ -26,7 +27,7 @@ class Staff(ModelBackend):
     not exist take as long as those that do."""
 
     def get_user(self, user_id: int) -> User | None:
-        user = next(iter(User.objects.raw(_STAFF, [user_id])), None)
+        user = next(iter(read(User, _STAFF, [user_id])), None)
         if user is not None:
             vocabulary.given.heed(getattr(user, "decision", None) or 0)
         return user if user is not None and self.user_can_authenticate(user) else None

@@ -101,8 +101,8 @@ class TrailFilters(FilterForm):
         super().__init__(data)
         for name, read in (("person", _people), ("kind", _kinds)):
             field = self.fields[name]
-            assert isinstance(field, forms.MultipleChoiceField)
-            field.choices = cache(read)
+            assert isinstance(field, LateChoices)
+            field.offer(cache(read))
 
     def clean_record(self) -> str:
         return str(self.cleaned_data["record"]).strip()

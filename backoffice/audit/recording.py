@@ -16,7 +16,7 @@ from django.db import DatabaseError, connection, transaction
 from django.http import HttpRequest
 from rest_framework.exceptions import APIException
 
-from backoffice import changes, requests
+from backoffice import changes, requests, statements
 from backoffice.audit.models import AuditEntry
 from backoffice.models import User
 
@@ -56,7 +56,7 @@ def record(
         row_count=row_count,
     )
     try:
-        with transaction.atomic(durable=True):
+        with _alone():
             _write(entry)
     except DatabaseError as error:
         raise AuditUnavailable from error
@@ -86,10 +86,17 @@ _INSERT: Final = (
 )
 
 
+def _alone() -> contextlib.AbstractContextManager[None]:
+    """Where no transaction is open a statement commits by itself; an open one is refused."""
+    if connection.in_atomic_block:
+        return transaction.atomic(durable=True)
+    return contextlib.nullcontext()
+
+
 def _write(entry: AuditEntry) -> None:
     """Every page waits for this: what `save` does around the statement takes twice its time."""
     values = [getattr(entry, name) for name in _COLUMNS[:-2]]
-    with connection.cursor() as cursor:
+    with statements.cursor() as cursor:
         cursor.execute(_INSERT, [*values, _json(entry.before), _json(entry.after)])
 
 

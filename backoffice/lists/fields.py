@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 from typing import Any, Final
@@ -29,8 +30,9 @@ class OpenChoices(forms.MultipleChoiceField):
 
     def __init__(self, name: str, **kwargs: Any) -> None:
         self.vocabulary = name
+        self.offered = partial(vocabulary.choices, name)
         super().__init__(
-            choices=partial(vocabulary.choices, name),
+            choices=self.offered,
             required=False,
             widget=forms.CheckboxSelectMultiple,
             **kwargs,
@@ -81,6 +83,10 @@ class UuidField(forms.UUIDField):
 
 class LateChoices(forms.MultipleChoiceField):
     """Choices out of a table, read only where they are shown."""
+
+    def offer(self, read: Callable[[], list[tuple[str, str]]]) -> None:
+        """`read` is asked each time."""
+        self.offered = self.choices = read
 
     def valid_value(self, value: Any) -> bool:
         return len(str(value)) <= 100 and "\x00" not in str(value)

@@ -190,8 +190,14 @@ class FilterForm(forms.Form):
 
     def _looks(self, one: Filter, zone: str) -> Hashable:
         fields: list[Any] = [self.fields[name] for name in one.fields]
-        offered = tuple(tuple(getattr(field, "choices", ())) for field in fields)
+        offered = tuple(_offered(field) for field in fields)
         return type(self), one, *self.hidden, zone, offered
+
+
+def _offered(field: Any) -> tuple[Any, ...]:
+    """Choices of a field, without what Django looks at in each that a field of ours reads."""
+    read = getattr(field, "offered", None)
+    return tuple(read() if read else getattr(field, "choices", ()))
 
 
 def filters_in(data: QueryDict, form: FilterForm) -> dict[str, list[str]]:

@@ -15,13 +15,17 @@ from backoffice.lists.listing import Column, Listing, staff_of
 from backoffice.lists.models import BulkRun, ListChoice, SavedView
 from backoffice.paging import Count, Page
 from backoffice.sealed_words import sealed
+from backoffice.statements import columns, read
 
 DENSITIES: Final = {"compact": "Compact", "default": "Default", "touch": "Large, for touch"}
 OWN: Final = "own"
 """Value of `columns`: the person's own columns, though a view has others."""
 NO_VIEW: Final = "all"
 """Value of `view`: not even the one the list opens with."""
-_CHOICE: Final = "SELECT * FROM backoffice_listchoice WHERE user_id = %s AND listing = %s"
+_CHOICE: Final = (
+    f"SELECT {columns(ListChoice)} FROM backoffice_listchoice"  # noqa: S608 - our names
+    " WHERE user_id = %s AND listing = %s"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,7 @@ class Screen:
         user = staff_of(request)
         given = request.GET
         saved = saving.views_of(listing, form, user)
-        choice = next(iter(ListChoice.objects.raw(_CHOICE, [user.pk, listing.name])), None)
+        choice = next(iter(read(ListChoice, _CHOICE, [user.pk, listing.name])), None)
         view = next((one for one in saved if str(one.pk) == given.get("view")), None)
         query = filters_in(given, form)
         own = view is None or given.get("columns") == OWN

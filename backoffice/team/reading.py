@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from backoffice.models import User
+from backoffice.statements import columns, read
 from backoffice.team.models import Assignment, Contact
 from backoffice.team.subjects import OF_RESULTS, Subject, url_of, word_for
 
@@ -30,7 +31,7 @@ class Said:
 
 
 _SAID: Final = """
-SELECT backoffice_user.*, said.* FROM (
+SELECT {staff}, said.* FROM (
  (SELECT at, author_id AS by_id, text, '' AS outcome, NULL::timestamptz AS next_due_at,
   subject_type, subject_id, id AS said_id
   FROM backoffice_note WHERE {about} ORDER BY at DESC, id DESC LIMIT %(most)s)
@@ -49,10 +50,11 @@ _OF_OTHERS: Final = (
 def said_about(subject: Subject, *, sees_results: bool) -> list[Said]:
     """Newest first; on a patient everything about the patient's orders and visits as well, and
     about results for those who see them. One query."""
-    statement = _SAID.format(about=_OF_PATIENT if subject.type == "patient" else _OF_OTHERS)
+    about = _OF_PATIENT if subject.type == "patient" else _OF_OTHERS
+    statement = _SAID.format(staff=columns(User), about=about)
     hidden = [] if sees_results else list(OF_RESULTS)
     asked = {"type": subject.type, "id": subject.id, "hidden": hidden, "most": MOST + 1}
-    found: Iterable[Any] = User.objects.raw(statement, asked)
+    found: Iterable[Any] = read(User, statement, asked)
     return [
         Said(
             one.at,
@@ -66,16 +68,16 @@ def said_about(subject: Subject, *, sees_results: bool) -> list[Said]:
     ]
 
 
-_HOLDERS: Final = """
-SELECT backoffice_user.*, subject_id, at
+_HOLDERS: Final = f"""
+SELECT {columns(User)}, subject_id, at
 FROM backoffice_assignment JOIN backoffice_user ON backoffice_user.id = user_id
 WHERE subject_type = %s AND subject_id = ANY(%s)
-"""
+"""  # noqa: S608 - our names
 
 
 def holders(subject_type: str, ids: Iterable[Any]) -> dict[str, Assignment]:
     """Who is on these records since when, by their ids as text: one query. Each list asks it."""
-    found: Iterable[Any] = User.objects.raw(_HOLDERS, [subject_type, [str(one) for one in ids]])
+    found: Iterable[Any] = read(User, _HOLDERS, [subject_type, [str(one) for one in ids]])
     return {
         user.subject_id: Assignment(
             subject_type=subject_type, subject_id=user.subject_id, user=user, at=user.at

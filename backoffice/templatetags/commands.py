@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from backoffice.access import may
 from backoffice.models import CommandRecord
+from backoffice.statements import columns, read
 
 register = template.Library()
 
@@ -19,10 +20,11 @@ SHOWN: Final = 3
 MOST: Final = 20
 RECENT: Final = timedelta(days=1)
 OVERLAP: Final = timedelta(seconds=1)
-_LATELY: Final = """
-SELECT * FROM backoffice_commandrecord WHERE subject_type = %s AND subject_id = %s
+_LATELY: Final = f"""
+SELECT {columns(CommandRecord)} FROM backoffice_commandrecord
+WHERE subject_type = %s AND subject_id = %s
 AND (state = ANY(%s) OR finished_at > %s) ORDER BY requested_at DESC LIMIT %s
-"""
+"""  # noqa: S608 - our names
 PAGES: Final = {
     "order": "orders:detail",
     "patient": "patients:detail",
@@ -44,7 +46,7 @@ def asked_about(context: template.Context, subject_type: str, subject_id: object
         return {"commands": []}
     now = timezone.now()
     lately = (subject_type, str(subject_id), list(CommandRecord.OPEN), now - RECENT, MOST)
-    rows = list(CommandRecord.objects.raw(_LATELY, lately))
+    rows = read(CommandRecord, _LATELY, lately)
     prefetch_related_objects(rows, "requested_by")
     ended = [row for row in rows if not row.is_open][:SHOWN]
     shown = [row for row in rows if row.is_open or row in ended]
