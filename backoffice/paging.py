@@ -139,8 +139,11 @@ class Gathered(Generic[Row]):
     whole: QuerySet[Row] | None
 
 
-def gathered(rows: QuerySet[Row], whole: QuerySet[Row], cap: int = COUNT_CAP) -> Gathered[Row]:
-    """Those of the `whole` that match: one query, and a question to the planner about many.
+def gathered(
+    rows: QuerySet[Row], whole: QuerySet[Row], sort: Sort, cap: int = COUNT_CAP
+) -> Gathered[Row]:
+    """Those of the `whole` that match: one query, and a question to the planner about many: is it
+    quick to find and sort them all?
 
     Up to a cap they are looked for once: then they are rows with the keys that were found, whatever
     it took to find them. The keys stay as the database wrote them: a thousand need no turning into
@@ -159,20 +162,20 @@ def gathered(rows: QuerySet[Row], whole: QuerySet[Row], cap: int = COUNT_CAP) ->
         count, keys = cursor.fetchone()
     if count <= cap:
         return Gathered(whole.filter(_Among(F("pk"), keys or "{}")), Count(count), whole)
-    quick = bool(rows.query.where) and expected(rows).cost <= SOON_FOUND
+    quick = bool(rows.query.where) and expected(rows, sort.columns).cost <= SOON_FOUND
     return Gathered(rows, Count(cap, capped=True), whole if quick else None)
 
 
 class Expected(NamedTuple):
-    """How many rows the planner expects, and what it would cost to find all their keys."""
+    """How many rows the planner expects, and what it would cost to find them all."""
 
     rows: int
     cost: float
 
 
-def expected(rows: QuerySet[Any]) -> Expected:
-    """The planner's guess: it looks at no row."""
-    plan = json.loads(rows.order_by().values("pk").explain(format="json"))[0]["Plan"]
+def expected(rows: QuerySet[Any], columns: Sequence[str] = ()) -> Expected:
+    """The planner's guess: it looks at no row. `columns` are read of them, beside the key."""
+    plan = json.loads(rows.order_by().values("pk", *columns).explain(format="json"))[0]["Plan"]
     return Expected(plan["Plan Rows"], plan["Total Cost"])
 
 

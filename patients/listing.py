@@ -19,7 +19,7 @@ from backoffice.lists.screen import Screen
 from backoffice.paging import Page, Place, gathered, page_of, place_of
 from backoffice.sealed_words import seal_address, to_address
 from patients.drawing import draw
-from patients.forms import PatientFilters, demographics_of
+from patients.forms import SORTS, PatientFilters, demographics_of
 from patients.models import Demographics, Patient
 
 NAMELESS: Final = "Sorted by name, here and in a download: patients without a name are left out."
@@ -159,7 +159,7 @@ def patient_list(request: HttpRequest) -> HttpResponse:
     if screen.elsewhere:
         return redirect(screen.elsewhere)
     rows = PATIENTS.rows(filters, request.user) if valid else Patient.objects.none()
-    found = gathered(rows, PATIENTS.everything(request.user))
+    found = gathered(rows, PATIENTS.everything(request.user), SORTS["created_on"])
     place = place_of(request)
     page = PATIENTS.page(found.rows, filters, screen.size, place, found.whole)
     if valid and filters.sort[0] == "name":

@@ -69,21 +69,21 @@ _PASSING = ("25006", "55006", "55P03")
 HOLD_BACK = timedelta(seconds=30)
 """Between two looks whether the team is known by now."""
 
+# A subject's record may not be there yet, so it is held by its number. Another subject that happens
+# to have the same number waits, too.
 _CLAIM = """
-SELECT id, message_id, subject_id, received_at, attempts, coalesce(octet_length(body), 0),
- due_at = received_at
-FROM webhooks_event
-WHERE state IN ('pending', 'retry') AND due_at <= statement_timestamp()
-ORDER BY due_at, id LIMIT %s
-FOR UPDATE SKIP LOCKED
+SELECT claimed.*,
+ subject_id = '' OR pg_try_advisory_xact_lock(hashtextextended(subject_id, 0))
+FROM (
+ SELECT id, message_id, subject_id, received_at, attempts, coalesce(octet_length(body), 0),
+  due_at = received_at
+ FROM webhooks_event
+ WHERE state IN ('pending', 'retry') AND due_at <= statement_timestamp()
+ ORDER BY due_at, id LIMIT %s
+ FOR UPDATE SKIP LOCKED
+) AS claimed
 """
-# Of a subject, whose record may not be there yet. Another one that happens to have the same number
-# is left, too.
 _WAIT = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
-_TRY = """
-SELECT subject FROM unnest(%s::text[]) AS subject
-WHERE pg_try_advisory_xact_lock(hashtextextended(subject, 0))
-"""
 _BODIES = "SELECT id, body FROM webhooks_event WHERE id = ANY(%s)"
 _CLOSE = """
 UPDATE webhooks_event AS event SET state = ended.state, outcome = ended.outcome,
@@ -116,6 +116,8 @@ class Claim:
     size: int
     fresh: bool
     """Never touched since it was received: no retry, no replay."""
+    held: bool
+    """Its subject is in this worker's hand, to the end of the transaction."""
 
 
 @dataclass
@@ -185,7 +187,7 @@ def our_team() -> UUID | None:
 
 
 def _claimed() -> list[Claim]:
-    claims = _in_hand([Claim(*row) for row in binary.fetched(_CLAIM, [BATCH])])
+    claims = _free([Claim(*row) for row in binary.fetched(_CLAIM, [BATCH])])
     total = 0
     for position, claim in enumerate(claims):
         total += claim.size
@@ -194,22 +196,14 @@ def _claimed() -> list[Claim]:
     return claims
 
 
-def _in_hand(claims: list[Claim]) -> list[Claim]:
-    """Those whose subject no other worker has in hand, until the end of the transaction; one at
-    least, where there are any.
-
-    Who waits has no subject in hand, so that no two wait for each other.
-    """
-    subjects = list({claim.subject: None for claim in claims if claim.subject})
-    ours = {"", *_tried(subjects)}
-    if claims and all(claim.subject not in ours for claim in claims):
-        binary.fetched(_WAIT, [subjects[0]])
-        ours = {*_tried(subjects)}
-    return [claim for claim in claims if claim.subject in ours]
-
-
-def _tried(subjects: list[str]) -> list[str]:
-    return [subject for (subject,) in binary.fetched(_TRY, [subjects])] if subjects else []
+def _free(claims: list[Claim]) -> list[Claim]:
+    """Those whose subject no other worker has in hand; where all are, the first one's, once it is
+    free. Who waits has no subject in hand, so that no two wait for each other."""
+    free = [claim for claim in claims if claim.held]
+    if claims and not free:
+        binary.fetched(_WAIT, [claims[0].subject])
+        free = [claim for claim in claims if claim.subject == claims[0].subject]
+    return free
 
 
 def _routed(claims: Sequence[Claim], settled: Settled) -> Iterator[tuple[Route, list[Heard]]]:

@@ -46,7 +46,7 @@ def trail(request: HttpRequest) -> HttpResponse:
     if screen.elsewhere:
         return redirect(screen.elsewhere)
     rows = TRAIL.rows(form, request.user) if valid else AuditEntry.objects.none()
-    found = gathered(rows, TRAIL.everything(request.user))
+    found = gathered(rows, TRAIL.everything(request.user), form.keyset())
     page = TRAIL.page(found.rows, form, screen.size, place_of(request), found.whole)
     patient = form.cleaned_data.get("patient") if valid else None
     shown = [*_named(request, page.rows), *([patient] if patient else [])]

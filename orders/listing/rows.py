@@ -57,12 +57,12 @@ class Orders(Listing):
 
     def rows(self, form: Any, user: Any) -> QuerySet[Order]:
         given = form.cleaned_data
-        rows = Order.objects.filtered(given)
+        sort = form.sort[0]
+        rows = Order.objects.filtered(given, sort)
         rows = rows.only(*LIST_COLUMNS, "lab_slug", "order_transaction_id")
         for name, column in (("ordered", "created_at"), ("changed", "updated_at")):
             if given[name]:
                 first, after = given[name]
-                sort = given["order_key"]
                 begun = rows.created if name == "ordered" else rows.updated
                 rows = begun(first, None, sort).filter(**{f"{column}__lt": after})
         if given["lab"]:

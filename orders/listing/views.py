@@ -32,7 +32,7 @@ def order_list(request: HttpRequest) -> HttpResponse:
     screen = Screen.of(request, ORDERS, filters)
     if screen.elsewhere:
         return redirect(screen.elsewhere)
-    found = gathered(rows, everything)
+    found = gathered(rows, everything, filters.keyset())
     total = found.count if valid else None
     place = place_of(request)
     page = ORDERS.page(found.rows, filters, screen.size, place, found.whole)

@@ -118,9 +118,9 @@ class OrderQuerySet(models.QuerySet["Order"]):
         rows = self.filter(order_transaction_id=order.order_transaction_id)
         return rows.exclude(pk=order.pk).order_by("created_at")
 
-    def filtered(self, given: Mapping[str, Any]) -> Self:
+    def filtered(self, given: Mapping[str, Any], sort: str) -> Self:
         """Orders by the parameters of `GET /v3/orders` (orders.md 4), as `OrderFilters` read them,
-        all but words."""
+        all but words; `sort` is what they will be sorted by."""
         plain: dict[str, Any] = {
             "bucket": given["bucket"],
             "low_level_status__in": given["status"],
@@ -131,7 +131,6 @@ class OrderQuerySet(models.QuerySet["Order"]):
             "order_transaction_id": given["order_transaction_id"],
         }
         rows = self.filter(**{name: value for name, value in plain.items() if value})
-        sort = given["order_key"]
         rows = rows.created(given["start_date"], given["end_date"], sort)
         rows = rows.updated(given["updated_start_date"], given["updated_end_date"], sort)
         if given["is_critical"] == "true":
@@ -152,7 +151,7 @@ class OrderQuerySet(models.QuerySet["Order"]):
     def updated(self, first: datetime | None, last: datetime | None, sort: str) -> Self:
         """Updated in a time: the same the other way round."""
         rows = self.filter(updated_at__gte=first) if first else self
-        if last and sort in ("", "created_at"):
+        if last and sort == "created_at":
             rows = rows.filter(created_at__lte=_later(last))
         return rows.filter(updated_at__lte=last) if last else rows
 
@@ -170,42 +169,28 @@ class OrderQuerySet(models.QuerySet["Order"]):
 
     def worded(self, given: Mapping[str, Any], *, by_name: bool) -> Self:
         """Those of them that fit the words that were typed: how they are looked up depends on what
-        else was asked. Without `by_name`, the words of `search_input` match ids, never people."""
-        rows = self.matching(given["search_input"], by_name=by_name)
-        for name, column in WORDED.items():
-            if given[name]:
-                rows = rows._called(given[name], column)
-        return rows
+        else was asked.
 
-    def matching(self, text: str, *, by_name: bool) -> Self:
-        """Order id, user id, name, birth date, recipient (specification), and sample id.
-
-        A union where it may be a name as well as a number: alternatives in one condition would be
-        tried on every order.
+        `search_input` is an order id, user id, name, birth date, recipient (specification) or
+        sample id; without `by_name` it matches ids, never people. Where it may be a name as well
+        as a number it is a union: alternatives in one condition would be tried on every order.
         """
-        text = text.strip()
-        if not text:
-            return self
-        born, ids = _date(text), ids_beginning_with(text)
-        named = by_name and not born and bool(prefix_query(text))
-        numbered = Q()
-        if not named or any(mark.isdigit() for mark in text):
-            numbered |= Q(sample_id=text)
-        if ids and not born:
-            numbered |= Q(pk__range=ids) | Q(user__gte=ids[0], user__lte=ids[1])
-        if by_name and born:
-            numbered |= Q(patient_dob=born)
-        if not named:
-            return self.filter(numbered)
-        if not numbered:
-            return self._called(text)
-        rows = Order.objects.order_by()
-        both = rows._called(text).values("pk"), rows.filter(numbered).values("pk")
-        return self.filter(pk__in=both[0].union(both[1], all=True))
+        typed = {column: given[name] for name, column in WORDED.items() if given[name]}
+        rows, text = self, given["search_input"].strip()
+        named, numbered = _readings(text, by_name=by_name) if text else (False, Q())
+        if named and numbered:
+            everything = Order.objects.order_by()
+            both = everything.named(text).values("pk"), everything.filter(numbered).values("pk")
+            rows = rows.filter(pk__in=both[0].union(both[1], all=True))
+        elif named:
+            typed["names"] = text
+        elif text:
+            rows = rows.filter(numbered)
+        return rows._called(typed) if typed else rows
 
     def named(self, text: str) -> Self:
         """Orders whose patient or recipient is called so: beginnings of words, in any order."""
-        return self._called(text)
+        return self._called({"names": text})
 
     def bucket_counts(self, cap: int = 1_000) -> dict[str, Count]:
         """All orders per working bucket, each counted up to `cap`: one query, index only."""
@@ -224,31 +209,43 @@ class OrderQuerySet(models.QuerySet["Order"]):
             found: list[tuple[str, int]] = cursor.fetchall()
         return {bucket: Count(min(count, cap), count > cap) for bucket, count in found}
 
-    def _called(self, text: str, column: str = "names") -> Self:
-        """Orders with words that begin so, in any order, in the names of their patient and
-        recipient, or in one of them.
+    def _called(self, typed: Mapping[str, str]) -> Self:
+        """Orders with words that begin so, in any order, in each of these columns: in the name of
+        their patient, of their recipient, or in the `names` of both.
 
         A few names are looked up first, and orders by them. Of many names the orders are visited
         until there are enough, where most will do. Where other filters leave few orders, these and
         those in the index of words are laid over each other.
         """
-        query = prefix_query(text)
-        if not query:
+        if not all(words(text) for text in typed.values()):
             return self.none()
-        rows, begun = self.alias(names=NAMES), begins_words(column, words(text))
-        beginning = OrderName.beginning(query)
+        query = prefix_query(" ".join(typed.values()))
+        begun = [begins_words(column, words(text)) for column, text in typed.items()]
+        of_one = [begun[n] for n, column in enumerate(typed) if column != "names"]
+        rows, beginning = self.alias(names=NAMES), OrderName.beginning(query)
         few = list(beginning.values_list("name", flat=True)[: FEW_NAMES + 1])
         if len(few) <= FEW_NAMES:
-            rows = rows.filter(names__in=few)
-            return rows if column == "names" else rows.filter(begun)
+            return rows.filter(*of_one, names__in=few)
         if not self.query.where or expected(self).rows > LAID_OVER:
-            return rows.filter(begun, names__in=beginning)
+            return rows.filter(*begun, names__in=beginning)
         # The expression of the index `order_name_words`, letter by letter.
         vector = SearchVector("patient_name", "recipient_name", config="simple")
-        rows = rows.alias(name_words=vector).filter(
-            name_words=SearchQuery(query, config="simple", search_type="raw")
-        )
-        return rows if column == "names" else rows.filter(begun)
+        asked = SearchQuery(query, config="simple", search_type="raw")
+        return rows.alias(name_words=vector).filter(*of_one, name_words=asked)
+
+
+def _readings(text: str, *, by_name: bool) -> tuple[bool, Q]:
+    """Whether it may be a name, and what else it may be."""
+    born, ids = _date(text), ids_beginning_with(text)
+    named = by_name and not born and bool(words(text))
+    numbered = Q()
+    if not named or any(mark.isdigit() for mark in text):
+        numbered |= Q(sample_id=text)
+    if ids and not born:
+        numbered |= Q(pk__range=ids) | Q(user__gte=ids[0], user__lte=ids[1])
+    if by_name and born:
+        numbered |= Q(patient_dob=born)
+    return named, numbered
 
 
 FEW_NAMES: Final = 500

@@ -37,7 +37,7 @@ def test_every_page_in_both_directions(some: QuerySet[Order], sort: Sort) -> Non
     walked = gone_through(some, sort, None)
     assert sum(len(page) for page in walked) == 30 and len(walked) == 5
     assert gone_through(some, sort, Order.objects.all()) == walked
-    found = gathered(some, Order.objects.all())
+    found = gathered(some, Order.objects.all(), sort)
     assert gone_through(found.rows, sort, found.whole) == walked
 
 
@@ -59,13 +59,13 @@ def gone_through(
 
 
 def test_up_to_the_cap_they_are_known_and_beyond_it_they_are_guessed(some: QuerySet[Order]) -> None:
-    found = gathered(some, Order.objects.all(), cap=30)
+    found = gathered(some, Order.objects.all(), SORTS[0], cap=30)
     assert (str(found.count), found.rows.count()) == ("30", 30)
     assert "completed" not in str(found.rows.query)
-    found = gathered(some, Order.objects.all(), cap=29)
+    found = gathered(some, Order.objects.all(), SORTS[0], cap=29)
     assert (str(found.count), found.rows) == ("29+", some)
     assert found.whole is not None
-    assert gathered(Order.objects.all(), Order.objects.all(), cap=29).whole is None
-    nobody = gathered(some.filter(bucket="none"), Order.objects.all())
+    assert gathered(Order.objects.all(), Order.objects.all(), SORTS[0], cap=29).whole is None
+    nobody = gathered(some.filter(bucket="none"), Order.objects.all(), SORTS[0])
     assert (nobody.count.value, list(nobody.rows)) == (0, [])
-    assert gathered(some.none(), Order.objects.all()).count.value == 0
+    assert gathered(some.none(), Order.objects.all(), SORTS[0]).count.value == 0

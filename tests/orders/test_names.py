@@ -30,7 +30,7 @@ def asked(**given: str) -> set[str]:
 
 
 def _rows(given: dict[str, Any]) -> list[Order]:
-    return list(Order.objects.filtered(given).worded(given, by_name=True))
+    return list(Order.objects.filtered(given, "created_at").worded(given, by_name=True))
 
 
 @pytest.mark.parametrize("box", ["search_input", "patient_name", "shipping_recipient_name"])
