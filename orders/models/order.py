@@ -9,12 +9,12 @@ from uuid import UUID
 
 from django.contrib.postgres.indexes import BrinIndex, GinIndex, OpClass
 from django.contrib.postgres.search import SearchQuery, SearchVector
-from django.db import connections, models
+from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Upper
 from django.utils.dateparse import parse_date
 
-from backoffice import vocabulary
+from backoffice import statements, vocabulary
 from backoffice.models import Mirrored, Read
 from backoffice.paging import Count, expected
 from orders.models.name import NAMES, OrderName, begins_words
@@ -194,7 +194,7 @@ class OrderQuerySet(models.QuerySet["Order"]):
 
     def bucket_counts(self, cap: int = 1_000) -> dict[str, Count]:
         """All orders per working bucket, each counted up to `cap`: one query, index only."""
-        with connections[self.db].cursor() as cursor:
+        with statements.cursor() as cursor:
             cursor.execute(
                 """
                 SELECT wanted.bucket, (
