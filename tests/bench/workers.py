@@ -42,7 +42,7 @@ from tests.webhooks.records import OUR_TEAM  # noqa: E402
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
 EVENTS = int(os.environ.get("BENCH_EVENTS", "12000"))
-ORDERS = int(os.environ.get("BENCH_SYNC", "100"))
+ORDERS = int(os.environ.get("BENCH_SYNC", "160"))
 AWAY_MS = 100
 GAIN = 1.6
 CREW = (1, 2)
