@@ -257,14 +257,6 @@ def test_an_unknown_proof_is_refused(kind: str) -> None:
     assert all(name in done.stdout for name in launcher.PROOFS[kind])
 
 
-def test_a_proof_that_is_not_built_yet_says_so(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    monkeypatch.setattr(launcher, "ROOT", tmp_path)
-    assert launcher.proofs("chaos", ["outbox"]) == 1
-    assert capsys.readouterr().out == "outbox: not built yet: comes with the outbox.\n"
-
-
 def test_tests_see_nothing_of_a_configured_service(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SERVICE_API_KEY", "pk_us_real")
     monkeypatch.setenv("MANAGEMENT_ENV", "production")
@@ -330,3 +322,15 @@ def test_what_runs_is_installed_without_what_only_tests_need(
     with pytest.raises(SystemExit):
         entry["set_up"](runtime)
     assert not (tmp_path / ".installed").exists(), "an interrupted installation is done again"
+
+
+@pytest.mark.parametrize(
+    "proof", [(kind, name) for kind, names in launcher.PROOFS.items() for name in names]
+)
+def test_every_long_proof_and_bench_can_begin(proof: tuple[str, str]) -> None:
+    """They are seldom run: that one cannot even be loaded would be found out late."""
+    kind, name = proof
+    environment = {key: value for key, value in os.environ.items() if "SETTINGS" not in key}
+    command = [sys.executable, "-c", f"import tests.{kind}.{name}"]
+    done = subprocess.run(command, cwd=launcher.ROOT, env=environment, capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()[-500:]

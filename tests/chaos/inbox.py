@@ -19,19 +19,25 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import django
 import psycopg
 import redis
 
-from tests.bench.common import Goal
-from tests.chaos.common import run
-from tests.sync.cluster import own_cluster
-from tests.sync.house import House, Houses, end, wait_until
-from tests.sync.test_living import started
-from tests.webhooks import oracle
-from tests.webhooks.catalogue import CATALOGUE, Catalogue
-from tests.webhooks.records import OUR_TEAM
-from tests.webhooks.sending import Attempt, Sent, attempt, percentile, receiving, send
-from tests.webhooks.signed import Message
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backoffice.settings")
+os.environ.setdefault("LOCAL", "1")
+os.environ.setdefault("LOG_LEVEL", "ERROR")
+django.setup()
+
+from tests.bench.common import Goal  # noqa: E402
+from tests.chaos.common import run  # noqa: E402
+from tests.sync.cluster import own_cluster  # noqa: E402
+from tests.sync.house import House, Houses, end, wait_until  # noqa: E402
+from tests.sync.test_living import started  # noqa: E402
+from tests.webhooks import oracle  # noqa: E402
+from tests.webhooks.catalogue import CATALOGUE, Catalogue  # noqa: E402
+from tests.webhooks.records import OUR_TEAM  # noqa: E402
+from tests.webhooks.sending import Attempt, Sent, attempt, percentile, receiving, send  # noqa: E402
+from tests.webhooks.signed import Message  # noqa: E402
 
 EVENTS = int(os.environ.get("CHAOS_EVENTS", "1000000"))
 KILLS = max(10, EVENTS // 10_000)
