@@ -186,9 +186,15 @@ def _start_all(
     if supervisor.environment.get("LOCAL") != "1":
         supervisor.complete("static", *MANAGE, "collectstatic", "--noinput")
     say("Bringing the database up to date")
-    # Web takes as long to load as the tables to be made, and is ready when they are there.
-    supervisor.start("web", PYTHON, *programs.web("127.0.0.1", str(port), patience="5s"))
+    web = PYTHON, *programs.web("127.0.0.1", str(port), patience="5s")
+    new = is_empty(servers.database_url)
+    if new:
+        # It takes as long to load as the tables to be made, and is ready when they are there. Of
+        # an older database it would show what new code makes of old tables.
+        supervisor.start("web", *web)
     supervisor.complete("migrate", *MANAGE, "migrate", "--noinput")
+    if not new:
+        supervisor.start("web", *web)
     if sandbox_port is not None:
         status = f"http://127.0.0.1:{sandbox_port}/_control/status"
         supervisor.await_ready("sandbox", lambda: answers(status), seconds=300)

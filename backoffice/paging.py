@@ -175,7 +175,10 @@ class Expected(NamedTuple):
 
 def expected(rows: QuerySet[Any], columns: Sequence[str] = ()) -> Expected:
     """The planner's guess: it looks at no row. `columns` are read of them, beside the key."""
-    plan = json.loads(rows.order_by().values("pk", *columns).explain(format="json"))[0]["Plan"]
+    told = rows.order_by().values("pk", *columns).explain(format="json")
+    if not told:
+        return Expected(0, 0.0)  # What cannot be is not asked.
+    plan = json.loads(told)[0]["Plan"]
     return Expected(plan["Plan Rows"], plan["Total Cost"])
 
 

@@ -180,8 +180,6 @@ def _database(url: str) -> dict[str, Any]:
     database["PORT"] = str(options.pop("port", database.get("PORT", "")) or "")
     options.setdefault("connect_timeout", 3)
     options.setdefault("application_name", "backoffice")
-    # Statements are prepared where that is asked for (`statements.py`), not for being asked often.
-    options.setdefault("prepare_threshold", sys.maxsize)
     # To start a second process for a statement of a page takes longer than the statement.
     given = f"-c max_parallel_workers_per_gather=0 {options.get('options', '')}"
     # A worker that is stopped inside a transaction must not keep its locks for ever.
@@ -201,7 +199,8 @@ def _database(url: str) -> dict[str, Any]:
 def _door_of(database: dict[str, Any]) -> dict[str, Any]:
     """The same database for deliveries: an answer within 3 seconds, a 503 if need be."""
     limits = "-c statement_timeout=3000 -c lock_timeout=200 -c synchronous_commit=on"
-    options = {**database["OPTIONS"], "connect_timeout": 2}
+    # Its statements are prepared where it says so, with values apart, not for being asked often.
+    options = {**database["OPTIONS"], "connect_timeout": 2, "prepare_threshold": sys.maxsize}
     options["options"] = f"{options.get('options', '')} {limits}".strip()
     return {
         **database,

@@ -1,9 +1,11 @@
 """Statements that are planned once by a connection, not each time: most of the time of finding a
 few rows by their keys goes into the plan.
 
-Only for those whose plan is the same whatever their values are, never for lists, where it depends
-on how many rows pass. Columns are named: `*` would be another one than was planned, once a
-migration adds a column.
+Only for those whose plan is the same whatever their values are: rows by their keys, and small
+tables as a whole; never for rows that pass filters, where it depends on how many do. Columns are
+named: `*` would be another one than was planned, once a migration adds a column. A migration that
+changes the type of a column breaks the plans of connections that are older than it, which is one
+more reason not to have one.
 """
 
 from __future__ import annotations
@@ -19,11 +21,6 @@ from django.db.models import Model
 Row = TypeVar("Row", bound=Model)
 
 
-class _Prepared(ServerBindingCursor):
-    def execute(self, query: Any, params: Any = None) -> Any:
-        return super().execute(query, params, prepare=True)  # type: ignore[misc]
-
-
 @contextmanager
 def prepared() -> Iterator[None]:
     """For what is asked inside, also by a view that this decorates. Whoever has statements logged
@@ -34,11 +31,14 @@ def prepared() -> Iterator[None]:
     connection.close_if_health_check_failed()
     connection.ensure_connection()
     line: Any = connection.connection
-    usual, line.cursor_factory = line.cursor_factory, _Prepared
+    usual = line.cursor_factory, line.prepare_threshold
+    # At once, with values apart. Elsewhere never: the driver keeps statements to count them, and
+    # those of Django have their values in them.
+    line.cursor_factory, line.prepare_threshold = ServerBindingCursor, 0
     try:
         yield
     finally:
-        line.cursor_factory = usual
+        line.cursor_factory, line.prepare_threshold = usual
 
 
 @contextmanager

@@ -199,11 +199,11 @@ def _claimed() -> list[Claim]:
 def _free(claims: list[Claim]) -> list[Claim]:
     """Those whose subject no other worker has in hand; where all are, the first one's, once it is
     free. Who waits has no subject in hand, so that no two wait for each other."""
-    free = [claim for claim in claims if claim.held]
-    if claims and not free:
+    held = {claim.subject for claim in claims if claim.held}
+    if claims and not held:
+        held = {claims[0].subject}
         binary.fetched(_WAIT, [claims[0].subject])
-        free = [claim for claim in claims if claim.subject == claims[0].subject]
-    return free
+    return [claim for claim in claims if claim.subject in held]
 
 
 def _routed(claims: Sequence[Claim], settled: Settled) -> Iterator[tuple[Route, list[Heard]]]:

@@ -15,11 +15,9 @@ from django.utils.safestring import SafeString
 
 from backoffice import statements, team
 from backoffice.access import may
-from backoffice.lists.forms import FilterForm
 from backoffice.lists.listing import Listing, Preset
 from backoffice.lists.screen import Screen
 from backoffice.models import Assignment
-from backoffice.paging import Page, Place
 from orders.forms import ME, NOBODY, OrderFilters
 from orders.listing.columns import COLUMNS
 from orders.listing.drawing import draw
@@ -74,19 +72,6 @@ class Orders(Listing):
         elif given["quiet"] == "false":
             rows = rows.filter(~over | Q(quiet_at=None))
         return rows.worded(given, by_name=form.by_name)
-
-    def page(
-        self,
-        rows: QuerySet[Any],
-        form: FilterForm,
-        size: int,
-        place: Place,
-        whole: QuerySet[Any] | None,
-    ) -> Page[Any]:
-        """Names that begin alike stand together in the order of names, maybe at its other end."""
-        if form.searched() and form.sort[0] == "patient_name":
-            whole = self.everything(None)
-        return super().page(rows, form, size, place, whole)
 
     def dressed(self, rows: list[Order], user: Any) -> list[Order]:
         """With who works on them and the names of their labs: two queries."""

@@ -34,8 +34,11 @@ def order_list(request: HttpRequest) -> HttpResponse:
         return redirect(screen.elsewhere)
     found = gathered(rows, everything, filters.keyset())
     total = found.count if valid else None
-    place = place_of(request)
-    page = ORDERS.page(found.rows, filters, screen.size, place, found.whole)
+    whole = found.whole
+    if valid and filters.searched() and filters.sort[0] == "patient_name":
+        # Names that begin alike stand together in the order of names, maybe at its other end.
+        whole = everything
+    page = ORDERS.page(found.rows, filters, screen.size, place_of(request), whole)
     ORDERS.dressed(page.rows, request.user)
     audit.listed(
         request,

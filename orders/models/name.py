@@ -1,5 +1,4 @@
-"""The names that orders carry, each once: where names are all that is asked for, orders are found
-through them."""
+"""The names that orders carry, each once: orders are found through them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Orders by name: alone through `OrderName`, with other filters by the index of words, the same."""
+"""Orders by name: by the few names there are, through many, by the index of words: the same."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAMES = (
 WORDS = ("ada", "sam ada", "o'sam", "ada sample", "desk", "masample", "nobody", "-", "a_d")
 
 
-def asked(**given: str) -> set[str]:
+def asked(**given: Any) -> set[str]:
     form = OrderFilters(given, by_name=True, sees_results=True)
     assert form.is_valid(), form.errors
     return {f"{one.patient_name}/{one.recipient_name}" for one in _rows(form.cleaned_data)}
@@ -83,3 +83,11 @@ def test_many_names_find_what_few_do(few: int, over: int, monkeypatch: pytest.Mo
     assert asked(search_input="ada") == everybody
     assert asked(search_input="ada", start_date="2000-01-01") == everybody
     assert asked(search_input="ada", end_date="2000-01-01") == set()
+
+
+def test_what_cannot_be_is_no_order_among_many_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orders.models.order.FEW_NAMES", 0)
+    order(1, patient_name="ada sample", recipient_name="").save()
+    assert asked(search_input="ada") and not asked(
+        search_input="ada", order_activation_types=["made-up"]
+    )

@@ -1,0 +1,50 @@
+"""Statements that a connection plans once, and all others, of which it keeps nothing."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+from django.db import DatabaseError, connection
+
+from backoffice import statements
+from patients.models import Insurance
+from tests.api.rows import envelope
+
+pytestmark = pytest.mark.django_db
+
+
+def planned(words: str) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT statement FROM pg_prepared_statements")
+        return any(words in statement for (statement,) in cursor.fetchall())
+
+
+def test_what_is_asked_so_is_planned_once_and_nothing_else() -> None:
+    with statements.cursor() as cursor:
+        cursor.execute("SELECT %s::text AS ours", ["once"])
+        assert cursor.fetchone() == ("once",)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT %s::text AS theirs", ["each time"])
+    assert planned("AS ours") and not planned("AS theirs")
+    assert not [key for key in connection.connection._prepared._counts if b"each time" in key[0]]
+
+
+def test_a_failure_leaves_the_connection_as_it_was() -> None:
+    usual = connection.connection.cursor_factory, connection.connection.prepare_threshold
+    with pytest.raises(DatabaseError), statements.cursor() as cursor:
+        cursor.execute("SELECT 1/%s::int", [0])
+    assert (connection.connection.cursor_factory, connection.connection.prepare_threshold) == usual
+
+
+def test_rows_are_read_as_the_models_own_sealed_columns_too() -> None:
+    key = uuid4()
+    Insurance.objects.create(
+        id=key, user_id=uuid4(), is_primary=True, member_id="M-1", **envelope('{"a": 1}')
+    )
+    own = Insurance.objects.get()
+    statement = f"SELECT {statements.columns(Insurance)}, 7 AS more FROM patients_insurance"
+    (read,) = statements.read(Insurance, f"{statement} WHERE id = %s", [key])
+    for field in Insurance._meta.concrete_fields:
+        assert getattr(read, field.attname) == getattr(own, field.attname), field.name
+    assert (read.member_id, read.record, read.more) == ("M-1", '{"a": 1}', 7)  # type: ignore[attr-defined]
