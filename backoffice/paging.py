@@ -237,7 +237,8 @@ def counted(parts: Sequence[str], values: Sequence[Any], cap: int) -> list[Count
 
 def _encode(row: Model, sort: Sort) -> str:
     columns = sort.columns[-1:] if sort.private else sort.columns
-    values = [getattr(row, name) for name in columns]
+    # Of a relation its key.
+    values = [getattr(row, row._meta.get_field(name).attname) for name in columns]
     text = json.dumps(
         [value.isoformat() if hasattr(value, "isoformat") else value for value in values],
         default=str,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, TypedDict
 from uuid import UUID
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.utils.safestring import SafeString
@@ -145,6 +145,10 @@ class Patients(Listing):
 PATIENTS: Final = Patients()
 
 
+def _known_by_name() -> QuerySet[Demographics]:
+    return Demographics.objects.filter(user=OuterRef("pk"))
+
+
 @requires("patients.view")
 @require_http_methods(["GET", "HEAD", "POST"])
 def patient_list(request: HttpRequest) -> HttpResponse:
@@ -159,10 +163,12 @@ def patient_list(request: HttpRequest) -> HttpResponse:
     if screen.elsewhere:
         return redirect(screen.elsewhere)
     rows = PATIENTS.rows(filters, request.user) if valid else Patient.objects.none()
-    found = gathered(rows, PATIENTS.everything(request.user), SORTS["created_on"])
-    place = place_of(request)
-    page = PATIENTS.page(found.rows, filters, screen.size, place, found.whole)
-    if valid and filters.sort[0] == "name":
+    by_name = valid and filters.sort[0] == "name"
+    counted = rows.filter(Exists(_known_by_name())) if by_name else rows
+    found = gathered(counted, PATIENTS.everything(request.user), SORTS["created_on"])
+    rows, place = rows if found.count.capped else found.rows, place_of(request)
+    page = PATIENTS.page(rows, filters, screen.size, place, found.whole)
+    if by_name:
         screen.notices.append(NAMELESS)
     audit.listed(
         request,

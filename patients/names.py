@@ -8,6 +8,7 @@ from typing import Final
 
 _LETTERS: Final = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ı": "i"})
 _WORD: Final = re.compile(r"[^\W_]+")
+_BETWEEN: Final = re.compile(r"[^\w\s'’-]+")
 _DATES: Final = (
     *("%Y-%m-%d", "%m/%d/%Y", "%m-%d-%Y", "%d.%m.%Y", "%m/%d/%y", "%m-%d-%y"),
     *("%d %b %Y", "%d %B %Y", "%b %d %Y", "%B %d %Y"),
@@ -32,6 +33,12 @@ def fold(*parts: str | None) -> str:
     plain = unicodedata.normalize("NFKD", text.casefold().translate(_LETTERS))
     kept = "".join(mark for mark in plain if not unicodedata.combining(mark))
     return " ".join(kept.split())
+
+
+def name_key(*parts: str | None) -> str:
+    """`fold` for search and sort: words apart, as `words` has them. PostgreSQL would read `j.r` as
+    one host and `mary/ann` as one path."""
+    return " ".join(_BETWEEN.sub(" ", fold(*parts)).split())
 
 
 def words(text: str) -> list[str]:

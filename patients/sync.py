@@ -30,7 +30,7 @@ from patients.models import (
     Payor,
     Provider,
 )
-from patients.names import fold, phone_key
+from patients.names import name_key, phone_key
 
 USERS_A_PAGE = 500
 OF_EACH_USER = ("demographics", "insurance-primary", "insurance-secondary", "connections")
@@ -63,7 +63,7 @@ def _demographics(fact: Fact) -> mirror.Values:
     return {
         "first_name": info.first_name,
         "last_name": info.last_name,
-        "name_key": fold(info.first_name, info.last_name),
+        "name_key": name_key(info.first_name, info.last_name),
         "email": info.email,
         "phone_number": info.phone_number,
         "phone_digits": phone_key(info.phone_number),
@@ -86,6 +86,7 @@ DEMOGRAPHICS = mirror.Table(
     model=Demographics,
     key=("user_id",),
     promote=_demographics,
+    revision=2,
 )
 
 

@@ -332,7 +332,5 @@ def test_every_long_proof_and_bench_can_begin(proof: tuple[str, str]) -> None:
     kind, name = proof
     environment = {key: value for key, value in os.environ.items() if "SETTINGS" not in key}
     command = [sys.executable, "-c", f"import tests.{kind}.{name}"]
-    done = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True
-    )
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True)
     assert done.returncode == 0, done.stderr.decode()[-500:]

@@ -199,8 +199,10 @@ class Screen:
         """`1–50 of 1,240` and where the neighbours begin."""
         first = 1 if page.previous is None else max(self.at, 2)
         last = first + len(page.rows) - 1
-        if total is not None and not total.capped and page.next is None and page.rows:
+        if total is not None and page.next is None and page.rows:
             # The end is known, whatever has come and gone on the way.
+            if total.capped:
+                total = Count(last)
             first, last = max(total.value - len(page.rows) + 1, 1), total.value
         return {
             "page": page,

@@ -74,7 +74,8 @@ def _name(row: Any) -> str:
 
 
 def _tick(row: Any, sight: Sight) -> str:
-    whose = f"of {_name(row)}" if sight.by_name else f"{str(row.pk)[:8]}…"
+    named = sight.by_name and _name(row).strip()
+    whose = f"of {_name(row)}" if named else f"{str(row.pk)[:8]}…"
     return (
         f'<td class="mark-cell"><input type="checkbox" name="key" value="{row.pk}" form="bulk"'
         f' data-pick aria-label="Tick the order {whose}"></td>\n'

@@ -17,7 +17,7 @@ from backoffice.service import Record, Service
 from backoffice.service import orders as service_orders
 from orders.models import Order, OrderEvent, Transaction
 from orders.usual import limits
-from patients.names import fold
+from patients.names import name_key
 from patients.sync import unknown_patients
 
 ORDERS_A_PAGE = 100
@@ -81,10 +81,10 @@ def _order(fact: Fact) -> mirror.Values:
         "passthrough": order.passthrough,
         "patient_first_name": patient.first_name or "",
         "patient_last_name": patient.last_name or "",
-        "patient_name": fold(patient.first_name, patient.last_name),
+        "patient_name": name_key(patient.first_name, patient.last_name),
         "patient_dob": patient.dob,
         "patient_gender": patient.gender or "",
-        "recipient_name": fold(address.receiver_name),
+        "recipient_name": name_key(address.receiver_name),
     }
 
 
@@ -114,6 +114,7 @@ ORDERS = mirror.Table(
     model=Order,
     key=("id",),
     promote=_order,
+    revision=2,
     version=("updated_at", "last_event_id"),
     ahead=AHEAD,
     children=(STEPS,),

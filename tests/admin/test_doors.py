@@ -16,7 +16,7 @@ from backoffice.admin import RecordAdmin, site
 from backoffice.models import ApiToken, AuditEntry, User
 from labs.models import Lab, LabAccount
 from orders.models import Order, Result, Transaction
-from patients.models import Patient
+from patients.models import Demographics, Patient
 from tests.accounts.people import freshly
 from tests.api.rows import demographics, envelope, order, patient, staff, uid
 
@@ -230,18 +230,35 @@ def _searched(client: Client, address: str, model: Any) -> list[str]:
 
 def test_a_list_is_read_page_by_page(client: Client, administrator: User) -> None:
     Order.objects.bulk_create(order(n) for n in range(120))
-    address = reverse(name_of(Order, "changelist"))
-    seen: list[Any] = []
-    query: dict[str, str] = {}
-    while True:
-        page = client.get(address, query).context["cl"].page
-        seen += [row.pk for row in page.rows]
-        if page.next is None:
-            break
-        query = {"after": page.next}
+    seen = seen_page_by_page(client, Order)
     assert seen == [row.pk for row in Order.objects.order_by("-created_at", "-id")]
     entry = AuditEntry.objects.latest("id")
     assert (entry.action, entry.object_type, entry.row_count) == ("list", "order", 20)
+
+
+def seen_page_by_page(client: Client, model: Any) -> list[Any]:
+    """Keys of all rows of a list, by its links to the next page."""
+    seen: list[Any] = []
+    query: dict[str, str] = {}
+    for _ in range(10):
+        page = client.get(reverse(name_of(model, "changelist")), query).context["cl"].page
+        seen += [row.pk for row in page.rows]
+        if page.next is None:
+            return seen
+        query = {"after": page.next}
+    raise AssertionError("the list has no end")
+
+
+def test_lists_sorted_by_what_rows_belong_to_are_read_to_their_end(
+    client: Client, administrator: User
+) -> None:
+    Patient.objects.bulk_create(patient(n) for n in range(120))
+    Demographics.objects.bulk_create(demographics(n) for n in range(120))
+    Order.objects.bulk_create(order(n) for n in range(120))
+    Result.objects.bulk_create(Result(order_id=uid("order", n), **envelope()) for n in range(120))
+    for model in (Demographics, Result):
+        keys = model.objects.order_by("pk").values_list("pk", flat=True)
+        assert seen_page_by_page(client, model) == list(keys)
 
 
 @pytest.mark.parametrize(

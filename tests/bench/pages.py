@@ -36,7 +36,7 @@ from tests.bench.world.keeping import kept
 ORDERS: Final = int(os.environ.get("BENCH_ORDERS", "1000000"))
 SMALL: Final = int(os.environ.get("BENCH_SMALL", "10000"))
 EVERY: Final = int(os.environ.get("BENCH_EVERY", "1"))
-FEW_ROUNDS, SELDOM_ROUNDS, MORE_ROUNDS = 4, 2, 5
+FEW_ROUNDS, SELDOM_ROUNDS, MORE_ROUNDS = 4, 2, 4
 NEAR: Final = 0.9
 """What comes so near to a limit is asked for more often."""
 BESIDE_SQL, BESIDE_SMALL, BESIDE_ROW = 3.0, 1.5, 20.0

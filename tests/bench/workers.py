@@ -40,9 +40,9 @@ from tests.sandboxes import running  # noqa: E402
 from tests.sync.house import House, end  # noqa: E402
 from tests.webhooks.records import OUR_TEAM  # noqa: E402
 
-ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
+ROUNDS = int(os.environ.get("BENCH_ROUNDS", "2"))
 EVENTS = int(os.environ.get("BENCH_EVENTS", "12000"))
-ORDERS = int(os.environ.get("BENCH_SYNC", "160"))
+ORDERS = int(os.environ.get("BENCH_SYNC", "140"))
 AWAY_MS = 100
 GAIN = 1.6
 CREW = (1, 2)

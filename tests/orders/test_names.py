@@ -9,6 +9,7 @@ from django.db import connection
 
 from orders.forms import OrderFilters
 from orders.models import Order, OrderName
+from patients.names import name_key
 from tests.api.rows import order
 
 pytestmark = pytest.mark.django_db
@@ -55,6 +56,15 @@ def test_a_name_that_an_order_takes_later_is_found() -> None:
     Order.objects.update(patient_name="grace testperson")
     assert [one.patient_name for one in Order.objects.named("testp gra")] == ["grace testperson"]
     assert not Order.objects.named("ada")
+
+
+@pytest.mark.parametrize("typed", ["j.r. ewing", "ewing r", "ann", "mary/ann lee", "o'bri", "st-"])
+def test_whatever_stands_between_words_they_are_found(typed: str) -> None:
+    names = ("J.R. Ewing", "Mary/Ann Lee", "Pat O'Brien", "Jo St-Sample")
+    Order.objects.bulk_create(
+        order(n, patient_name=name_key(name), recipient_name="") for n, name in enumerate(names)
+    )
+    assert len(Order.objects.named(typed)) == 1
 
 
 def test_a_name_is_kept_once() -> None:

@@ -26,8 +26,8 @@ CREATE FUNCTION world.draw(bigint, bigint, bigint) RETURNS bigint LANGUAGE sql I
  $$SELECT (hashint8extended($1, $2) & 9007199254740991) % $3$$;
 CREATE FUNCTION world.said(double precision) RETURNS text LANGUAGE sql STABLE AS
  $$SELECT to_char(to_timestamp($1) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"+00:00"')$$;
-CREATE FUNCTION world.hash(text) RETURNS bytea LANGUAGE sql IMMUTABLE AS
- $$SELECT substr(sha256(convert_to($1, 'UTF8')), 1, 15) || '\\x01'::bytea$$;
+CREATE FUNCTION world.hash(text, revision int DEFAULT 1) RETURNS bytea LANGUAGE sql IMMUTABLE AS
+ $$SELECT set_byte(substr(sha256(convert_to($1, 'UTF8')), 1, 16), 15, revision)$$;
 CREATE TABLE world.first_name (i int PRIMARY KEY, name text, folded text, gender text);
 CREATE TABLE world.last_name (i int PRIMARY KEY, name text, folded text);
 CREATE TABLE world.place (i int PRIMARY KEY, city text, state text, zip text, zone text);
@@ -119,7 +119,7 @@ SELECT id, '7ea00000-0000-4000-8000-000000000001', user_id, group_id, parent_id,
  to_timestamp(at + lived), last_status, status, low_level_status, status_detail, bucket, method,
  origin, priority, activate_by, sample_id, lab_test_id, lab_test_name, lab_slug, quiet_at,
  billing_type, interpretation, has_missing_results, has_abn, expected, first_name, last_name,
- name_key, dob, gender, name_key, record, world.hash(record), to_timestamp({{now}})
+ name_key, dob, gender, name_key, record, world.hash(record, 2), to_timestamp({{now}})
 FROM (
  SELECT *, format(text, id, user_id, first_name, last_name, dob, gender, phone, email, street,
   city, state, zip, test_json, coalesce('"' || sample_id || '"', 'null'), world.said(at),
@@ -178,7 +178,7 @@ INSERT_DEMOGRAPHICS: Final = f"""
 INSERT INTO patients_demographics (user_id, first_name, last_name, name_key, email, phone_number,
  phone_digits, gender, dob, first_line, second_line, city, state, zip, country, {MIRRORED})
 SELECT id, first_name, last_name, name_key, email, phone, reverse(substr(phone, 2)), gender, dob,
- street, '', city, state, zip, 'US', record, world.hash(record), to_timestamp({{now}}) FROM (
+ street, '', city, state, zip, 'US', record, world.hash(record, 2), to_timestamp({{now}}) FROM (
  SELECT *, format('{{{{"first_name": "%s", "last_name": "%s", "email": "%s",'
   ' "phone_number": "%s", "gender": "%s", "dob": "%s", "address": {{{{"first_line": "%s",'
   ' "city": "%s", "state": "%s", "zip": "%s", "country": "US"}}}}}}}}', first_name, last_name,
