@@ -238,7 +238,7 @@ def counted(parts: Sequence[str], values: Sequence[Any], cap: int) -> list[Count
 def _encode(row: Model, sort: Sort) -> str:
     columns = sort.columns[-1:] if sort.private else sort.columns
     # Of a relation its key.
-    values = [getattr(row, row._meta.get_field(name).attname) for name in columns]
+    values = [getattr(row, row._meta.get_field(name).attname) for name in columns]  # type: ignore[union-attr]
     text = json.dumps(
         [value.isoformat() if hasattr(value, "isoformat") else value for value in values],
         default=str,
