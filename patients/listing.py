@@ -20,7 +20,7 @@ from backoffice.paging import Page, Place, gathered, page_of, place_of
 from backoffice.sealed_words import seal_address, to_address
 from patients.drawing import draw
 from patients.forms import SORTS, PatientFilters, demographics_of
-from patients.models import Demographics, Patient
+from patients.models import Demographics, Patient, PatientQuerySet
 
 NAMELESS: Final = "Sorted by name, here and in a download: patients without a name are left out."
 FINISHED: Final = (vocabulary.RESULT_IN, vocabulary.CLOSED)
@@ -95,11 +95,11 @@ class Patients(Listing):
     def form(self, data: QueryDict, user: Any) -> PatientFilters:
         return PatientFilters(data)
 
-    def everything(self, user: Any) -> QuerySet[Patient]:
+    def everything(self, user: Any) -> PatientQuerySet:
         return Patient.objects.defer("record", "content_hash")
 
     def rows(self, form: Any, user: Any) -> QuerySet[Patient]:
-        found = Patient.objects.defer("record", "content_hash")
+        found = self.everything(user)
         return found.matching(form.text) if form.text else found
 
     def page(
@@ -108,7 +108,7 @@ class Patients(Listing):
         form: FilterForm,
         size: int,
         place: Place,
-        whole: QuerySet[Any] | None,
+        whole: QuerySet[Any] | None = None,
     ) -> Page[Any]:
         """By age of the record, or by name; by name only those whose name is known."""
         if form.sort[0] != "name":
@@ -145,10 +145,6 @@ class Patients(Listing):
 PATIENTS: Final = Patients()
 
 
-def _known_by_name() -> QuerySet[Demographics]:
-    return Demographics.objects.filter(user=OuterRef("pk"))
-
-
 @requires("patients.view")
 @require_http_methods(["GET", "HEAD", "POST"])
 def patient_list(request: HttpRequest) -> HttpResponse:
@@ -164,7 +160,8 @@ def patient_list(request: HttpRequest) -> HttpResponse:
         return redirect(screen.elsewhere)
     rows = PATIENTS.rows(filters, request.user) if valid else Patient.objects.none()
     by_name = valid and filters.sort[0] == "name"
-    counted = rows.filter(Exists(_known_by_name())) if by_name else rows
+    named = Exists(Demographics.objects.filter(user=OuterRef("pk")))
+    counted = rows.filter(named) if by_name else rows
     found = gathered(counted, PATIENTS.everything(request.user), SORTS["created_on"])
     rows, place = rows if found.count.capped else found.rows, place_of(request)
     page = PATIENTS.page(rows, filters, screen.size, place, found.whole)

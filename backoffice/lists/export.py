@@ -88,7 +88,7 @@ def _lines(
     while True:
         # The view's own zone ends with the view; this runs while the answer is sent.
         with timezone.override(zone):
-            page = listing.page(rows, form, PAGE, place, None)
+            page = listing.page(rows, form, PAGE, place)
             found = listing.dressed(page.rows, request.user)
             audit.record(
                 request,

@@ -16,7 +16,7 @@ from backoffice.access import may
 from backoffice.addresses import page_url
 from backoffice.lists.forms import FilterForm
 from backoffice.models import User
-from backoffice.paging import Page, Place, page_of
+from backoffice.paging import Page, Place, Sort, page_of
 from backoffice.sealed_words import Words
 
 if TYPE_CHECKING:
@@ -99,9 +99,12 @@ class Listing:
         form: FilterForm,
         size: int,
         place: Place,
-        whole: QuerySet[Any] | None,
+        whole: QuerySet[Any] | None = None,
     ) -> Page[Any]:
-        return page_of(rows, form.keyset(), size=size, whole=whole, **place)
+        return page_of(rows, self.sort_of(form), size=size, whole=whole, **place)
+
+    def sort_of(self, form: FilterForm) -> Sort:
+        return form.keyset()
 
     def dressed(self, rows: list[Any], user: Any) -> list[Any]:
         """Rows of one page with what stands beside them, by a fixed number of queries."""

@@ -9,7 +9,6 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from django.contrib import messages
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase, QueryDict
 from django.shortcuts import redirect
 from django.utils import timezone
@@ -21,7 +20,7 @@ from backoffice.lists.export import download
 from backoffice.lists.forms import FilterForm
 from backoffice.lists.listing import Cell, Column, Listing
 from backoffice.models import User
-from backoffice.paging import Page, Place, Sort, page_of
+from backoffice.paging import Sort
 from orders.appointments.forms import TABS, AppointmentFilters
 from orders.appointments.rows import Visit, visits
 from orders.models import Appointment
@@ -86,15 +85,8 @@ class Appointments(Listing):
     def __init__(self, sort: Sort) -> None:
         self.sort = sort
 
-    def page(
-        self,
-        rows: QuerySet[Any],
-        form: FilterForm,
-        size: int,
-        place: Place,
-        whole: QuerySet[Any] | None,
-    ) -> Page[Any]:
-        return page_of(rows, self.sort, size=size, whole=whole, **place)
+    def sort_of(self, form: FilterForm) -> Sort:
+        return self.sort
 
     def dressed(self, rows: list[Appointment], user: Any) -> list[Visit]:
         return visits(rows)

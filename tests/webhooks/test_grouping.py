@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 import pytest
-from django.db import connections, transaction
+from django.db import connections
 
+from tests.webhooks.elsewhere import elsewhere
 from tests.webhooks.records import order
 from tests.webhooks.signed import Message, message
 from webhooks import receiving
@@ -31,28 +32,9 @@ def messages(count: int) -> list[Message]:
     return [message("labtest.order.created", order(number, 1)) for number in range(count)]
 
 
-@contextmanager
-def held(event: Event) -> Iterator[None]:
+def held(event: Event) -> AbstractContextManager[None]:
     """A worker is applying it."""
-    ready, over = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        try:
-            with transaction.atomic():
-                Event.objects.select_for_update().get(pk=event.pk)
-                ready.set()
-                over.wait(30)
-        finally:
-            connections.close_all()
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    assert ready.wait(10)
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+    return elsewhere(lambda: Event.objects.select_for_update().get(pk=event.pk), 30)
 
 
 @pytest.mark.usefixtures("inbox")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import connections, transaction
+from django.db import transaction
 
 from backoffice.models import Drift, Lookup
 from backoffice.service import Record
@@ -18,6 +17,7 @@ from backoffice.service.events import Heard
 from orders.models import Appointment, CriticalResult, Order, OrderEvent
 from orders.sync import store_orders
 from orders.sync.events import hear_orders
+from tests.webhooks.elsewhere import elsewhere
 from tests.webhooks.records import TEAM, USER, at, order, order_id
 from tests.webhooks.rows import put
 from webhooks import applying
@@ -320,24 +320,8 @@ def test_connections_and_devices_ask_for_the_users_sources() -> None:
 
 def rivals(first_told: Heard, second_told: Heard) -> dict[str, str]:
     """Two workers with an event each: the second begins while the first has not committed."""
-    stored, over = threading.Event(), threading.Event()
-
-    def first() -> None:
-        try:
-            with transaction.atomic():
-                hear_orders([first_told])
-                stored.set()
-                over.wait(0.5)
-        finally:
-            connections.close_all()
-
-    thread = threading.Thread(target=first)
-    thread.start()
-    assert stored.wait(10)
-    with transaction.atomic():
+    with elsewhere(lambda: hear_orders([first_told]), 0.5), transaction.atomic():
         outcomes = hear_orders([second_told])
-    over.set()
-    thread.join()
     return dict(outcomes)
 
 

@@ -6,9 +6,7 @@ import io
 import json
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,6 +16,7 @@ from django.db import connections, transaction
 from backoffice.service.events import Heard
 from orders.models import Order, OrderEvent
 from orders.sync.events import hear_orders
+from tests.webhooks.elsewhere import elsewhere
 from tests.webhooks.records import order, order_id
 from tests.webhooks.rows import put
 from tests.webhooks.signed import Message, message
@@ -39,24 +38,8 @@ def heard(record: dict[str, Any]) -> Heard:
 def test_the_older_of_two_at_once_still_completes_the_history() -> None:
     newer, older = order(1, 5), order(1, 3)
     newer["events"] = newer["events"][-2:]
-    stored, over = threading.Event(), threading.Event()
-
-    def first() -> None:
-        try:
-            with transaction.atomic():
-                hear_orders([heard(newer)])
-                stored.set()
-                over.wait(0.5)
-        finally:
-            connections.close_all()
-
-    thread = threading.Thread(target=first)
-    thread.start()
-    assert stored.wait(10)
-    with transaction.atomic():
+    with elsewhere(lambda: hear_orders([heard(newer)]), 0.5), transaction.atomic():
         outcomes = hear_orders([heard(older)])
-    over.set()
-    thread.join()
     assert list(outcomes.values()) == ["stale"]
     assert Order.objects.get().low_level_status == "partial_results"
     assert OrderEvent.objects.count() == 5
@@ -85,32 +68,13 @@ def test_two_drains_share_the_work_and_lose_nothing(named: bool) -> None:
     assert kept == told
 
 
-@contextmanager
-def another_worker_has_in_hand_what_is_due() -> Iterator[None]:
-    claimed, over = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        try:
-            with transaction.atomic():
-                assert applying._claimed()
-                claimed.set()
-                over.wait(10)
-        finally:
-            connections.close_all()
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    assert claimed.wait(10)
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+def claim() -> None:
+    assert applying._claimed()
 
 
 def test_what_another_worker_has_in_hand_is_left_and_the_rest_is_not_held_up() -> None:
     put("labtest.order.created", order(1, 1), subject_id=order_id(1))
-    with another_worker_has_in_hand_what_is_due():
+    with elsewhere(claim):
         left = put("labtest.order.updated", order(1, 2), subject_id=order_id(1))
         other = put("labtest.order.created", order(2, 1), subject_id=order_id(2))
         unnamed = put("labtest.order.created", order(3, 1))
@@ -134,7 +98,7 @@ def test_a_worker_waits_where_all_that_is_due_is_in_hand() -> None:
             connections.close_all()
 
     thread = threading.Thread(target=drain)
-    with another_worker_has_in_hand_what_is_due():
+    with elsewhere(claim):
         for number in (2, 1):
             put("labtest.order.updated", order(number, 2), subject_id=order_id(number))
         thread.start()
@@ -169,22 +133,7 @@ def test_a_hundred_deliveries_of_one_message_at_once() -> None:
 def test_a_repeat_does_not_wait_for_the_worker_that_applies_it() -> None:
     sent = message("labtest.order.created", order(1, 1))
     assert delivered(sent) == 204
-    held, over = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        try:
-            with transaction.atomic():
-                Event.objects.select_for_update().get()
-                held.set()
-                over.wait(10)
-        finally:
-            connections.close_all()
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    assert held.wait(10)
-    begun = time.monotonic()
-    assert delivered(sent) == 204
-    assert time.monotonic() - begun < 1
-    over.set()
-    thread.join()
+    with elsewhere(lambda: Event.objects.select_for_update().get()):
+        begun = time.monotonic()
+        assert delivered(sent) == 204
+        assert time.monotonic() - begun < 1
