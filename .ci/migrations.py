@@ -20,7 +20,7 @@ from django_migration_linter import MigrationLinter
 BEFORE_THE_FIRST_RELEASE = {
     "backoffice": 14,
     "labs": 4,
-    "orders": 16,
+    "orders": 18,
     "patients": 5,
     "webhooks": 4,
     "wearables": 2,

@@ -18,6 +18,10 @@ from django.db.models.fields.tuple_lookups import TupleGreaterThan, TupleLessTha
 from django.http import HttpRequest
 
 Row = TypeVar("Row", bound=Model)
+Edge = tuple[Any, ...] | None
+First = Callable[[QuerySet[Any], Sequence[str], Edge, bool, int], Any]
+"""Keys of the first rows beyond an edge: rows, columns of the sort, edge, whether it is descending,
+how many at most."""
 
 COUNT_CAP: Final = 1_000
 SOON_FOUND: Final = 1_000.0
@@ -76,13 +80,14 @@ def page_of(
     before: str | None = None,
     read: Callable[..., Iterable[Row]] | None = None,
     whole: QuerySet[Row] | None = None,
+    first: First | None = None,
 ) -> Page[Row]:
     """One page of `rows`: one query, plus one by key for a private cursor.
 
-    `whole`: all rows, of which few match. Then the keys of those are found by what they are
-    filtered by and sorted, in an index that has it all if there is one, and the rows of the page
-    are read by their keys. No index of the sort is walked to look for them: they may all stand at
-    its other end.
+    `whole`: all rows. Then the keys of those on the page are found first, and their rows are read
+    by these: `first` finds them. Without it few match: all of these are found by what they are
+    filtered by and sorted, in an index that has it all if there is one. No index of the sort is
+    walked to look for them: they may all stand at its other end.
 
     `read(rows, edge, most, descending)`, where there is a shorter way to them, finds the first
     `most` rows beyond the `edge`.
@@ -94,12 +99,11 @@ def page_of(
     if read is not None:
         found = list(read(rows, edge, size + 1, descending))
     else:
-        columns = [F(name) for name in sort.columns]
         start = edge
         if whole is not None:
-            plain = [_Plain(column) for column in columns]
-            first = _beyond(rows, plain, edge, descending).values("pk")[: size + 1]
-            rows, start = whole.filter(pk__in=first), None
+            keys = (first or _sorted_apart)(rows, sort.columns, edge, descending, size + 1)
+            rows, start = whole.filter(pk__in=keys), None
+        columns = [F(name) for name in sort.columns]
         found = list(_beyond(rows, columns, start, descending)[: size + 1])
     more, found = len(found) > size, found[:size]
     if backwards:
@@ -113,8 +117,23 @@ def page_of(
     )
 
 
+def _sorted_apart(
+    rows: QuerySet[Any], columns: Sequence[str], edge: Edge, descending: bool, most: int
+) -> QuerySet[Any, Any]:
+    plain = [_Plain(F(name)) for name in columns]
+    return _beyond(rows, plain, edge, descending).values("pk")[:most]
+
+
+def walked(
+    rows: QuerySet[Any], columns: Sequence[str], edge: Edge, descending: bool, most: int
+) -> QuerySet[Any, Any]:
+    """A `First`: along the index of the sort, which has what rows are filtered by. Where the rows
+    themselves are asked for, each is read before it is passed over."""
+    return _beyond(rows, [F(name) for name in columns], edge, descending).values("pk")[:most]
+
+
 def _beyond(
-    rows: QuerySet[Row], keys: Sequence[Any], edge: tuple[Any, ...] | None, descending: bool
+    rows: QuerySet[Row], keys: Sequence[Any], edge: Edge, descending: bool
 ) -> QuerySet[Row]:
     """Rows sorted by these keys, from the edge on."""
     if edge is not None:
@@ -140,10 +159,14 @@ class Gathered(Generic[Row]):
 
 
 def gathered(
-    rows: QuerySet[Row], whole: QuerySet[Row], sort: Sort, cap: int = COUNT_CAP
+    rows: QuerySet[Row],
+    whole: QuerySet[Row],
+    sort: Sort,
+    cap: int = COUNT_CAP,
+    soon: float = SOON_FOUND,
 ) -> Gathered[Row]:
-    """Those of the `whole` that match: one query, and a question to the planner about many: is it
-    quick to find and sort them all?
+    """Those of the `whole` that match: one query, and a question to the planner about many: are all
+    of them found and sorted `soon`?
 
     Up to a cap they are looked for once: then they are rows with the keys that were found, whatever
     it took to find them. The keys stay as the database wrote them: a thousand need no turning into
@@ -162,7 +185,11 @@ def gathered(
         count, keys = cursor.fetchone()
     if count <= cap:
         return Gathered(whole.filter(_Among(F("pk"), keys or "{}")), Count(count), whole)
-    quick = bool(rows.query.where) and expected(rows, sort.columns).cost <= SOON_FOUND
+    quick = False
+    if soon and rows.query.where:
+        guess = expected(rows, sort.columns)
+        # Who expects fewer than were counted is wrong about what it costs, too.
+        quick = guess.rows > cap and guess.cost <= soon
     return Gathered(rows, Count(cap, capped=True), whole if quick else None)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, ClassVar, Final
 from uuid import UUID
 
@@ -18,12 +19,14 @@ from backoffice.access import may
 from backoffice.lists.listing import Listing, Preset
 from backoffice.lists.screen import Screen
 from backoffice.models import Assignment
+from backoffice.paging import SOON_FOUND, First, Page, Place, page_of, walked
 from orders.forms import ME, NOBODY, OrderFilters
 from orders.listing.columns import COLUMNS
 from orders.listing.drawing import draw
 from orders.listing.verbs import VERBS
-from orders.models import Order
-from orders.models.order import CAN_GO_QUIET, LIST_COLUMNS
+from orders.models import Order, OrderName
+from orders.models.name import first_of_names
+from orders.models.order import CAN_GO_QUIET, LIST_COLUMNS, OrderQuerySet
 
 SUBJECT: Final = "order"
 
@@ -53,6 +56,10 @@ class Orders(Listing):
         return Order.objects.only(*LIST_COLUMNS, "lab_slug", "order_transaction_id")
 
     def rows(self, form: Any, user: Any) -> QuerySet[Order]:
+        return self._unworded(form, user).worded(form.cleaned_data, by_name=form.by_name)
+
+    def _unworded(self, form: Any, user: Any) -> OrderQuerySet:
+        """All but the words that were typed."""
         given = form.cleaned_data
         sort = form.sort[0]
         rows = Order.objects.filtered(given, sort)
@@ -71,7 +78,41 @@ class Orders(Listing):
             rows = rows.filter(over)
         elif given["quiet"] == "false":
             rows = rows.filter(~over | Q(quiet_at=None))
-        return rows.worded(given, by_name=form.by_name)
+        return rows
+
+    def page_of_many(self, form: Any, size: int, place: Place) -> Page[Order]:
+        """A page of a list of which no more is known than that it is long. Of those who are called
+        so the names are found first: orders are told by these as they are walked, or by name taken
+        from one name after the other."""
+        rows = self._unworded(form, form.user)
+        rows, typed = rows.numbered(form.cleaned_data, by_name=form.by_name)
+        if not typed:
+            return self.page(rows, form, size, place)
+        first: First = walked
+        if form.sort[0] == "patient_name":
+            first = partial(first_of_names, OrderName.called(typed))
+        else:
+            rows = rows.called(typed, along=True)
+        whole = self.everything(form.user)
+        return page_of(rows, form.keyset(), size=size, whole=whole, first=first, **place)
+
+    @staticmethod
+    def soon(form: Any) -> float:
+        """What it may take to find all rows, in the units of the planner.
+
+        It takes two boxes of words for independent, and usual times and buckets, too: of those it
+        expects far too few. Where the moment that is sorted by is not the one that is filtered by,
+        more is worth while: what is wanted may stand at the other end of the sort.
+        """
+        given, sort = form.cleaned_data, form.sort[0]
+        boxes = [name for name in form.words.names if given.get(name)]
+        if len(boxes) > 1 or given["quiet"] == "true":
+            return 0.0
+        across = {
+            "created_at": given["updated_start_date"] or given["changed"],
+            "updated_at": given["end_date"],
+        }
+        return 3 * SOON_FOUND if across.get(sort) else SOON_FOUND
 
     def dressed(self, rows: list[Order], user: Any) -> list[Order]:
         """With who works on them and the names of their labs: two queries."""

@@ -32,13 +32,13 @@ def order_list(request: HttpRequest) -> HttpResponse:
     screen = Screen.of(request, ORDERS, filters)
     if screen.elsewhere:
         return redirect(screen.elsewhere)
-    found = gathered(rows, everything, filters.keyset())
-    total = found.count if valid else None
-    whole = found.whole
-    if valid and filters.searched() and filters.sort[0] == "patient_name":
-        # Names that begin alike stand together in the order of names, maybe at its other end.
-        whole = everything
-    page = ORDERS.page(found.rows, filters, screen.size, place_of(request), whole)
+    soon = ORDERS.soon(filters) if valid else 0.0
+    found = gathered(rows, everything, filters.keyset(), soon=soon)
+    total, place = found.count if valid else None, place_of(request)
+    if found.count.capped and found.whole is None:
+        page = ORDERS.page_of_many(filters, screen.size, place)
+    else:
+        page = ORDERS.page(found.rows, filters, screen.size, place, found.whole)
     ORDERS.dressed(page.rows, request.user)
     audit.listed(
         request,

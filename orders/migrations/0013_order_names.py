@@ -3,7 +3,13 @@ from django.contrib.postgres.search import SearchVector
 from django.db import migrations, models
 from django.db.models import F
 
-import orders.models.name
+
+class NamesOf(models.Func):
+    arity = 2
+    arg_joiner = " || ' ' || "
+    template = "left(%(expressions)s, 600)"
+    output_field = models.TextField()
+
 
 # In the order of the names, so that two statements do not wait for each other. Two transactions
 # of several statements may: one of them begins anew.
@@ -73,7 +79,7 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             "order",
             models.Index(
-                orders.models.name.NamesOf(F("patient_name"), F("recipient_name")),
+                NamesOf(F("patient_name"), F("recipient_name")),
                 name="order_of_name",
             ),
         ),

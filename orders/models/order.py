@@ -7,19 +7,18 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final, Self
 from uuid import UUID
 
-from django.contrib.postgres.indexes import BrinIndex, GinIndex, OpClass
-from django.contrib.postgres.search import SearchQuery, SearchVector
+from django.contrib.postgres.indexes import BrinIndex, OpClass
 from django.db import models
-from django.db.models import Q
+from django.db.models import Case, Q, Value, When
 from django.db.models.functions import Upper
 from django.utils.dateparse import parse_date
 
 from backoffice import statements, vocabulary
 from backoffice.models import Mirrored, Read
-from backoffice.paging import Count, expected
-from orders.models.name import NAMES, OrderName, begins_words
+from backoffice.paging import Count
+from orders.models.name import EVERYBODY, OrderName
 from patients.models import ids_beginning_with, mirrored_patient
-from patients.names import prefix_query, words
+from patients.names import words
 
 LIST_COLUMNS: Final = (
     "id",
@@ -76,7 +75,10 @@ TO_BOOK: Final = ("requisition_bypassed", "requisition_created")
 """Statuses of an order whose paperwork is there, and whose draw may be booked."""
 
 
-ALONG: Final = ("bucket", "low_level_status", "method", "interpretation", "lab_slug")
+ALONG: Final = (
+    *("bucket", "low_level_status", "method", "interpretation", "lab_slug"),
+    *("names", "quiet_at", "activate_by"),
+)
 """What lists are filtered by, behind the key of each index a list is sorted by.
 
 A list is walked along the index of its sort until a page is full. Where few rows there pass the
@@ -168,8 +170,13 @@ class OrderQuerySet(models.QuerySet["Order"]):
         return self.filter(wanted)
 
     def worded(self, given: Mapping[str, Any], *, by_name: bool) -> Self:
-        """Those of them that fit the words that were typed: how they are looked up depends on what
-        else was asked.
+        """Those of them that fit the words that were typed."""
+        rows, typed = self.numbered(given, by_name=by_name)
+        return rows.called(typed) if typed else rows
+
+    def numbered(self, given: Mapping[str, Any], *, by_name: bool) -> tuple[Self, dict[str, str]]:
+        """Those of them that fit what was typed as far as it is no name, and what of it is: words
+        by column, as `called` takes them.
 
         `search_input` is an order id, user id, name, birth date, recipient (specification) or
         sample id; without `by_name` it matches ids, never people. Where it may be a name as well
@@ -186,11 +193,21 @@ class OrderQuerySet(models.QuerySet["Order"]):
             typed["names"] = text
         elif text:
             rows = rows.filter(numbered)
-        return rows._called(typed) if typed else rows
+        return rows, typed
 
     def named(self, text: str) -> Self:
         """Orders whose patient or recipient is called so: beginnings of words, in any order."""
-        return self._called({"names": text})
+        return self.called({"names": text})
+
+    def called(self, typed: Mapping[str, str], *, along: bool = False) -> Self:
+        """Orders of those who are called so (`OrderName.called`). `along`: they are told from
+        others one after the other, as they are walked."""
+        if not all(words(text) for text in typed.values()):
+            return self.none()
+        fit = Q(names__in=OrderName.called(typed).values("pk")[:EVERYBODY])
+        return self.filter(
+            Case(When(fit, then=Value(True)), default=Value(False)) if along else fit
+        )
 
     def bucket_counts(self, cap: int = 1_000) -> dict[str, Count]:
         """All orders per working bucket, each counted up to `cap`: one query, index only."""
@@ -209,30 +226,6 @@ class OrderQuerySet(models.QuerySet["Order"]):
             found: list[tuple[str, int]] = cursor.fetchall()
         return {bucket: Count(min(count, cap), count > cap) for bucket, count in found}
 
-    def _called(self, typed: Mapping[str, str]) -> Self:
-        """Orders with words that begin so, in any order, in each of these columns: in the name of
-        their patient, of their recipient, or in the `names` of both.
-
-        A few names are looked up first, and orders by them. Of many names the orders are visited
-        until there are enough, where most will do. Where other filters leave few orders, these and
-        those in the index of words are laid over each other.
-        """
-        if not all(words(text) for text in typed.values()):
-            return self.none()
-        query = prefix_query(" ".join(typed.values()))
-        begun = [begins_words(column, words(text)) for column, text in typed.items()]
-        of_one = [begun[n] for n, column in enumerate(typed) if column != "names"]
-        rows, beginning = self.alias(names=NAMES), OrderName.beginning(query)
-        few = list(beginning.values_list("name", flat=True)[: FEW_NAMES + 1])
-        if len(few) <= FEW_NAMES:
-            return rows.filter(*of_one, names__in=few)
-        if not self.query.where or expected(self).rows > LAID_OVER:
-            return rows.filter(*begun, names__in=beginning)
-        # The expression of the index `order_name_words`, letter by letter.
-        vector = SearchVector("patient_name", "recipient_name", config="simple")
-        asked = SearchQuery(query, config="simple", search_type="raw")
-        return rows.alias(name_words=vector).filter(*of_one, name_words=asked)
-
 
 def _readings(text: str, *, by_name: bool) -> tuple[bool, Q]:
     """Whether it may be a name, and what else it may be."""
@@ -248,10 +241,6 @@ def _readings(text: str, *, by_name: bool) -> tuple[bool, Q]:
     return named, numbered
 
 
-FEW_NAMES: Final = 500
-"""So many are looked up in milliseconds, each with its orders."""
-LAID_OVER: Final = 100_000
-"""So many orders are still laid over those with a name in milliseconds."""
 WORDED: Final = {"patient_name": "patient_name", "shipping_recipient_name": "recipient_name"}
 """Parameters that take words, and the columns that these begin words of."""
 
@@ -326,6 +315,15 @@ class Order(Mirrored):
     patient_dob = models.DateField(null=True)
     patient_gender = models.TextField(default="")
     recipient_name = models.TextField(default="", help_text="Shipping recipient, folded")
+    names = models.ForeignKey(
+        OrderName,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+        editable=False,
+        related_name="orders",
+        help_text="Both of them; a trigger sets it",
+    )
 
     # Of its last move to another patient, where `with_move` reads it.
     last_move: int | None = None
@@ -345,7 +343,7 @@ class Order(Mirrored):
             _walked("order_by_bucket", "bucket", "-updated_at", "-id"),
             # Reader: the API's filter by the first part of the status.
             models.Index(fields=["status", "id"], name="order_by_stage"),
-            models.Index(fields=["method", "-created_at", "-id"], name="order_by_method"),
+            _walked("order_by_method", "method", "-created_at", "-id"),
             models.Index(fields=["user", "-created_at"], name="order_of_patient"),
             models.Index(fields=["patient_dob"], name="order_patient_dob"),
             BrinIndex(fields=["as_of"], name="order_as_of"),
@@ -391,21 +389,19 @@ class Order(Mirrored):
                 name="order_to_book",
             ),
             # Readers: the filters `interpretation` and `is_critical`. Most results are normal.
-            models.Index(
-                fields=["interpretation", "-created_at", "-id"],
+            _walked(
+                "order_rare_interpretation",
+                "interpretation",
+                "-created_at",
+                "-id",
                 condition=Q(interpretation__isnull=False) & ~Q(interpretation="normal"),
-                name="order_rare_interpretation",
             ),
             models.Index(
                 fields=["activate_by"],
                 condition=Q(activate_by__isnull=False),
                 name="order_scheduled",
             ),
-            GinIndex(
-                SearchVector("patient_name", "recipient_name", config="simple"),
-                name="order_name_words",
-            ),
-            models.Index(NAMES, name="order_of_name"),
+            _walked("order_of_name", "names", "id"),
         ]
 
     def __str__(self) -> str:

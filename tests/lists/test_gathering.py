@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from django.db import connection
 from django.db.models import QuerySet
 
-from backoffice.paging import Page, Sort, gathered, page_of
+from backoffice.paging import Page, Sort, expected, gathered, page_of
 from orders.models import Order
 from tests.api.rows import order
 
@@ -25,6 +26,8 @@ def some() -> QuerySet[Order]:
         order(n, patient_name=f"testperson {n % 4}", low_level_status=statuses[n % 2])
         for n in range(60)
     )
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE orders_order")
     return Order.objects.filter(low_level_status="completed")
 
 
@@ -69,3 +72,17 @@ def test_up_to_the_cap_they_are_known_and_beyond_it_they_are_guessed(some: Query
     nobody = gathered(some.filter(bucket="none"), Order.objects.all(), SORTS[0])
     assert (nobody.count.value, list(nobody.rows)) == (0, [])
     assert gathered(some.none(), Order.objects.all(), SORTS[0]).count.value == 0
+
+
+def test_a_guess_of_fewer_than_were_counted_is_not_believed() -> None:
+    """Each half of these is one in four, and they are the same orders."""
+    Order.objects.bulk_create(
+        order(n, sample_id=f"s{n % 4}", lab_test_name=f"test {n % 4}") for n in range(400)
+    )
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE orders_order")
+    same = Order.objects.filter(sample_id="s1", lab_test_name="test 1")
+    assert same.count() == 100 > expected(same).rows
+    assert gathered(same, Order.objects.all(), SORTS[0], cap=80).whole is None
+    assert gathered(same, Order.objects.all(), SORTS[0], cap=10).whole is not None
+    assert gathered(same, Order.objects.all(), SORTS[0], cap=10, soon=0).whole is None

@@ -1,13 +1,16 @@
-"""Orders by name: by the few names there are, through many, by the index of words: the same."""
+"""Orders by name: all of them found, or told one after the other: the same."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db.models import F
 
-from orders.forms import OrderFilters
+from backoffice.paging import Page
+from orders.forms import SORTS, OrderFilters
+from orders.listing.rows import ORDERS
 from orders.models import Order, OrderName
 from patients.names import name_key
 from tests.api.rows import order
@@ -21,6 +24,7 @@ NAMES = (
     ("", "front desk"),
     ("bada masample", "bada masample"),
 )
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 WORDS = ("ada", "sam ada", "o'sam", "ada sample", "desk", "masample", "nobody", "-", "a_d")
 
 
@@ -71,33 +75,56 @@ def test_a_name_is_kept_once() -> None:
     Order.objects.bulk_create(order(n, patient_name="ada sample") for n in range(3))
     order(7, patient_name="ada sample").save()
     Order.objects.update(patient_name="ada sample", bucket="closed")
-    assert OrderName.objects.filter(name__startswith="ada sample").count() == 1
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT count(*) FROM orders_order WHERE NOT EXISTS (SELECT FROM orders_ordername"
-            " WHERE name = patient_name || ' ' || recipient_name)"
-        )
-        assert cursor.fetchone() == (0,)
+    assert OrderName.objects.filter(patient_name="ada sample").count() == 1
+    told = Order.objects.filter(
+        names__patient_name=F("patient_name"), names__recipient_name=F("recipient_name")
+    )
+    assert told.count() == Order.objects.count() == 4
 
 
-@pytest.mark.parametrize("few", [0, 500])
-@pytest.mark.parametrize("over", [0, 100_000])
-def test_many_names_find_what_few_do(few: int, over: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However orders are looked up, and whatever else is asked."""
-    monkeypatch.setattr("orders.models.order.FEW_NAMES", few)
-    monkeypatch.setattr("orders.models.order.LAID_OVER", over)
+def test_nobody_tells_an_order_another_name_than_it_has() -> None:
+    order(1, patient_name="ada sample").save()
+    order(2, patient_name="grace testperson").save()
+    ada, grace = Order.objects.order_by("patient_name")
+    Order.objects.filter(pk=ada.pk).update(names=grace.names_id)
+    assert Order.objects.get(pk=ada.pk).names_id == ada.names_id
+
+
+@pytest.mark.parametrize("key", [*SORTS])
+@pytest.mark.parametrize("direction", ["asc", "desc"])
+def test_a_long_list_is_walked_to_its_end_as_it_is_sorted(key: str, direction: str) -> None:
+    """Each page by its own statement, there and back."""
+    names = [f"{first} {last}" for first in ("ada", "bea", "eda") for last in ("adams", "sample")]
+    Order.objects.bulk_create(
+        order(n, patient_name=names[n % 6], recipient_name=names[n % 5], quiet_at=LONG_AGO)
+        for n in range(40)
+    )
+    given = {"search_input": "ada", "quiet": "true", "order_key": key, "order_direction": direction}
+    form = OrderFilters(given, by_name=True, sees_results=True)
+    assert form.is_valid(), form.errors
+    sort = form.keyset()
+    signs = [f"-{name}" if sort.descending else name for name in sort.columns]
+    everything = list(ORDERS.rows(form, None).order_by(*signs).values_list("pk", flat=True))
+    assert 20 < len(everything) < 40
+
+    def page(after: str | None, before: str | None = None) -> Page[Order]:
+        return ORDERS.page_of_many(form, 7, {"after": after, "before": before})
+
+    seen, place, pages = [], None, []
+    while True:
+        pages.append(page(place))
+        seen += [row.pk for row in pages[-1].rows]
+        place = pages[-1].next
+        if place is None:
+            break
+    assert seen == everything
+    again = page(None, pages[-1].previous)
+    assert [row.pk for row in again.rows] == [row.pk for row in pages[-2].rows]
+
+
+def test_two_boxes_at_once_are_both_meant() -> None:
     Order.objects.bulk_create(
         order(n, patient_name=one, recipient_name=other) for n, (one, other) in enumerate(NAMES)
     )
-    everybody = {"/".join(NAMES[n]) for n in (0, 1, 2)}
-    assert asked(search_input="ada") == everybody
-    assert asked(search_input="ada", start_date="2000-01-01") == everybody
-    assert asked(search_input="ada", end_date="2000-01-01") == set()
-
-
-def test_what_cannot_be_is_no_order_among_many_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orders.models.order.FEW_NAMES", 0)
-    order(1, patient_name="ada sample", recipient_name="").save()
-    assert asked(search_input="ada") and not asked(
-        search_input="ada", order_activation_types=["made-up"]
-    )
+    assert asked(patient_name="ada", shipping_recipient_name="ada") == {"ada sample/ada sample"}
+    assert asked(patient_name="maria", search_input="ada") == {"maria o'sample/ada sample"}
