@@ -12,7 +12,6 @@ ALONG = [
     *("names", "quiet_at", "activate_by"),
 ]
 MOMENTS = ["created_at", "updated_at"]
-QUIET = ("preparing", "with-patient", "on-the-way", "at-lab")
 AGAIN = {
     "order_newest": ["-created_at", "-id"],
     "order_last_updated": ["-updated_at", "-id"],
@@ -88,7 +87,7 @@ def walked(name):
     rest = [column for column in [*MOMENTS, *ALONG] if column not in bare]
     options = {}
     if name == "exception_quiet":
-        options["condition"] = Q(bucket__in=QUIET, quiet_at__isnull=False)
+        options["condition"] = Q(quiet_at__isnull=False)
         options["include"] = ["last_event_id", "missing_since"]
     if name == "order_rare_interpretation":
         options["condition"] = Q(interpretation__isnull=False) & ~Q(interpretation="normal")

@@ -369,7 +369,7 @@ class Order(Mirrored):
                 "exception_quiet",
                 "quiet_at",
                 "id",
-                condition=Q(bucket__in=CAN_GO_QUIET, quiet_at__isnull=False),
+                condition=Q(quiet_at__isnull=False),
                 include=["last_event_id", "missing_since"],
             ),
             models.Index(
