@@ -86,7 +86,8 @@ def with_poison(chance: random.Random, body: bytes) -> bytes:
     walk(whole)
     holder, key = chance.choice(spots)
     holder[key] = "@here@"
-    return json.dumps(whole).encode().replace(b'"@here@"', chance.choice(POISON))
+    apart = chance.choice([(",", ":"), (", ", ": ")])
+    return json.dumps(whole, separators=apart).encode().replace(b'"@here@"', chance.choice(POISON))
 
 
 def with_bytes_changed(chance: random.Random, body: bytes) -> bytes:

@@ -1,0 +1,62 @@
+"""What is sound at a glance is what is sound when it is looked through."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from backoffice.service.events import Misread
+from tests.webhooks.catalogue import CATALOGUE, Catalogue
+from tests.webhooks.records import order
+from tests.webhooks.signed import message
+from tests.webhooks.test_fuzz import NOTICE, POISON, with_bytes_changed, with_poison
+from webhooks import reading
+
+UNSOUND = (
+    b'{"event_type":"x","data":{"id":"a","id":"b"}}',
+    b'{"event_type":"x","data":{},"event_type":"y"}',
+    b'{"event_type":"x","data":{"id":"a\\u0000b"}}',
+    b'{"event_type":"x","data":{"a\\u0000b":1}}',
+    b'{"event_type":"x","data":{"n":9223372036854775808}}',
+    b'{"event_type":"x","data":{"n":[-9223372036854775809]}}',
+    b'{"event_type":"x","data":' + b"[" * 64 + b"]" * 64 + b"}",
+    b'{"event_type":"x","data":"\xff"}',
+)
+
+
+@pytest.fixture(scope="module")
+def catalogue() -> list[bytes]:
+    made = Catalogue(5, orders=8)
+    return [made.message(event_type).body for event_type in CATALOGUE]
+
+
+def told(body: bytes) -> object:
+    try:
+        return reading.read(body)
+    except Misread as error:
+        return error.args
+
+
+def test_every_type_is_told_at_a_glance(catalogue: list[bytes]) -> None:
+    assert all(reading._is_plain(body) for body in catalogue)
+    assert reading._is_plain(message("labtest.order.updated", order(1, 6)).body)
+
+
+@pytest.mark.parametrize("body", UNSOUND)
+def test_what_could_harm_a_reader_is_refused(body: bytes) -> None:
+    with pytest.raises(Misread):
+        reading.read(body)
+
+
+def test_looking_through_says_the_same(
+    catalogue: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = random.Random(3)
+    bodies = [*catalogue, *POISON, *UNSOUND, NOTICE]
+    bodies += [with_poison(chance, chance.choice(catalogue)) for _ in range(2_000)]
+    bodies += [with_bytes_changed(chance, chance.choice(catalogue)) for _ in range(2_000)]
+    at_a_glance = [told(body) for body in bodies]
+    assert any(isinstance(one, tuple) for one in at_a_glance)
+    monkeypatch.setattr(reading, "_is_plain", lambda body: False)
+    assert [told(body) for body in bodies] == at_a_glance
