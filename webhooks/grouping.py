@@ -1,13 +1,15 @@
 """One commit for the deliveries that arrive at the same time: threads that wait, wait together.
 
-The first thread that comes stores its row at once. Those that come meanwhile are taken along by
-the next: nobody waits for company, and under load a statement and a commit carry as many rows as
-there are threads. A thread is told "stored" after the commit that held its row; where that failed,
-for whatever reason, it stores its row alone and learns its own outcome.
+The first thread that comes stores its row at once, with those of threads that only wait for their
+turn to run. Those that come meanwhile are taken along by the next: nobody waits for company, and
+under load a statement and a commit carry as many rows as there are threads. A thread is told
+"stored" after the commit that held its row; where that failed, for whatever reason, it stores its
+row alone and learns its own outcome.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Sequence
 
@@ -48,6 +50,7 @@ class Group:
             mine.turn.acquire()
             if not mine.leads:
                 return mine.stored
+        os.sched_yield()  # to those about to come: interpreter and processor
         with self._lock:
             places = [mine, *self._company(mine)]
         try:

@@ -37,7 +37,7 @@ def bare(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterabl
         headers = door._headers(environ)
         read = environ["wsgi.input"].read
         body = receiving._body(headers["content-length"], read, settings.WEBHOOK_MAX_BYTES)
-        receiving._execute("INSERT INTO bench_bare (body) VALUES (%s)", (body,))
+        receiving._execute("INSERT INTO bench_bare (body) VALUES ($1)", (body,))
     status, answered, words = door._said(204, "")
     start_response(f"{status} No Content", answered)
     return [words]

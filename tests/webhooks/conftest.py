@@ -54,6 +54,7 @@ def inbox(inbox_name: str, django_db_blocker: DjangoDbBlocker) -> Iterator[None]
 
 
 def _use(names: dict[str, str]) -> None:
+    receiving.door_of_groups().close()
     for alias, name in names.items():
         connections[alias].close()
         connections[alias].settings_dict["NAME"] = name

@@ -7,12 +7,13 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from uuid import UUID
 
 import pytest
 from django.db import connections
 
 from tests.webhooks.elsewhere import elsewhere
-from tests.webhooks.records import order
+from tests.webhooks.records import TEAM, USER, order
 from tests.webhooks.signed import Message, message
 from webhooks import receiving
 from webhooks.grouping import Group, Row
@@ -61,14 +62,35 @@ def test_a_repeat_that_a_worker_holds_does_not_fail_those_beside_it() -> None:
     assert Event.objects.get(message_id=first.id).deliveries == 1
 
 
+@pytest.mark.usefixtures("inbox")
+def test_a_statement_is_prepared_once_whatever_events_lack() -> None:
+    for known in ({}, {"user_id": USER}, {"team_id": TEAM}, {"user_id": USER, "team_id": TEAM}):
+        assert deliver(message("labtest.order.created", {"id": "x"}, **known)) == 204
+    stored = Event.objects.order_by("pk").values_list("user_id", "team_id")
+    assert list(stored) == [
+        (None, None), (UUID(USER), None), (None, UUID(TEAM)), (UUID(USER), UUID(TEAM)),
+    ]  # fmt: skip
+    with receiving.door_of_groups().cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE %s",
+            ["INSERT INTO webhooks_event%"],
+        )
+        assert cursor.fetchone() == (1,)
+
+
 def together(write: Callable[[Sequence[Row]], object], rows: Sequence[Row]) -> list[bool]:
     """The first row's thread is at it until all others wait; then they go."""
-    all_wait = threading.Event()
-    group = Group(lambda given: (all_wait.wait(10), write(given)), most=4)
+    at_it, all_wait = threading.Event(), threading.Event()
+
+    def slowly(given: Sequence[Row]) -> None:
+        at_it.set()
+        all_wait.wait(10)
+        write(given)
+
+    group = Group(slowly, most=4)
     with ThreadPoolExecutor(len(rows)) as pool:
         first = pool.submit(group.store, rows[0])
-        while not group._busy:
-            pass
+        assert at_it.wait(10)
         rest = [pool.submit(group.store, row) for row in rows[1:]]
         while len(group._waiting) < len(rest):
             pass

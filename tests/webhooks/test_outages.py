@@ -13,7 +13,7 @@ from django.test import Client
 from backoffice.embedded import free_port
 from tests.webhooks.signed import Message, message
 from webhooks.models import Event
-from webhooks.receiving import DATABASE, RETRY_AFTER, Answer, receive
+from webhooks.receiving import DATABASE, RETRY_AFTER, Answer, door_of_groups, receive
 
 pytestmark = pytest.mark.usefixtures("inbox")
 
@@ -28,10 +28,15 @@ def door() -> Iterator[dict[str, object]]:
     """Settings of the connection for deliveries, as they were again afterwards."""
     given = connections[DATABASE].settings_dict
     before = dict(given)
-    connections[DATABASE].close()
+    _close()
     yield given
-    connections[DATABASE].close()
+    _close()
     given.update(before)
+
+
+def _close() -> None:
+    connections[DATABASE].close()
+    door_of_groups().close()
 
 
 def deliver(sent: Message) -> Answer:
@@ -57,7 +62,7 @@ def test_a_database_that_takes_no_writes(door: dict[str, object], sent: Message)
 
 def test_a_connection_that_died_is_replaced_at_once(sent: Message) -> None:
     assert deliver(sent).status == 204
-    with connections[DATABASE].cursor() as cursor:
+    with door_of_groups().cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")
         (pid,) = cursor.fetchone()
     with connection.cursor() as cursor:
