@@ -102,7 +102,7 @@ def _is_plain(body: bytes) -> bool:
 
 def reopen(body: bytes) -> events.Envelope:
     """The same for an event that comes straight from being received, where its body was found
-    sound: not looked through again."""
+    sound: looked through again only where its envelope does not read at once."""
     try:
         return _envelope(body)
     except (ValueError, RecursionError):
