@@ -18,10 +18,10 @@ EVERYBODY: Final = 2**31 - 1
 PostgreSQL may take up one order after the other and read the words of its names."""
 
 
-def _words_of(column: str, path: str = "") -> SearchVector:
+def _words_of(column: str) -> SearchVector:
     """As the index has them, letter by letter."""
     columns = ("patient_name", "recipient_name") if column == "names" else (column,)
-    return SearchVector(*(f"{path}{each}" for each in columns), config="simple")
+    return SearchVector(*columns, config="simple")
 
 
 class OrderName(models.Model):
@@ -52,12 +52,14 @@ class OrderName(models.Model):
     def called(typed: Mapping[str, str]) -> QuerySet[OrderName]:
         """Names with words that begin as was typed, in any order, in each of these columns: in the
         name of the patient, of the recipient, or in the `names` of both."""
-        asked = {
-            _words_of(column): SearchQuery(prefix_query(text), config="simple", search_type="raw")
-            for column, text in typed.items()
-        }
         return OrderName.objects.filter(
-            *(SearchVectorExact(vector, query) for vector, query in asked.items())
+            *(
+                SearchVectorExact(
+                    _words_of(column),
+                    SearchQuery(prefix_query(text), config="simple", search_type="raw"),
+                )
+                for column, text in typed.items()
+            )
         )
 
 
