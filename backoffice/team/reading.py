@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from backoffice.models import User
-from backoffice.statements import columns, read
+from backoffice.statements import array, columns, read
 from backoffice.team.models import Assignment, Contact
 from backoffice.team.subjects import OF_RESULTS, Subject, url_of, word_for
 
@@ -77,7 +77,7 @@ WHERE subject_type = %s AND subject_id = ANY(%s)
 
 def holders(subject_type: str, ids: Iterable[Any]) -> dict[str, Assignment]:
     """Who is on these records since when, by their ids as text: one query. Each list asks it."""
-    found: Iterable[Any] = read(User, _HOLDERS, [subject_type, [str(one) for one in ids]])
+    found: Iterable[Any] = read(User, _HOLDERS, [subject_type, array(ids)])
     return {
         user.subject_id: Assignment(
             subject_type=subject_type, subject_id=user.subject_id, user=user, at=user.at
