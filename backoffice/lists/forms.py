@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Final
@@ -12,6 +13,7 @@ from django.forms import BoundField
 from django.http import QueryDict
 from django.utils import timezone
 
+from backoffice.lists.fields import LateChoices
 from backoffice.paging import Sort
 from backoffice.sealed_words import Words, opened
 
@@ -54,6 +56,19 @@ class Chip:
     """All that an untouched filter's looks depend on; None where the address speaks of it."""
 
 
+class _Shared(dict[str, forms.Field]):
+    """Fields of a class of forms, which Django copies for each form. Those of lists are read and
+    never changed, save for those whose choices are each form's own."""
+
+    def __deepcopy__(self, known: dict[int, Any]) -> dict[str, forms.Field]:
+        return {
+            name: deepcopy(field, known)
+            if name == "order_key" or isinstance(field, LateChoices)
+            else field
+            for name, field in self.items()
+        }
+
+
 class FilterForm(forms.Form):
     """Filters, sort and size of a list, as they stand in its address."""
 
@@ -75,6 +90,7 @@ class FilterForm(forms.Form):
 
     def __init__(self, data: Any = None, *, by_name: bool = True) -> None:
         self.words = replace(self.WORDS, by_name=by_name)
+        self.base_fields = _Shared(self.base_fields)  # type: ignore[misc]
         super().__init__(opened(data, self.words) if isinstance(data, QueryDict) else data)
         self.given = data
         """As it stands in the address, where words are sealed."""
