@@ -10,7 +10,7 @@ from django.utils import timezone
 from backoffice.templatetags.spoken import hour, weekday, zone_name, zone_of
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Clocks:
     """A start as the wall says it there and here."""
 

@@ -7,12 +7,11 @@ from datetime import date, datetime, timedelta
 from typing import Any, Final
 
 from django import forms
-from django.db import connection
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django.utils.dateparse import parse_date
 
-from backoffice import vocabulary
+from backoffice import statements, vocabulary
 from backoffice.lists.fields import OpenChoices
 from backoffice.models import User
 from backoffice.paging import Sort
@@ -63,7 +62,7 @@ class Providers(forms.MultipleChoiceField):
 
 def providers() -> list[tuple[str, str]]:
     """Every provider once, by jumps through the index `appointment_of_provider`."""
-    with connection.cursor() as cursor:
+    with statements.cursor() as cursor:
         cursor.execute(
             """
             WITH RECURSIVE each (provider) AS (

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import date, timedelta
+from datetime import date, timedelta, tzinfo
 from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
 from django.db.models import Exists, OuterRef, QuerySet
+from django.utils import timezone
 
 from backoffice import vocabulary
 from backoffice.access import may
 from backoffice.addresses import record_url
 from backoffice.models import User
+from backoffice.statements import by_key
 from labs.models import Lab
 from orders.appointments.clocks import Clocks, clocks
 from orders.appointments.forms import OVER, AppointmentFilters, methods_of
@@ -28,10 +30,16 @@ _OF_ORDER: Final = (
     *("lab_test_name", "patient_first_name", "patient_last_name", "patient_name", "patient_dob"),
     "priority",
 )
+_OF_PERSON: Final = ("first_name", "last_name", "dob")
+NOT_OF_A_DAY: Final = (
+    *("record", "content_hash", "as_of", "order_transaction_id", "end_at", "zip_code", "lng"),
+    "lat",
+)
+"""What pages of days do not show of a visit."""
 CALLED_OFF: Final = "appointment_cancelled"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Visit:
     """One row: the appointment, who it is for, and how its clocks relate."""
 
@@ -85,18 +93,12 @@ class Waiting:
 def visits(rows: Iterable[Appointment]) -> list[Visit]:
     """The rows with their patients and orders: two queries, whatever their number."""
     found = list(rows)
-    orders = {
-        order.pk: order
-        for order in Order.objects.filter(pk__in={row.order_id for row in found}).only(*_OF_ORDER)
-    }
-    people = {
-        person.pk: person
-        for person in Demographics.objects.filter(pk__in={row.user_id for row in found}).only(
-            "first_name", "last_name", "dob"
-        )
-    }
+    orders = by_key(Order, {row.order_id for row in found if row.order_id}, _OF_ORDER)
+    people = by_key(Demographics, {row.user_id for row in found if row.user_id}, _OF_PERSON)
+    here = timezone.get_current_timezone()
     return [
-        _visit(row, orders.get(row.order_id) if row.order_id else None, people) for row in found
+        _visit(row, orders.get(row.order_id) if row.order_id else None, people, here)
+        for row in found
     ]
 
 
@@ -165,7 +167,9 @@ def _without_visit(rows: QuerySet[Order]) -> QuerySet[Order]:
     return rows.filter(~Exists(standing), missing_since=None).only(*_OF_ORDER)
 
 
-def _visit(row: Appointment, order: Order | None, people: dict[UUID, Demographics]) -> Visit:
+def _visit(
+    row: Appointment, order: Order | None, people: dict[UUID, Demographics], here: tzinfo
+) -> Visit:
     person = people.get(row.user_id) if row.user_id else None
     name, born = "", None
     if person is not None:
@@ -178,7 +182,7 @@ def _visit(row: Appointment, order: Order | None, people: dict[UUID, Demographic
         order=order,
         name=name.strip(),
         born=born,
-        clocks=clocks(row.start_at, row.iana_timezone) if row.start_at else None,
+        clocks=clocks(row.start_at, row.iana_timezone, here) if row.start_at else None,
     )
 
 
@@ -198,5 +202,5 @@ def of_week(
     """At most `most` visits of each day: one query."""
     each = [form.of_day(rows, day).order_by("start_at", "id").values("pk")[:most] for day in days]
     keys = each[0].union(*each[1:], all=True)
-    found = Appointment.objects.filter(pk__in=keys).defer("record", "content_hash")
+    found = Appointment.objects.filter(pk__in=keys).defer(*NOT_OF_A_DAY)
     return list(found.order_by("draw_day", "start_at", "id"))

@@ -18,6 +18,7 @@ from backoffice.models import User
 from backoffice.paging import Count, Page, Sort, capped_counts, page_of, place_of
 from orders.appointments.forms import TABS, AppointmentFilters, DayField
 from orders.appointments.rows import (
+    NOT_OF_A_DAY,
     Visit,
     Waiting,
     actions,
@@ -169,7 +170,7 @@ def _filters(request: HttpRequest) -> tuple[AppointmentFilters, int]:
 
 def _one_day(request: HttpRequest, form: AppointmentFilters, most: int) -> dict[str, Any]:
     day = _day(request, "day") or timezone.localdate()
-    rows = form.of_day(form.apply(Appointment.objects.defer("record", "content_hash")), day)
+    rows = form.of_day(form.apply(Appointment.objects.defer(*NOT_OF_A_DAY)), day)
     found = list(rows.order_by("start_at", "id")[: most + 1]) if most else []
     shown = found[:most]
     by_name = may(request.user, "patients.view")
