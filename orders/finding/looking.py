@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from itertools import chain
 from typing import Any, Final
 from uuid import UUID
 
-from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import OuterRef, Q, QuerySet
-from django.db.models.functions import Upper
-from django.urls import reverse
+from django.db.models import Q
 
 from backoffice import vocabulary
 from backoffice.access import may
+from backoffice.addresses import record_url
 from backoffice.models import User
+from backoffice.statements import Row, array, by_key, cursor
 from orders.models import Appointment, Order
 from patients.models import Demographics, Patient, ids_beginning_with
 
@@ -40,7 +40,7 @@ ENDED: Final = ("completed", "cancelled")
 class Person:
     """A patient that was found, with what tells two of one name apart."""
 
-    patient: Patient
+    patient: UUID
     about: Demographics | None
     orders: list[Order] = field(default_factory=list)
     """The newest; `LAST` of them at most."""
@@ -68,7 +68,7 @@ class Person:
         one = self.open_orders if len(self.open_orders) == 1 else self.orders
         if len(one) == 1 and len(self.orders) < LAST:
             return of_order(one[0])
-        return reverse("patients:detail", args=[self.patient.pk])
+        return record_url("patients:detail", self.patient)
 
 
 @dataclass(slots=True)
@@ -89,12 +89,12 @@ class Found:
         return len(self.people) + len(self.orders) + len(self.samples) + len(self.visits)
 
     def ids(self) -> list[UUID]:
-        rows: list[Any] = [*(one.patient for one in self.people), *self.orders]
-        return [row.pk for row in (*rows, *self.samples, *self.visits)]
+        rows: list[Any] = [*self.orders, *self.samples, *self.visits]
+        return [*(one.patient for one in self.people), *(row.pk for row in rows)]
 
     def patients(self) -> list[UUID | None]:
         rows: list[Any] = [*self.orders, *self.samples, *self.visits]
-        return [*(one.patient.pk for one in self.people), *(row.user_id for row in rows)]
+        return [*(one.patient for one in self.people), *(row.user_id for row in rows)]
 
 
 def find(text: str, user: User) -> Found:
@@ -111,7 +111,7 @@ def find(text: str, user: User) -> Found:
     found.sure = _sure(text, found.people, [*orders, *samples, *named], visits)
     if len(found.people) == 1 and not (orders or samples or visits or named):
         named = found.people[0].orders
-        visits = _visits_of(found.people[0].patient.pk) if may(user, "appointments.view") else []
+        visits = _visits_of(found.people[0].patient) if may(user, "appointments.view") else []
     found.orders, found.samples, found.visits = [*orders, *named][:MOST], samples, visits
     found.more = MOST in (len(found.people), len(found.orders), len(samples), len(visits))
     return found
@@ -124,7 +124,7 @@ def name_of(row: Demographics | Order | None) -> str:
 
 
 def of_order(order: Order | UUID) -> str:
-    return reverse("orders:detail", args=[order.pk if isinstance(order, Order) else order])
+    return record_url("orders:detail", order.pk if isinstance(order, Order) else order)
 
 
 def _sure(
@@ -156,21 +156,27 @@ def _people(text: str) -> tuple[list[Person], list[Order]]:
     ids = [*ranked, *(pk for pk in owners if pk is not None)][:MOST]
     if not ids:
         return [], named
-    newest = Order.objects.filter(user_id=OuterRef("pk")).order_by("-created_at").values("pk")
-    rows = Patient.objects.filter(pk__in=ids).only("pk")
-    patients: dict[UUID, Any] = {
-        row.pk: row for row in rows.annotate(last=ArraySubquery(newest[:LAST]))
-    }
-    about = Demographics.objects.defer("record", "content_hash").in_bulk(ids)
-    last = [pk for row in patients.values() for pk in row.last]
-    orders = Order.objects.only(*_SHOWN).in_bulk(last)
+    with cursor() as asked:
+        asked.execute(_LAST, [array(ids)])
+        last: dict[UUID, list[UUID]] = dict(asked.fetchall())
+    about = by_key(Demographics, ids, _ABOUT)
+    orders = by_key(Order, chain.from_iterable(last.values()), _SHOWN)
     people = []
     for pk in ids:
-        if patient := patients.get(pk):
-            own = [orders[each] for each in patient.last if each in orders]
-            people.append(Person(patient, about.get(pk), own))
+        if pk in last:
+            own = [orders[each] for each in last[pk] if each in orders]
+            people.append(Person(pk, about.get(pk), own))
             people[-1].once = owners[pk] if owners.get(pk) not in (None, people[-1].name) else ""
-    return sorted(people, key=_weight), [o for o in named if o.user_id not in patients]
+    return sorted(people, key=_weight), [o for o in named if o.user_id not in last]
+
+
+_LAST: Final = f"""
+SELECT id, ARRAY(
+ SELECT id FROM orders_order WHERE user_id = patients_patient.id
+ ORDER BY created_at DESC LIMIT {LAST}
+) FROM patients_patient WHERE id = ANY(%s)
+"""  # noqa: S608 - a number of ours
+_ABOUT: Final = ("first_name", "last_name", "dob", "city", "state")
 
 
 def _weight(person: Person) -> tuple[bool, float]:
@@ -180,20 +186,8 @@ def _weight(person: Person) -> tuple[bool, float]:
 
 def _orders_by_code(text: str) -> tuple[list[Order], list[Order]]:
     """Orders by the beginning of their id or that of their transaction, and by sample id."""
-    readings: list[QuerySet[Order]] = []
-    rows = Order.objects.order_by()
-    if ids := ids_beginning_with(text):
-        low, high = ids
-        together = rows.filter(order_transaction__gte=low, order_transaction__lte=high)
-        readings += [rows.filter(pk__range=ids), together]
-    if _is_code(text):
-        by_sample = rows.annotate(code=Upper("sample_id")).filter(code__startswith=text.upper())
-        readings.append(by_sample.filter(sample_id__isnull=False))
-    if not readings:
-        return [], []
-    keys = [each.values("pk")[:MOST] for each in readings]
-    rows = Order.objects.filter(pk__in=_all(keys)).only(*_SHOWN)
-    found = list(rows.order_by("-created_at", "-pk")[:MOST])
+    ids = ("id", "order_transaction_id")
+    found = _by_code(Order, _SHOWN, text, ids, "sample_id", "created_at DESC, id DESC")
     typed = text.upper()
     samples = [order for order in found if (order.sample_id or "").upper().startswith(typed)]
     return [order for order in found if order not in samples], samples
@@ -204,10 +198,6 @@ _SHOWN: Final = (
     *("lab_test_name", "patient_first_name", "patient_last_name", "patient_name", "patient_dob"),
     *("recipient_name", "order_transaction_id"),
 )
-
-
-def _all(keys: Sequence[QuerySet[Any, Any]]) -> QuerySet[Any, Any]:
-    return keys[0].union(*keys[1:], all=True) if len(keys) > 1 else keys[0]
 
 
 def _is_code(text: str) -> bool:
@@ -230,18 +220,37 @@ def _orders_by_name(text: str, known: Sequence[UUID]) -> list[Order]:
 
 def _visits_by_code(text: str) -> list[Appointment]:
     """Visits by the beginning of their id or of the number the lab gave them."""
-    rows = Appointment.objects.order_by()
-    readings: list[QuerySet[Appointment]] = []
-    if ids := ids_beginning_with(text):
-        readings.append(rows.filter(pk__range=ids))
+    return _by_code(Appointment, _OF_VISIT, text, ("id",), "external_id", "start_at DESC, id")
+
+
+_OF_VISIT: Final = (
+    *("id", "user_id", "order_id", "start_at", "iana_timezone", "type", "status", "city", "state"),
+    "external_id",
+)
+
+
+def _by_code(
+    model: type[Row], shown: Sequence[str], text: str, ids: Sequence[str], code: str, order: str
+) -> list[Row]:
+    """Rows of which one of these ids or this code begins so, each found by its index.
+
+    In plain SQL: to compose such a statement takes longer than to answer it.
+    """
+    table, readings = model._meta.db_table, []
+    asked: dict[str, Any] = {"code": f"{text.upper()}%"}
+    if between := ids_beginning_with(text):
+        asked["low"], asked["high"] = between
+        readings += [f"{column} BETWEEN %(low)s AND %(high)s" for column in ids]
     if _is_code(text):
-        named = rows.annotate(code=Upper("external_id")).filter(code__startswith=text.upper())
-        readings.append(named.filter(external_id__isnull=False))
+        readings.append(f"upper({code}) LIKE %(code)s AND {code} IS NOT NULL")
     if not readings:
         return []
-    keys = [each.values("pk")[:MOST] for each in readings]
-    found = Appointment.objects.filter(pk__in=_all(keys)).defer("record", "content_hash")
-    return list(found.order_by("-start_at", "pk")[:MOST])
+    keys = (f"(SELECT id FROM {table} WHERE {one} LIMIT {MOST})" for one in readings)  # noqa: S608
+    statement = (
+        f"SELECT {', '.join(shown)} FROM {table}"  # noqa: S608 - our names
+        f" WHERE id IN ({' UNION ALL '.join(keys)}) ORDER BY {order} LIMIT {MOST}"
+    )
+    return list(model._default_manager.raw(statement, asked))
 
 
 def _visits_of(patient_id: UUID) -> list[Appointment]:
