@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
-from django.db import connection
-
-from backoffice import vocabulary
+from backoffice import statements, vocabulary
 
 NOTHING_WRONG: Final = ("non_failure", "")
 """What the lab says of a marker that is only late."""
@@ -84,7 +82,7 @@ def completeness_of(orders: Iterable[UUID]) -> dict[UUID, Completeness]:
     keys = list(orders)
     if not keys:
         return {}
-    with connection.cursor() as cursor:
+    with statements.cursor() as cursor:
         cursor.execute(_BACK, [keys])
         heads = cursor.fetchall()
         cursor.execute(_MISSING, [keys])

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
 
-from django.db import connection
+from backoffice import statements
 
 MOST: Final = 3_000
 """Values read at most, newest first: thirty years of a big yearly panel."""
@@ -72,7 +72,7 @@ def values_of(patient: UUID | None, keys: Iterable[str]) -> dict[str, list[Value
         return {}
     slugs = [key.removeprefix("loinc:") for key in wanted if key.startswith("loinc:")]
     own = [key.split(":", 2)[2] for key in wanted if key.startswith("lab:")]
-    with connection.cursor() as cursor:
+    with statements.cursor() as cursor:
         cursor.execute(_SELECT, [patient, slugs, own, MOST])
         rows = cursor.fetchall()
     found: dict[str, list[Value]] = {}

@@ -12,8 +12,10 @@ from django.utils import timezone
 
 from backoffice.access import may
 from backoffice.models import User
+from backoffice.statements import by_key
 from backoffice.templatetags.spoken import years
 from orders.models import Order, Result
+from orders.models.order import LIST_COLUMNS
 from orders.reviewing.completeness import Completeness, completeness_of
 from orders.reviewing.differences import Difference, difference
 from orders.reviewing.forms import CallForm, DelegateForm, QueueFilters, SignForm
@@ -50,7 +52,7 @@ class Item:
 def items_of(reviews: list[Review]) -> list[Item]:
     """With names and rings: three queries for all of them."""
     keys = [row.pk for row in reviews]
-    orders = Order.objects.listed().in_bulk(keys)
+    orders = by_key(Order, keys, LIST_COLUMNS)
     rings = completeness_of(keys)
     return [Item(row, orders.get(row.pk), rings.get(row.pk)) for row in reviews]
 
@@ -80,8 +82,8 @@ def one_report(request: HttpRequest, review: Review, **forms: Any) -> dict[str, 
     """Everything about one review. `forms` replace the empty ones: as they were left."""
     user = request.user
     assert isinstance(user, User)
-    order = Order.objects.filter(pk=review.pk).defer("record", "content_hash").first()
-    result = Result.objects.filter(pk=review.pk).first()
+    order = by_key(Order, [review.pk], but=("record", "content_hash")).get(review.pk)
+    result = by_key(Result, [review.pk]).get(review.pk)
     versions = list(
         ResultVersion.objects.filter(order_id=review.pk).defer("content").order_by("-number")
     )

@@ -24,7 +24,7 @@ from orders.reviewing import criticals, signing
 from orders.reviewing.forms import CallForm, DelegateForm, QueueFilters, SignForm
 from orders.reviewing.models import Delegation, ResultVersion, Review, Signature
 from orders.reviewing.pages import difference_between, one_report, queue_beside, undoable
-from orders.reviewing.waiting import after, in_order, queue
+from orders.reviewing.waiting import after, queue
 
 View = TypeVar("View", bound=Callable[..., HttpResponse])
 
@@ -39,13 +39,10 @@ def beside_document(view: View) -> View:
 @beside_document
 def first_of_queue(request: HttpRequest) -> HttpResponse:
     """The queue, with its first report open."""
-    filters = QueueFilters(request.GET)
-    assert isinstance(request.user, User)
-    rows = queue(filters.chosen, request.user)
-    review = in_order(rows).first()
-    if review is not None:
-        return _page(request, review)
-    context = {**queue_beside(request, filters), "undo": undoable(request)}
+    beside = queue_beside(request, QueueFilters(request.GET))
+    if beside["items"]:
+        return _page(request, beside["items"][0].review, beside=beside)
+    context = {**beside, "undo": undoable(request)}
     audit.listed(request, "result", [], [])
     return render(request, "reviewing/empty.html", context)
 
@@ -59,14 +56,15 @@ def report(request: HttpRequest, order_id: UUID) -> HttpResponse:
 
 
 def _page(
-    request: HttpRequest, review: Review, status: int = 200, problem: Any = None, **forms: Any
+    request: HttpRequest,
+    review: Review,
+    status: int = 200,
+    problem: Any = None,
+    beside: dict[str, Any] | None = None,
+    **forms: Any,
 ) -> HttpResponse:
-    filters = QueueFilters(request.GET)
-    beside = queue_beside(request, filters)
-    assert isinstance(request.user, User)
-    rows = queue(filters.chosen, request.user)
-    following = after(rows, review)
-    before = _before(beside["items"], review)
+    beside = beside or queue_beside(request, QueueFilters(request.GET))
+    before, following = _neighbours(request, beside, review)
     audit.viewed(request, "result", [review.pk], [review.user_id])
     others = [item.review for item in beside["items"] if item.review != review]
     if others:
@@ -83,12 +81,17 @@ def _page(
     return render(request, "reviewing/report.html", context, status=status)
 
 
-def _before(items: list[Any], review: Review) -> Any:
-    """What stands above this one in the queue, as far as it is shown."""
-    keys = [item.review.pk for item in items]
-    if review.pk in keys[1:]:
-        return items[keys.index(review.pk) - 1].review
-    return None
+def _neighbours(
+    request: HttpRequest, beside: dict[str, Any], review: Review
+) -> tuple[Review | None, Review | None]:
+    """What stands above this one in the queue, as far as it is shown, and what comes after it."""
+    assert isinstance(request.user, User)
+    shown = [item.review for item in beside["items"]]
+    place = next((n for n, one in enumerate(shown) if one.pk == review.pk), None)
+    before = shown[place - 1] if place else None
+    if place is not None and place + 1 < len(shown):
+        return before, shown[place + 1]
+    return before, after(queue(beside["filters"].chosen, request.user), review)
 
 
 def _done(

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 from uuid import UUID
 
-from django.db import connection
 from django.db.models import Q, QuerySet
 from django.db.models.fields.tuple_lookups import TupleGreaterThan
 
-from backoffice import tallies
+from backoffice import statements, tallies
 from backoffice.models import Assignment, User
 from backoffice.paging import Sort
 from orders.reviewing.models import IN_QUEUE, OPEN_CRITICAL, RANKS, Review
@@ -31,7 +30,7 @@ def unsigned_count() -> int:
 def counts() -> tuple[int, int]:
     """Results that wait for somebody, and partial ones that were acknowledged and wait for the
     rest."""
-    with connection.cursor() as cursor:
+    with statements.cursor() as cursor:
         cursor.execute("SELECT counted, sum(delta) FROM orders_reviewtally GROUP BY counted")
         found = dict(cursor.fetchall())
     return int(found.get("unsigned", 0)), int(found.get("seen", 0))

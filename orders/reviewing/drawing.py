@@ -1,0 +1,47 @@
+"""Rows of the review queue as HTML, in Python and not in a template: there are dozens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+
+from django.utils.html import conditional_escape
+
+from backoffice.addresses import record_url
+from backoffice.templatetags.ui import initials, short_id, when
+from orders.models import Review
+from orders.reviewing.pages import Item
+from orders.templatetags.results import place_badge, ring
+
+FLAGS = {0: ' data-flag="critical"', 1: ' data-flag="abnormal"'}
+"""By the rank of a review."""
+
+
+def draw(items: Iterable[Item], opened: Review | None, query: str, by_name: bool) -> str:
+    """`query` narrows the queue, and goes along with each link."""
+    return "".join(_item(item, opened, escape(query), by_name) for item in items)
+
+
+def _item(item: Item, opened: Review | None, query: str, by_name: bool) -> str:
+    review, order = item.review, item.order
+    here = ' aria-current="true"' if opened is not None and review.pk == opened.pk else ""
+    if order is None:
+        name = f"Order {short_id(review.pk, False)}"
+    elif by_name:
+        first, last = escape(order.patient_first_name), escape(order.patient_last_name)
+        name = f"<bdi>{first} {last}</bdi>"
+    else:
+        name = conditional_escape(initials(order.patient_name))
+    test = escape((order and order.lab_test_name) or "Result")
+    unread = " · values are being read" if review.version == 0 else ""
+    back = item.completeness
+    return (
+        f'<li data-row="{review.pk}"{FLAGS.get(review.rank, "")}>\n'
+        f'    <a href="{record_url("reviewing:report", review.pk)}{query}"{here}>\n'
+        f'      <span class="name">{name}</span>\n'
+        f"      {place_badge(review)}\n"
+        f'      <span class="what">{test}{unread}</span>\n'
+        f"      {ring(back, False) if back and not back.is_whole else ''}\n"
+        f'      <span class="muted small nowrap">{when(review.since)}</span>\n'
+        "    </a></li>"
+    )
