@@ -10,10 +10,11 @@ from django.templatetags.static import static
 from django.utils.safestring import SafeString
 
 from backoffice.access import may
+from orders.models import Order, Review
 from orders.reviewing import at_a_glance
 from orders.reviewing.criticals import MOST
 from orders.today.digest import Group
-from orders.today.drawing import Sight, draw
+from orders.today.drawing import Sight, criticals, draw
 
 register = template.Library()
 
@@ -48,6 +49,11 @@ def news(context: Context, groups: list[Group]) -> SafeString:
         token=str(context["csrf_token"]),
     )
     return draw(groups, sight)
+
+
+@register.simple_tag
+def critical_rows(rows: list[tuple[Review, Order | None]]) -> SafeString:
+    return criticals(rows)
 
 
 @register.simple_tag(takes_context=True)

@@ -19,9 +19,11 @@ from django.utils import timezone
 from backoffice import team, vocabulary
 from backoffice.models import User
 from backoffice.snapshots import is_snapshot
+from backoffice.statements import by_key
 from backoffice.team.models import Assignment
 from backoffice.vocabulary import CLOSED, GLYPHS, NEEDS_ACTION, Term
 from orders.models import Appointment, Happening, Look, Order, Seen
+from orders.models.order import LIST_COLUMNS
 from orders.reviewing.models import OPEN_CRITICAL, Review
 
 FIRST_LOOK: Final = timedelta(hours=24)
@@ -361,7 +363,7 @@ def _fill(groups: Sequence[Group]) -> None:
     """The orders with what a line shows of them, who works on them, and where their visits are:
     three queries."""
     wanted = [news.order_id for group in groups for news in group.orders]
-    orders = Order.objects.listed().in_bulk(wanted)
+    orders = by_key(Order, wanted, LIST_COLUMNS)
     holders = team.holders("order", wanted)
     visits = Appointment.objects.filter(order_id__in=wanted).order_by("as_of")
     zones = dict(visits.values_list("order_id", "iana_timezone"))

@@ -1,7 +1,9 @@
-"""News of patients as HTML, in Python and not in templates: Today has dozens of them."""
+"""News of patients and critical results as HTML, in Python and not in templates: there are dozens
+of them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -15,6 +17,7 @@ from backoffice.team.subjects import Subject
 from backoffice.templatetags.shapes import glyph_svg, icon_svg
 from backoffice.templatetags.team import staff_name
 from backoffice.templatetags.ui import day, initials, order_badge, since, when
+from orders.models import Order, Review
 from orders.today.digest import (
     CAME_AND_WENT,
     NEW_PROBLEM,
@@ -132,6 +135,30 @@ def _holder(news: OrderNews, sight: Sight) -> str:
     else:
         return ""
     return f'<div class="assigned" id="{key}">{shown}</div>'
+
+
+def criticals(rows: Iterable[tuple[Review, Order | None]]) -> SafeString:
+    """Open critical results on the sheet of a shift."""
+    return SafeString("".join(_critical(review, order) for review, order in rows))
+
+
+def _critical(review: Review, order: Order | None) -> str:
+    name, born = "Kit without patient", ""
+    if order and order.patient_last_name:
+        first, last = escape(order.patient_first_name), escape(order.patient_last_name)
+        name = f"<bdi>{first} {last}</bdi>"
+    if order and order.patient_dob:
+        born = f' <span class="muted">{day(order.patient_dob)}</span>'
+    test = escape((order and order.lab_test_name) or "order not read yet")
+    stands = "acknowledged, nobody reached yet"
+    if not review.is_acknowledged:
+        stands = "nobody has acknowledged it"
+    call = f". Next call {when(review.next_call_at)}" if review.next_call_at else ""
+    return (
+        f'<li data-st="critical">{glyph_svg("octagon")}'
+        f' <a href="{record_url("orders:detail", review.pk)}"><strong>{name}</strong></a>{born},'
+        f" {test}: {stands}, since {when(review.since)}{call}</li>"
+    )
 
 
 def _token(sight: Sight) -> str:

@@ -15,6 +15,7 @@ from django.db.models import Model
 from django.utils import timezone
 
 from backoffice.models import AuditEntry, CommandRecord, User
+from backoffice.statements import by_key
 from backoffice.team.models import Assignment, Contact, Note
 from backoffice.team.subjects import OF_RESULTS
 from backoffice.templatetags.team import staff_name
@@ -47,6 +48,12 @@ WORDS: Final = {
     "revoke token": ("API token revoked", "API tokens revoked"),
 }
 """Kinds of entries, one and many; another kind is counted under its own name."""
+_OF_ENTRY: Final = (
+    *("at", "object_type", "object_ids", "patient_ids"),
+    *("actor__first_name", "actor__last_name", "actor__username"),
+)
+_OF_REQUEST: Final = ("title", "patient_id", "state", "requested_at")
+_OF_ORDER: Final = ("patient_first_name", "patient_last_name", "patient_dob", "lab_test_name")
 OF_MANY: Final = ("sign result", "acknowledge critical", "critical call")
 """Kinds whose entry may be about many at once: about so many as it names."""
 
@@ -123,12 +130,13 @@ def sheet(user: User, begin: datetime, end: datetime, *, all_staff: bool, result
     if not all_staff:
         entries = entries.filter(actor=user)
         held, asked = held.filter(user=user), asked.filter(requested_by=user)
-    found = list(entries.select_related("actor").order_by("-at", "-pk")[: ENTRIES + 1])
+    entries = entries.select_related("actor").only(*_OF_ENTRY)
+    found = list(entries.order_by("-at", "-pk")[: ENTRIES + 1])
     did = _did(found[:ENTRIES], results)
-    waiting = list(asked.order_by("requested_at")[:OPEN])
+    waiting = list(asked.only(*_OF_REQUEST).order_by("requested_at")[:OPEN])
     criticals = list(open_criticals()[:OPEN]) if results else []
     people = mine.people_of(row.patient_id for row in waiting)
-    orders = Order.objects.listed().in_bulk([row.pk for row in criticals])
+    orders = by_key(Order, [row.pk for row in criticals], _OF_ORDER)
     return Sheet(
         _counted(found[:ENTRIES]),
         did[:LINES],
@@ -191,5 +199,5 @@ def _named(
         if entry.object_ids and _kind(entry) == kind:
             with contextlib.suppress(ValueError):  # something else of that name
                 keys[entry.object_ids[0]] = read(entry.object_ids[0])
-    rows = model._default_manager.in_bulk(list(keys.values()))
+    rows = by_key(model, keys.values())
     return {name: rows[key] for name, key in keys.items() if key in rows}

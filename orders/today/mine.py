@@ -11,9 +11,11 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from backoffice.models import CommandRecord, User
+from backoffice.statements import by_key
 from backoffice.team.models import Assignment, Contact, Note
 from backoffice.team.subjects import OF_RESULTS, url_of, word_for
 from orders.models import Order, OrderDraft
+from orders.models.order import LIST_COLUMNS
 from patients.models import Demographics
 
 MOST: Final = 30
@@ -56,9 +58,10 @@ def described(rows: QuerySet[Assignment], most: int = MOST, *, results: bool = F
     """At most so many of these assignments with their records, last notes and due times; what was
     said of results only where `results` may be seen."""
     found = list(rows.select_related("user")[:most])
-    orders = Order.objects.listed().in_bulk(
-        [UUID(row.subject_id) for row in found if row.subject_type in ("order", "result")]
-    )
+    if not found:
+        return []
+    keys = [UUID(row.subject_id) for row in found if row.subject_type in ("order", "result")]
+    orders = by_key(Order, keys, LIST_COLUMNS)
     people = people_of(row.patient_id for row in found)
     contacts = {
         (one.subject_type, one.subject_id): one
@@ -117,5 +120,4 @@ def requests_of(user: User) -> list[CommandRecord]:
 
 def people_of(patients: Iterable[UUID | None]) -> dict[UUID, Demographics]:
     wanted = {key for key in patients if key}
-    rows = Demographics.objects.filter(pk__in=wanted).only("first_name", "last_name", "dob")
-    return {row.pk: row for row in rows}
+    return by_key(Demographics, wanted, ("first_name", "last_name", "dob"))
