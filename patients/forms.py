@@ -7,6 +7,7 @@ from django import forms
 from backoffice.lists.forms import FilterForm
 from backoffice.paging import Sort
 from backoffice.sealed_words import Words
+from backoffice.statements import by_key
 from patients.models import Demographics, Patient
 
 SORTS: Final[dict[str, Sort]] = {
@@ -32,5 +33,5 @@ class PatientFilters(FilterForm):
 
 def demographics_of(patients: list[Patient]) -> dict[Any, Demographics]:
     """Demographics by patient id, without the records as received: one query."""
-    rows = Demographics.objects.defer("record", "content_hash")
-    return rows.in_bulk([patient.pk for patient in patients])
+    keys = [patient.pk for patient in patients]
+    return by_key(Demographics, keys, but=("record", "content_hash"))

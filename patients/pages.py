@@ -6,9 +6,10 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.http import Http404, HttpRequest
-from django.urls import reverse
 
 from backoffice.access import may
+from backoffice.addresses import record_url
+from backoffice.statements import by_key
 from patients.models import Demographics, Patient
 
 TABS: Final = (
@@ -23,12 +24,12 @@ TABS: Final = (
 
 def page_of_patient(request: HttpRequest, patient_id: UUID) -> dict[str, Any]:
     """The patient, who it is, and the tabs this reader may open; 404 where there is none."""
-    patient = Patient.objects.filter(pk=patient_id).first()
+    patient = by_key(Patient, [patient_id]).get(patient_id)
     if patient is None:
         raise Http404
     return {
         "patient": patient,
-        "person": Demographics.objects.filter(pk=patient_id).first(),
+        "person": by_key(Demographics, [patient_id]).get(patient_id),
         "patient_tabs": tabs_of(request, patient_id),
     }
 
@@ -37,6 +38,6 @@ def tabs_of(request: HttpRequest, patient_id: UUID) -> list[dict[str, Any]]:
     tabs = []
     for label, route, needed in TABS:
         if may(request.user, *needed):
-            url = reverse(route, args=[patient_id])
+            url = record_url(route, patient_id)
             tabs.append({"label": label, "url": url, "current": request.path == url})
     return tabs

@@ -408,6 +408,8 @@ def _page(
 
 def done_but_connected(patient_id: UUID, slugs: dict[str, Any]) -> dict[str, CommandRecord]:
     """Sources that stand although the service accepted to end them, with what was asked."""
+    if not slugs:
+        return {}
     rows = CommandRecord.objects.about("patient", patient_id).filter(
         kind=Deregister.kind, state=CommandRecord.State.DONE, remote_id__in=list(slugs)
     )

@@ -11,6 +11,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from backoffice.models import CommandRecord
+from backoffice.statements import by_key
 from patients.models import Connection, Patient, Provider
 from patients.registering_views import done_but_connected
 
@@ -80,7 +81,7 @@ def sources_of(patient: Patient, last: Mapping[str, datetime] | None = None) -> 
         Source(one.slug, one.name, one, pulls.pop(one.slug, []), last_data=last.get(one.slug))
         for one in connections.order_by("name")
     ]
-    names = dict(Provider.objects.filter(pk__in=pulls).values_list("slug", "name"))
+    names = {slug: one.name for slug, one in by_key(Provider, pulls, ["name"]).items()}
     rest = [
         Source(slug, names.get(slug, slug), None, found, last_data=last.get(slug))
         for slug, found in pulls.items()
