@@ -217,7 +217,7 @@ DATABASES = {"default": _database(DATABASE_URL)}
 DATABASES["hooks"] = _door_of(DATABASES["default"])
 CACHES = {
     "default": {
-        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "BACKEND": "backoffice.caching.Redis",
         "LOCATION": REDIS_URL,
         "KEY_PREFIX": "bo",
         "OPTIONS": {"socket_timeout": 0.3, "socket_connect_timeout": 0.3},
