@@ -20,6 +20,7 @@ from django.db.backends.postgresql.base import ServerBindingCursor
 from django.db.models import Model
 
 Row = TypeVar("Row", bound=Model)
+Names = tuple[str, ...]
 _cursor: Any = ServerBindingCursor
 
 
@@ -63,56 +64,28 @@ def cursor() -> Iterator[Any]:
         line.prepare_threshold = usual
 
 
-def columns(model: type[Model]) -> str:
-    """All columns of a model, as `read` wants them."""
-    return _named(model, _fields(model))
-
-
-def read(model: type[Row], statement: str, values: Sequence[Any] | Mapping[str, Any]) -> list[Row]:
-    """Rows that begin with the `columns` of `model`; what follows them become attributes."""
-    return _read(model, _fields(model), statement, values)
-
-
-def by_key(
-    model: type[Row], keys: Iterable[Any], names: Iterable[str] = (), *, but: Iterable[str] = ()
-) -> dict[Any, Row]:
-    """Rows by their primary keys, as `in_bulk` has them: with the fields of these `names` only, or
-    with all `but` some."""
-    wanted = list(keys)
-    if not wanted:
-        return {}
-    fields, statement = _by_key(model, tuple(names), tuple(but))
-    return {row.pk: row for row in _read(model, fields, statement, [array(wanted)])}
-
-
 @cache
-def _by_key(
-    model: type[Model], names: tuple[str, ...], but: tuple[str, ...]
-) -> tuple[Sequence[Any], str]:
-    key = model._meta.pk
-    assert key is not None
-    wanted = {model._meta.get_field(name) for name in names} | {key}
-    fields = [
-        field
-        for field in _fields(model)
-        if (not names or field in wanted) and field.name not in but
-    ]
+def columns(model: type[Model], names: Names = (), but: Names = ()) -> str:
+    """Columns of a model as `read` wants them: of the fields of these names, or all `but` some."""
     table = model._meta.db_table
-    found = f"SELECT {_named(model, fields)} FROM {table}"  # noqa: S608 - our names
-    return fields, f"{found} WHERE {table}.{key.column} = ANY(%s)"
+    return ", ".join(f"{table}.{field.column}" for field in _fields(model, names, but))
 
 
-def _read(
+def read(
     model: type[Row],
-    fields: Sequence[Any],
     statement: str,
     values: Sequence[Any] | Mapping[str, Any],
+    names: Names = (),
+    but: Names = (),
 ) -> list[Row]:
+    """Rows that begin with these `columns` of `model`; what follows them become attributes."""
+    fields = _fields(model, names, but)
     with cursor() as asked:
         asked.execute(statement, values)
         found = asked.fetchall()
-        names = [column.name for column in asked.description]
-    own, more = [field.attname for field in fields], names[len(fields) :]
+        told_more = found and len(found[0]) > len(fields)
+        more = [column.name for column in asked.description[len(fields) :]] if told_more else []
+    own = [field.attname for field in fields]
     read_by = [
         (place, field.from_db_value)
         for place, field in enumerate(fields)
@@ -124,9 +97,24 @@ def _read(
         for place, convert in read_by:
             told[place] = convert(told[place], None, connection)
         row = model.from_db(DEFAULT_DB_ALIAS, own, told)
-        vars(row).update(zip(more, given[len(own) :], strict=True))
+        if more:
+            vars(row).update(zip(more, given[len(own) :], strict=True))
         rows.append(row)
     return rows
+
+
+def by_key(
+    model: type[Row], keys: Iterable[Any], names: Names = (), but: Names = ()
+) -> dict[Any, Row]:
+    """Rows by their primary keys, as `in_bulk` has them, with these `columns`."""
+    wanted, table, key = array(keys), model._meta.db_table, model._meta.pk
+    if wanted == "{}" or key is None:
+        return {}
+    statement = (
+        f"SELECT {columns(model, names, but)} FROM {table}"  # noqa: S608 - our names
+        f" WHERE {table}.{key.column} = ANY(%s)"
+    )
+    return {row.pk: row for row in read(model, statement, [wanted], names, but)}
 
 
 def array(values: Iterable[object]) -> str:
@@ -135,9 +123,12 @@ def array(values: Iterable[object]) -> str:
     return '{"' + '","'.join(written) + '"}' if written else "{}"
 
 
-def _named(model: type[Model], fields: Sequence[Any]) -> str:
-    return ", ".join(f"{model._meta.db_table}.{field.column}" for field in fields)
-
-
-def _fields(model: type[Model]) -> Sequence[Any]:
-    return model._meta.concrete_fields
+@cache
+def _fields(model: type[Model], names: Names, but: Names) -> list[Any]:
+    """In the order of the model; the key is always among them."""
+    named = {model._meta.get_field(name) for name in names}
+    return [
+        field
+        for field in model._meta.concrete_fields
+        if (not names or field in named or field.primary_key) and field.name not in but
+    ]

@@ -7,7 +7,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.core.exceptions import BadRequest
-from django.db.models import Count, Q
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils.safestring import SafeString
@@ -15,7 +15,7 @@ from django.views.decorators.http import require_safe
 
 from backoffice.access import requires
 from backoffice.paging import Sort, capped_count, page_of, place_of
-from backoffice.statements import prepared
+from backoffice.statements import columns, read
 from labs.details import billing_table, questions
 from labs.drawing import Row, draw
 from labs.models import Lab, LabAccount, LabAccountTeam, LabTest, Marker
@@ -26,23 +26,33 @@ BY_NAME: Final = Sort(("name", "id"))
 TABS: Final = {"accounts": "Accounts", "tests": "Lab tests", "markers": "Markers"}
 
 
+_OF_ACCOUNT: Final = ("lab", "account_name", "provider_account_id", "status")
+_ACCOUNTS: Final = (
+    f"SELECT {columns(LabAccount, _OF_ACCOUNT)} FROM labs_labaccount"  # noqa: S608 - our names
+    " ORDER BY lab, account_name, id"
+)
+_OF_LAB: Final = ("slug", "name", "city", "collection_methods", "sample_types", "missing_since")
+_LABS: Final = f"""
+SELECT {columns(Lab, _OF_LAB)}, coalesce(tests.count, 0) AS test_count,
+ coalesce(markers.count, 0) AS marker_count
+FROM labs_lab
+LEFT JOIN (SELECT lab_id, count(*) FROM labs_labtest GROUP BY 1) AS tests
+ ON tests.lab_id = labs_lab.id
+LEFT JOIN (SELECT lab_id, count(*) FROM labs_marker GROUP BY 1) AS markers
+ ON markers.lab_id = labs_lab.id
+ORDER BY name, id
+"""  # noqa: S608 - our names
+
+
 @requires("labs.view")
 @require_safe
-@prepared()
 def labs(request: HttpRequest) -> HttpResponse:
     """Labs with the state of our accounts there."""
-    accounts = LabAccount.objects.only("lab", "account_name", "provider_account_id", "status")
     by_lab: dict[str, list[LabAccount]] = defaultdict(list)
-    for account in accounts.order_by("lab", "account_name", "id"):
+    for account in read(LabAccount, _ACCOUNTS, [], _OF_ACCOUNT):
         by_lab[account.lab].append(account)
-    tests = _count_of(LabTest.objects.values_list("lab_id").annotate(count=Count("pk")))
-    markers = _count_of(Marker.objects.values_list("lab_id").annotate(count=Count("pk")))
-    shown = Lab.objects.only("slug", "name", "city", "collection_methods", "sample_types",
-                             "missing_since").order_by("name", "id")  # fmt: skip
-    rows = [
-        Row(lab, by_lab.pop(lab.slug, []), tests.get(lab.pk, 0), markers.get(lab.pk, 0))
-        for lab in shown
-    ]
+    labs: list[Any] = read(Lab, _LABS, [], _OF_LAB)
+    rows = [Row(lab, by_lab.pop(lab.slug, []), lab.test_count, lab.marker_count) for lab in labs]
     strays = [account for group in by_lab.values() for account in group]
     context = {"rows": rows, "drawn": SafeString(draw(rows)), "strays": strays}
     return render(request, "labs/list.html", context)
@@ -134,7 +144,3 @@ def _accounts(accounts: list[LabAccount]) -> list[dict[str, Any]]:
         }
         for account in accounts
     ]
-
-
-def _count_of(rows: Any) -> dict[int | None, int]:
-    return dict(rows)

@@ -81,7 +81,7 @@ def sources_of(patient: Patient, last: Mapping[str, datetime] | None = None) -> 
         Source(one.slug, one.name, one, pulls.pop(one.slug, []), last_data=last.get(one.slug))
         for one in connections.order_by("name")
     ]
-    names = {slug: one.name for slug, one in by_key(Provider, pulls, ["name"]).items()}
+    names = {slug: one.name for slug, one in by_key(Provider, pulls, ("name",)).items()}
     rest = [
         Source(slug, names.get(slug, slug), None, found, last_data=last.get(slug))
         for slug, found in pulls.items()
