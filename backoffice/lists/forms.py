@@ -43,7 +43,8 @@ class Chip:
     """A filter as it stands on the page."""
 
     label: str
-    fields: list[BoundField]
+    form: FilterForm
+    names: list[str]
     first: bool
     options: bool
     active: bool
@@ -54,6 +55,10 @@ class Chip:
     zone: str
     looks: Hashable | None
     """All that an untouched filter's looks depend on; None where the address speaks of it."""
+
+    @property
+    def fields(self) -> list[BoundField]:
+        return [self.form[name] for name in self.names]
 
 
 class _Shared(dict[str, forms.Field]):
@@ -156,6 +161,8 @@ class FilterForm(forms.Form):
     def in_force(self, given: QueryDict) -> list[dict[str, Any]]:
         """Each value that narrows the list, in words, with the parameter it came by; `many` where
         its filter has others."""
+        if given.keys().isdisjoint(self.filtering()):
+            return []
         typed_in = opened(given, self.words)
         several = {
             name for one in self.FILTERS if len(self._given(one)) > 1 for name in one.fields
@@ -176,16 +183,16 @@ class FilterForm(forms.Form):
         names = [name for name in one.fields if name not in self.hidden]
         if not names:
             return None
-        fields = [self[name] for name in names]
         zone = timezone.get_current_timezone_name() if one.zoned else ""
-        given = self._given(one)
+        given, wrong = self._given(one), not self.errors.keys().isdisjoint(names)
         return Chip(
             label=one.label,
-            fields=fields,
-            first=one.first or bool(given) or any(bound.errors for bound in fields),
-            options=all(isinstance(bound.field, forms.MultipleChoiceField) for bound in fields),
+            form=self,
+            names=names,
+            first=one.first or bool(given) or wrong,
+            options=all(isinstance(self.fields[n], forms.MultipleChoiceField) for n in names),
             active=bool(given),
-            wrong=any(bound.errors for bound in fields),
+            wrong=wrong,
             summary=_summary(given),
             drop=self._as_given(*given[0]) if len(given) == 1 else None,
             zone=zone,
@@ -201,6 +208,8 @@ class FilterForm(forms.Form):
 
     def _given(self, one: Filter) -> list[tuple[BoundField, str]]:
         """Each value that the address gives for it, with its field."""
+        if self.data.keys().isdisjoint(one.fields):
+            return []
         fields = [self[name] for name in one.fields if name not in self.hidden]
         return [(bound, value) for bound in fields for value in _values(bound)]
 

@@ -1,11 +1,12 @@
 """Template tags of the design system: badges, times, ids, money, icons."""
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, tzinfo
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from html import escape
 from typing import Any, Final
 from urllib.parse import urlencode
+from uuid import UUID
 
 from django import template
 from django.forms import BoundField
@@ -130,10 +131,9 @@ def when(
 
 
 def _time(moment: datetime, text: str) -> SafeString:
-    """Not with `format_html`, like all that stands in rows of lists: a list says hundreds."""
-    return SafeString(
-        f'<time datetime="{moment.astimezone(UTC).isoformat()}">{escape(text)}</time>'
-    )
+    """Not with `format_html`, like all that stands in rows of lists: a list says hundreds. The
+    text is ours."""
+    return SafeString(f'<time datetime="{moment.astimezone(UTC).isoformat()}">{text}</time>')
 
 
 @register.filter
@@ -173,11 +173,11 @@ def long_day(value: date) -> str:
 
 
 @register.filter
-def short_day(moment: datetime | None) -> SafeString | str:
-    """`11 Nov, 08:00` in the staff member's zone, for tight places."""
+def short_day(moment: datetime | None, zone: tzinfo | None = None) -> SafeString | str:
+    """`11 Nov, 08:00` in the staff member's zone, for tight places. Whoever says many gives it."""
     if moment is None:
         return DASH
-    local = timezone.localtime(moment)
+    local = moment.astimezone(zone or timezone.get_current_timezone())
     return _time(moment, f"{local.day} {MONTHS[local.month]}, {hour(local)}")
 
 
@@ -209,11 +209,11 @@ def since(moment: datetime | None) -> str:
 
 
 @register.filter
-def age(born: date | None) -> str:
-    """`42 y`; months for the first two years."""
+def age(born: date | None, today: date | None = None) -> str:
+    """`42 y`; months for the first two years. Whoever says many gives the day."""
     if not born:
         return DASH
-    today = timezone.localdate()
+    today = today or timezone.localdate()
     if years(born, today) >= 2:
         return f"{years(born, today)} y"
     months = (today.year - born.year) * 12 + today.month - born.month - (today.day < born.day)
@@ -242,6 +242,11 @@ def clock_in(zone: str) -> str:
 def dash(value: Any) -> Any:
     """The value; an em dash when it is missing. Zero and False are values."""
     return DASH if value is None or value == "" else value
+
+
+def told(value: str | None) -> str:
+    """As HTML; a dash when it is missing."""
+    return escape(value) if value else DASH
 
 
 @register.filter
@@ -304,7 +309,9 @@ def short_id(value: object, copy: bool = True) -> SafeString:
     whole = str(value or "")
     if not whole:
         return DASH
-    text, short = escape(whole), escape(whole[:8] if len(whole) == 36 else whole)
+    text, short = whole, whole[:8] if len(whole) == 36 else whole
+    if not isinstance(value, UUID):
+        text, short = escape(text), escape(short)
     button = ""
     if copy:
         drawn = icon_svg("clipboard-document")

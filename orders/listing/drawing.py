@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date, tzinfo
 from html import escape
 from typing import Any, Final
 
+from django.utils import timezone
 from django.utils.html import conditional_escape
 from django.utils.safestring import SafeString
 
+from backoffice import vocabulary
 from backoffice.access import may
 from backoffice.addresses import record_url
 from backoffice.lists.screen import Screen
@@ -20,13 +23,13 @@ from backoffice.templatetags.ui import (
     DASH,
     age,
     badge,
-    dash,
     day,
     initials,
     order_badge,
     short_day,
     short_id,
     since,
+    told,
     words,
 )
 from orders.templatetags.turns import whose_turn
@@ -43,6 +46,8 @@ class Sight:
     sees_results: bool
     beside_result: bool
     """The interpretation has no column of its own: it stands beside the status."""
+    zone: tzinfo
+    today: date
 
 
 def draw(rows: list[Any], screen: Screen) -> SafeString:
@@ -52,11 +57,14 @@ def draw(rows: list[Any], screen: Screen) -> SafeString:
         by_name,
         sees_results,
         sees_results and "result" not in screen.keys,
+        timezone.get_current_timezone(),
+        timezone.localdate(),
     )
     cells = [CELLS[column.key] for column in screen.columns]
     tick = _tick if screen.verbs else _nothing
     drawn = []
     for row in rows:
+        row.called = f"{escape(row.patient_first_name)} {escape(row.patient_last_name)}"
         flagged = sees_results and row.interpretation == "critical"
         drawn.append('<tr data-flag="critical">\n' if flagged else "<tr>\n")
         drawn.append(tick(row, sight))
@@ -69,15 +77,12 @@ def _nothing(row: Any, sight: Sight) -> str:
     return ""
 
 
-def _name(row: Any) -> str:
-    return f"{escape(row.patient_first_name)} {escape(row.patient_last_name)}"
-
-
 def _tick(row: Any, sight: Sight) -> str:
-    named = sight.by_name and _name(row).strip()
-    whose = f"of {_name(row)}" if named else f"{str(row.pk)[:8]}…"
+    key = str(row.pk)
+    named = sight.by_name and row.called.strip()
+    whose = f"of {row.called}" if named else f"{key[:8]}…"
     return (
-        f'<td class="mark-cell"><input type="checkbox" name="key" value="{row.pk}" form="bulk"'
+        f'<td class="mark-cell"><input type="checkbox" name="key" value="{key}" form="bulk"'
         f' data-pick aria-label="Tick the order {whose}"></td>\n'
     )
 
@@ -87,13 +92,15 @@ def _patient(row: Any, sight: Sight) -> str:
     if not sight.by_name:
         who = conditional_escape(initials(row.patient_name))
     elif row.patient_first_name or row.patient_last_name:
-        who = f"<bdi>{_name(row)}</bdi>"
+        who = f"<bdi>{row.called}</bdi>"
     url = record_url("orders:detail", row.pk)
     return f'<th scope="row" class="lead"><a href="{url}" hx-boost="false">{who}</a></th>\n'
 
 
 def _born(row: Any, sight: Sight) -> str:
-    years = f' <span class="muted roomy">{age(row.patient_dob)}</span>' if row.patient_dob else ""
+    years = ""
+    if row.patient_dob:
+        years = f' <span class="muted roomy">{age(row.patient_dob, sight.today)}</span>'
     return f'<td data-label="Born" class="nowrap">{day(row.patient_dob)}{years}</td>\n'
 
 
@@ -117,9 +124,9 @@ def _test(row: Any, sight: Sight) -> str:
     if row.origin in SPOKEN_ORIGINS:
         origin = conditional_escape(words("order.origin", row.origin))
         chips += f' <span class="chip">{origin}</span>'
-    method = conditional_escape(words("order.method", row.method))
+    method = told(vocabulary.term("order.method", row.method).label)
     return (
-        f'<td data-label="Test" class="wide">{conditional_escape(dash(row.lab_test_name))}'
+        f'<td data-label="Test" class="wide">{told(row.lab_test_name)}'
         f' <span class="muted nowrap">{method}</span>{chips}</td>\n'
     )
 
@@ -144,8 +151,8 @@ CELLS: Final[dict[str, Callable[[Any, Sight], str]]] = {
     "status": _status,
     "turn": _turn,
     "test": _test,
-    "ordered": lambda row, _: (
-        f'<td data-label="Ordered" class="nowrap">{short_day(row.created_at)}</td>\n'
+    "ordered": lambda row, sight: (
+        f'<td data-label="Ordered" class="nowrap">{short_day(row.created_at, sight.zone)}</td>\n'
     ),
     "changed": lambda row, _: (
         f'<td data-label="Changed" class="nowrap">{since(row.updated_at)}</td>\n'
@@ -155,7 +162,7 @@ CELLS: Final[dict[str, Callable[[Any, Sight], str]]] = {
     "result": lambda row, _: (
         f'<td data-label="Result">{badge("order.interpretation", row.interpretation)}</td>\n'
     ),
-    "lab": lambda row, _: f'<td data-label="Lab">{conditional_escape(dash(row.lab_name))}</td>\n',
+    "lab": lambda row, _: f'<td data-label="Lab">{told(row.lab_name)}</td>\n',
     "quiet": _over,
     "sample": lambda row, _: f'<td data-label="Sample">{short_id(row.sample_id, False)}</td>\n',
     "goes_out": lambda row, _: (
