@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 
 from backoffice import audit
 from backoffice.access import may, requires
-from backoffice.statements import prepared
+from backoffice.statements import by_key, prepared, where
 from labs.models import Lab
 from orders.changing_views import actions_of
 from orders.exceptions.queue import group_of
@@ -32,6 +32,7 @@ from orders.models import (
 )
 from orders.models.order import OrderQuerySet
 
+_UNREAD: Final = ("record", "content_hash")
 RANK: Final = {"critical": 0, "abnormal": 1, "unknown": 2}
 
 
@@ -41,17 +42,14 @@ RANK: Final = {"critical": 0, "abnormal": 1, "unknown": 2}
 def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """One order: whose turn, the journey, events, visits, parcels, results, siblings."""
     order = _order(order_id)
-    events = list(OrderEvent.objects.filter(order_id=order.pk).order_by("created_at", "event_id"))
-    visits = list(
-        Appointment.objects.filter(order_id=order.pk)
-        .defer("record", "content_hash")
-        .order_by("-superseded_at", "-start_at")
-    )
+    events = where(OrderEvent, "order_id = %s ORDER BY created_at, event_id", [order.pk])
+    by_start = "order_id = %s ORDER BY superseded_at DESC, start_at DESC"
+    visits = where(Appointment, by_start, [order.pk], but=_UNREAD)
     visits.sort(key=lambda visit: visit.superseded_at is not None)
     siblings = list(Order.objects.siblings_of(order).listed())
-    result = Result.objects.filter(pk=order.pk).defer("record", "content_hash").first()
+    result = by_key(Result, [order.pk], but=_UNREAD).get(order.pk)
     sees_results = may(request.user, "results.view")
-    markers = list(ResultMarker.objects.filter(result_id=order.pk)) if sees_results else []
+    markers = where(ResultMarker, "result_id = %s", [order.pk]) if sees_results else []
     record = order.said()
     now = timezone.now()
     show = request.GET.get("stream", MILESTONES)
@@ -77,7 +75,7 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
         "handling": Handling.objects.filter(pk=order.pk).select_related("by").first(),
         "nodes": journey(order, events),
         "over": is_over(order),
-        "lab": Lab.objects.filter(slug=order.lab_slug).only("name").first(),
+        "lab": next(iter(where(Lab, "slug = %s", [order.lab_slug], ("name",))), None),
         "happened": happened_to(
             order,
             events,

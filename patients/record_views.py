@@ -16,8 +16,8 @@ from backoffice.access import may, requires
 from backoffice.audit import lookers
 from backoffice.audit.listing import COLUMNS, TRAIL
 from backoffice.paging import Sort, page_of, place_of
-from backoffice.statements import prepared
-from patients.models import Demographics, DifferentPeople, Patient
+from backoffice.statements import prepared, where
+from patients.models import Demographics, DifferentPeople, Insurance, Patient
 from patients.pages import page_of_patient
 from patients.registering_views import actions_of, alike_on_record, audit_found
 from patients.sources import related, sources_of
@@ -42,12 +42,8 @@ def patient_detail(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     """One patient at a glance: orders, who, insurance in force, sources, notes, look-alikes."""
     page = page_of_patient(request, patient_id)
     patient, person = page["patient"], page["person"]
-    current = list(
-        related(patient, "insurances")
-        .filter(superseded_at=None)
-        .defer("record", "content_hash")
-        .order_by("-is_primary", "-as_of")
-    )
+    in_force = "user_id = %s AND superseded_at IS NULL ORDER BY is_primary DESC, as_of DESC"
+    current = where(Insurance, in_force, [patient.pk], but=("record", "content_hash"))
     may_read_orders = may(request.user, "orders.view")
     orders = []
     if may_read_orders:

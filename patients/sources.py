@@ -11,10 +11,11 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from backoffice.models import CommandRecord
-from backoffice.statements import by_key
+from backoffice.statements import by_key, where
 from patients.models import Connection, Patient, Provider
 from patients.registering_views import done_but_connected
 
+_UNREAD: Final = ("record", "content_hash")
 TROUBLE: Final = ("failure", "retrying")
 
 
@@ -73,13 +74,14 @@ def sources_of(patient: Patient, last: Mapping[str, datetime] | None = None) -> 
     """
     last = last or {}
     pulls: dict[str, list[Any]] = {}
-    rows = related(patient, "historical_pulls").defer("record", "content_hash")
-    for pull in rows.order_by("provider", "resource"):
+    rows = related(patient, "historical_pulls").model
+    in_order = "user_id = %s ORDER BY provider, resource"
+    for pull in where(rows, in_order, [patient.pk], but=_UNREAD):
         pulls.setdefault(pull.provider, []).append(pull)
-    connections = Connection.objects.filter(user=patient.pk).defer("record", "content_hash")
+    connections = where(Connection, "user_id = %s ORDER BY name", [patient.pk], but=_UNREAD)
     sources = [
         Source(one.slug, one.name, one, pulls.pop(one.slug, []), last_data=last.get(one.slug))
-        for one in connections.order_by("name")
+        for one in connections
     ]
     names = {slug: one.name for slug, one in by_key(Provider, pulls, ("name",)).items()}
     rest = [

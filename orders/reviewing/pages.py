@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from backoffice.access import may
 from backoffice.models import User
-from backoffice.statements import by_key
+from backoffice.statements import by_key, where
 from backoffice.templatetags.spoken import years
 from orders.models import Order, Result
 from orders.models.order import LIST_COLUMNS
@@ -84,9 +84,8 @@ def one_report(request: HttpRequest, review: Review, **forms: Any) -> dict[str, 
     assert isinstance(user, User)
     order = by_key(Order, [review.pk], but=("record", "content_hash")).get(review.pk)
     result = by_key(Result, [review.pk]).get(review.pk)
-    versions = list(
-        ResultVersion.objects.filter(order_id=review.pk).defer("content").order_by("-number")
-    )
+    by_number = "order_id = %s ORDER BY number DESC"
+    versions = where(ResultVersion, by_number, [review.pk], but=("content",))
     signatures = list(
         Signature.objects.filter(order_id=review.pk)
         .select_related("by", "delegated_by")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from django.db import models
 
 from backoffice.models import Read
+from backoffice.statements import where
 
 if TYPE_CHECKING:
     from orders.models import Order
@@ -40,8 +41,6 @@ class UsualTime(Read):
     @classmethod
     def of(cls, order: Order) -> UsualTime | None:
         """What is known of the step where this order is."""
-        return cls.objects.filter(
-            low_level_status=order.low_level_status,
-            method=order.method,
-            lab_slug=order.lab_slug or "",
-        ).first()
+        step = [order.low_level_status, order.method, order.lab_slug or ""]
+        found = where(cls, "low_level_status = %s AND method = %s AND lab_slug = %s", step)
+        return next(iter(found), None)
