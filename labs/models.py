@@ -6,6 +6,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Lower
 
+from backoffice import statements
 from backoffice.models import Mirrored, Read
 from labs.reports.models import Report, ReportFile, ReportJob, ReportResult, RowCheck
 
@@ -45,6 +46,13 @@ class Lab(Mirrored):
 
     def __str__(self) -> str:
         return self.name
+
+    @staticmethod
+    def names() -> dict[str, str]:
+        """Of all labs by their slugs, in the order of names."""
+        with statements.cursor() as cursor:
+            cursor.execute("SELECT slug, name FROM labs_lab ORDER BY name")
+            return dict(cursor.fetchall())
 
 
 class Marker(Mirrored):

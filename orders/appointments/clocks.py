@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 
-from django.utils import timezone
-
 from backoffice.templatetags.spoken import hour, weekday, zone_name, zone_of
 
 
@@ -42,8 +40,7 @@ class Clocks:
         return f"{day}{hour(self.here)} {zone_name(self.here)}"
 
 
-def clocks(start: datetime, zone: str | None, here: tzinfo | None = None) -> Clocks:
+def clocks(start: datetime, zone: str | None, here: tzinfo) -> Clocks:
     """A start in the draw's zone, and in the one of the staff member who asks."""
-    mine = here or timezone.get_current_timezone()
     place = zone_of(zone)
-    return Clocks(start.astimezone(place or mine), start.astimezone(mine), place is not None)
+    return Clocks(start.astimezone(place or here), start.astimezone(here), place is not None)

@@ -119,7 +119,7 @@ def time_of(visit: Visit, brief: bool = False) -> str:
     if not clocks.known:
         shown = when(visit.appointment.start_at)
         return f'<strong>{shown}</strong><span class="second">zone of the draw not given</span>'
-    yours = escape(clocks.yours)
+    yours = clocks.yours
     if yours and brief:
         said = f'<span class="sr">your time </span><span aria-hidden="true">you </span>{yours}'
         yours = f'<span class="second">{said}</span>'
@@ -127,15 +127,16 @@ def time_of(visit: Visit, brief: bool = False) -> str:
         yours = f'<span class="second">{yours} your time</span>'
     return (
         f'<time class="draw" datetime="{clocks.here.isoformat()}"><strong>{clocks.time}</strong>'
-        f" {escape(clocks.zone)}</time>{yours}"
+        f" {clocks.zone}</time>{yours}"
     )
 
 
 def who(visit: Visit, sees_names: bool) -> str:
     """Who a visit is for, a link to its order."""
     name = _name(visit, sees_names)
-    if visit.appointment.order_id:
-        url = record_url("orders:detail", visit.appointment.order_id)
+    key = visit.appointment.order_id
+    if key:
+        url = record_url("orders:detail", key)
         name = f'<a href="{url}" hx-boost="false">{name}</a>'
     born = ""
     if sees_names and visit.born:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta, tzinfo
 from typing import Any, Final
@@ -29,6 +29,10 @@ _OF_ORDER: Final = (
     *("id", "user_id", "created_at", "last_event_at", "low_level_status", "bucket", "method"),
     *("lab_test_name", "patient_first_name", "patient_last_name", "patient_name", "patient_dob"),
     "priority",
+)
+_OF_VISITED: Final = (
+    *("low_level_status", "lab_test_name"),
+    *("patient_first_name", "patient_last_name", "patient_dob"),
 )
 _OF_PERSON: Final = ("first_name", "last_name", "dob")
 NOT_OF_A_DAY: Final = (
@@ -93,13 +97,14 @@ class Waiting:
 def visits(rows: Iterable[Appointment]) -> list[Visit]:
     """The rows with their patients and orders: two queries, whatever their number."""
     found = list(rows)
-    orders = by_key(Order, {row.order_id for row in found if row.order_id}, _OF_ORDER)
-    people = by_key(Demographics, {row.user_id for row in found if row.user_id}, _OF_PERSON)
+    orders: Mapping[UUID | None, Order] = by_key(
+        Order, {row.order_id for row in found} - {None}, _OF_VISITED
+    )
+    people: Mapping[UUID | None, Demographics] = by_key(
+        Demographics, {row.user_id for row in found} - {None}, _OF_PERSON
+    )
     here = timezone.get_current_timezone()
-    return [
-        _visit(row, orders.get(row.order_id) if row.order_id else None, people, here)
-        for row in found
-    ]
+    return [_visit(row, orders.get(row.order_id), people.get(row.user_id), here) for row in found]
 
 
 def to_book(types: Iterable[str]) -> QuerySet[Order]:
@@ -127,7 +132,7 @@ def waiting(rows: Iterable[Order]) -> list[Waiting]:
 
 def by_site(rows: Iterable[Visit], *, by_name: bool) -> list[Site]:
     """Visits of a day by where they are, the centres first; each in the order of the day."""
-    names = dict(Lab.objects.values_list("slug", "name"))
+    names = Lab.names()
     found: dict[tuple[Any, ...], Site] = {}
     for visit in rows:
         row = visit.appointment
@@ -168,9 +173,8 @@ def _without_visit(rows: QuerySet[Order]) -> QuerySet[Order]:
 
 
 def _visit(
-    row: Appointment, order: Order | None, people: dict[UUID, Demographics], here: tzinfo
+    row: Appointment, order: Order | None, person: Demographics | None, here: tzinfo
 ) -> Visit:
-    person = people.get(row.user_id) if row.user_id else None
     name, born = "", None
     if person is not None:
         name, born = f"{person.first_name} {person.last_name}", person.dob

@@ -9,9 +9,9 @@ from typing import Any, Final
 from django import forms
 from django.utils import timezone
 
-from backoffice import statements
 from backoffice.access import ROLES
 from backoffice.models import User
+from labs.models import Lab
 from orders.reviewing.models import NO_READ_BACK, NOT_REACHED, READ_BACK
 
 LETTERS: Final = 2_000
@@ -52,12 +52,9 @@ class QueueFilters(forms.Form):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        with statements.cursor() as cursor:
-            cursor.execute("SELECT slug, name FROM labs_lab ORDER BY name")
-            labs = cursor.fetchall()
         field = self.fields["lab"]
         assert isinstance(field, forms.ChoiceField)
-        field.choices = [("", "All labs"), *labs]
+        field.choices = [("", "All labs"), *Lab.names().items()]
 
     @property
     def chosen(self) -> dict[str, Any]:
