@@ -48,3 +48,26 @@ def test_rows_are_read_as_the_models_own_sealed_columns_too() -> None:
     for field in Insurance._meta.concrete_fields:
         assert getattr(read, field.attname) == getattr(own, field.attname), field.name
     assert (read.member_id, read.record, read.more) == ("M-1", '{"a": 1}', 7)  # type: ignore[attr-defined]
+
+
+def test_rows_are_read_by_their_keys_with_what_is_asked_for() -> None:
+    keys = [uuid4(), uuid4()]
+    for key in keys:
+        Insurance.objects.create(
+            id=key, user_id=uuid4(), is_primary=True, member_id="M-1", **envelope('{"a": 1}')
+        )
+    found = statements.by_key(Insurance, [*keys, uuid4()], ("member_id",))
+    assert found.keys() == set(keys)
+    assert found[keys[0]].member_id == "M-1" and "record" in found[keys[0]].get_deferred_fields()
+    rest = statements.by_key(Insurance, keys[:1], but=("record",))[keys[0]]
+    assert rest.get_deferred_fields() == {"record"}
+    assert statements.by_key(Insurance, []) == {}
+    assert len(statements.where(Insurance, "is_primary ORDER BY id", [])) == len(keys)
+
+
+def test_an_array_says_what_it_was_given() -> None:
+    given = ["plain", "", 'a "quoted" word', "back\\slash", "{1,2}", "NULL", "a, b", "\n", "é"]
+    for words in (given, []):
+        with statements.cursor() as cursor:
+            cursor.execute("SELECT %s::text[]", [statements.array(words)])
+            assert cursor.fetchone() == (words,)
