@@ -7,8 +7,13 @@ the policy of pages. The rest stands here; what a view has set stays.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Final
 
+from csp.constants import HEADER
+from csp.middleware import CSPMiddleware
+from csp.utils import build_policy
+from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 
 SWITCHED_OFF: Final = (
@@ -41,3 +46,20 @@ def strict(
         return response
 
     return answer
+
+
+class Policy(CSPMiddleware):
+    """The policy of pages is put together once; few ask for another one."""
+
+    def process_response(
+        self, request: HttpRequest, response: HttpResponseBase
+    ) -> HttpResponseBase:
+        if settings.DEBUG or any(name.startswith("_csp") for name in vars(response)):
+            return super().process_response(request, response)
+        response.headers.setdefault(HEADER, _policy())
+        return response
+
+
+@cache
+def _policy() -> str:
+    return build_policy()

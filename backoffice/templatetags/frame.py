@@ -11,10 +11,14 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.template import Context
 from django.urls import NoReverseMatch, reverse
+from django.utils import timezone
+from django.utils.html import escape
+from django.utils.safestring import SafeString
 
 from backoffice import access, live
 from backoffice.accounts import limits
 from backoffice.models import User
+from backoffice.templatetags.spoken import MONTHS, hour
 
 register = template.Library()
 
@@ -231,3 +235,17 @@ def session_left(context: Context) -> dict[str, int]:
     """Seconds until this session ends, and how long before that people are warned."""
     seconds, _ = limits.left(context["request"])
     return {"left": seconds, "warned": limits.warned_seconds()}
+
+
+@register.simple_tag(takes_context=True)
+def printed(context: Context) -> SafeString:
+    """The zone of the times on a page, and for paper when it was printed and by whom."""
+    now = timezone.localtime()
+    zone = escape(now.tzname() or "")
+    user = getattr(context.get("request"), "user", None)
+    name = escape(user.get_username()) if user is not None else ""
+    return SafeString(
+        f"<span>Times in {zone} unless another zone is named</span>\n"
+        f'      <span class="printed">Printed by {name},'
+        f" {now.day} {MONTHS[now.month]} {now.year}, {hour(now)} {zone}</span>"
+    )
