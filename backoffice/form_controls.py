@@ -14,7 +14,9 @@ from django.utils.html import conditional_escape
 from django.utils.safestring import SafeString
 
 _OF_DJANGO: Final = "django/forms/widgets/"
-_INPUTS: Final = ("text", "number", "email", "url", "password", "hidden", "date", "checkbox")
+_INPUTS: Final = (
+    *("text", "number", "email", "url", "password", "hidden", "date", "datetime", "checkbox"),
+)
 
 
 class Controls(DjangoTemplates):
@@ -34,6 +36,21 @@ def _input(widget: Mapping[str, Any]) -> str:
     said = "" if value is None else f' value="{conditional_escape(value)}"'
     name = conditional_escape(widget["name"])
     return f'<input type="{widget["type"]}" name="{name}"{said}{_attributes(widget)}>'
+
+
+def _textarea(widget: Mapping[str, Any]) -> str:
+    said = conditional_escape(widget["value"]) if widget["value"] else ""
+    name = conditional_escape(widget["name"])
+    return f'<textarea name="{name}"{_attributes(widget)}>\n{said}</textarea>'
+
+
+def _option(widget: Mapping[str, Any]) -> str:
+    """One button of several; of a whole group Django says the label with it."""
+    if not widget["wrap_label"]:
+        return _input(widget)
+    key = widget["attrs"].get("id")
+    whose = f' for="{conditional_escape(key)}"' if key else ""
+    return f"<label{whose}>{_input(widget)}\n {conditional_escape(widget['label'])}</label>"
 
 
 def _select(widget: Mapping[str, Any]) -> str:
@@ -61,5 +78,7 @@ def _attributes(widget: Mapping[str, Any]) -> str:
 
 _DRAWN: Final[dict[str, Callable[[Mapping[str, Any]], str]]] = {
     f"{_OF_DJANGO}select.html": _select,
+    f"{_OF_DJANGO}textarea.html": _textarea,
+    f"{_OF_DJANGO}radio_option.html": _option,
     **{f"{_OF_DJANGO}{kind}.html": _input for kind in _INPUTS},
 }

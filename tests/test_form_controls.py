@@ -31,6 +31,7 @@ CHOICES = [("", "Any"), ("<1>", 'a "b" & c'), ("Group & more", [("x", "X"), (SHA
         forms.PasswordInput(render_value=True),
         forms.HiddenInput(),
         forms.DateInput(attrs={"type": "date"}),
+        forms.DateTimeInput(attrs={"type": "datetime-local"}),
         forms.CheckboxInput(),
         forms.Select(choices=CHOICES),
         forms.Textarea(),
@@ -44,3 +45,16 @@ def test_as_django_draws_it(widget: Widget, attrs: dict[str, Any], value: Any) -
         for renderer in (Controls(), DjangoTemplates())
     ]
     assert drawn[0] == drawn[1]
+
+
+@pytest.mark.parametrize("wrap_label", [False, True])
+@pytest.mark.parametrize("value", ["", "<1>", SHARP])
+def test_each_button_of_several(value: str, wrap_label: bool) -> None:
+    class Chosen(forms.Form):
+        one = forms.ChoiceField(choices=CHOICES, widget=forms.RadioSelect, initial=value)
+
+    drawn = [
+        [option.tag(wrap_label=wrap_label) for option in Chosen(renderer=renderer)["one"]]
+        for renderer in (Controls(), DjangoTemplates())
+    ]
+    assert drawn[0] == drawn[1] and len(drawn[0]) == 4
