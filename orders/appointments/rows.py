@@ -16,14 +16,13 @@ from backoffice import vocabulary
 from backoffice.access import may
 from backoffice.addresses import record_url
 from backoffice.models import User
-from backoffice.statements import by_key
+from backoffice.statements import array, by_key, cursor
 from labs.models import Lab
 from orders.appointments.clocks import Clocks, clocks
 from orders.appointments.forms import OVER, AppointmentFilters, methods_of
 from orders.models import Appointment, Order
 from orders.models.order import TO_BOOK
 from orders.scheduling import rules
-from patients.models import Demographics
 
 _OF_ORDER: Final = (
     *("id", "user_id", "created_at", "last_event_at", "low_level_status", "bucket", "method"),
@@ -34,7 +33,10 @@ _OF_VISITED: Final = (
     *("low_level_status", "lab_test_name"),
     *("patient_first_name", "patient_last_name", "patient_dob"),
 )
-_OF_PERSON: Final = ("first_name", "last_name", "dob")
+_PEOPLE: Final = (
+    "SELECT user_id, first_name || ' ' || last_name, dob FROM patients_demographics"
+    " WHERE user_id = ANY(%s)"
+)
 NOT_OF_A_DAY: Final = (
     *("record", "content_hash", "as_of", "order_transaction_id", "end_at", "zip_code", "lng"),
     "lat",
@@ -100,9 +102,9 @@ def visits(rows: Iterable[Appointment]) -> list[Visit]:
     orders: Mapping[UUID | None, Order] = by_key(
         Order, {row.order_id for row in found} - {None}, _OF_VISITED
     )
-    people: Mapping[UUID | None, Demographics] = by_key(
-        Demographics, {row.user_id for row in found} - {None}, _OF_PERSON
-    )
+    with cursor() as asked:
+        asked.execute(_PEOPLE, [array({row.user_id for row in found} - {None})])
+        people = {key: (name, born) for key, name, born in asked.fetchall()}
     here = timezone.get_current_timezone()
     return [_visit(row, orders.get(row.order_id), people.get(row.user_id), here) for row in found]
 
@@ -173,12 +175,10 @@ def _without_visit(rows: QuerySet[Order]) -> QuerySet[Order]:
 
 
 def _visit(
-    row: Appointment, order: Order | None, person: Demographics | None, here: tzinfo
+    row: Appointment, order: Order | None, person: tuple[str, date | None] | None, here: tzinfo
 ) -> Visit:
-    name, born = "", None
-    if person is not None:
-        name, born = f"{person.first_name} {person.last_name}", person.dob
-    elif order is not None:
+    name, born = person or ("", None)
+    if person is None and order is not None:
         name = f"{order.patient_first_name} {order.patient_last_name}"
         born = order.patient_dob
     return Visit(
