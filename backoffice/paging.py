@@ -183,6 +183,8 @@ def gathered(
             [cap, *values],
         )
         count, keys = cursor.fetchone()
+    if not count:
+        return Gathered(whole.none(), Count(0), None)
     if count <= cap:
         return Gathered(whole.filter(_Among(F("pk"), keys or "{}")), Count(count), whole)
     quick = False
