@@ -14,7 +14,7 @@ from django.core.cache.backends.redis import RedisCache, RedisCacheClient
 class _Client(RedisCacheClient):
     @cached_property
     def _kept(self) -> Any:
-        return super().get_client()
+        return super().get_client(write=True)
 
     def get_client(self, key: Any = None, *, write: bool = False) -> Any:
         return self._kept

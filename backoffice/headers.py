@@ -49,12 +49,14 @@ def strict(
 
 
 class Policy(CSPMiddleware):
-    """The policy of pages is put together once; few ask for another one."""
+    """The policy of pages is put together once; few ask for another one, or for a nonce. One that
+    only reports, and addresses without any, are not provided for."""
 
     def process_response(
         self, request: HttpRequest, response: HttpResponseBase
     ) -> HttpResponseBase:
-        if settings.DEBUG or any(name.startswith("_csp") for name in vars(response)):
+        asked = (*vars(request), *vars(response))
+        if settings.DEBUG or any(name.startswith("_csp") for name in asked):
             return super().process_response(request, response)
         response.headers.setdefault(HEADER, _policy())
         return response

@@ -13,7 +13,18 @@ from typing import Any, Final, Generic, NamedTuple, TypedDict, TypeVar
 
 from django.core.exceptions import EmptyResultSet, ValidationError
 from django.db import connection
-from django.db.models import F, Func, Lookup, Model, OrderBy, QuerySet
+from django.db.models import (
+    Case,
+    F,
+    Func,
+    Lookup,
+    Model,
+    OrderBy,
+    Q,
+    QuerySet,
+    Value,
+    When,
+)
 from django.db.models.fields.tuple_lookups import TupleGreaterThan, TupleLessThan
 from django.http import HttpRequest
 
@@ -82,12 +93,12 @@ def page_of(
     whole: QuerySet[Row] | None = None,
     first: First | None = None,
 ) -> Page[Row]:
-    """One page of `rows`: one query, plus one by key for a private cursor.
+    """One page of `rows`: one query, plus one by key for a private cursor, plus what `first` asks.
 
     `whole`: all rows. Then the keys of those on the page are found first, and their rows are read
-    by these: `first` finds them. Without it few match: all of these are found by what they are
-    filtered by and sorted, in an index that has it all if there is one. No index of the sort is
-    walked to look for them: they may all stand at its other end.
+    by these: `first` finds them. Without `first`, few rows match: all of these are found by what
+    they are filtered by and sorted, in an index that has it all if there is one. No index of the
+    sort is walked to look for them: they may all stand at its other end.
 
     `read(rows, edge, most, descending)`, where there is a shorter way to them, finds the first
     `most` rows beyond the `edge`.
@@ -140,6 +151,11 @@ def _beyond(
         lookup = TupleLessThan if descending else TupleGreaterThan
         rows = rows.filter(lookup(keys, edge))
     return rows.order_by(*(OrderBy(key, descending=descending) for key in keys))
+
+
+def unguessed(condition: Q) -> Case:
+    """A condition of which the planner makes no guess: about half of the rows, whatever it asks."""
+    return Case(When(condition, then=Value(True)), default=Value(False))
 
 
 class _Plain(Func):

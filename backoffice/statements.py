@@ -1,8 +1,9 @@
 """Statements that are planned once by a connection, not each time: most of the time of finding a
 few rows by their keys goes into the plan.
 
-Only for those whose plan is the same whatever their values are: rows by their keys, and small
-tables as a whole; never for rows that pass filters, where it depends on how many do. Columns are
+Only for those whose plan is the same whatever their values are: rows by their keys, those of one
+record, and small tables as a whole; never for what people filter by, where it depends on how many
+rows pass. Columns are
 named: `*` would be another one than was planned, once a migration adds a column. A migration that
 changes the type of a column breaks the plans of connections that are older than it, which is one
 more reason not to have one.
@@ -110,8 +111,8 @@ def where(
     names: Names = (),
     but: Names = (),
 ) -> list[Row]:
-    """Rows under a condition, in SQL: what the ORM composes anew each time takes longer than the
-    answer."""
+    """Rows of one record, under a condition in SQL: what the ORM composes anew each time takes
+    longer than the answer."""
     found = f"SELECT {columns(model, names, but)} FROM {model._meta.db_table}"  # noqa: S608
     return read(model, f"{found} WHERE {condition}", values, names, but)
 
@@ -119,8 +120,8 @@ def where(
 def by_key(
     model: type[Row], keys: Iterable[Any], names: Names = (), but: Names = ()
 ) -> dict[Any, Row]:
-    """Rows by their primary keys, as `in_bulk` has them, with these `columns`."""
-    wanted, key = array(keys), model._meta.pk
+    """Rows by their primary keys, as `in_bulk` has them, with these `columns`; None is no key."""
+    wanted, key = array(one for one in keys if one is not None), model._meta.pk
     if wanted == "{}" or key is None:
         return {}
     return {row.pk: row for row in where(model, f"{key.column} = ANY(%s)", [wanted], names, but)}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 
 from backoffice.addresses import record_url
-from backoffice.templatetags.ui import DASH, badge, told
+from backoffice.templatetags.ui import DASH, badge, or_dash
 from backoffice.vocabulary import term
 from labs.models import Lab, LabAccount
 
@@ -32,7 +32,7 @@ def _row(row: Row) -> str:
     accounts = "".join(_account(each) for each in row.accounts)
     return (
         f'<tr>\n<td class="lead"><a href="{url}">{escape(lab.name)}</a>'
-        f'<span class="second">{told(lab.city)}{gone}</span></td>\n'
+        f'<span class="second">{or_dash(lab.city)}{gone}</span></td>\n'
         '<td data-label="Our accounts"><span>'
         f"{accounts or _NO_ACCOUNT}</span></td>\n"
         f'<td data-label="Collection">{_words("lab.collection_method", lab.collection_methods)}'
@@ -54,4 +54,4 @@ def _account(account: LabAccount) -> str:
 
 
 def _words(vocabulary: str, values: Iterable[str]) -> str:
-    return ", ".join(told(term(vocabulary, value).label) for value in values) or DASH
+    return ", ".join(or_dash(term(vocabulary, value).label) for value in values) or DASH

@@ -51,8 +51,8 @@ def labs(request: HttpRequest) -> HttpResponse:
     by_lab: dict[str, list[LabAccount]] = defaultdict(list)
     for account in read(LabAccount, _ACCOUNTS, [], _OF_ACCOUNT):
         by_lab[account.lab].append(account)
-    labs: list[Any] = read(Lab, _LABS, [], _OF_LAB)
-    rows = [Row(lab, by_lab.pop(lab.slug, []), lab.test_count, lab.marker_count) for lab in labs]
+    found: list[Any] = read(Lab, _LABS, [], _OF_LAB)
+    rows = [Row(lab, by_lab.pop(lab.slug, []), lab.test_count, lab.marker_count) for lab in found]
     strays = [account for group in by_lab.values() for account in group]
     context = {"rows": rows, "drawn": SafeString(draw(rows)), "strays": strays}
     return render(request, "labs/list.html", context)

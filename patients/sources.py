@@ -74,9 +74,9 @@ def sources_of(patient: Patient, last: Mapping[str, datetime] | None = None) -> 
     """
     last = last or {}
     pulls: dict[str, list[Any]] = {}
-    rows = related(patient, "historical_pulls").model
+    pull_model = related(patient, "historical_pulls").model
     in_order = "user_id = %s ORDER BY provider, resource"
-    for pull in where(rows, in_order, [patient.pk], but=_UNREAD):
+    for pull in where(pull_model, in_order, [patient.pk], but=_UNREAD):
         pulls.setdefault(pull.provider, []).append(pull)
     connections = where(Connection, "user_id = %s ORDER BY name", [patient.pk], but=_UNREAD)
     sources = [

@@ -149,7 +149,7 @@ def followed(
             action="change",
             object_type=kind,
             object_ids=[str(key) for key in ids],
-            patient_ids=sorted({key for key in patients if key is not None}),
+            patient_ids=_known(patients),
         )
     )
 
@@ -212,6 +212,10 @@ def sign_in_refused(request: HttpRequest, reason: str = "") -> None:
     record(request, "login", "session", outcome="refused", reason=reason)
 
 
+def _known(patients: Iterable[UUID | None]) -> list[UUID]:
+    return sorted({key for key in patients if key is not None}, key=attrgetter("int"))
+
+
 def _entry(
     request: HttpRequest,
     action: str,
@@ -231,7 +235,7 @@ def _entry(
         action=action,
         object_type=object_type,
         object_ids=[str(key) for key in ids],
-        patient_ids=sorted({key for key in patients if key is not None}, key=attrgetter("int")),
+        patient_ids=_known(patients),
         route=(match.view_name if match else "")[:100],
         request_id=requests.id_of(request),
         ip=requests.address_of(request),

@@ -244,7 +244,7 @@ def dash(value: Any) -> Any:
     return DASH if value is None or value == "" else value
 
 
-def told(value: str | None) -> str:
+def or_dash(value: str | None) -> str:
     """As HTML; a dash when it is missing."""
     return escape(value) if value else DASH
 

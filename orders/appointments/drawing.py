@@ -11,7 +11,16 @@ from django.utils.html import conditional_escape
 
 from backoffice.addresses import record_url
 from backoffice.templatetags.shapes import icon_svg
-from backoffice.templatetags.ui import badge, day, initials, long_day, short_id, told, when, words
+from backoffice.templatetags.ui import (
+    badge,
+    day,
+    initials,
+    long_day,
+    or_dash,
+    short_id,
+    when,
+    words,
+)
 from orders.appointments.rows import Site, Visit
 
 Acting = tuple[Visit, dict[str, Any]]
@@ -105,7 +114,7 @@ def _sheet_rows(site: Site) -> str:
         f'<th scope="row">{_name(visit, True)}</th>\n'
         f'<td class="nowrap">{day(visit.born)}</td>\n<td>{_test_name(visit)}</td>\n'
         f'<td class="nowrap">{short_id(visit.appointment.order_id, False)}</td>\n'
-        f'<td class="nowrap">{told(visit.appointment.external_id)}</td>\n'
+        f'<td class="nowrap">{or_dash(visit.appointment.external_id)}</td>\n'
         f"<td>{_badge(visit)}</td>\n<td>{_notes(visit, site)}</td>\n</tr>"
         for visit in site.visits
     )
@@ -209,7 +218,7 @@ def _place(visit: Visit, sees_names: bool) -> str:
 
 
 def _test_name(visit: Visit) -> str:
-    return told(visit.order.lab_test_name if visit.order else "")
+    return or_dash(visit.order.lab_test_name if visit.order else "")
 
 
 def _test(visit: Visit) -> str:

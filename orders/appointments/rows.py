@@ -100,7 +100,7 @@ def visits(rows: Iterable[Appointment]) -> list[Visit]:
     """The rows with their patients and orders: two queries, whatever their number."""
     found = list(rows)
     orders: Mapping[UUID | None, Order] = by_key(
-        Order, {row.order_id for row in found} - {None}, _OF_VISITED
+        Order, {row.order_id for row in found}, _OF_VISITED
     )
     with cursor() as asked:
         asked.execute(_PEOPLE, [array({row.user_id for row in found} - {None})])

@@ -25,11 +25,11 @@ from backoffice.templatetags.ui import (
     badge,
     day,
     initials,
+    or_dash,
     order_badge,
     short_day,
     short_id,
     since,
-    told,
     words,
 )
 from orders.templatetags.turns import whose_turn
@@ -64,7 +64,7 @@ def draw(rows: list[Any], screen: Screen) -> SafeString:
     tick = _tick if screen.verbs else _nothing
     drawn = []
     for row in rows:
-        row.called = f"{escape(row.patient_first_name)} {escape(row.patient_last_name)}"
+        row.name_html = f"{escape(row.patient_first_name)} {escape(row.patient_last_name)}"
         flagged = sees_results and row.interpretation == "critical"
         drawn.append('<tr data-flag="critical">\n' if flagged else "<tr>\n")
         drawn.append(tick(row, sight))
@@ -79,8 +79,8 @@ def _nothing(row: Any, sight: Sight) -> str:
 
 def _tick(row: Any, sight: Sight) -> str:
     key = str(row.pk)
-    named = sight.by_name and row.called.strip()
-    whose = f"of {row.called}" if named else f"{key[:8]}…"
+    named = sight.by_name and row.name_html.strip()
+    whose = f"of {row.name_html}" if named else f"{key[:8]}…"
     return (
         f'<td class="mark-cell"><input type="checkbox" name="key" value="{key}" form="bulk"'
         f' data-pick aria-label="Tick the order {whose}"></td>\n'
@@ -92,7 +92,7 @@ def _patient(row: Any, sight: Sight) -> str:
     if not sight.by_name:
         who = conditional_escape(initials(row.patient_name))
     elif row.patient_first_name or row.patient_last_name:
-        who = f"<bdi>{row.called}</bdi>"
+        who = f"<bdi>{row.name_html}</bdi>"
     url = record_url("orders:detail", row.pk)
     return f'<th scope="row" class="lead"><a href="{url}" hx-boost="false">{who}</a></th>\n'
 
@@ -124,9 +124,9 @@ def _test(row: Any, sight: Sight) -> str:
     if row.origin in SPOKEN_ORIGINS:
         origin = conditional_escape(words("order.origin", row.origin))
         chips += f' <span class="chip">{origin}</span>'
-    method = told(vocabulary.term("order.method", row.method).label)
+    method = or_dash(vocabulary.term("order.method", row.method).label)
     return (
-        f'<td data-label="Test" class="wide">{told(row.lab_test_name)}'
+        f'<td data-label="Test" class="wide">{or_dash(row.lab_test_name)}'
         f' <span class="muted nowrap">{method}</span>{chips}</td>\n'
     )
 
@@ -162,7 +162,7 @@ CELLS: Final[dict[str, Callable[[Any, Sight], str]]] = {
     "result": lambda row, _: (
         f'<td data-label="Result">{badge("order.interpretation", row.interpretation)}</td>\n'
     ),
-    "lab": lambda row, _: f'<td data-label="Lab">{told(row.lab_name)}</td>\n',
+    "lab": lambda row, _: f'<td data-label="Lab">{or_dash(row.lab_name)}</td>\n',
     "quiet": _over,
     "sample": lambda row, _: f'<td data-label="Sample">{short_id(row.sample_id, False)}</td>\n',
     "goes_out": lambda row, _: (

@@ -9,13 +9,13 @@ from uuid import UUID
 
 from django.contrib.postgres.indexes import BrinIndex, OpClass
 from django.db import models
-from django.db.models import Case, Q, Value, When
+from django.db.models import Q
 from django.db.models.functions import Upper
 from django.utils.dateparse import parse_date
 
 from backoffice import statements, vocabulary
 from backoffice.models import Mirrored, Read
-from backoffice.paging import Count
+from backoffice.paging import Count, unguessed
 from orders.models.name import EVERYBODY, OrderName
 from patients.models import ids_beginning_with, mirrored_patient
 from patients.names import words
@@ -205,9 +205,7 @@ class OrderQuerySet(models.QuerySet["Order"]):
         if not all(words(text) for text in typed.values()):
             return self.none()
         fit = Q(names__in=OrderName.called(typed).values("pk")[:EVERYBODY])
-        return self.filter(
-            Case(When(fit, then=Value(True)), default=Value(False)) if along else fit
-        )
+        return self.filter(unguessed(fit) if along else fit)
 
     def bucket_counts(self, cap: int = 1_000) -> dict[str, Count]:
         """All orders per working bucket, each counted up to `cap`: one query, index only."""

@@ -24,7 +24,7 @@ def draw(items: Iterable[Item], opened: Review | None, query: str, by_name: bool
 
 def _item(item: Item, opened: Review | None, query: str, by_name: bool) -> str:
     review, order = item.review, item.order
-    here = ' aria-current="true"' if opened is not None and review.pk == opened.pk else ""
+    here = ' aria-current="true"' if opened and review.pk == opened.pk else ""
     if order is None:
         name = f"Order {short_id(review.pk, False)}"
     elif by_name:
