@@ -242,8 +242,7 @@ def _blocks_of(records: list[Record[Order]], grouped: set[UUID]) -> dict[str, by
     blocks = {}
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT id FROM orders_ordername WHERE id > (SELECT coalesce(max(id), 0)"
-            " FROM twin.orders_ordername)"
+            "SELECT id FROM public.orders_ordername EXCEPT SELECT id FROM twin.orders_ordername"
         )
         names = [key for (key,) in cursor.fetchall()]
         for table, column, ids in (
