@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from backoffice.models import AuditEntry, User
+from backoffice.paging import gathered
+from orders.listing import views
 from orders.models import Order
 from patients.names import fold
 from tests.api.rows import NOW, order, staff, uid
@@ -51,6 +54,31 @@ def shown(client: Client, *, code: int = 200, **query: Any) -> list[int]:
     assert answer.status_code == code, answer.content.decode()
     numbers = {uid("order", n): n for n in range(400)}
     return [numbers[row.pk] for row in answer.context["page"].rows]
+
+
+@pytest.mark.parametrize("sort", ["created_at", "patient_name"])
+@pytest.mark.parametrize("direction", ["asc", "desc"])
+def test_of_many_who_are_called_so_a_page_is_walked_to(
+    client: Client, clinician: User, sort: str, direction: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(views, "gathered", partial(gathered, cap=5))
+    for n in range(60):
+        place(n, ("Ada", "Bea")[n % 2], f"Sample{n % 7}")
+    asked = {"patient_name": "ad", "search_input": "sam", "size": "25"}
+    asked |= {"order_key": sort, "order_direction": direction}
+    with CaptureQueriesContext(connection) as captured:
+        first = client.get(ADDRESS, asked)
+    said = " ".join(query["sql"] for query in captured.captured_queries)
+    assert ("AS one (number, name)" if sort == "patient_name" else "CASE WHEN") in said
+    assert str(first.context["total"]) == "5+"
+    rows = [row.pk for row in first.context["page"].rows]
+    last = client.get(ADDRESS, {**asked, "after": first.context["page"].next})
+    rows += [row.pk for row in last.context["page"].rows]
+    sign = "-" if direction == "desc" else ""
+    adas = Order.objects.filter(patient_first_name="Ada").order_by(f"{sign}{sort}", f"{sign}pk")
+    assert rows == list(adas.values_list("pk", flat=True))
+    again = client.get(ADDRESS, {**asked, "before": last.context["page"].previous})
+    assert [row.pk for row in again.context["page"].rows] == rows[:25]
 
 
 def test_it_works(client: Client, clinician: User) -> None:
