@@ -149,12 +149,8 @@ def test_one_of_two_at_once_is_told_of_the_other(page: Browser, place: Place) ->
         with ThreadPoolExecutor(2) as threads:
             list(threads.map(lambda one: one.click(".picking .primary"), (page, second)))
         wait_until(lambda: place.calls("Tove"), 15, "a call")
-        told = []
-        for one in (page, second):
-            text = one.text()
-            told.append(
-                "asked for something about this already" in text or "changed meanwhile" in text
-            )
+        wait_until(lambda: _told_of_another(page) or _told_of_another(second), 15, "a word")
+        told = [_told_of_another(one) for one in (page, second)]
         assert sorted(told) == [False, True], told
         winner, loser = (second, page) if told[0] else (page, second)
         winner.find(".visit .struck", PATIENCE)
@@ -168,6 +164,11 @@ def test_one_of_two_at_once_is_told_of_the_other(page: Browser, place: Place) ->
         loser.run("document.querySelectorAll('.slot input:not(:disabled)')[6].checked = true")
         loser.click(".picking .primary")
         loser.sees("MST")
+
+
+def _told_of_another(one: Browser) -> bool:
+    text = one.text()
+    return "asked for something about this already" in text or "changed meanwhile" in text
 
 
 def test_a_double_click_is_one_request(page: Browser, place: Place) -> None:
