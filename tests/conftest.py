@@ -19,6 +19,7 @@ from django.db.backends.postgresql.operations import DatabaseOperations
 from backoffice.service import Service
 from tests import emptying
 from tests.sandboxes import Sandbox, SandboxFactory, running
+from webhooks import receiving
 
 # What gates a change must not depend on chance; HYPOTHESIS_PROFILE=default looks further.
 hypothesis.settings.register_profile("gate", derandomize=True)
@@ -30,6 +31,15 @@ def quick_emptying() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(DatabaseOperations, "sql_flush", emptying.statements)
         yield
+
+
+@pytest.fixture(autouse=True)
+def no_door_left_open() -> Iterator[None]:
+    """Groups of deliveries have a connection of their own: no database is dropped while it is
+    open."""
+    yield
+    if receiving.door_of_groups.cache_info().currsize:
+        receiving.door_of_groups().close()
 
 
 @pytest.fixture(scope="module")
