@@ -78,6 +78,10 @@ class SignForm(forms.Form):
         label="Who will tell the patient", required=False, choices=list(TELLS.items())
     )
 
+    def __init__(self, data: Any = None, **options: Any) -> None:
+        # It stands below the form of a call, which has a note, too.
+        super().__init__(data, auto_id="sign_%s", **options)
+
 
 class CallForm(forms.Form):
     """A call about critical values. Value, time and caller are stamped by the server."""

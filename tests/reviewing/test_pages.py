@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from backoffice.models import AuditEntry, User
 from orders.models import CriticalAcknowledgement, CriticalCall, Delegation, Review, Signature
+from orders.reviewing.forms import CallForm, SignForm
 from tests.api.rows import NOW, patient, staff, uid
 from tests.reviewing.rows import came, corrected, ordered
 
@@ -294,3 +295,9 @@ def test_causes_are_counted_by_month_method_and_lab(client: Client, anna: User) 
         ("other-lab", 1, [1]),
     ]
     assert shown.context["failed"] == 3 and "Not enough sample" in text_of(shown)
+
+
+def test_the_forms_that_stand_on_a_report_share_no_id() -> None:
+    call, sign = ({bound.id_for_label for bound in form()} for form in (CallForm, SignForm))
+    assert not call & sign
+    assert 'id="sign_note"' in str(SignForm()["note"])
