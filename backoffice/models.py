@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Collection
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from django.contrib.auth.models import AbstractUser
 from django.contrib.postgres.fields import ArrayField
@@ -67,6 +67,10 @@ class Read(models.Model):
         row._state.adding = False
         row._state.db = db
         return row
+
+
+AS_RECEIVED: Final = ("record", "content_hash")
+"""Of a mirrored record what pages seldom read: it is long."""
 
 
 class Mirrored(Read):

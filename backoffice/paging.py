@@ -9,6 +9,7 @@ import binascii
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, Generic, NamedTuple, TypedDict, TypeVar
 
 from django.core.exceptions import EmptyResultSet, ValidationError
@@ -128,21 +129,6 @@ def page_of(
     )
 
 
-def _sorted_apart(
-    rows: QuerySet[Any], columns: Sequence[str], edge: Edge, descending: bool, most: int
-) -> QuerySet[Any, Any]:
-    plain = [_Plain(F(name)) for name in columns]
-    return _beyond(rows, plain, edge, descending).values("pk")[:most]
-
-
-def walked(
-    rows: QuerySet[Any], columns: Sequence[str], edge: Edge, descending: bool, most: int
-) -> QuerySet[Any, Any]:
-    """A `First`: along the index of the sort, which has what rows are filtered by. Where the rows
-    themselves are asked for, each is read before it is passed over."""
-    return _beyond(rows, [F(name) for name in columns], edge, descending).values("pk")[:most]
-
-
 def _beyond(
     rows: QuerySet[Row], keys: Sequence[Any], edge: Edge, descending: bool
 ) -> QuerySet[Row]:
@@ -163,6 +149,23 @@ class _Plain(Func):
 
     template = "(SELECT %(expressions)s)"
     arity = 1
+
+
+def _keys(
+    key: Callable[[str], Any],
+    rows: QuerySet[Any],
+    columns: Sequence[str],
+    edge: Edge,
+    descending: bool,
+    most: int,
+) -> QuerySet[Any, Any]:
+    return _beyond(rows, [key(name) for name in columns], edge, descending).values("pk")[:most]
+
+
+_sorted_apart: Final[First] = partial(_keys, _Plain)
+walked: Final[First] = partial(_keys, F)
+"""Along the index of the sort, which has what rows are filtered by. Where the rows themselves are
+asked for, each is read before it is passed over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +205,7 @@ def gathered(
     if not count:
         return Gathered(whole.none(), Count(0), None)
     if count <= cap:
-        return Gathered(whole.filter(_Among(F("pk"), keys or "{}")), Count(count), whole)
+        return Gathered(whole.filter(_Among(F("pk"), keys)), Count(count), whole)
     quick = False
     if soon and rows.query.where:
         guess = expected(rows, sort.columns)

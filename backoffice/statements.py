@@ -3,10 +3,9 @@ few rows by their keys goes into the plan.
 
 Only for those whose plan is the same whatever their values are: rows by their keys, those of one
 record, and small tables as a whole; never for what people filter by, where it depends on how many
-rows pass. Columns are
-named: `*` would be another one than was planned, once a migration adds a column. A migration that
-changes the type of a column breaks the plans of connections that are older than it, which is one
-more reason not to have one.
+rows pass. Columns are named: `*` would be another one than was planned, once a migration adds a
+column. A migration that changes the type of a column breaks the plans of connections that are older
+than it, which is one more reason not to have one.
 """
 
 from __future__ import annotations

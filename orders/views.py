@@ -13,6 +13,7 @@ from django.views.decorators.http import require_safe
 
 from backoffice import audit
 from backoffice.access import may, requires
+from backoffice.models import AS_RECEIVED
 from backoffice.statements import by_key, prepared, where
 from labs.models import Lab
 from orders.changing_views import actions_of
@@ -32,7 +33,6 @@ from orders.models import (
 )
 from orders.models.order import OrderQuerySet
 
-_UNREAD: Final = ("record", "content_hash")
 RANK: Final = {"critical": 0, "abnormal": 1, "unknown": 2}
 
 
@@ -44,10 +44,10 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
     order = _order(order_id)
     events = where(OrderEvent, "order_id = %s ORDER BY created_at, event_id", [order.pk])
     by_start = "order_id = %s ORDER BY superseded_at DESC, start_at DESC"
-    visits = where(Appointment, by_start, [order.pk], but=_UNREAD)
+    visits = where(Appointment, by_start, [order.pk], but=AS_RECEIVED)
     visits.sort(key=lambda visit: visit.superseded_at is not None)
     siblings = list(Order.objects.siblings_of(order).listed())
-    result = by_key(Result, [order.pk], but=_UNREAD).get(order.pk)
+    result = by_key(Result, [order.pk], but=AS_RECEIVED).get(order.pk)
     sees_results = may(request.user, "results.view")
     markers = where(ResultMarker, "result_id = %s", [order.pk]) if sees_results else []
     record = order.said()

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Final
 from django import forms
 
 from backoffice.lists.forms import FilterForm
+from backoffice.models import AS_RECEIVED
 from backoffice.paging import Sort
 from backoffice.sealed_words import Words
 from backoffice.statements import by_key
@@ -34,4 +35,4 @@ class PatientFilters(FilterForm):
 def demographics_of(patients: list[Patient]) -> dict[Any, Demographics]:
     """Demographics by patient id, without the records as received: one query."""
     keys = [patient.pk for patient in patients]
-    return by_key(Demographics, keys, but=("record", "content_hash"))
+    return by_key(Demographics, keys, but=AS_RECEIVED)

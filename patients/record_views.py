@@ -15,6 +15,7 @@ from backoffice import audit, vocabulary
 from backoffice.access import may, requires
 from backoffice.audit import lookers
 from backoffice.audit.listing import COLUMNS, TRAIL
+from backoffice.models import AS_RECEIVED
 from backoffice.paging import Sort, page_of, place_of
 from backoffice.statements import prepared, where
 from patients.models import Demographics, DifferentPeople, Insurance, Patient
@@ -43,7 +44,7 @@ def patient_detail(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     page = page_of_patient(request, patient_id)
     patient, person = page["patient"], page["person"]
     in_force = "user_id = %s AND superseded_at IS NULL ORDER BY is_primary DESC, as_of DESC"
-    current = where(Insurance, in_force, [patient.pk], but=("record", "content_hash"))
+    current = where(Insurance, in_force, [patient.pk], but=AS_RECEIVED)
     may_read_orders = may(request.user, "orders.view")
     orders = []
     if may_read_orders:

@@ -10,12 +10,11 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
-from backoffice.models import CommandRecord
+from backoffice.models import AS_RECEIVED, CommandRecord
 from backoffice.statements import by_key, where
 from patients.models import Connection, Patient, Provider
 from patients.registering_views import done_but_connected
 
-_UNREAD: Final = ("record", "content_hash")
 TROUBLE: Final = ("failure", "retrying")
 
 
@@ -76,9 +75,9 @@ def sources_of(patient: Patient, last: Mapping[str, datetime] | None = None) -> 
     pulls: dict[str, list[Any]] = {}
     pull_model = related(patient, "historical_pulls").model
     in_order = "user_id = %s ORDER BY provider, resource"
-    for pull in where(pull_model, in_order, [patient.pk], but=_UNREAD):
+    for pull in where(pull_model, in_order, [patient.pk], but=AS_RECEIVED):
         pulls.setdefault(pull.provider, []).append(pull)
-    connections = where(Connection, "user_id = %s ORDER BY name", [patient.pk], but=_UNREAD)
+    connections = where(Connection, "user_id = %s ORDER BY name", [patient.pk], but=AS_RECEIVED)
     sources = [
         Source(one.slug, one.name, one, pulls.pop(one.slug, []), last_data=last.get(one.slug))
         for one in connections

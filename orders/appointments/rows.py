@@ -15,7 +15,7 @@ from django.utils import timezone
 from backoffice import vocabulary
 from backoffice.access import may
 from backoffice.addresses import record_url
-from backoffice.models import User
+from backoffice.models import AS_RECEIVED, User
 from backoffice.statements import array, by_key, cursor
 from labs.models import Lab
 from orders.appointments.clocks import Clocks, clocks
@@ -38,8 +38,8 @@ _PEOPLE: Final = (
     " WHERE user_id = ANY(%s)"
 )
 NOT_OF_A_DAY: Final = (
-    *("record", "content_hash", "as_of", "order_transaction_id", "end_at", "zip_code", "lng"),
-    "lat",
+    *AS_RECEIVED,
+    *("as_of", "order_transaction_id", "end_at", "zip_code", "lng", "lat"),
 )
 """What pages of days do not show of a visit."""
 CALLED_OFF: Final = "appointment_cancelled"

@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from backoffice.access import may
-from backoffice.models import User
+from backoffice.models import AS_RECEIVED, User
 from backoffice.statements import by_key, where
 from backoffice.templatetags.spoken import years
 from orders.models import Order, Result
@@ -82,7 +82,7 @@ def one_report(request: HttpRequest, review: Review, **forms: Any) -> dict[str, 
     """Everything about one review. `forms` replace the empty ones: as they were left."""
     user = request.user
     assert isinstance(user, User)
-    order = by_key(Order, [review.pk], but=("record", "content_hash")).get(review.pk)
+    order = by_key(Order, [review.pk], but=AS_RECEIVED).get(review.pk)
     result = by_key(Result, [review.pk]).get(review.pk)
     by_number = "order_id = %s ORDER BY number DESC"
     versions = where(ResultVersion, by_number, [review.pk], but=("content",))
