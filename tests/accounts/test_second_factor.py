@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import io
 import re
+import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import time_machine
 from allauth.mfa.models import Authenticator
 from django.conf import settings as configured
 from django.core.exceptions import ImproperlyConfigured
@@ -32,14 +35,17 @@ def demanded(settings: Settings) -> None:
 
 
 @pytest.fixture
-def ada(client: Client) -> tuple[User, str]:
-    """A clinician with an app who has just logged out, and the secret of the app."""
-    user = person(role="clinician")
-    log_in(client)
-    secret = with_app(client)
-    client.post("/accounts/logout/")
-    # The code of now is used by the set-up: the tests use those beside it.
-    return user, secret
+def ada(client: Client) -> Iterator[tuple[User, str]]:
+    """A clinician with an app who has just logged out, and the secret of the app.
+
+    The clock stands still: which code is that of now shall not change between two lines of a test.
+    """
+    with time_machine.travel(time.time(), tick=False):
+        user = person(role="clinician")
+        log_in(client)
+        secret = with_app(client)
+        client.post("/accounts/logout/")
+        yield user, secret
 
 
 def answered(client: Client, typed: str) -> Any:

@@ -55,7 +55,7 @@ def test_thirty_normal_reports_are_signed_by_keyboard(page: Browser, office: Off
     before = office.house.value("SELECT count(*) FROM orders_signature")
     page.open(f"{office.url}/results/?place=normal")
     first = marked(page)
-    assert first, "the first unsigned report is open"
+    assert first, f"no unsigned report is open: {page.text()}"
     interactions = 0
     started = time.monotonic()
     for _ in range(REPORTS):
