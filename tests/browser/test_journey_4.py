@@ -40,6 +40,13 @@ def marked(page: Browser) -> str:
     )
 
 
+def first_of(page: Browser, queue: str) -> str:
+    """Open a queue, and the order whose report is open on top of it."""
+    page.open(queue)
+    page.find(OPEN)
+    return marked(page)
+
+
 def go(page: Browser, keys: str, until: Callable[[], Any], what: str) -> None:
     """One interaction: a shortcut. Then wait for what it does."""
     press(page, keys)
@@ -53,9 +60,7 @@ def dotted(low: str, method: str) -> str:
 def test_thirty_normal_reports_are_signed_by_keyboard(page: Browser, office: Office) -> None:
     """Two interactions each at most: one to sign, none to open the next."""
     before = office.house.value("SELECT count(*) FROM orders_signature")
-    page.open(f"{office.url}/results/?place=normal")
-    first = marked(page)
-    assert first, f"no unsigned report is open: {page.text()}"
+    first_of(page, f"{office.url}/results/?place=normal")
     interactions = 0
     started = time.monotonic()
     for _ in range(REPORTS):
@@ -71,8 +76,7 @@ def test_thirty_normal_reports_are_signed_by_keyboard(page: Browser, office: Off
 def test_the_last_signature_is_taken_back_with_one_key(page: Browser, office: Office) -> None:
     page.open(f"{office.url}/")
     go(page, "gr", lambda: "/results/" in page.url and marked(page), "the first one is open")
-    page.open(f"{office.url}/results/?place=normal")
-    was = marked(page)
+    was = first_of(page, f"{office.url}/results/?place=normal")
     go(page, "s", lambda: marked(page) not in ("", was), "signed")
     page.sees("Signed.")
     go(page, "u", lambda: marked(page) == was, "its report is open again")
@@ -106,8 +110,7 @@ def test_a_critical_value_is_acknowledged_and_called_about(page: Browser, office
 
 
 def test_one_that_was_not_reached_stays_on_top(page: Browser, office: Office) -> None:
-    page.open(f"{office.url}/results/")
-    order_id = marked(page)
+    order_id = first_of(page, f"{office.url}/results/")
     press(page, "y")
     page.sees("Record the call")
     page.type("#id_recipient", "Dr. Madeup")
@@ -119,8 +122,7 @@ def test_one_that_was_not_reached_stays_on_top(page: Browser, office: Office) ->
 
 
 def test_a_corrected_report_comes_back_with_what_changed(page: Browser, office: Office) -> None:
-    page.open(f"{office.url}/results/?place=normal")
-    order_id = marked(page)
+    order_id = first_of(page, f"{office.url}/results/?place=normal")
     go(page, "s", lambda: marked(page) != order_id, "signed")
     [(method,)] = office.sandbox.query("SELECT method FROM sandbox_order WHERE id = %s", [order_id])
     with office.sandbox.service() as service:
@@ -140,7 +142,7 @@ def test_a_corrected_report_comes_back_with_what_changed(page: Browser, office: 
 
 
 def test_only_what_is_out_of_range_and_the_document_beside(page: Browser, office: Office) -> None:
-    page.open(f"{office.url}/results/?place=abnormal")
+    first_of(page, f"{office.url}/results/?place=abnormal")
     rows = f"return {VALUES}.filter(row => row.checkVisibility()).length"
     for _ in range(20):
         if page.run("return Boolean(document.querySelector('#only-flagged'))"):
