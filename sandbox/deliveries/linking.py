@@ -56,16 +56,23 @@ def _connect(user: User, provider: Provider, draw: Draw, at: datetime) -> Connec
         for name in provider.supported_resources
     }
     for name in provider.supported_resources:
-        HistoricalPull.objects.create(
+        # Pulls stay when a connection ends: of one that comes back they begin anew.
+        HistoricalPull.objects.update_or_create(
             user=user,
             provider=provider,
             resource=name,
-            status="scheduled",
-            release=f"{at:%Y-%m}.1",
-            range_start=at - HISTORY,
-            range_end=at,
-            scheduled_at=at,
-            trace_id=f"trace-{draw.whole():016x}",
+            defaults={
+                "status": "scheduled",
+                "release": f"{at:%Y-%m}.1",
+                "range_start": at - HISTORY,
+                "range_end": at,
+                "scheduled_at": at,
+                "started_at": None,
+                "ended_at": None,
+                "days_with_data": 0,
+                "error_details": None,
+                "trace_id": f"trace-{draw.whole():016x}",
+            },
         )
     return Connection.objects.create(
         user=user,

@@ -220,6 +220,22 @@ def test_deregistering_ends_a_cloud_connection(world: Sandbox, http: httpx.Clien
     assert unknown.json()["detail"][0]["loc"] == ["path", "provider"]
 
 
+def test_a_source_that_was_deregistered_may_be_connected_again(
+    world: Sandbox, http: httpx.Client
+) -> None:
+    def connect_everybody(seed: int) -> None:
+        world.control("connections", {"connect": 40, "seed": seed})
+
+    for seed in range(1, 5):  # one source of each in turn, until all four are
+        connect_everybody(seed)
+    user, provider = _connection(world, "oauth")
+    assert http.delete(f"/v2/user/{user}/{provider}").status_code == 200
+    connect_everybody(5)
+    assert provider in _slugs(http, user)
+    pulls = "SELECT DISTINCT status FROM sandbox_historicalpull WHERE user_id = %s"
+    assert ("scheduled",) in world.query(f"{pulls} AND provider_id = %s", (user, provider))
+
+
 def test_a_connection_of_the_mobile_sdk_stays(world: Sandbox, http: httpx.Client) -> None:
     user, provider = _connection(world, "sdk")
     answer = http.delete(f"/v2/user/{user}/{provider}")
