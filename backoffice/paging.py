@@ -35,9 +35,18 @@ First = Callable[[QuerySet[Any], Sequence[str], Edge, bool, int], Any]
 """Keys of the first rows beyond an edge: rows, columns of the sort, edge, whether it is descending,
 how many at most."""
 
-COUNT_CAP: Final = 1_000
-SOON_FOUND: Final = 1_000.0
-"""What takes a few milliseconds, in the units of the planner."""
+COUNT_CAP: Final = 500
+
+
+class Expected(NamedTuple):
+    """How many rows the planner expects, and what it would cost to find them all, in its units."""
+
+    rows: int
+    cost: float
+
+
+SOON: Final = Expected(rows=5_000, cost=2_000.0)
+"""What is found and sorted in a few milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +72,7 @@ class Page(Generic[Row]):
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many rows match, counted no further than a cap: prints `1,000+` beyond it."""
+    """How many rows match, counted no further than a cap: prints `500+` beyond it."""
 
     value: int
     capped: bool = False
@@ -113,7 +122,7 @@ def page_of(
     else:
         start = edge
         if whole is not None:
-            keys = (first or _sorted_apart)(rows, sort.columns, edge, descending, size + 1)
+            keys = (first or sorted_apart)(rows, sort.columns, edge, descending, size + 1)
             rows, start = whole.filter(pk__in=keys), None
         columns = [F(name) for name in sort.columns]
         found = list(_beyond(rows, columns, start, descending)[: size + 1])
@@ -162,7 +171,7 @@ def _keys(
     return _beyond(rows, [key(name) for name in columns], edge, descending).values("pk")[:most]
 
 
-_sorted_apart: Final[First] = partial(_keys, _Plain)
+sorted_apart: Final[First] = partial(_keys, _Plain)
 walked: Final[First] = partial(_keys, F)
 """Along the index of the sort, which has what rows are filtered by. Where the rows themselves are
 asked for, each is read before it is passed over."""
@@ -182,13 +191,13 @@ def gathered(
     whole: QuerySet[Row],
     sort: Sort,
     cap: int = COUNT_CAP,
-    soon: float = SOON_FOUND,
+    soon: Expected | None = SOON,
 ) -> Gathered[Row]:
     """Those of the `whole` that match: one query, and a question to the planner about many: are all
-    of them found and sorted `soon`?
+    of them found and sorted `soon`? Without that it is not asked.
 
     Up to a cap they are looked for once: then they are rows with the keys that were found, whatever
-    it took to find them. The keys stay as the database wrote them: a thousand need no turning into
+    it took to find them. The keys stay as the database wrote them: hundreds need no turning into
     values and back.
     """
     try:
@@ -210,15 +219,8 @@ def gathered(
     if soon and rows.query.where:
         guess = expected(rows, sort.columns)
         # Who expects fewer than were counted is wrong about what it costs, too.
-        quick = guess.rows > cap and guess.cost <= soon
+        quick = cap < guess.rows <= soon.rows and guess.cost <= soon.cost
     return Gathered(rows, Count(cap, capped=True), whole if quick else None)
-
-
-class Expected(NamedTuple):
-    """How many rows the planner expects, and what it would cost to find them all."""
-
-    rows: int
-    cost: float
 
 
 def expected(rows: QuerySet[Any], columns: Sequence[str] = ()) -> Expected:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, TypedDict
 from uuid import UUID
 
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.utils.safestring import SafeString
@@ -16,14 +16,20 @@ from backoffice.access import requires
 from backoffice.lists.forms import FilterForm
 from backoffice.lists.listing import Cell, Column, Listing
 from backoffice.lists.screen import Screen
-from backoffice.paging import Page, Place, gathered, page_of, place_of
+from backoffice.models import AS_RECEIVED
+from backoffice.paging import SOON, Page, Place, gathered, page_of, place_of
 from backoffice.sealed_words import seal_address, to_address
+from backoffice.statements import array, by_key, cursor
 from patients.drawing import draw
 from patients.forms import SORTS, PatientFilters, demographics_of
 from patients.models import Demographics, Patient, PatientQuerySet
 
 NAMELESS: Final = "Sorted by name, here and in a download: patients without a name are left out."
 FINISHED: Final = (vocabulary.RESULT_IN, vocabulary.CLOSED)
+_UNDER_WAY: Final = (
+    "SELECT user_id, count(*) FROM orders_order WHERE user_id = ANY(%s)"  # noqa: S608 - our names
+    f" AND bucket NOT IN {FINISHED} GROUP BY user_id"
+)
 
 
 class Row(TypedDict):
@@ -117,15 +123,15 @@ class Patients(Listing):
         known = people.filter(user__in=rows) if rows.query.where else people
         whole = None if whole is None else people
         page = page_of(known, form.keyset(), size=size, whole=whole, **place)
-        patients = self.everything(None).in_bulk([person.pk for person in page.rows])
+        patients = by_key(Patient, (person.pk for person in page.rows), but=AS_RECEIVED)
         found = [patients[person.pk] for person in page.rows if person.pk in patients]
         return Page(found, next=page.next, previous=page.previous)
 
     def dressed(self, rows: list[Patient], user: Any) -> list[Row]:
         people = demographics_of(rows)
-        keys = Patient.objects.filter(pk__in=[patient.pk for patient in rows])
-        counted = keys.annotate(under_way=Count("orders", filter=~Q(orders__bucket__in=FINISHED)))
-        under_way = dict(counted.values_list("pk", "under_way"))
+        with cursor() as asked:
+            asked.execute(_UNDER_WAY, [array(patient.pk for patient in rows)])
+            under_way = dict(asked.fetchall())
         return [
             {
                 "patient": patient,
@@ -162,7 +168,10 @@ def patient_list(request: HttpRequest) -> HttpResponse:
     by_name = valid and filters.sort[0] == "name"
     named = Exists(Demographics.objects.filter(user=OuterRef("pk")))
     counted = rows.filter(named) if by_name else rows
-    found = gathered(counted, PATIENTS.everything(request.user), SORTS["created_on"])
+    # All who have a name are never few: the planner need not be asked.
+    soon = SOON if filters.narrowed() else None
+    everybody = PATIENTS.everything(request.user)
+    found = gathered(counted, everybody, SORTS["created_on"], soon=soon)
     rows, place = rows if found.count.capped else found.rows, place_of(request)
     page = PATIENTS.page(rows, filters, screen.size, place, found.whole)
     if by_name:

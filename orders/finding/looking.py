@@ -13,14 +13,13 @@ from itertools import chain
 from typing import Any, Final
 from uuid import UUID
 
-from django.db.models import Q
-
 from backoffice import vocabulary
 from backoffice.access import may
 from backoffice.addresses import record_url
-from backoffice.models import User
-from backoffice.statements import Row, array, by_key, cursor
+from backoffice.models import AS_RECEIVED, User
+from backoffice.statements import Row, array, by_key, cursor, where
 from orders.models import Appointment, Order
+from orders.models.appointment import ENDED
 from patients.models import Demographics, Patient, ids_beginning_with
 
 LEAST: Final = 2
@@ -33,7 +32,6 @@ LEAST_OF_CODE: Final = 3
 SURE: Final = 6
 """Characters from which the beginning of an id means that id."""
 FINISHED: Final = (vocabulary.RESULT_IN, vocabulary.CLOSED)
-ENDED: Final = ("completed", "cancelled")
 
 
 @dataclass(slots=True)
@@ -255,6 +253,10 @@ def _by_code(
 
 def _visits_of(patient_id: UUID) -> list[Appointment]:
     """The standing visits of one patient, the next one first."""
-    rows = Appointment.objects.filter(Q(user_id=patient_id), superseded_at=None)
-    rows = rows.exclude(event_status__in=ENDED).exclude(status__in=ENDED)
-    return list(rows.defer("record", "content_hash").order_by("start_at")[:LAST])
+    return where(Appointment, _STANDING, [patient_id], but=AS_RECEIVED)
+
+
+_STANDING: Final = (
+    f"user_id = %s AND superseded_at IS NULL AND event_status NOT IN {ENDED}"
+    f" AND status NOT IN {ENDED} ORDER BY start_at LIMIT {LAST}"
+)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date, tzinfo
+from datetime import date, datetime, tzinfo
 from html import escape
 from typing import Any, Final
 
@@ -47,18 +47,21 @@ class Sight:
     beside_result: bool
     """The interpretation has no column of its own: it stands beside the status."""
     zone: tzinfo
+    now: datetime
     today: date
 
 
 def draw(rows: list[Any], screen: Screen) -> SafeString:
     """The rows of one page, in the columns of the one who looks."""
     by_name, sees_results = screen.form.by_name, may(screen.user, "results.view")
+    now = timezone.now()
     sight = Sight(
         by_name,
         sees_results,
         sees_results and "result" not in screen.keys,
         timezone.get_current_timezone(),
-        timezone.localdate(),
+        now,
+        timezone.localdate(now),
     )
     cells = [CELLS[column.key] for column in screen.columns]
     tick = _tick if screen.verbs else _nothing
@@ -116,7 +119,7 @@ def _status(row: Any, sight: Sight) -> str:
 
 
 def _turn(row: Any, sight: Sight) -> str:
-    return f'<td data-label="Turn">{whose_turn(row)}</td>\n'
+    return f'<td data-label="Turn">{whose_turn(row, sight.now)}</td>\n'
 
 
 def _test(row: Any, sight: Sight) -> str:
@@ -141,7 +144,7 @@ def _held(row: Any, sight: Sight) -> str:
 
 
 def _over(row: Any, sight: Sight) -> str:
-    shown = since(row.over_since) if row.over_since else DASH
+    shown = since(row.over_since, sight.now) if row.over_since else DASH
     return f'<td data-label="Over usual" class="nowrap">{shown}</td>\n'
 
 
@@ -154,8 +157,8 @@ CELLS: Final[dict[str, Callable[[Any, Sight], str]]] = {
     "ordered": lambda row, sight: (
         f'<td data-label="Ordered" class="nowrap">{short_day(row.created_at, sight.zone)}</td>\n'
     ),
-    "changed": lambda row, _: (
-        f'<td data-label="Changed" class="nowrap">{since(row.updated_at)}</td>\n'
+    "changed": lambda row, sight: (
+        f'<td data-label="Changed" class="nowrap">{since(row.updated_at, sight.now)}</td>\n'
     ),
     "held": _held,
     "order": lambda row, _: f'<td data-label="Order" class="roomy">{short_id(row.pk)}</td>\n',

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_http_methods
 
 from backoffice import audit, vocabulary
 from backoffice.access import requires
+from backoffice.lists.fields import status_of
 from backoffice.lists.screen import Screen
 from backoffice.paging import gathered, place_of
 from backoffice.sealed_words import seal_address, to_address
@@ -32,7 +33,7 @@ def order_list(request: HttpRequest) -> HttpResponse:
     screen = Screen.of(request, ORDERS, filters)
     if screen.elsewhere:
         return redirect(screen.elsewhere)
-    soon = ORDERS.soon(filters) if valid else 0.0
+    soon = ORDERS.soon(filters) if valid else None
     found = gathered(rows, everything, filters.keyset(), soon=soon)
     total, place = found.count if valid else None, place_of(request)
     if found.count.capped and found.whole is None:
@@ -60,7 +61,7 @@ def order_list(request: HttpRequest) -> HttpResponse:
         "any_orders": bool(page.rows) or narrowed or Order.objects.exists(),
         "by_name": filters.by_name,
     }
-    return render(request, "orders/list.html", context, status=200 if valid else 400)
+    return render(request, "orders/list.html", context, status=status_of(filters))
 
 
 def _tabs(current: str, *, counted: bool) -> list[dict[str, Any]]:

@@ -1,11 +1,12 @@
 """Orders know their names by number, and every index that a list is walked along has it; what the
 filters of dispatch and of the usual time ask stands there, too."""
 
+from datetime import timedelta
+
 import django.db.models.deletion
-from django.contrib.postgres.indexes import GinIndex
-from django.contrib.postgres.search import SearchVector
 from django.db import migrations, models
 from django.db.models import Q
+from django.db.models.lookups import GreaterThan
 
 ALONG = [
     *("bucket", "low_level_status", "method", "interpretation", "lab_slug"),
@@ -23,6 +24,7 @@ AGAIN = {
     "exception_quiet": ["quiet_at", "id"],
     "order_of_name": ["names", "id"],
 }
+MADE = {**AGAIN, "order_still_updated": ["created_at", "id"]}
 
 BY_TEXT = """
 DROP TRIGGER names_added ON orders_order;
@@ -70,6 +72,23 @@ CREATE TRIGGER names_changed AFTER UPDATE ON orders_order
   REFERENCING NEW TABLE AS fresh OLD TABLE AS stale
   FOR EACH STATEMENT EXECUTE FUNCTION order_names_changed();
 """
+# A word that both names have is one row: its numbers add up.
+WORDS = """
+CREATE FUNCTION order_name_words_added() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO orders_ordernameword (word, names_id, whose, patient_name)
+  SELECT left(lexeme, 64), id, sum(DISTINCT one_of), patient_name
+  FROM fresh, LATERAL (
+    SELECT unnest(tsvector_to_array(to_tsvector('simple', patient_name))), 1
+    UNION ALL
+    SELECT unnest(tsvector_to_array(to_tsvector('simple', recipient_name))), 2
+  ) AS told (lexeme, one_of)
+  GROUP BY 1, id, patient_name ORDER BY 1, id;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER words_added AFTER INSERT ON orders_ordername REFERENCING NEW TABLE AS fresh
+  FOR EACH STATEMENT EXECUTE FUNCTION order_name_words_added();
+"""
 FILLED = """
 ALTER TABLE orders_order DISABLE TRIGGER USER;
 UPDATE orders_order SET names_id = order_names_number(patient_name, recipient_name);
@@ -82,13 +101,16 @@ ORDER BY names_id;
 
 
 def walked(name):
-    key = AGAIN[name]
+    key = MADE[name]
     bare = [column.removeprefix("-") for column in key]
     rest = [column for column in [*MOMENTS, *ALONG] if column not in bare]
     options = {}
     if name == "exception_quiet":
         options["condition"] = Q(quiet_at__isnull=False)
         options["include"] = ["last_event_id", "missing_since"]
+    if name == "order_still_updated":
+        lasted = models.F("updated_at") - models.F("created_at")
+        options["condition"] = Q(GreaterThan(lasted, models.Value(timedelta(days=30))))
     if name == "order_rare_interpretation":
         options["condition"] = Q(interpretation__isnull=False) & ~Q(interpretation="normal")
     return models.Index(fields=[*key, *rest], name=name, **options)
@@ -114,6 +136,42 @@ class Migration(migrations.Migration):
                 ("recipient_name", models.TextField()),
             ],
         ),
+        migrations.CreateModel(
+            name="OrderNameWord",
+            fields=[
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "word",
+                        "names",
+                        "whose",
+                        "patient_name",
+                        blank=True,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("word", models.TextField(db_collation="C")),
+                (
+                    "names",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.DO_NOTHING,
+                        related_name="words",
+                        to="orders.ordername",
+                    ),
+                ),
+                (
+                    "whose",
+                    models.SmallIntegerField(
+                        choices=[(1, "the patient's"), (2, "the recipient's"), (3, "both's")]
+                    ),
+                ),
+                ("patient_name", models.TextField()),
+            ],
+        ),
         migrations.SeparateDatabaseAndState(
             [migrations.RunSQL("ALTER TABLE orders_order ADD names_id bigint")],
             [
@@ -133,15 +191,7 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.RunSQL(BY_NUMBER),
+        migrations.RunSQL(WORDS),
         migrations.RunSQL(FILLED),
-        migrations.AddIndex(
-            "ordername",
-            GinIndex(
-                SearchVector("patient_name", config="simple"),
-                SearchVector("recipient_name", config="simple"),
-                SearchVector("patient_name", "recipient_name", config="simple"),
-                name="order_name_beginnings",
-            ),
-        ),
-        *(migrations.AddIndex("order", walked(name)) for name in AGAIN),
+        *(migrations.AddIndex("order", walked(name)) for name in MADE),
     ]

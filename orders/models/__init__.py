@@ -3,7 +3,7 @@ from orders.models.appointment import Appointment, AppointmentEvent
 from orders.models.critical import CriticalResult
 from orders.models.draft import OrderDraft
 from orders.models.move import OrderMove, with_move
-from orders.models.name import OrderName
+from orders.models.name import OrderName, OrderNameWord
 from orders.models.order import Order, OrderEvent, Transaction
 from orders.models.result import Result, ResultMarker
 from orders.reviewing.models import (
@@ -36,6 +36,7 @@ __all__ = [
     "OrderEvent",
     "OrderMove",
     "OrderName",
+    "OrderNameWord",
     "Result",
     "ResultMarker",
     "ResultVersion",

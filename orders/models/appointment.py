@@ -25,6 +25,9 @@ BESIDE: Final = ("status", "type", "state")
 """What visits are filtered by, beside the key of the indexes that count them: no row is visited."""
 
 
+ENDED: Final = ("completed", "cancelled")
+
+
 class Appointment(Mirrored):
     """A draw. The service shows only an order's active one; `superseded_at` marks earlier ones."""
 
@@ -108,6 +111,11 @@ class Appointment(Mirrored):
                 name="appointment_by_number",
             ),
         ]
+
+    @property
+    def ended(self) -> bool:
+        """By its own status or by that of its latest event."""
+        return self.status in ENDED or self.event_status in ENDED
 
 
 class AppointmentEvent(Read):

@@ -1,27 +1,28 @@
-"""The names that orders carry, each once: orders are found through them."""
+"""The names that orders carry, each once, and their words: orders are found through them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from django.contrib.postgres.indexes import GinIndex
-from django.contrib.postgres.search import SearchQuery, SearchVector, SearchVectorExact
 from django.db import connection, models
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from backoffice.paging import Edge
-from patients.names import prefix_query
+from patients.names import words
 
+PATIENT, RECIPIENT, BOTH = 1, 2, 3
+WHOSE: Final = {
+    "patient_name": Q(whose__in=[PATIENT, BOTH]),
+    "recipient_name": Q(whose__in=[RECIPIENT, BOTH]),
+    "names": Q(),
+}
+"""Where a word that was typed is looked for."""
+LONGEST_WORD: Final = 64
+"""Letters that are kept of a word: an index holds no more than two thousand."""
 EVERYBODY: Final = 2**31 - 1
-"""A limit that no names come to: behind it they are found before anything else is. Without it
-PostgreSQL may take up one order after the other and read the words of its names."""
-
-
-def _words_of(column: str) -> SearchVector:
-    """As the index has them, letter by letter."""
-    columns = ("patient_name", "recipient_name") if column == "names" else (column,)
-    return SearchVector(*columns, config="simple")
+"""A limit that no names come to: behind it they are found, or sorted, before anything else is.
+Without it PostgreSQL may take up one order after the other and look for the words of its names."""
 
 
 class OrderName(models.Model):
@@ -37,34 +38,55 @@ class OrderName(models.Model):
     patient_name = models.TextField()
     recipient_name = models.TextField()
 
-    class Meta:
-        indexes = [
-            GinIndex(
-                *(_words_of(column) for column in ("patient_name", "recipient_name", "names")),
-                name="order_name_beginnings",
-            )
-        ]
-
     def __str__(self) -> str:
         return f"order name {self.pk}"
 
+
+class OrderNameWord(models.Model):
+    """A word of names: a trigger adds those of each name, as PostgreSQL takes it apart.
+
+    Words are kept letter by letter, so what begins alike stands together: those of five thousand
+    names are read from thirty pages of one index, which has all that is asked of them.
+    """
+
+    pk = models.CompositePrimaryKey("word", "names", "whose", "patient_name")
+    word = models.TextField(db_collation="C")
+    names = models.ForeignKey(
+        OrderName,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+        related_name="words",
+    )
+    whose = models.SmallIntegerField(
+        choices=[(PATIENT, "the patient's"), (RECIPIENT, "the recipient's"), (BOTH, "both's")]
+    )
+    patient_name = models.TextField()
+
+    def __str__(self) -> str:
+        return f"word of order name {self.names_id}"
+
     @staticmethod
-    def called(typed: Mapping[str, str]) -> QuerySet[OrderName]:
-        """Names with words that begin as was typed, in any order, in each of these columns: in the
-        name of the patient, of the recipient, or in the `names` of both."""
-        return OrderName.objects.filter(
-            *(
-                SearchVectorExact(
-                    _words_of(column),
-                    SearchQuery(prefix_query(text), config="simple", search_type="raw"),
-                )
-                for column, text in typed.items()
-            )
-        )
+    def called(typed: Mapping[str, str]) -> QuerySet[OrderNameWord]:
+        """Words of names in which each word that was typed, in any order, begins one of this
+        column: of the patient's name, the recipient's, or the `names` of both. A name may have
+        more than one of them; of no words there are none.
+        """
+        wanted = [
+            WHOSE[column] & Q(word__startswith=word[:LONGEST_WORD])
+            for column, text in typed.items()
+            for word in sorted(words(text), key=len)
+        ]
+        if not wanted:
+            return OrderNameWord.objects.none()
+        found = OrderNameWord.objects.filter(wanted.pop())
+        for each in wanted:
+            found = found.filter(names__in=OrderNameWord.objects.filter(each).values("names"))
+        return found
 
 
 def first_of_names(
-    names: QuerySet[OrderName],
+    called: QuerySet[OrderNameWord],
     rows: QuerySet[Any],
     columns: Sequence[str],
     edge: Edge,
@@ -79,14 +101,14 @@ def first_of_names(
     """
     sense, direction = ("<", "DESC") if descending else (">", "ASC")
     if edge is not None:
-        names = names.filter(**{f"patient_name__{'lte' if descending else 'gte'}": edge[0]})
-    sorted_names = names.order_by("-patient_name" if descending else "patient_name")
-    called, call = sorted_names.values("pk", "patient_name")[:EVERYBODY].query.sql_with_params()
+        called = called.filter(**{f"patient_name__{'lte' if descending else 'gte'}": edge[0]})
+    by_name = called.order_by("-patient_name" if descending else "patient_name").distinct()
+    names, call = by_name.values("names", "patient_name")[:EVERYBODY].query.sql_with_params()
     asked, given = rows.order_by().values("pk", "names_id").query.sql_with_params()
     where = f" WHERE (name, key) {sense} (%s, %s)" if edge is not None else ""
     with connection.cursor() as cursor:
         cursor.execute(
-            f"SELECT key FROM ({called}) AS one (number, name) JOIN ({asked}) AS theirs"
+            f"SELECT key FROM ({names}) AS one (number, name) JOIN ({asked}) AS theirs"
             f" (key, number) USING (number){where} ORDER BY name {direction}, key {direction}"
             " LIMIT %s",
             [*call, *given, *(edge or ()), most],

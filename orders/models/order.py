@@ -9,14 +9,15 @@ from uuid import UUID
 
 from django.contrib.postgres.indexes import BrinIndex, OpClass
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q, Value
 from django.db.models.functions import Upper
+from django.db.models.lookups import GreaterThan
 from django.utils.dateparse import parse_date
 
 from backoffice import statements, vocabulary
 from backoffice.models import Mirrored, Read
-from backoffice.paging import Count, unguessed
-from orders.models.name import EVERYBODY, OrderName
+from backoffice.paging import COUNT_CAP, Count, unguessed
+from orders.models.name import EVERYBODY, OrderName, OrderNameWord
 from patients.models import ids_beginning_with, mirrored_patient
 from patients.names import words
 
@@ -147,14 +148,14 @@ class OrderQuerySet(models.QuerySet["Order"]):
         independent, and would expect thirty times too few orders of a month."""
         rows = self.filter(created_at__gte=first) if first else self
         if first and sort == "updated_at":
-            rows = rows.filter(updated_at__gte=_earlier(first))
+            rows = rows.filter(updated_at__gte=_earlier(first, _CLOCKS))
         return rows.filter(created_at__lte=last) if last else rows
 
     def updated(self, first: datetime | None, last: datetime | None, sort: str) -> Self:
         """Updated in a time: the same the other way round."""
         rows = self.filter(updated_at__gte=first) if first else self
         if last and sort == "created_at":
-            rows = rows.filter(created_at__lte=_later(last))
+            rows = rows.filter(created_at__lte=_later(last, _CLOCKS))
         return rows.filter(updated_at__lte=last) if last else rows
 
     def activated(self, types: Sequence[str]) -> Self:
@@ -200,14 +201,14 @@ class OrderQuerySet(models.QuerySet["Order"]):
         return self.called({"names": text})
 
     def called(self, typed: Mapping[str, str], *, along: bool = False) -> Self:
-        """Orders of those who are called so (`OrderName.called`). `along`: they are told from
+        """Orders of those who are called so (`OrderNameWord.called`). `along`: they are told from
         others one after the other, as they are walked."""
         if not all(words(text) for text in typed.values()):
             return self.none()
-        fit = Q(names__in=OrderName.called(typed).values("pk")[:EVERYBODY])
+        fit = Q(names__in=OrderNameWord.called(typed).values("names")[:EVERYBODY])
         return self.filter(unguessed(fit) if along else fit)
 
-    def bucket_counts(self, cap: int = 1_000) -> dict[str, Count]:
+    def bucket_counts(self, cap: int = COUNT_CAP) -> dict[str, Count]:
         """All orders per working bucket, each counted up to `cap`: one query, index only."""
         with statements.cursor() as cursor:
             cursor.execute(
@@ -243,16 +244,45 @@ WORDED: Final = {"patient_name": "patient_name", "shipping_recipient_name": "rec
 """Parameters that take words, and the columns that these begin words of."""
 
 
+USUALLY_DONE: Final = timedelta(days=30)
+"""Most orders are updated for the last time within this time of being placed."""
+STILL_UPDATED: Final = Q(GreaterThan(F("updated_at") - F("created_at"), Value(USUALLY_DONE)))
+"""The others. They have an index of their own."""
+
+
+def usually(ordered_until: datetime | None, updated_since: datetime | None) -> Q | None:
+    """What most orders that were ordered until, or updated since, these moments fulfil as well: a
+    list sorted by the other moment begins, or ends, there. None: nothing.
+
+    Those that do not are `STILL_UPDATED`.
+    """
+    if ordered_until is None and updated_since is None:
+        return None
+    near = Q()
+    if ordered_until is not None:
+        near &= Q(updated_at__lte=_later(ordered_until, USUALLY_DONE))
+    if updated_since is not None:
+        near &= Q(created_at__gte=_earlier(updated_since, USUALLY_DONE))
+    return near
+
+
+def never_usual(ordered_until: datetime | None, updated_since: datetime | None) -> bool:
+    """Whether whatever was ordered until, and updated since, is `STILL_UPDATED`."""
+    if ordered_until is None or updated_since is None:
+        return False
+    return updated_since - ordered_until > USUALLY_DONE
+
+
 _CLOCKS: Final = timedelta(days=1)
 """How far the moments of one order may be out of order: clocks differ."""
 
 
-def _earlier(moment: datetime) -> datetime:
-    return moment - min(_CLOCKS, moment - _FIRST)
+def _earlier(moment: datetime, by: timedelta) -> datetime:
+    return moment - min(by, moment - _FIRST)
 
 
-def _later(moment: datetime) -> datetime:
-    return moment + min(_CLOCKS, _LAST - moment)
+def _later(moment: datetime, by: timedelta) -> datetime:
+    return moment + min(by, _LAST - moment)
 
 
 _FIRST: Final = datetime(1, 1, 2, tzinfo=UTC)
@@ -400,10 +430,9 @@ class Order(Mirrored):
                 name="order_scheduled",
             ),
             _walked("order_of_name", "names", "id"),
+            # Reader: lists of what was ordered until, or updated since, a moment.
+            _walked("order_still_updated", "created_at", "id", condition=STILL_UPDATED),
         ]
-
-    def __str__(self) -> str:
-        return f"order {self.pk}"
 
 
 class OrderEvent(Read):

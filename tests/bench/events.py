@@ -16,8 +16,8 @@ from webhooks.models import Event
 NOTES: Final = "n" * 900
 """Makes an order event 2.2 KB, as they are."""
 EMPTY: Final = (
-    "TRUNCATE webhooks_event, orders_order, orders_ordername, orders_orderevent,"
-    " orders_transaction, backoffice_lookup"
+    "TRUNCATE webhooks_event, orders_order, orders_ordername, orders_ordernameword,"
+    " orders_orderevent, orders_transaction, backoffice_lookup"
 )
 PATIENTS: Final = 1_000
 KNOWN: Final = f"""

@@ -70,6 +70,7 @@ TABLES = (
     "orders_orderevent",
     "orders_transaction",
     "orders_ordername",
+    "orders_ordernameword",
     "backoffice_lookup",
 )
 """What storing orders writes: their rows, their history, their groups, the names they carry, and
@@ -250,6 +251,7 @@ def _blocks_of(records: list[Record[Order]], grouped: set[UUID]) -> dict[str, by
             ("orders_orderevent", "order_id", orders),
             ("orders_transaction", "id", list(groups)),
             ("orders_ordername", "id", names),
+            ("orders_ordernameword", "names_id", names),
             ("backoffice_lookup", "key", [str(order) for order in orders]),
         ):
             query = f'COPY (SELECT * FROM public."{table}" WHERE "{column}" = ANY(%s)) TO STDOUT'

@@ -40,6 +40,7 @@ FEW_ROUNDS, SELDOM_ROUNDS, MORE_ROUNDS = 4, 2, 4
 NEAR: Final = 0.9
 """What comes so near to a limit is asked for more often."""
 BESIDE_SQL, BESIDE_SMALL, BESIDE_ROW = 3.0, 1.5, 20.0
+_ROW: Final = b"<tr"
 WORST: Final = 10
 """So many of the combinations of filters are listed."""
 
@@ -57,6 +58,8 @@ class Timed:
     large: list[float] = field(default_factory=list)
     sql: list[float] = field(default_factory=list)
     statements: list[str] = field(default_factory=list)
+    small_rows: int = 0
+    large_rows: int = 0
 
     def ask(
         self,
@@ -67,8 +70,11 @@ class Timed:
     ) -> None:
         """In turns; `small` is the same address in the small world."""
         for _ in range(rounds):
-            self.small.append(lines[0].ask(small, self.posted))
-            self.large.append(lines[1].ask(self.path, self.posted))
+            few, spent = lines[0].answer(small, self.posted)
+            self.small.append(spent)
+            many, spent = lines[1].answer(self.path, self.posted)
+            self.large.append(spent)
+            self.small_rows, self.large_rows = few.count(_ROW), many.count(_ROW)
             if not self.seldom:
                 self.sql.append(_spent(alone, self.statements))
 
@@ -79,6 +85,11 @@ class Timed:
     @property
     def beside_sql(self) -> float:
         return middle(self.large) / middle(self.sql)
+
+    @property
+    def shows_more(self) -> bool:
+        """Among many orders more of them fit: the page is a longer one."""
+        return self.large_rows > self.small_rows
 
     @property
     def near(self) -> bool:
@@ -92,6 +103,8 @@ class Timed:
         if not self.seldom:
             shown += f" {middle(self.sql):8.1f}"
             ratio += f" {self.beside_sql:7.2f} {len(self.statements):4d}"
+        if self.shows_more:
+            ratio += f"  {self.large_rows} rows, not {self.small_rows}"
         return f"{self.group:26.26} {self.name:60.60} {shown} {ratio}"
 
 
@@ -294,7 +307,12 @@ def _explained(timed: Sequence[Timed]) -> None:
 
     combined = sorted((one for one in timed if one.seldom), key=lambda one: one.beside_small)
     if combined:
-        print(f"\nthe worst of {len(combined):,} combinations of filters:")
+        slow = [one for one in combined if one.beside_small > BESIDE_SMALL]
+        longer = sum(one.shows_more for one in slow)
+        print(
+            f"\n{len(slow):,} of {len(combined):,} combinations of filters take more than"
+            f" {BESIDE_SMALL} times as long; {longer:,} of these show more rows. The worst:"
+        )
     for one in reversed(combined[-WORST:]):
         print(f"  {one.line()}")
     shown: set[str] = set()
@@ -320,6 +338,8 @@ def _figures(timed: Sequence[Timed], counts: tuple[float, float]) -> dict[str, o
                 "large_ms": round(middle(one.large), 2),
                 "sql_ms": round(middle(one.sql), 2) if one.sql else None,
                 "queries": len(one.statements) or None,
+                "small_rows": one.small_rows,
+                "large_rows": one.large_rows,
             }
             for one in timed
         ],

@@ -85,4 +85,4 @@ def test_a_guess_of_fewer_than_were_counted_is_not_believed() -> None:
     assert same.count() == 100 > expected(same).rows
     assert gathered(same, Order.objects.all(), SORTS[0], cap=80).whole is None
     assert gathered(same, Order.objects.all(), SORTS[0], cap=10).whole is not None
-    assert gathered(same, Order.objects.all(), SORTS[0], cap=10, soon=0).whole is None
+    assert gathered(same, Order.objects.all(), SORTS[0], cap=10, soon=None).whole is None

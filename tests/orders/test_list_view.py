@@ -290,6 +290,19 @@ def test_a_day_at_the_edge_of_time_is_refused_where_it_would_leave_it(
     assert shown(client, code=400, start_date="0001-01-01") == []
 
 
+@pytest.mark.parametrize(
+    ("first", "last"), [("start_date", "end_date"), ("updated_start_date", "updated_end_date")]
+)
+def test_days_in_the_wrong_order_are_told_beside_the_last(
+    client: Client, many: None, first: str, last: str
+) -> None:
+    answer = client.get(ADDRESS, {first: "2026-03-05", last: "2026-03-04"})
+    assert (answer.status_code, answer.context["page"].rows) == (200, [])
+    assert list(answer.context["filters"].errors) == [last]
+    assert "This is before the first day." in answer.content.decode()
+    assert client.get(ADDRESS, {first: "2026-03-05", last: "soon"}).status_code == 400
+
+
 def test_a_name_filter_says_what_it_matches(client: Client, clinician: User) -> None:
     assert client.get(ADDRESS).content.count(b"Beginnings of words") == 2
 
