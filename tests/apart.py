@@ -14,8 +14,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
-LONGEST = ("browser", "sync", "outbox", "webhooks", "sandbox", "contract", "reviewing", "labs")
-"""Folders of `tests`; the others follow."""
+from tests import databases  # noqa: F401 - what all processes copy goes with the first, this one
+
+LONGEST = (
+    *("browser", "tests", "sync", "outbox", "webhooks", "access", "operations", "sandbox"),
+    *("hardening", "contract", "reviewing", "labs"),
+)
+"""Folders of tests, `tests` itself among them; the others follow."""
 
 worker = os.environ.get("PYTEST_XDIST_WORKER", "")
 if worker:

@@ -14,10 +14,12 @@ from typing import Any
 
 import hypothesis
 import pytest
+from django.db import connection
 from django.db.backends.postgresql.operations import DatabaseOperations
+from whitenoise.middleware import WhiteNoiseMiddleware
 
 from backoffice.service import Service
-from tests import emptying
+from tests import databases, emptying, hashing
 from tests.sandboxes import Sandbox, SandboxFactory, running
 from webhooks import receiving
 
@@ -26,10 +28,42 @@ hypothesis.settings.register_profile("gate", derandomize=True)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "gate"))
 
 
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> None:
+    """The database of the tests is a copy, too."""
+    connection.settings_dict["TEST"]["TEMPLATE"] = databases.house(os.environ["DATABASE_URL"])
+
+
 @pytest.fixture(scope="session", autouse=True)
 def quick_emptying() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(DatabaseOperations, "sql_flush", emptying.statements)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def static_files_found_once() -> Iterator[None]:
+    """Every client of a test starts the middleware anew, and one of them looks for each static
+    file there is: longer than most pages take."""
+    look = WhiteNoiseMiddleware.add_files_from_finders
+    found: dict[str, Any] = {}
+
+    def look_once(self: WhiteNoiseMiddleware) -> None:
+        if not found:
+            look(self)
+            found.update(self.files)
+        self.files.update(found)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WhiteNoiseMiddleware, "add_files_from_finders", look_once)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_passwords() -> Iterator[None]:
+    """Argon2 as ever, with the least work: the real amount takes a quarter of a second each."""
+    with pytest.MonkeyPatch.context() as patch:
+        hashing.works(patch, hashing.LEAST)
         yield
 
 

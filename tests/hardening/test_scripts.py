@@ -54,7 +54,6 @@ SPOILED: Final = (
     ("patients_connection", "user_id::text || slug", ("name", "error_message", "status", "logo")),
     ("orders_order", "id", ("patient_first_name", "patient_last_name", "lab_test_name",
                             "last_status", "low_level_status", "status")),
-    ("orders_ordername", "order_id", ()),
     ("orders_appointment", "id", ("provider", "status")),
     ("orders_resultmarker", "result_id::text || position", ("name", "text", "unit", "notes")),
     ("labs_lab", "id", ("name",)),

@@ -182,7 +182,7 @@ def test_a_transaction_that_stays_open_is_seen(
     with psycopg.connect(environment()["DATABASE_URL"]) as other:
         other.execute("SELECT 1")
         wait_until(lambda: status.read().reasons, 5, "the open transaction to be seen")
-        assert "A transaction is open for 0 s." in words()
+        assert any(each.startswith("A transaction is open for ") for each in words())
 
 
 @pytest.mark.django_db
