@@ -148,16 +148,13 @@ def _run_all(base: Path, with_sandbox: bool) -> None:
         remember(base, environment)
         supervisor = Supervisor(environment, ROOT / "var" / "log", say)
         try:
-            first_sync = FirstSync(servers.database_url)
-            without_past = with_sandbox and not first_sync.nearly_over
-            _start_all(supervisor, servers, port, sandbox_port if with_sandbox else None)
+            first_sync = _start_all(
+                supervisor, servers, port, sandbox_port if with_sandbox else None
+            )
             say("Ctrl-C stops everything.")
             while True:
                 supervisor.tend()
                 first_sync.show(say)
-                if without_past and first_sync.nearly_over:
-                    without_past = False
-                    supervisor.complete("past", *MANAGE, "demo_past")
                 time.sleep(1)
         finally:
             _no_more_signals()
@@ -167,7 +164,7 @@ def _run_all(base: Path, with_sandbox: bool) -> None:
 
 def _start_all(
     supervisor: Supervisor, servers: Servers, port: int, sandbox_port: int | None
-) -> None:
+) -> FirstSync:
     if sandbox_port is not None:
         name = embedded.database_name(servers.database_url)
         database = os.environ.get("SANDBOX_DATABASE_URL") or servers.database(f"{name}_sandbox")
@@ -186,15 +183,10 @@ def _start_all(
     if supervisor.environment.get("LOCAL") != "1":
         supervisor.complete("static", *MANAGE, "collectstatic", "--noinput")
     say("Bringing the database up to date")
-    web = PYTHON, *programs.web("127.0.0.1", str(port), patience="5s")
-    new = is_empty(servers.database_url)
-    if new:
-        # It takes as long to load as the tables to be made, and is ready when they are there. Of
-        # an older database it would show what new code makes of old tables.
-        supervisor.start("web", *web)
     supervisor.complete("migrate", *MANAGE, "migrate", "--noinput")
-    if not new:
-        supervisor.start("web", *web)
+    first_sync = FirstSync(servers.database_url)
+    # Not before: what is asked of tables that are not there yet is an error in the logs.
+    supervisor.start("web", PYTHON, *programs.web("127.0.0.1", str(port), patience="5s"))
     if sandbox_port is not None:
         status = f"http://127.0.0.1:{sandbox_port}/_control/status"
         supervisor.await_ready("sandbox", lambda: answers(status), seconds=300)
@@ -203,6 +195,8 @@ def _start_all(
     log_ins = ""
     if sandbox_port is not None:
         log_ins = supervisor.complete("users", *MANAGE, "demo_users", "--skip-checks")
+        if not first_sync.nearly_over:
+            supervisor.start("past", *MANAGE, "demo_past", "--skip-checks", ends=True)
     address = f"http://127.0.0.1:{port}"
     supervisor.await_ready("web", lambda: answers(f"{address}/health/ready"))
     say(f"\n  Back office  {address}/")
@@ -211,6 +205,7 @@ def _start_all(
         say(f"\n  {'Log in with':16} {'password':20} as")
         say("".join(f"  {line}\n" for line in log_ins.splitlines()))
     say(f"  Logs         {supervisor.logs}\n")
+    return first_sync
 
 
 def _start_workers(supervisor: Supervisor) -> None:

@@ -72,9 +72,12 @@ class Standing:
     def read(cls, database_url: str) -> Standing:
         """Raises psycopg.Error, also while there is no table yet."""
         with psycopg.connect(database_url, connect_timeout=2) as connection:
-            runs = [Run(*row) for row in connection.execute(RUNS).fetchall()]
-            counts = connection.execute(LOOKUPS).fetchone() or (0, 0, 0)
-        return cls(runs, *counts)
+            return cls.on(connection)
+
+    @classmethod
+    def on(cls, connection: psycopg.Connection) -> Standing:
+        runs = [Run(*row) for row in connection.execute(RUNS).fetchall()]
+        return cls(runs, *(connection.execute(LOOKUPS).fetchone() or (0, 0, 0)))
 
     @property
     def rows(self) -> int:

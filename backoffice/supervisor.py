@@ -37,6 +37,7 @@ class Child:
     started: float
     variables: Mapping[str, str] = field(repr=False)
     orphaned: int
+    ends: bool = False
     restarts: int = 0
     restart_at: float | None = None
 
@@ -84,14 +85,16 @@ class Supervisor:
         seconds: float = 60,
         variables: Mapping[str, str] | None = None,
         orphaned: int = signal.SIGTERM,
+        ends: bool = False,
     ) -> None:
         """Start a child and, given `ready`, wait for it. Raises ChildError as `await_ready` does.
 
-        `orphaned` is the signal it gets when the supervisor is gone.
+        `orphaned` is the signal it gets when the supervisor is gone. One that `ends` is started
+        again only until its work is done.
         """
         own = dict(variables or {})
         process = self._spawn(name, command, own, orphaned)
-        self.children.append(Child(name, command, process, time.monotonic(), own, orphaned))
+        self.children.append(Child(name, command, process, time.monotonic(), own, orphaned, ends))
         if ready:
             self.await_ready(name, ready, seconds)
 
@@ -107,7 +110,7 @@ class Supervisor:
     def tend(self) -> None:
         """Restart what died, each time a little later. Call about once a second."""
         now = time.monotonic()
-        for child in self.children:
+        for child in list(self.children):
             if child.restart_at is not None:
                 if now >= child.restart_at:
                     child.process = self._spawn(
@@ -115,6 +118,8 @@ class Supervisor:
                     )
                     child.started = now
                     child.restart_at = None
+            elif child.ends and child.process.poll() == 0:
+                self.children.remove(child)
             elif child.process.poll() is not None:
                 _signal(child.process, signal.SIGKILL)  # what it left behind
                 if now - child.started > STEADY_SECONDS:

@@ -83,6 +83,23 @@ def test_a_dead_child_comes_back_and_its_children_do_not_stay(
     assert supervisor.children == []
 
 
+def test_a_child_whose_work_ends_is_started_again_only_until_it_is_done(
+    supervisor: Supervisor, said: list[str], tmp_path: Path
+) -> None:
+    tries = tmp_path / "tries"
+    twice = f"import sys; open({str(tries)!r}, 'a').write('x')"
+    twice += f"; sys.exit(open({str(tries)!r}).read() != 'xx')"
+    supervisor.start("past", sys.executable, "-c", twice, ends=True)
+
+    def done() -> bool:
+        supervisor.tend()
+        return not supervisor.children
+
+    assert until(done)
+    assert tries.read_text() == "xx"
+    assert len(said) == 1, "only the failure is told"
+
+
 def test_a_stubborn_child_is_ended(
     supervisor: Supervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

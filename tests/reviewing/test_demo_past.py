@@ -1,31 +1,67 @@
-"""A demo begins with the results of yesterday and today; what is older was read and told."""
+"""A demo begins with the results of last night and today; what is older was read and told."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
 from django.core.management import call_command
+from django.db import connection
 from django.utils import timezone
 
-from orders.models import Review
+from backoffice.management.commands import demo_past
+from backoffice.models import SyncRun
+from orders.models import Handling, Review
 from orders.reviewing.criticals import open_criticals
 from orders.reviewing.models import CriticalCall
 from tests.api.rows import staff, uid
 from tests.reviewing.rows import came, ordered
+from tests.sync.house import wait_until
+
+TROUBLE = {"low_level_status": "lost", "bucket": "needs-action"}
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
-@pytest.mark.django_db(transaction=True)
-def test_old_results_were_signed_and_old_critical_ones_told() -> None:
+@pytest.fixture
+def past(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Thread]:
+    """It runs while the first sync does."""
+    monkeypatch.setattr(demo_past, "LAST_SECONDS", 0)
+    staff("clinician", "clinician")
+
+    def run() -> None:
+        try:
+            call_command("demo_past")
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    yield thread
+    SyncRun.objects.create(resource="orders", full=True, state=SyncRun.State.DONE)
+    thread.join(20)
+    assert not thread.is_alive(), "it ends when the first sync is nearly over"
+
+
+def test_old_results_are_signed_and_old_critical_ones_told(past: threading.Thread) -> None:
     now = timezone.now()
-    old, new = now - timedelta(days=5), now
+    old, new = now - timedelta(hours=13), now - timedelta(hours=11)
     came(ordered(1, last_event_at=old).pk, ("Sodium", "4.1", "normal"))
     came(ordered(2, last_event_at=new).pk, ("Sodium", "4.1", "normal"))
     came(ordered(3, last_event_at=old).pk, ("Potassium", "6.9", "critical"))
     came(ordered(4, last_event_at=new).pk, ("Potassium", "6.9", "critical"))
-    staff("clinician", "clinician")
-    call_command("demo_past")
-    waiting = Review.objects.in_bulk()
-    assert [waiting[uid("order", n)].in_queue for n in (1, 2, 3, 4)] == [False, True, False, True]
+
+    ordered(5, last_event_at=now - timedelta(days=3), **TROUBLE)
+    ordered(6, last_event_at=new, **TROUBLE)
+
+    def wait() -> list[bool]:
+        waiting = Review.objects.in_bulk()
+        return [waiting[uid("order", n)].in_queue for n in (1, 2, 3, 4)]
+
+    wait_until(lambda: wait() == [False, True, False, True], 10, "the old ones are signed")
+    assert past.is_alive(), "more may come"
     assert [one.pk for one in open_criticals()] == [uid("order", 4)]
     assert CriticalCall.objects.get().order_id == uid("order", 3)
+    handled = Handling.objects.values_list("pk", flat=True)
+    wait_until(lambda: list(handled.all()) == [uid("order", 5)], 10, "old trouble is handled")

@@ -73,10 +73,15 @@ class Command(BaseCommand):
         by = User.objects.filter(username=options["by"]).first()
         if by is None or not may(by, "results.sign"):
             raise CommandError("--by is the log-in name of somebody who may sign results")
-        count = 0
-        while found := _signed(before, by, options["critical"]):
-            count += found
-        self.stdout.write(f"{count} results signed")
+        self.stdout.write(f"{sign(before, by, critical=options['critical'])} results signed")
+
+
+def sign(before: datetime, by: User, *, critical: bool = False) -> int:
+    """Sign what waits and is older; how many that were."""
+    count = 0
+    while found := _signed(before, by, critical):
+        count += found
+    return count
 
 
 def _signed(before: datetime, by: User, critical: bool) -> int:
