@@ -67,6 +67,56 @@ def test_filter_and_save_the_view(page: Browser, office: Office) -> None:
     page.sees(f"of {kits} orders")
 
 
+WIDTHS = (
+    "const table = document.querySelector('#list .table');"
+    "return [table.scrollWidth, table.clientWidth, document.documentElement.scrollWidth]"
+)
+
+
+def test_another_page_begins_at_the_top_of_its_table(page: Browser, office: Office) -> None:
+    page.resize(1280, 700)
+    page.open(f"{office.url}/orders/?size=25")
+    page.find("tbody[data-rows] tr:nth-child(25)")
+    page.link("Next")
+    page.sees("26–50 of")
+    page.resize(1280, 900)
+    top = "return document.querySelector('#list .table').getBoundingClientRect().top"
+    wait_until(lambda: 0 <= page.run(top) <= 150, 10, "the table begins below the top bar")
+
+
+def test_columns_fit_or_scroll_inside_their_table(page: Browser, office: Office) -> None:
+    try:
+        page.resize(1265, 900)  # A window of 1280, less its scroll bar.
+        page.open(f"{office.url}/orders/")
+        page.find("tbody[data-rows] tr")
+        needed, shown, _ = page.run(WIDTHS)
+        assert needed <= shown
+        page.resize(1000, 900)
+        needed, shown, whole = page.run(WIDTHS)
+        assert needed > shown and whole <= 1000
+    finally:
+        page.resize(1280, 900)
+
+
+def test_days_in_the_wrong_order_are_told_where_they_were_typed(
+    page: Browser, office: Office
+) -> None:
+    page.open(f"{office.url}/orders/")
+    page.link("Date")
+    page.run(
+        "document.querySelector('#id_start_date').value = '2026-03-05';"
+        "document.querySelector('#id_end_date').value = '2026-03-04'"
+    )
+    page.click("details[open] .acts button")
+    page.sees("This is before the first day.")
+    page.open(f"{office.url}/orders/")
+    page.link("Date")
+    page.run("const day = document.querySelector('#id_start_date'); day.type = 'text';"
+             "day.value = 'soon'")  # fmt: skip
+    page.click("details[open] .acts button")
+    page.sees("Type a date as YYYY-MM-DD.")
+
+
 def test_typing_narrows_long_choices_and_enter_does_nothing_else(
     page: Browser, office: Office
 ) -> None:
@@ -281,14 +331,12 @@ def test_a_killed_worker_leaves_the_rest_to_the_next(page: Browser, office: Offi
     assert house.value(written, (text,)) < orders
     house.query("UPDATE backoffice_bulkrun SET lease_until = now()")
     page.open(f"{office.url}/orders/bulk/{run[0]}/")
-    wait_until(
-        lambda: (
-            house.query("SELECT state, done FROM backoffice_bulkrun WHERE id = %s", run)
-            == [("done", orders)]
-        ),
-        40,
-        "the next worker has done the rest",
+    ended = "SELECT count(*) FROM backoffice_bulkrun WHERE id = %s AND state = 'done'"
+    wait_until(lambda: house.value(ended, run), 90, "the next worker has done the rest")
+    left = house.query(
+        "SELECT state, words, count(*) FROM backoffice_bulkrow WHERE run_id = %s GROUP BY 1, 2", run
     )
+    assert left == [("done", "", orders)]
     assert house.value(written, (text,)) == orders
     assert (
         house.value(
