@@ -88,6 +88,9 @@ class Mirrored(Read):
     class Meta:
         abstract = True
 
+    def __str__(self) -> str:
+        return f"{self._meta.verbose_name} {self.pk}"
+
     def said(self, *path: str) -> dict[str, Any]:
         """The object at `path` of the record; empty when it is missing, null or anything else."""
         try:

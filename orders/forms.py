@@ -9,7 +9,14 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from backoffice import statements, vocabulary
-from backoffice.lists.fields import DaysField, LateChoices, MomentField, OpenChoices, UuidField
+from backoffice.lists.fields import (
+    DaysField,
+    LateChoices,
+    MomentField,
+    OpenChoices,
+    UuidField,
+    in_order,
+)
 from backoffice.lists.forms import Filter, FilterForm
 from backoffice.sealed_words import Words
 
@@ -156,6 +163,11 @@ class OrderFilters(FilterForm):
             self.hidden |= dict.fromkeys(names, "who a patient is")
         if not sees_results:
             self.hidden |= dict.fromkeys(("interpretation", "is_critical"), "results")
+
+    def clean(self) -> None:
+        super().clean()
+        in_order(self, "start_date", "end_date")
+        in_order(self, "updated_start_date", "updated_end_date")
 
     def clean_status(self) -> list[str]:
         return [

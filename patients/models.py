@@ -76,9 +76,6 @@ class Patient(Mirrored):
             models.Index(fields=["client_user_id"], name="patient_client_id"),
         ]
 
-    def __str__(self) -> str:
-        return f"patient {self.pk}"
-
 
 def mirrored_patient(related_name: str) -> models.ForeignKey[Patient | None, Patient | None]:
     """A link to a patient that may not have been mirrored yet: no constraint, outer joins.

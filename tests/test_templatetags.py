@@ -127,6 +127,15 @@ def test_money(value: Any, expected: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "expected"),
+    [(4900, "$49.00"), (6450.0, "$64.50"), (124000, "$1,240.00"), (0, "$0.00")],
+)
+def test_cents_are_money(value: float, expected: str) -> None:
+    assert ui.cents(value) == expected
+    assert ui.cents(None) == ui.DASH
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
     [("+15550100123", "+1 555 010 0123"), ("5550100123", "555 010 0123"), ("call desk", "call")],
 )
 def test_a_phone_number_is_read_in_groups(value: str, expected: str) -> None:

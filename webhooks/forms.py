@@ -7,10 +7,9 @@ from functools import cached_property
 from typing import Any, Final
 
 from django import forms
-from django.core.exceptions import ValidationError
 from django.db.models import Q, QuerySet
 
-from backoffice.lists.fields import MomentField, UuidField
+from backoffice.lists.fields import MomentField, UuidField, in_order
 from webhooks import log
 from webhooks.models import Event
 
@@ -66,9 +65,7 @@ class EventFilters(forms.Form):
         return str(self.cleaned_data["message_id"]).strip()
 
     def clean(self) -> None:
-        since, until = self.cleaned_data.get("since"), self.cleaned_data.get("until")
-        if since and until and since > until:
-            raise ValidationError("The first day is after the last one.")
+        in_order(self, "since", "until")
 
     def types(self, known: Iterable[str]) -> list[str] | None:
         """Those of the `known` types that fit; None when any does."""

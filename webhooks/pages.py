@@ -18,6 +18,7 @@ from django.views.decorators.http import require_safe
 from backoffice import audit, vocabulary
 from backoffice.access import may, requires, roles_with
 from backoffice.encryption import CannotOpen
+from backoffice.lists.fields import status_of
 from backoffice.paging import Count, Page, Sort, capped_count, page_of
 from orders.models import Order
 from patients.models import Demographics
@@ -100,7 +101,7 @@ def event_list(request: HttpRequest) -> HttpResponse:
         "by_name": by_name,
         "may_replay": may(request.user, "events.replay"),
     }
-    return render(request, "webhooks/list.html", context, status=200 if valid else 400)
+    return render(request, "webhooks/list.html", context, status=status_of(form))
 
 
 def _found(

@@ -6,13 +6,12 @@ from functools import cache
 from typing import Any, ClassVar, Final
 
 from django import forms
-from django.core.exceptions import ValidationError
 from django.db import connection
 from django.db.models import Q, QuerySet
 
 from backoffice.audit.models import AuditEntry
 from backoffice.audit.recording import ACTIONS
-from backoffice.lists.fields import DaysField, LateChoices, MomentField, UuidField
+from backoffice.lists.fields import DaysField, LateChoices, MomentField, UuidField, in_order
 from backoffice.lists.forms import Filter, FilterForm
 from backoffice.models import User
 
@@ -112,9 +111,7 @@ class TrailFilters(FilterForm):
 
     def clean(self) -> None:
         super().clean()
-        since, until = self.cleaned_data.get("since"), self.cleaned_data.get("until")
-        if since and until and since > until:
-            raise ValidationError("The first day is after the last one.")
+        in_order(self, "since", "until")
 
     def apply(self, rows: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
         given = self.cleaned_data

@@ -21,6 +21,7 @@ from backoffice.access import may, requires, signed_in
 from backoffice.audit import checking, listing, retention, seals
 from backoffice.audit.listing import OWN_COLUMNS, TRAIL
 from backoffice.audit.models import AuditCheck, AuditEntry, AuditReview, AuditSeal
+from backoffice.lists.fields import status_of
 from backoffice.lists.listing import staff_of
 from backoffice.lists.screen import Screen
 from backoffice.outbox.asking import ring
@@ -62,7 +63,7 @@ def trail(request: HttpRequest) -> HttpResponse:
         "patient": patient,
         "broken": _broken(checking.latest()),
     }
-    return render(request, "audit/list.html", context, status=200 if valid else 400)
+    return render(request, "audit/list.html", context, status=status_of(form))
 
 
 @requires("audit.view")

@@ -25,6 +25,22 @@ DAYS: Final = {
 """Days counted from now, so that a saved view of "this week" stays one."""
 
 
+BACKWARDS: Final = "backwards"
+
+
+def in_order(form: forms.Form, first: str, last: str) -> None:
+    """Say beside the last day where it is before the first one."""
+    begins, ends = form.cleaned_data.get(first), form.cleaned_data.get(last)
+    if begins and ends and begins > ends:
+        form.add_error(last, ValidationError("This is before the first day.", code=BACKWARDS))
+
+
+def status_of(form: forms.Form) -> int:
+    """400 where something cannot be read. Days in the wrong order can, and are those of no row."""
+    wrong = [error.code for found in form.errors.as_data().values() for error in found]
+    return 400 if any(code != BACKWARDS for code in wrong) else 200
+
+
 class OpenChoices(forms.MultipleChoiceField):
     """Values of an open enumeration: the known ones are offered, any other one is accepted."""
 

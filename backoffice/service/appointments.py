@@ -223,7 +223,8 @@ class SlotLocation(Payload):
 
 class Slot(Payload):
     """A time that may be booked. ``booking_key`` is opaque, None when it cannot be booked here, and
-    useless after ``expires_at``. The unit of ``price`` is not documented."""
+    useless after ``expires_at``. The unit of ``price`` is not documented: samples look like cents,
+    and are 0 at service centres."""
 
     start: Instant
     end: Instant

@@ -79,7 +79,7 @@ PLACES: Final = (
         "beaker",
         "c",
         (Door("Labs", "labs:list", "labs.view"),),
-        short="Catalogue",
+        short="Labs",
     ),
     Place(
         "System",

@@ -203,9 +203,9 @@ def clock(moment: datetime | None) -> SafeString | str:
 
 
 @register.filter
-def since(moment: datetime | None) -> str:
-    """`3 d ago`."""
-    return DASH if moment is None else ago(moment, timezone.now())
+def since(moment: datetime | None, now: datetime | None = None) -> str:
+    """`3 d ago`. Whoever says many gives the moment from which they count."""
+    return DASH if moment is None else ago(moment, now or timezone.now())
 
 
 @register.filter
@@ -263,6 +263,12 @@ def money(value: str | float | Decimal | None) -> str:
         return f"${Decimal(str(value)):,.2f}"
     except InvalidOperation:
         return str(value)
+
+
+@register.filter
+def cents(value: float | None) -> str:
+    """Money that came in cents: `$49.00`."""
+    return money(None if value is None else Decimal(str(value)) / 100)
 
 
 @register.filter

@@ -48,7 +48,7 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         step("out_for_delivery", "Kit arriving today", ON_THE_WAY, COURIER, 24),
         step("with_customer", "Kit with patient", WITH_PATIENT, PATIENT, 168),
         step("registered", "Kit registered – sample to come", WITH_PATIENT, PATIENT, 120),
-        step("appointment_pending", "Visit requested, no time yet", ON_THE_WAY, SERVICE, 24),
+        step("appointment_pending", "Visit requested", ON_THE_WAY, SERVICE, 24),
         step("appointment_scheduled", "Visit booked", ON_THE_WAY, PATIENT),
         step("draw_completed", "Sample taken", ON_THE_WAY, COURIER, 48),
         step("transit_lab", "Sample on its way to lab", ON_THE_WAY, COURIER, 144),
@@ -107,7 +107,7 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         ("cancelled", "Cancelled", CLOSED),
     ),
     "appointment.status": terms(
-        Term("pending", "Requested", PREPARING, "dotted-ring", note="No time agreed yet."),
+        Term("pending", "Requested", PREPARING, "dotted-ring", note="Not confirmed yet."),
         Term(
             "reserved",
             "Held until paperwork is ready",
@@ -121,7 +121,7 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         ("cancelled", "Cancelled", CLOSED),
     ),
     "appointment.event_status": terms(
-        Term("pending", "Requested", PREPARING, "dotted-ring", note="No time agreed yet."),
+        Term("pending", "Requested", PREPARING, "dotted-ring", note="Not confirmed yet."),
         Term("reserved", "Held until paperwork is ready", WITH_PATIENT, "half-ring-clock"),
         ("scheduled", "Booked", ON_THE_WAY),
         ("in_progress", "Under way", AT_LAB),

@@ -63,9 +63,6 @@ class ReportJob(Mirrored):
             models.Index(fields=["user", "-as_of"], name="report_job_of_patient"),
         ]
 
-    def __str__(self) -> str:
-        return f"report job {self.pk}"
-
 
 class ReportResult(models.Model):
     """One value the service read from a report, in the report's order."""

@@ -22,6 +22,7 @@ from backoffice.templatetags.ui import (
     words,
 )
 from orders.appointments.rows import Site, Visit
+from orders.scheduling.rules import without_time
 
 Acting = tuple[Visit, dict[str, Any]]
 """A visit, with what may be done about it (`rows.actions`)."""
@@ -124,7 +125,7 @@ def time_of(visit: Visit, brief: bool = False) -> str:
     """Start of a visit: the draw's clock big, the staff member's small."""
     clocks = visit.clocks
     if clocks is None:
-        return '<span class="muted">No time yet</span>'
+        return f'<span class="muted">{without_time(visit.appointment)}</span>'
     if not clocks.known:
         shown = when(visit.appointment.start_at)
         return f'<strong>{shown}</strong><span class="second">zone of the draw not given</span>'

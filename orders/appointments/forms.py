@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_date
 
 from backoffice import statements, vocabulary
-from backoffice.lists.fields import OpenChoices
+from backoffice.lists.fields import OpenChoices, in_order
 from backoffice.models import User
 from backoffice.paging import Sort
 from backoffice.team.models import Assignment
@@ -112,6 +112,7 @@ class AppointmentFilters(forms.Form):
         for name in self.PLACE:
             if not self.by_name and self.cleaned_data.get(name):
                 self.add_error(name, "Your role does not show who a patient is.")
+        in_order(self, *self.DATES)
 
     def clean_state(self) -> str:
         return str(self.cleaned_data["state"]).strip().upper()

@@ -154,8 +154,7 @@ def by_site(rows: Iterable[Visit], *, by_name: bool) -> list[Site]:
 def actions(visit: Visit, user: User) -> dict[str, Any]:
     """What this person may do about a visit that stands; a reason where they may not."""
     row, order = visit.appointment, visit.order
-    ended = row.event_status in rules.ENDED or row.status in rules.ENDED
-    if order is None or ended or row.superseded_at or row.missing_since:
+    if order is None or row.ended or row.superseded_at or row.missing_since:
         return {}
     if not may(user, "appointments.change", "patients.view", "orders.view"):
         return {}

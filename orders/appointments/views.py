@@ -14,6 +14,7 @@ from django.views.decorators.http import require_safe
 
 from backoffice import audit
 from backoffice.access import may, requires
+from backoffice.lists.fields import status_of
 from backoffice.models import User
 from backoffice.paging import Count, Page, Sort, capped_counts, page_of, place_of
 from orders.appointments.forms import TABS, AppointmentFilters, DayField
@@ -51,7 +52,7 @@ def appointments(request: HttpRequest) -> HttpResponse:
     """Visits by day, in the draw's zone with the staff member's clock beside it; and the orders
     that wait for a visit."""
     now, user = timezone.now(), cast(User, request.user)
-    form, status = _filters(request)
+    form = _filters(request)
     tab = request.GET.get("show", "upcoming")
     tab = tab if tab in ORDER_OF_TABS else "upcoming"
     rows = form.apply(Appointment.objects.defer("record", "content_hash"))
@@ -60,7 +61,7 @@ def appointments(request: HttpRequest) -> HttpResponse:
         "book": form.apply_to_orders(to_book(types)),
         "rebook": form.apply_to_orders(to_rebook()),
     }
-    if status == 400:
+    if form.errors:
         rows, orders = rows.none(), {name: each.none() for name, each in orders.items()}
     if not may(user, "orders.view"):
         orders = {}
@@ -96,21 +97,21 @@ def appointments(request: HttpRequest) -> HttpResponse:
         # Which draws are to book stands above the table, as links.
         "chips": [chip for chip in form.chips() if tab != "book" or chip["name"] == "mine"],
     }
-    return _render(request, "list", form, context, status)
+    return _render(request, "list", form, context)
 
 
 @requires("appointments.view")
 @require_safe
 def week(request: HttpRequest) -> HttpResponse:
     """Seven days of all patients, each by the calendar of its draws."""
-    form, status = _filters(request)
+    form = _filters(request)
     today = timezone.localdate()
     days = week_of(_day(request, "from") or today)
     rows = form.apply(Appointment.objects.all())
-    if status == 400:
+    if form.errors:
         rows = rows.none()
     counts = _counts([form.of_day(rows, day) for day in days])
-    found = [] if status == 400 else of_week(rows, form, days, OF_A_DAY)
+    found = [] if form.errors else of_week(rows, form, days, OF_A_DAY)
     _listed(request, found)
     columns: dict[date | None, list[Visit]] = {day: [] for day in days}
     for visit in visits(found):
@@ -125,30 +126,30 @@ def week(request: HttpRequest) -> HttpResponse:
         "after": days[0] + timedelta(days=7),
         "chips": form.chips(),
     }
-    return _render(request, "week", form, context, status)
+    return _render(request, "week", form, context)
 
 
 @requires("appointments.view")
 @require_safe
 def sites(request: HttpRequest) -> HttpResponse:
     """One day by site and area."""
-    form, status = _filters(request)
-    context = _one_day(request, form, ON_A_PAGE if status == 200 else 0)
+    form = _filters(request)
+    context = _one_day(request, form, 0 if form.errors else ON_A_PAGE)
     _listed(request, context["appointments"])
     user = cast(User, request.user)
     context["groups"] = [
         (site, [(visit, actions(visit, user)) for visit in site.visits])
         for site in context["sites"]
     ]
-    return _render(request, "sites", form, {**context, "chips": form.chips()}, status)
+    return _render(request, "sites", form, {**context, "chips": form.chips()})
 
 
 @requires("appointments.view", "patients.view")
 @require_safe
 def sheet(request: HttpRequest) -> HttpResponse:
     """The same for paper; recorded as a print."""
-    form, status = _filters(request)
-    context = _one_day(request, form, ON_PAPER if status == 200 else 0)
+    form = _filters(request)
+    context = _one_day(request, form, 0 if form.errors else ON_PAPER)
     rows = context["appointments"]
     audit.record(
         request,
@@ -158,14 +159,16 @@ def sheet(request: HttpRequest) -> HttpResponse:
         patients=[row.user_id for row in rows],
         row_count=len(rows),
     )
-    return _render(request, "sheet", form, context, status)
+    return _render(request, "sheet", form, context)
 
 
-def _filters(request: HttpRequest) -> tuple[AppointmentFilters, int]:
+def _filters(request: HttpRequest) -> AppointmentFilters:
+    """As far as they could be read."""
     form = AppointmentFilters(
         request.GET, by_name=may(request.user, "patients.view"), user=cast(User, request.user)
     )
-    return form, 200 if form.is_valid() else 400
+    form.full_clean()
+    return form
 
 
 def _one_day(request: HttpRequest, form: AppointmentFilters, most: int) -> dict[str, Any]:
@@ -205,17 +208,15 @@ def _listed(request: HttpRequest, rows: Sequence[Appointment]) -> None:
 
 
 def _render(
-    request: HttpRequest,
-    page: str,
-    form: AppointmentFilters,
-    context: dict[str, Any],
-    status: int,
+    request: HttpRequest, page: str, form: AppointmentFilters, context: dict[str, Any]
 ) -> HttpResponse:
     shared = {
         "form": form,
         "sees_names": form.by_name,
         "today": timezone.localdate(),
-        "zone": timezone.get_current_timezone_name(),
+        "zone": timezone.get_current_timezone_name().replace("_", " "),
         "view": page,
     }
-    return render(request, f"appointments/{page}.html", {**shared, **context}, status=status)
+    return render(
+        request, f"appointments/{page}.html", {**shared, **context}, status=status_of(form)
+    )

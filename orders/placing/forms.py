@@ -75,9 +75,7 @@ class PlaceForm(forms.Form):
             for name in ("icd_codes", "priority", "another"):
                 del self.fields[name]
         self._choices("gender", [("", "Choose"), *_terms("person.gender", _GENDERS)])
-        methods = vocabulary.VOCABULARIES["order.method"]
-        as_tests_say = [("", "As the tests say")] if len(wish.methods) == 1 else [("", "Choose")]
-        self._choices("collection_method", [*as_tests_say, *_terms("order.method", methods)])
+        self._choices("collection_method", method_choices(wish))
         usable = [(str(account.pk), account_words(account)) for account in wish.usable_accounts]
         first = [] if len(usable) == 1 and not wish.replaces else [("", "Choose the account")]
         self._choices("lab_account", [*first, *usable])
@@ -110,10 +108,30 @@ class PlaceForm(forms.Form):
     def answers(self) -> list[forms.BoundField]:
         return self.of(*(question.name for question in self.wish.questions))
 
+    @property
+    def answered(self) -> list[tuple[str, str]]:
+        """What is asked and what was answered, in the lab's words."""
+        told = ((question, self.wish.one(question.name)) for question in self.wish.questions)
+        return [(one.label, dict(one.answers).get(given, given)) for one, given in told]
+
 
 def account_words(account: LabAccount) -> str:
     name = account.account_name or "Account"
     return f"{name}, number {account.provider_account_id}"
+
+
+def method_choices(wish: Wish) -> list[tuple[str, str]]:
+    """What the lab offers; one that was chosen before stays, with a word where it does not."""
+    known = _terms("order.method", vocabulary.VOCABULARIES["order.method"])
+    offered = wish.lab.collection_methods if wish.lab and not wish.importing else []
+    chosen = wish.one("collection_method")
+    choices = [("", "As the tests say" if len(wish.methods) == 1 else "Choose")]
+    for value, words in known:
+        if not offered or value in offered:
+            choices.append((value, words))
+        elif value == chosen:
+            choices.append((value, f"{words}: not at this lab"))
+    return choices
 
 
 def billing_choices(wish: Wish) -> list[tuple[str, str]]:
@@ -142,7 +160,7 @@ def typed_of(data: QueryDict) -> dict[str, list[str]]:
 
 def _answer(question: Question) -> forms.Field:
     more: dict[str, Any] = {
-        "label": question.words or question.marker,
+        "label": question.label,
         "required": False,
         "help_text": ". ".join(text for text in (question.marker, question.hint) if text),
     }

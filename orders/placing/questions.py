@@ -29,6 +29,10 @@ class Question:
         return f"q-{self.marker_id}-{self.question_id}"
 
     @property
+    def label(self) -> str:
+        return self.words or self.marker
+
+    @property
     def is_choice(self) -> bool:
         return bool(self.answers)
 

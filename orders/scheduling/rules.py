@@ -13,11 +13,11 @@ from django.utils import timezone
 
 from backoffice.templatetags.spoken import spoken, years, zone_of
 from orders.models import Appointment, Order
+from orders.models.appointment import ENDED
 
 HOME: Final = "phlebotomy"
 CENTER: Final = "patient_service_center"
 TYPE_OF_METHOD: Final = {"at_home_phlebotomy": HOME, "walk_in_test": CENTER}
-ENDED: Final = frozenset({"cancelled", "completed"})
 ADULT: Final = 18
 REFUND: Final = timedelta(hours=24)
 """A visit at home that is cancelled later than this before its start is not refunded."""
@@ -52,6 +52,11 @@ def at(moment: datetime | None, zone: str | None) -> str:
         return "no time yet"
     local = moment.astimezone(zone_of(zone) or timezone.get_current_timezone())
     return spoken(local, timezone.now().astimezone(local.tzinfo))
+
+
+def without_time(visit: Appointment) -> str:
+    """What stands in the place of its time."""
+    return "No time was agreed" if visit.ended else "No time agreed yet"
 
 
 def age_on(born: date | None, day: date) -> int | None:

@@ -13,10 +13,9 @@ from backoffice.mirror import Fact
 from backoffice.service import Record
 from backoffice.service import appointments as service_appointments
 from orders.models import Appointment, AppointmentEvent
-from orders.models.appointment import draw_day
+from orders.models.appointment import ENDED, draw_day
 from orders.usual.measuring import after_visits
 
-ENDED = {"completed", "cancelled"}
 SOON = timedelta(hours=24)
 STALE = timedelta(days=7)
 

@@ -21,13 +21,14 @@ _NOBODY: Final = SafeString('<span class="muted" aria-label="not given">—</spa
 
 
 @register.simple_tag
-def whose_turn(order: Order) -> SafeString:
-    """`Patient · 9 d`, and where it is over the usual time `⚠ 3 d over`."""
+def whose_turn(order: Order, now: datetime | None = None) -> SafeString:
+    """`Patient · 9 d`, and where it is over the usual time `⚠ 3 d over`. Whoever says many gives
+    the moment."""
     item = vocabulary.order_term(order.low_level_status, order.method, ())
     whose = item.turn.removeprefix("the ").capitalize()
     if not whose and item.family != vocabulary.UNKNOWN:
         return _NOBODY
-    now = timezone.now()
+    now = now or timezone.now()
     return SafeString(
         f'<span class="whose nowrap" title="{usual_of(order)}">{whose or "Nobody knows"}'
         f"{rested_of(order, now)}</span>{over_of(order, now)}"

@@ -19,8 +19,7 @@ register = template.Library()
 @register.inclusion_tag("orders/scheduling/_actions.html")
 def visit_actions(order: Order, visit: Appointment, user: Any) -> dict[str, Any]:
     """Buttons for a visit that stands, or the words on why there are none."""
-    ended = visit.event_status in rules.ENDED or visit.status in rules.ENDED
-    if visit.superseded_at or ended or not may(user, "appointments.change", "patients.view"):
+    if visit.superseded_at or visit.ended or not may(user, "appointments.change", "patients.view"):
         return {}
     no_move, no_cancel = rules.why_not_move(order, visit), rules.why_not_cancel(visit)
     return {
@@ -29,6 +28,9 @@ def visit_actions(order: Order, visit: Appointment, user: Any) -> dict[str, Any]
         "rebook": order.low_level_status not in rules.OVER,
         "words": no_cancel or no_move,
     }
+
+
+register.filter(rules.without_time)
 
 
 @register.simple_tag

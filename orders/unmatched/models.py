@@ -45,9 +45,6 @@ class UnmatchedResult(Mirrored):
             models.Index(fields=["status", "created_at", "id"], name="unmatched_by_status"),
         ]
 
-    def __str__(self) -> str:
-        return f"unmatched result {self.pk}"
-
     @property
     def waits_for_us(self) -> bool:
         return self.status == OURS and self.missing_since is None

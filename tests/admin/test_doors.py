@@ -185,6 +185,11 @@ def test_what_is_no_record_is_not_found(client: Client, administrator: User, key
         assert client.post(reverse(name_of(model, "fetch"), args=[key])).status_code == 404
 
 
+@pytest.mark.parametrize(("model", "kind"), RECORDS, ids=lambda one: getattr(one, "__name__", ""))
+def test_a_record_is_called_what_it_is(model: Any, kind: RecordAdmin) -> None:
+    assert model.__name__ not in str(model())
+
+
 # Lists of any length
 
 

@@ -122,6 +122,17 @@ def test_a_date_that_is_none_shows_nothing(client: Client, clinician: User, now:
     assert answer.context["visits"] == []
 
 
+def test_days_in_the_wrong_order_are_told_beside_the_last(
+    client: Client, clinician: User, now: datetime
+) -> None:
+    visit(1, now + timedelta(days=2))
+    day = timezone.localdate() + timedelta(days=1)
+    before = day - timedelta(days=1)
+    answer = client.get(ADDRESS, {"start_date": f"{day}", "end_date": f"{before}"})
+    assert (answer.status_code, answer.context["visits"]) == (200, [])
+    assert "This is before the first day." in answer.content.decode()
+
+
 def test_pages_meet_every_visit_once(client: Client, clinician: User, now: datetime) -> None:
     for n in range(120):
         visit(n, now + timedelta(days=1 + n // 7))

@@ -190,8 +190,10 @@ def test_the_places_are_at_hand_on_small_screens(page: Browser, width: int) -> N
         if width < 640:
             assert box[1] >= box[2] - 1, "under the thumb"
         links = "return [...document.querySelectorAll('.nav li > a:not(.alarm)')].map(a => {"
-        links += "const b = a.getBoundingClientRect(); return [b.width, b.height]})"
-        assert all(w >= 24 and h >= 24 for w, h in page.run(links))
+        links += "const b = a.getBoundingClientRect(); return [b.left, b.right, b.height]})"
+        places = page.run(links)
+        assert all(right - left >= 24 and height >= 24 for left, right, height in places)
+        assert all(left >= 0 and right <= width for left, right, _ in places), "none is cut"
         page.click('.nav a[data-go="p"]')
         wait_until(lambda: page.url.endswith("/patients/"), 10, "the place opens")
     finally:

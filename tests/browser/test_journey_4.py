@@ -57,6 +57,21 @@ def dotted(low: str, method: str) -> str:
     return {"partial_results": "sample_with_lab"}.get(low, "completed") + f".{method}.{low}"
 
 
+@pytest.mark.parametrize("height", [500, 720])
+def test_on_low_screens_nothing_is_hidden_behind_the_bar(
+    page: Browser, office: Office, height: int
+) -> None:
+    page.resize(1280, height)
+    first_of(page, f"{office.url}/results/?place=normal")
+    page.run("window.scrollTo(0, document.querySelector('.panels').offsetTop - innerHeight + 99)")
+    page.run("return new Promise(requestAnimationFrame)")
+    values, bar = page.run(
+        "return ['.panels', '.signbar'].map(css => document.querySelector(css))"
+        ".map((one, n) => one.getBoundingClientRect()[n ? 'top' : 'bottom'])"
+    )
+    assert values <= bar
+
+
 def test_thirty_normal_reports_are_signed_by_keyboard(page: Browser, office: Office) -> None:
     """Two interactions each at most: one to sign, none to open the next."""
     before = office.house.value("SELECT count(*) FROM orders_signature")

@@ -96,7 +96,7 @@ def test_from_the_patients_page_to_acceptance(
         drawn = "return [...document.querySelectorAll('.pages img')].map(i => i.naturalWidth)"
         assert page.run(drawn) == [40, 40], "both pictures are shown"
 
-        page.click("#row-0 .tick")
+        page.click("#row-0 [aria-pressed]")
         page.sees("Checked by")
         assert page.text("[data-checked]") == "1"
         page.click("#row-1 a.btn")
@@ -110,7 +110,7 @@ def test_from_the_patients_page_to_acceptance(
             page.click("input[name=same_person]")
         page.link("Accept for Ada1 Testperson")
         page.find("#accept-card .st")
-        page.click("#row-0 .tick")
+        page.click("#row-0 [aria-pressed]")
         page.sees("Changed since accepted")
         assert "Changed since accepted" in page.text("#accepted-mark")
         if page.all("input[name=same_person]"):

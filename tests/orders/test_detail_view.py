@@ -196,7 +196,7 @@ def test_visits_show_both_clocks_and_say_when_states_disagree(
     assert "01:30 EST" in page
     assert "The service also reports: Booked" in page
     assert "A-22" in page
-    assert "No time agreed yet." in page
+    assert "No time was agreed." in page, "nobody waits for one of a visit that is over"
 
 
 @pytest.fixture

@@ -232,6 +232,31 @@ def test_each_fault_is_found_at_its_field(
             assert value in page or f'value="{value}" selected' in page
 
 
+def offered(client: Client, **values: Any) -> dict[str, str]:
+    shown = client.post(page_of(client), {**typed(**values), "do": "review"})
+    if shown.status_code == 302:
+        shown = client.get(page_of(client))
+    return dict(shown.context["form"].fields["collection_method"].choices)
+
+
+def test_only_what_the_lab_offers_can_be_chosen(client_of: Client) -> None:
+    Lab.objects.update(collection_methods=["walk_in_test", "testkit"])
+    choices = {"": "As the tests say", "testkit": "Test kit", "walk_in_test": "Walk-in"}
+    assert offered(client_of) == choices
+    gone = {"on_site_collection": "On-site collection: not at this lab"}
+    assert offered(client_of, collection_method="on_site_collection") == choices | gone
+
+
+def test_answers_are_read_back_in_words(client_of: Client) -> None:
+    answers = [{"code": "Y", "value": "Yes"}, {"code": "N", "value": "No"}]
+    asked = [{"id": 7, "value": "Fasting?", "type": "choice", "sequence": 1, "answers": answers}]
+    Marker.objects.filter(pk=2).update(record=json.dumps({"aoe": {"questions": asked}}))
+    given = typed(markers=["2"], collection_method="walk_in_test", **{"q-2-7": "Y"})
+    answer = client_of.post(page_of(client_of), {**given, "do": "review"})
+    page = client_of.get(answer["Location"]).content.decode()
+    assert "<dt>Fasting?</dt><dd>Yes</dd>" in page
+
+
 def test_a_tick_lets_the_same_test_pass(client_of: Client) -> None:
     ordered_lately()
     given = {**typed(another="on"), "do": "review"}

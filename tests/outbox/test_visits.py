@@ -30,7 +30,8 @@ def test_a_visit_is_booked_and_moved(desk: Desk) -> None:
     page = client.get(reverse("orders:detail", args=[order.pk])).content.decode()
     address = reverse("orders:move", args=[order.pk])
     assert address in page
-    values, times, _ = opened(client, address)
+    values, times, shown = opened(client, address)
+    assert "Price $49.00" in shown.content.decode()
     other = next(time for time in times if time.start != first.start_at)
     answer = client.post(address, {**values, "slot": other.written(), "notes": "ring twice"})
     assert answer.status_code == 302

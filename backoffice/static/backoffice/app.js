@@ -123,6 +123,10 @@ addEventListener("pageshow", () => {
   }
 });
 
+// A list whose filters cannot be read says so beside them.
+document.addEventListener("htmx:beforeSwap", ({ detail }) => {
+  if (detail.xhr.status === 400 && detail.target.id === "list") Object.assign(detail, { shouldSwap: true, isError: false });
+});
 document.addEventListener("htmx:responseError", (event) => {
   if (event.detail.xhr.status === 401) document.dispatchEvent(new Event("session-ended"));
   else toast("That did not work. Try again.");
