@@ -214,7 +214,7 @@ def gathered(
     if not count:
         return Gathered(whole.none(), Count(0), None)
     if count <= cap:
-        return Gathered(whole.filter(_Among(F("pk"), keys)), Count(count), whole)
+        return Gathered(whole.filter(Among(F("pk"), keys)), Count(count), whole)
     quick = False
     if soon and rows.query.where:
         guess = expected(rows, sort.columns)
@@ -232,7 +232,7 @@ def expected(rows: QuerySet[Any], columns: Sequence[str] = ()) -> Expected:
     return Expected(plan["Plan Rows"], plan["Total Cost"])
 
 
-class _Among(Lookup):
+class Among(Lookup):
     """Whether a column is one of the keys of an array in the database's own words."""
 
     lookup_name = "among"

@@ -12,8 +12,9 @@ from backoffice import audit, vocabulary
 from backoffice.access import requires
 from backoffice.lists.fields import status_of
 from backoffice.lists.screen import Screen
-from backoffice.paging import gathered, place_of
+from backoffice.paging import Count, Page, place_of
 from backoffice.sealed_words import seal_address, to_address
+from orders.listing.finding import found
 from orders.listing.rows import ORDERS
 from orders.models import Order
 
@@ -28,18 +29,13 @@ def order_list(request: HttpRequest) -> HttpResponse:
     seal_address(request, words)
     filters = ORDERS.form(request.GET, request.user)
     valid = filters.is_valid()
-    everything = ORDERS.everything(request.user)
-    rows = ORDERS.rows(filters, request.user) if valid else everything.none()
     screen = Screen.of(request, ORDERS, filters)
     if screen.elsewhere:
         return redirect(screen.elsewhere)
-    soon = ORDERS.soon(filters) if valid else None
-    found = gathered(rows, everything, filters.keyset(), soon=soon)
-    total, place = found.count if valid else None, place_of(request)
-    if found.count.capped and found.whole is None:
-        page = ORDERS.page_of_many(filters, screen.size, place)
-    else:
-        page = ORDERS.page(found.rows, filters, screen.size, place, found.whole)
+    total: Count | None = None
+    page: Page[Order] = Page()
+    if valid:
+        total, page = found(filters, screen.size, place_of(request))
     ORDERS.dressed(page.rows, request.user)
     audit.listed(
         request,

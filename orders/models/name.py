@@ -20,6 +20,8 @@ WHOSE: Final = {
 """Where a word that was typed is looked for."""
 LONGEST_WORD: Final = 64
 """Letters that are kept of a word: an index holds no more than two thousand."""
+BETWEEN_WORDS: Final = "[ '’_-]"
+"""What `patients.names.name_key` leaves between words."""
 EVERYBODY: Final = 2**31 - 1
 """A limit that no names come to: behind it they are found, or sorted, before anything else is.
 Without it PostgreSQL may take up one order after the other and look for the words of its names."""
@@ -72,17 +74,30 @@ class OrderNameWord(models.Model):
         column: of the patient's name, the recipient's, or the `names` of both. A name may have
         more than one of them; of no words there are none.
         """
-        wanted = [
-            WHOSE[column] & Q(word__startswith=word[:LONGEST_WORD])
+        asked = [
+            (column, word[:LONGEST_WORD])
             for column, text in typed.items()
             for word in sorted(words(text), key=len)
         ]
-        if not wanted:
+        if not asked:
             return OrderNameWord.objects.none()
-        found = OrderNameWord.objects.filter(wanted.pop())
-        for each in wanted:
-            found = found.filter(names__in=OrderNameWord.objects.filter(each).values("names"))
+        column, longest = asked.pop()
+        found = OrderNameWord.objects.filter(WHOSE[column], word__startswith=longest)
+        for column, word in asked:
+            found = found.filter(_has_too(column, word))
         return found
+
+
+def _has_too(column: str, word: str) -> Q:
+    """Whether a further word fits, told by the row: each has the whole name of its patient. Only
+    for words of the recipient those that begin so must all be found."""
+    patient = Q(patient_name__contains=word, patient_name__regex=rf"(^|{BETWEEN_WORDS}){word}")
+    if column == "patient_name":
+        return patient
+    own = OrderNameWord.objects.filter(word__startswith=word)
+    if column == "recipient_name":
+        return Q(names__in=own.filter(WHOSE[column]).values("names"))
+    return patient | Q(names__in=own.filter(whose=RECIPIENT).values("names"))
 
 
 def first_of_names(

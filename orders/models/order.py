@@ -136,6 +136,8 @@ class OrderQuerySet(models.QuerySet["Order"]):
         rows = self.filter(**{name: value for name, value in plain.items() if value})
         rows = rows.created(given["start_date"], given["end_date"], sort)
         rows = rows.updated(given["updated_start_date"], given["updated_end_date"], sort)
+        if never_usual(*until_and_since(given)):
+            rows = rows.filter(STILL_UPDATED)
         if given["is_critical"] == "true":
             rows = rows.filter(interpretation="critical")
         elif given["is_critical"] == "false":
@@ -248,6 +250,13 @@ USUALLY_DONE: Final = timedelta(days=30)
 """Most orders are updated for the last time within this time of being placed."""
 STILL_UPDATED: Final = Q(GreaterThan(F("updated_at") - F("created_at"), Value(USUALLY_DONE)))
 """The others. They have an index of their own."""
+
+
+def until_and_since(given: Mapping[str, Any]) -> tuple[datetime | None, datetime | None]:
+    """The last moment at which they were ordered, and the first one at which they were updated."""
+    until = given["end_date"] or (given.get("ordered") or (None, None))[1]
+    since = given["updated_start_date"] or (given.get("changed") or (None, None))[0]
+    return until, since
 
 
 def usually(ordered_until: datetime | None, updated_since: datetime | None) -> Q | None:

@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 
 from backoffice.models import AuditEntry, User
 from backoffice.paging import gathered
-from orders.listing import views
+from orders.listing import finding
 from orders.models import Order
 from patients.names import fold
 from tests.api.rows import NOW, order, staff, uid
@@ -58,10 +58,17 @@ def shown(client: Client, *, code: int = 200, **query: Any) -> list[int]:
 
 @pytest.mark.parametrize("sort", ["created_at", "patient_name"])
 @pytest.mark.parametrize("direction", ["asc", "desc"])
-def test_of_many_who_are_called_so_a_page_is_walked_to(
-    client: Client, clinician: User, sort: str, direction: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("few", [finding.FEW_NAMES, 3])
+def test_of_many_orders_of_few_or_many_who_are_called_so_a_page_is_found(
+    client: Client,
+    clinician: User,
+    sort: str,
+    direction: str,
+    few: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(views, "gathered", partial(gathered, cap=5))
+    monkeypatch.setattr(finding, "gathered", partial(gathered, cap=5))
+    monkeypatch.setattr(finding, "FEW_NAMES", few)
     for n in range(60):
         place(n, ("Ada", "Bea")[n % 2], f"Sample{n % 7}")
     asked = {"patient_name": "ad", "search_input": "sam", "size": "25"}
@@ -69,7 +76,8 @@ def test_of_many_who_are_called_so_a_page_is_walked_to(
     with CaptureQueriesContext(connection) as captured:
         first = client.get(ADDRESS, asked)
     said = " ".join(query["sql"] for query in captured.captured_queries)
-    assert ("AS one (number, name)" if sort == "patient_name" else "CASE WHEN") in said
+    walked = "AS one (number, name)" if sort == "patient_name" else "CASE WHEN ("
+    assert (walked in said) == (few == 3)
     assert str(first.context["total"]) == "5+"
     rows = [row.pk for row in first.context["page"].rows]
     last = client.get(ADDRESS, {**asked, "after": first.context["page"].next})

@@ -4,6 +4,7 @@ them the list that one plain statement gives."""
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import time_machine
 
 from backoffice.paging import Page
 from orders.forms import SORTS, OrderFilters
+from orders.listing.finding import page_of_many
 from orders.listing.rows import ORDERS
 from orders.models import Order
 from tests.api.rows import order
@@ -40,10 +42,12 @@ def in_one_statement(form: OrderFilters) -> list[Any]:
 
 def walk(form: OrderFilters) -> list[Page[Order]]:
     """All pages of seven, there; the last step is taken back as well."""
-    pages = [ORDERS.page_of_many(form, 7, {"after": None, "before": None})]
+    rows, typed = ORDERS.unworded(form, None).numbered(form.cleaned_data, by_name=True)
+    opened = partial(page_of_many, rows, typed, form, 7)
+    pages = [opened({"after": None, "before": None})]
     while place := pages[-1].next:
-        pages.append(ORDERS.page_of_many(form, 7, {"after": place, "before": None}))
-    again = ORDERS.page_of_many(form, 7, {"after": None, "before": pages[-1].previous})
+        pages.append(opened({"after": place, "before": None}))
+    again = opened({"after": None, "before": pages[-1].previous})
     assert keys_of(again) == keys_of(pages[-2])
     return pages
 

@@ -99,3 +99,30 @@ def test_two_boxes_at_once_are_both_meant() -> None:
     )
     assert asked(patient_name="ada", shipping_recipient_name="ada") == {"ada sample/ada sample"}
     assert asked(patient_name="maria", search_input="ada") == {"maria o'sample/ada sample"}
+
+
+@pytest.mark.parametrize(
+    ("box", "typed", "found"),
+    [
+        ("search_input", "maria desk", {0}),
+        ("search_input", "desk front maria", {0}),
+        ("search_input", "sample bea", {1, 2, 3}),
+        ("search_input", "ple bea", set()),
+        ("search_input", "b sam", {1, 2, 3}),
+        ("patient_name", "bea sam", {1, 2}),
+        ("patient_name", "maria desk", set()),
+        ("shipping_recipient_name", "front desk", {0}),
+        ("shipping_recipient_name", "bea sam", {3}),
+    ],
+)
+def test_words_of_one_box_may_be_of_either_name(box: str, typed: str, found: set[int]) -> None:
+    names = (
+        ("maria adams", "front desk"),
+        ("bea o'sample", ""),
+        ("jo st-sample bea", "front office"),
+        ("front resample", "bea sample"),
+    )
+    Order.objects.bulk_create(
+        order(n, patient_name=one, recipient_name=other) for n, (one, other) in enumerate(names)
+    )
+    assert asked(**{box: typed}) == {"/".join(names[n]) for n in found}

@@ -1,0 +1,114 @@
+"""A page of the list of orders, and how many there are: the shortest way to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+from django.db.models import F, Q, QuerySet
+
+from backoffice.paging import (
+    SOON,
+    Among,
+    Count,
+    Edge,
+    Expected,
+    First,
+    Page,
+    Place,
+    gathered,
+    page_of,
+    sorted_apart,
+    walked,
+)
+from backoffice.statements import array
+from orders.listing.rows import ORDERS
+from orders.models import Order, OrderNameWord
+from orders.models.name import first_of_names
+from orders.models.order import STILL_UPDATED, OrderQuerySet, until_and_since, usually
+
+FEW_NAMES: Final = 600
+"""Names whose numbers are told to the planner: it knows then how many orders to expect."""
+
+
+def found(form: Any, size: int, place: Place) -> tuple[Count, Page[Order]]:
+    """How many orders a valid form asks for, and a page of them."""
+    rows, typed = ORDERS.unworded(form, form.user).numbered(form.cleaned_data, by_name=form.by_name)
+    if typed:
+        rows, typed = _of_few_names(rows, typed)
+    everything = ORDERS.everything(form.user)
+    called = rows.called(typed) if typed else rows
+    counted = gathered(called, everything, form.keyset(), soon=_soon(form, typed))
+    if counted.count.capped and counted.whole is None:
+        return counted.count, page_of_many(rows, typed, form, size, place)
+    return counted.count, ORDERS.page(counted.rows, form, size, place, counted.whole)
+
+
+def _of_few_names(
+    rows: OrderQuerySet, typed: dict[str, str]
+) -> tuple[OrderQuerySet, dict[str, str]]:
+    """Orders of those who are called so, and nothing left to look for; where these are more than a
+    few, neither has changed."""
+    names = list(OrderNameWord.called(typed).values_list("names", flat=True)[: FEW_NAMES + 1])
+    if len(names) > FEW_NAMES:
+        return rows, typed
+    return rows.filter(Among(F("names"), array(names))), {}
+
+
+def _soon(form: Any, typed: Mapping[str, str]) -> Expected | None:
+    """How many rows may be found at once and sorted, rather than walked to.
+
+    The planner takes two boxes of words for independent and would expect far too few. By status,
+    those of a bucket stand behind all of other statuses: more of them are sorted sooner than the
+    others are passed over.
+    """
+    if len(typed) > 1:
+        return None
+    if form.sort[0] == "last_status" and form.cleaned_data["bucket"]:
+        return Expected(3 * SOON.rows, SOON.cost)
+    return SOON
+
+
+def page_of_many(
+    rows: OrderQuerySet, typed: Mapping[str, str], form: Any, size: int, place: Place
+) -> Page[Order]:
+    """A page of a list of which no more is known than that it is long. Of those who are called so
+    the names are found first: orders are told by these as they are walked, or by name taken from
+    one name after the other. Of those in a time by one moment, sorted by another, most are looked
+    for where they usually stand."""
+    near = _usual_place(form)
+    if not (near or form.cleaned_data["quiet"] or form.searched()):
+        return ORDERS.page(rows, form, size, place)
+    first: First = walked
+    if typed and form.sort[0] == "patient_name":
+        first = partial(first_of_names, OrderNameWord.called(typed))
+    else:
+        rows = rows.called(typed, along=True) if typed else rows
+        first = partial(_there_and_elsewhere, near) if near else walked
+    whole = ORDERS.everything(form.user)
+    return page_of(rows, form.keyset(), size=size, whole=whole, first=first, **place)
+
+
+def _usual_place(form: Any) -> Q | None:
+    """Where most of those stand that are in a time by one moment, sorted by the other or by one
+    behind a status: the index leads there."""
+    sort, (until, since) = form.sort[0], until_and_since(form.cleaned_data)
+    if sort not in ("created_at", "updated_at", "last_status"):
+        return None
+    return usually(until if sort != "created_at" else None, since if sort != "updated_at" else None)
+
+
+def _there_and_elsewhere(
+    near: Q,
+    rows: QuerySet[Order],
+    columns: Sequence[str],
+    edge: Edge,
+    descending: bool,
+    most: int,
+) -> QuerySet[Order, Any]:
+    """Keys of the first where most stand, along the index of the sort, and of the first of the few
+    others."""
+    there: QuerySet[Order, Any] = walked(rows.filter(near), columns, edge, descending, most)
+    others = rows.filter(~near, STILL_UPDATED)
+    return there.union(sorted_apart(others, columns, edge, descending, most), all=True)
