@@ -9,7 +9,6 @@ import binascii
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Final, Generic, NamedTuple, TypedDict, TypeVar
 
 from django.core.exceptions import EmptyResultSet, ValidationError
@@ -160,21 +159,25 @@ class _Plain(Func):
     arity = 1
 
 
-def _keys(
-    key: Callable[[str], Any],
-    rows: QuerySet[Any],
-    columns: Sequence[str],
-    edge: Edge,
-    descending: bool,
-    most: int,
+def sorted_apart(
+    rows: QuerySet[Any], columns: Sequence[str], edge: Edge, descending: bool, most: int
 ) -> QuerySet[Any, Any]:
-    return _beyond(rows, [key(name) for name in columns], edge, descending).values("pk")[:most]
+    first, *rest = columns
+    return _keys([_Plain(first), *map(F, rest)], rows, edge, descending, most)
 
 
-sorted_apart: Final[First] = partial(_keys, _Plain)
-walked: Final[First] = partial(_keys, F)
-"""Along the index of the sort, which has what rows are filtered by. Where the rows themselves are
-asked for, each is read before it is passed over."""
+def walked(
+    rows: QuerySet[Any], columns: Sequence[str], edge: Edge, descending: bool, most: int
+) -> QuerySet[Any, Any]:
+    """Along the index of the sort, which has what rows are filtered by. Where the rows themselves
+    are asked for, each is read before it is passed over."""
+    return _keys([F(name) for name in columns], rows, edge, descending, most)
+
+
+def _keys(
+    by: Sequence[Any], rows: QuerySet[Any], edge: Edge, descending: bool, most: int
+) -> QuerySet[Any, Any]:
+    return _beyond(rows, by, edge, descending).values("pk")[:most]
 
 
 @dataclass(frozen=True, slots=True)

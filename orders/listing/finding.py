@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
@@ -30,30 +31,32 @@ from orders.models.order import STILL_UPDATED, OrderQuerySet, until_and_since, u
 
 FEW_NAMES: Final = 600
 """Names whose numbers are told to the planner: it knows then how many orders to expect."""
+LETTERS_OF_FEW: Final = 3
+THEIRS: Final = Expected(rows=20_000, cost=math.inf)
+"""Orders of a few names, found at once rather than walked to: a name may have thousands."""
 
 
 def found(form: Any, size: int, place: Place) -> tuple[Count, Page[Order]]:
     """How many orders a valid form asks for, and a page of them."""
     rows, typed = ORDERS.unworded(form, form.user).numbered(form.cleaned_data, by_name=form.by_name)
-    if typed:
-        rows, typed = _of_few_names(rows, typed)
+    soon = _soon(form, typed)
+    if typed and (few := _few_called(typed)) is not None:
+        rows, typed, soon = rows.filter(Among(F("names"), few)), {}, THEIRS
     everything = ORDERS.everything(form.user)
     called = rows.called(typed) if typed else rows
-    counted = gathered(called, everything, form.keyset(), soon=_soon(form, typed))
+    counted = gathered(called, everything, form.keyset(), soon=soon)
     if counted.count.capped and counted.whole is None:
         return counted.count, page_of_many(rows, typed, form, size, place)
     return counted.count, ORDERS.page(counted.rows, form, size, place, counted.whole)
 
 
-def _of_few_names(
-    rows: OrderQuerySet, typed: dict[str, str]
-) -> tuple[OrderQuerySet, dict[str, str]]:
-    """Orders of those who are called so, and nothing left to look for; where these are more than a
-    few, neither has changed."""
+def _few_called(typed: Mapping[str, str]) -> str | None:
+    """The numbers of the names that begin so, as PostgreSQL writes an array; None: too many. Of one
+    or two letters there are, and nobody looks."""
+    if len("".join(typed.values()).strip()) < LETTERS_OF_FEW:
+        return None
     names = list(OrderNameWord.called(typed).values_list("names", flat=True)[: FEW_NAMES + 1])
-    if len(names) > FEW_NAMES:
-        return rows, typed
-    return rows.filter(Among(F("names"), array(names))), {}
+    return array(names) if len(names) <= FEW_NAMES else None
 
 
 def _soon(form: Any, typed: Mapping[str, str]) -> Expected | None:

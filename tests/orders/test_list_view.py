@@ -14,7 +14,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from backoffice.models import AuditEntry, User
-from backoffice.paging import gathered
+from backoffice.paging import Expected, gathered
 from orders.listing import finding
 from orders.models import Order
 from patients.names import fold
@@ -58,17 +58,21 @@ def shown(client: Client, *, code: int = 200, **query: Any) -> list[int]:
 
 @pytest.mark.parametrize("sort", ["created_at", "patient_name"])
 @pytest.mark.parametrize("direction", ["asc", "desc"])
-@pytest.mark.parametrize("few", [finding.FEW_NAMES, 3])
+@pytest.mark.parametrize(
+    ("few", "theirs"), [(600, finding.THEIRS), (600, Expected(0, 0)), (3, finding.THEIRS)]
+)
 def test_of_many_orders_of_few_or_many_who_are_called_so_a_page_is_found(
     client: Client,
     clinician: User,
     sort: str,
     direction: str,
     few: int,
+    theirs: Expected,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(finding, "gathered", partial(gathered, cap=5))
     monkeypatch.setattr(finding, "FEW_NAMES", few)
+    monkeypatch.setattr(finding, "THEIRS", theirs)
     for n in range(60):
         place(n, ("Ada", "Bea")[n % 2], f"Sample{n % 7}")
     asked = {"patient_name": "ad", "search_input": "sam", "size": "25"}
