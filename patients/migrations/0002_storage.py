@@ -6,4 +6,8 @@ from backoffice.storage import keep_records_out_of_line
 class Migration(migrations.Migration):
     dependencies = [("patients", "0001_initial")]
 
-    operations = [keep_records_out_of_line("patients_patient", "patients_demographics", "patients_insurance")]
+    operations = [
+        keep_records_out_of_line(
+            "patients_patient", "patients_demographics", "patients_insurance"
+        )
+    ]

@@ -1,10 +1,7 @@
 """Orders that go to another patient, or back in their life: noted in the transaction that changes
 them, whoever makes it."""
 
-import django.db.models.deletion
-import django.db.models.functions.datetime
-from django.conf import settings
-from django.db import migrations, models
+from django.db import migrations
 
 # Whatever was put off about the order comes back. The review follows its order at once, not only
 # with the next version of its result. A kit that nobody had been named for is no move.
@@ -46,32 +43,6 @@ DROP FUNCTION orders_moved();
 
 
 class Migration(migrations.Migration):
-    dependencies = [
-        ("orders", "0016_deciding"),
-        ("backoffice", "0016_drift_of_orders"),
-        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
-    ]
+    dependencies = [("orders", "0004_happenings")]
 
-    operations = [
-        migrations.CreateModel(
-            name="OrderMove",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("before", models.UUIDField(help_text="The patient it was of")),
-                ("after", models.UUIDField(help_text="The patient it is of since")),
-                ("at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ("settled_at", models.DateTimeField(help_text="When somebody said what was done", null=True)),
-                ("order", models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name="moves", to="orders.order")),
-                ("settled_by", models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name="+", to=settings.AUTH_USER_MODEL)),
-            ],
-            options={
-                "indexes": [
-                    models.Index(condition=models.Q(("settled_at__isnull", True)), fields=["order"], name="move_to_look_into"),
-                    models.Index(fields=["order", "-id"], name="move_of_order"),
-                    models.Index(fields=["before"], name="move_from_patient"),
-                    models.Index(fields=["after"], name="move_to_patient"),
-                ],
-            },
-        ),
-        migrations.RunSQL(FORWARDS, BACKWARDS),
-    ]
+    operations = [migrations.RunSQL(FORWARDS, BACKWARDS)]

@@ -1,5 +1,4 @@
-"""How a review stands, derived inside the database: the functions and triggers that
-migration 0007 makes. They stay as they are here; a later migration changes them.
+"""How a review stands, derived inside the database: functions and triggers.
 
 Rows that were added are refused every change; TRUNCATE is left to those who own the tables.
 
@@ -12,6 +11,8 @@ what the first wrote.
 from __future__ import annotations
 
 from typing import Final
+
+from django.db import migrations
 
 APPENDED: Final = {
     "orders_resultversion": "",
@@ -164,3 +165,9 @@ DROP TRIGGER review_moved ON orders_criticalresult;
 DROP FUNCTION orders_derive_reviews, orders_review_moved, orders_only_added, orders_stamp,
  orders_tally_reviews CASCADE;
 """
+
+
+class Migration(migrations.Migration):
+    dependencies = [("orders", "0002_storage")]
+
+    operations = [migrations.RunSQL(forwards(), BACKWARDS)]

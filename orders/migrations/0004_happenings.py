@@ -1,16 +1,12 @@
 """Counts of orders and happenings, kept by triggers: in the transaction of the change, whoever
 makes it, once per statement."""
 
-import django.db.models.deletion
-import django.db.models.functions.datetime
-from django.conf import settings
-from django.contrib.postgres.indexes import BrinIndex
-from django.db import migrations, models
+from django.db import migrations
 
 # Plans are kept, and the first call may bring one row: a nested loop would be kept for thousands.
 #
 # An order that is first heard of is news only where something happened to it lately: the first
-# sync brings years of orders.
+# sync brings years of orders. Where `orders.deciding` moves orders, only the counts follow.
 ORDERS = """
 CREATE FUNCTION today_orders_added() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -37,6 +33,7 @@ BEGIN
     SELECT bucket, low_level_status, method, -1 FROM stale
   ) AS moved
   GROUP BY 1, 2, 3 HAVING sum(change) <> 0;
+  IF current_setting('backoffice.no_news', true) = 'on' THEN RETURN NULL; END IF;
   INSERT INTO today_happening (transaction, kind, order_id, patient_id, before, after,
     bucket_before, bucket_after)
   SELECT pg_current_xact_id()::text::bigint, kind, fresh.id, fresh.user_id,
@@ -76,9 +73,6 @@ CREATE TRIGGER today_removed AFTER DELETE ON orders_order REFERENCING OLD TABLE 
   FOR EACH STATEMENT EXECUTE FUNCTION today_orders_removed();
 CREATE TRIGGER today_emptied AFTER TRUNCATE ON orders_order
   FOR EACH STATEMENT EXECUTE FUNCTION today_orders_emptied();
-
-INSERT INTO today_ordercount (bucket, low_level_status, method, change)
-SELECT bucket, low_level_status, method, count(*) FROM orders_order GROUP BY 1, 2, 3;
 """
 ORDERS_BACK = """
 DROP TRIGGER today_added ON orders_order;
@@ -163,80 +157,11 @@ DROP FUNCTION today_results_changed();
 DROP FUNCTION today_critical_heard();
 """
 
-NOW = django.db.models.functions.datetime.Now
-
 
 class Migration(migrations.Migration):
-    dependencies = [
-        ("orders", "0007_reviews"),
-        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
-    ]
+    dependencies = [("orders", "0003_reviews")]
 
     operations = [
-        migrations.CreateModel(
-            name="Look",
-            fields=[
-                ("user", models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name="+", serialize=False, to=settings.AUTH_USER_MODEL)),
-                ("snapshot", models.TextField(help_text="A pg_snapshot")),
-                ("at", models.DateTimeField(db_default=NOW())),
-            ],
-            options={"db_table": "today_look"},
-        ),
-        migrations.CreateModel(
-            name="OrderCount",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("bucket", models.TextField()),
-                ("low_level_status", models.TextField()),
-                ("method", models.TextField()),
-                ("change", models.BigIntegerField()),
-            ],
-            options={"db_table": "today_ordercount"},
-        ),
-        migrations.CreateModel(
-            name="Happening",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("at", models.DateTimeField(db_default=NOW(), help_text="When we learnt of it")),
-                ("transaction", models.BigIntegerField()),
-                ("kind", models.CharField(max_length=8)),
-                ("order_id", models.UUIDField(null=True)),
-                ("patient_id", models.UUIDField(null=True)),
-                ("before", models.TextField(db_default="", default="", help_text="Status; empty: first heard of")),
-                ("after", models.TextField(db_default="", default="")),
-                ("bucket_before", models.TextField(db_default="", default="")),
-                ("bucket_after", models.TextField(db_default="", default="")),
-                ("start_before", models.DateTimeField(help_text="Of a visit", null=True)),
-                ("start_after", models.DateTimeField(null=True)),
-            ],
-            options={
-                "db_table": "today_happening",
-                "indexes": [
-                    models.Index(fields=["transaction"], name="happening_since"),
-                    BrinIndex(fields=["at"], autosummarize=True, name="happening_by_time"),
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name="Seen",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("about", models.UUIDField()),
-                ("snapshot", models.TextField()),
-                ("at", models.DateTimeField(db_default=NOW())),
-                ("user", models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL)),
-            ],
-            options={
-                "db_table": "today_seen",
-                "constraints": [models.UniqueConstraint(fields=("user", "about"), name="seen_once")],
-            },
-        ),
-        # Rows come and go in thousands while a sync runs, and few are ever alive.
-        migrations.RunSQL(
-            "ALTER TABLE today_ordercount SET"
-            " (autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0)",
-            migrations.RunSQL.noop,
-        ),
         migrations.RunSQL(ORDERS, ORDERS_BACK),
         migrations.RunSQL(OTHERS, OTHERS_BACK),
     ]
