@@ -147,3 +147,14 @@ def test_an_index_does_not_wait_for_who_waits_for_it() -> None:
     for thread in threads:
         thread.join(60)
     assert ended == ["done", "done"]
+
+
+def test_tables_of_another_version_are_refused() -> None:
+    asked("INSERT INTO django_migrations (app, name, applied)"
+          " VALUES ('orders', '0999_of_tomorrow', now())")  # fmt: skip
+    try:
+        with pytest.raises(CommandError, match=r"orders\.0999_of_tomorrow"):
+            migrated("0004")
+    finally:
+        asked("DELETE FROM django_migrations WHERE name = '0999_of_tomorrow'")
+    assert not has_column()

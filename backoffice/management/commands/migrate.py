@@ -9,11 +9,14 @@ that are started at once, the second waits for the first.
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any, Final
 
+from django.apps import apps
 from django.core.management.base import CommandError
 from django.core.management.commands import migrate
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
+from django.db.migrations.recorder import MigrationRecorder
 from psycopg import errors, sql
 
 from backoffice.operations import roles
@@ -26,11 +29,16 @@ ASK_AGAIN: Final = 0.5
 """Seconds between two looks whether somebody else still migrates."""
 ONE_AT_A_TIME: Final = 7_246_015_113
 """Number of the advisory lock."""
+OURS: Final = ("backoffice", "labs", "orders", "patients", "wearables", "webhooks")
 _HALF_BUILT: Final = """
 SELECT indexrelid::regclass::text FROM pg_index
 JOIN pg_class ON pg_class.oid = indexrelid
 WHERE NOT indisvalid AND relnamespace = 'public'::regnamespace
 """
+
+
+def _folder(app: str) -> Path:
+    return Path(apps.get_app_config(app).path) / "migrations"
 
 
 class Command(migrate.Command):
@@ -45,6 +53,7 @@ class Command(migrate.Command):
             return
         self._wait_for_others()
         try:
+            self._refuse_another_version()
             self._patiently(args, options)
             roles.refresh()
         finally:
@@ -61,6 +70,20 @@ class Command(migrate.Command):
                 if cursor.fetchone()[0]:
                     return
                 time.sleep(ASK_AGAIN)
+
+    def _refuse_another_version(self) -> None:
+        """What a later version made of the tables, or one before migrations began anew, none of
+        ours begins from."""
+        strange = [
+            f"{app}.{name}"
+            for app, name in MigrationRecorder(self.door).applied_migrations()
+            if app in OURS and not (_folder(app) / f"{name}.py").exists()
+        ]
+        if strange:
+            raise CommandError(
+                f"Another version of the back office made tables of this database ({max(strange)}):"
+                " use that version, or a database of its own for this one."
+            )
 
     def _patiently(self, args: Any, options: dict[str, Any]) -> None:
         for left in reversed(range(TRIES)):
