@@ -42,8 +42,9 @@ def at_work(logs: Path, users: int = 12, orders: int = 30, **options: Any) -> It
             house = houses.build(sandbox.url, REPORT_FOLDER=str(logs / "reports"))
             house.sync()
             worker = running(house.start("-m", "tests.browser.worker"))
-            with receiving(house, workers=1) as url, worker:
+            with receiving(house, workers=1) as url, worker as process:
                 yield Office(url, house, sandbox)
+                assert process.poll() is None, "the worker died: its log tells of what"
     finally:
         houses.close()
 

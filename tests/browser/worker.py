@@ -4,6 +4,7 @@ twice a second. Looking all the time takes a fifth of a processor from the pages
 
 from __future__ import annotations
 
+import contextlib
 import time
 
 import django
@@ -26,10 +27,11 @@ def main() -> None:
                      orders.look_up, patients.look_up):  # fmt: skip
             try:
                 ring()
-            except Error as error:
+            except (Error, redis.RedisError) as error:
                 print(f"worker: {type(error).__name__}", flush=True)
                 time.sleep(0.2)
-        bells.brpop(["outbox", "bulk"], timeout=0.5)
+        with contextlib.suppress(redis.RedisError):
+            bells.brpop(["outbox", "bulk"], timeout=0.5)
 
 
 if __name__ == "__main__":

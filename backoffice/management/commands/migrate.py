@@ -37,8 +37,9 @@ WHERE NOT indisvalid AND relnamespace = 'public'::regnamespace
 """
 
 
-def _folder(app: str) -> Path:
-    return Path(apps.get_app_config(app).path) / "migrations"
+def _written(app: str) -> set[str]:
+    folder = Path(apps.get_app_config(app).path) / "migrations"
+    return {path.stem for path in folder.glob("0*.py")}
 
 
 class Command(migrate.Command):
@@ -72,18 +73,18 @@ class Command(migrate.Command):
                 time.sleep(ASK_AGAIN)
 
     def _refuse_another_version(self) -> None:
-        """What a later version made of the tables, or one before migrations began anew, none of
-        ours begins from."""
-        strange = [
-            f"{app}.{name}"
-            for app, name in MigrationRecorder(self.door).applied_migrations()
-            if app in OURS and not (_folder(app) / f"{name}.py").exists()
-        ]
-        if strange:
-            raise CommandError(
-                f"Another version of the back office made tables of this database ({max(strange)}):"
-                " use that version, or a database of its own for this one."
-            )
+        """What another line of migrations has made, none of ours begins from. An older release has
+        nothing to add to the tables of a later one, and goes on with them."""
+        applied = MigrationRecorder(self.door).applied_migrations()
+        for app in OURS:
+            theirs = {name for label, name in applied if label == app}
+            ours = _written(app)
+            if theirs - ours and ours - theirs:
+                raise CommandError(
+                    "Another version of the back office made tables of this database"
+                    f" ({app}.{max(theirs - ours)}): use that version, or a database of its own for"
+                    " this one."
+                )
 
     def _patiently(self, args: Any, options: dict[str, Any]) -> None:
         for left in reversed(range(TRIES)):
