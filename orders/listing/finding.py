@@ -83,12 +83,11 @@ def page_of_many(
     near = _usual_place(form)
     if not (near or form.cleaned_data["quiet"] or form.searched()):
         return ORDERS.page(rows, form, size, place)
-    first: First = walked
+    first: First = partial(_there_and_elsewhere, near) if near else walked
     if typed and form.sort[0] == "patient_name":
         first = partial(first_of_names, OrderNameWord.called(typed))
-    else:
-        rows = rows.called(typed, along=True) if typed else rows
-        first = partial(_there_and_elsewhere, near) if near else walked
+    elif typed:
+        rows = rows.called(typed, along=True)
     whole = ORDERS.everything(form.user)
     return page_of(rows, form.keyset(), size=size, whole=whole, first=first, **place)
 

@@ -72,15 +72,15 @@ class OrderNameWord(models.Model):
     def called(typed: Mapping[str, str]) -> QuerySet[OrderNameWord]:
         """Words of names in which each word that was typed, in any order, begins one of this
         column: of the patient's name, the recipient's, or the `names` of both. A name may have
-        more than one of them; of no words there are none.
+        more than one of them; of what has no words there are none.
         """
+        if not all(words(text) for text in typed.values()):
+            return OrderNameWord.objects.none()
         asked = [
             (column, word[:LONGEST_WORD])
             for column, text in typed.items()
             for word in sorted(words(text), key=len)
         ]
-        if not asked:
-            return OrderNameWord.objects.none()
         column, longest = asked.pop()
         found = OrderNameWord.objects.filter(WHOSE[column], word__startswith=longest)
         for column, word in asked:

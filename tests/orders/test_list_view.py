@@ -93,6 +93,13 @@ def test_of_many_orders_of_few_or_many_who_are_called_so_a_page_is_found(
     assert [row.pk for row in again.context["page"].rows] == rows[:25]
 
 
+def test_a_box_without_words_finds_nobody(client: Client, clinician: User) -> None:
+    place(1, "Ada", "Sample")
+    assert shown(client, shipping_recipient_name="ada") == [1]
+    assert shown(client, shipping_recipient_name="ada", patient_name="--") == []
+    assert shown(client, patient_name="--") == []
+
+
 def test_it_works(client: Client, clinician: User) -> None:
     place(1, "José", "Núñez-Sample", bucket="needs-action", low_level_status="sample_error",
           status_detail="sample_hemolyzed", interpretation="critical", priority=True,
