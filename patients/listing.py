@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, TypedDict
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.utils.safestring import SafeString
@@ -17,11 +17,11 @@ from backoffice.lists.forms import FilterForm
 from backoffice.lists.listing import Cell, Column, Listing
 from backoffice.lists.screen import Screen
 from backoffice.models import AS_RECEIVED
-from backoffice.paging import SOON, Page, Place, gathered, page_of, place_of
+from backoffice.paging import SOON, Page, Place, gathered, place_of
 from backoffice.sealed_words import seal_address, to_address
 from backoffice.statements import array, by_key, cursor
 from patients.drawing import draw
-from patients.forms import SORTS, PatientFilters, demographics_of
+from patients.forms import PatientFilters, demographics_of
 from patients.models import Demographics, Patient, PatientQuerySet
 
 NAMELESS: Final = "Sorted by name, here and in a download: patients without a name are left out."
@@ -30,6 +30,9 @@ _UNDER_WAY: Final = (
     "SELECT user_id, count(*) FROM orders_order WHERE user_id = ANY(%s)"  # noqa: S608 - our names
     f" AND bucket NOT IN {FINISHED} GROUP BY user_id"
 )
+
+
+KNOWN: Final = Demographics.objects.only("user_id", "name_key")
 
 
 class Row(TypedDict):
@@ -104,7 +107,10 @@ class Patients(Listing):
     def everything(self, user: Any) -> PatientQuerySet:
         return Patient.objects.defer("record", "content_hash")
 
-    def rows(self, form: Any, user: Any) -> QuerySet[Patient]:
+    def rows(self, form: Any, user: Any) -> QuerySet[Any]:
+        """Patients; by name `Demographics`, of those whose name is known."""
+        if _by_name(form):
+            return KNOWN.of_patients(form.text) if form.text else KNOWN
         found = self.everything(user)
         return found.matching(form.text) if form.text else found
 
@@ -116,13 +122,9 @@ class Patients(Listing):
         place: Place,
         whole: QuerySet[Any] | None = None,
     ) -> Page[Any]:
-        """By age of the record, or by name; by name only those whose name is known."""
-        if form.sort[0] != "name":
-            return page_of(rows, form.keyset(), size=size, whole=whole, **place)
-        people = Demographics.objects.only("user_id", "name_key")
-        known = people.filter(user__in=rows) if rows.query.where else people
-        whole = None if whole is None else people
-        page = page_of(known, form.keyset(), size=size, whole=whole, **place)
+        page = super().page(rows, form, size, place, whole)
+        if not _by_name(form):
+            return page
         patients = by_key(Patient, (person.pk for person in page.rows), but=AS_RECEIVED)
         found = [patients[person.pk] for person in page.rows if person.pk in patients]
         return Page(found, next=page.next, previous=page.previous)
@@ -148,6 +150,10 @@ class Patients(Listing):
         return row.pk
 
 
+def _by_name(form: FilterForm) -> bool:
+    return form.sort[0] == "name"
+
+
 PATIENTS: Final = Patients()
 
 
@@ -164,16 +170,13 @@ def patient_list(request: HttpRequest) -> HttpResponse:
     screen = Screen.of(request, PATIENTS, filters)
     if screen.elsewhere:
         return redirect(screen.elsewhere)
+    by_name = valid and _by_name(filters)
     rows = PATIENTS.rows(filters, request.user) if valid else Patient.objects.none()
-    by_name = valid and filters.sort[0] == "name"
-    named = Exists(Demographics.objects.filter(user=OuterRef("pk")))
-    counted = rows.filter(named) if by_name else rows
     # All who have a name are never few: the planner need not be asked.
     soon = SOON if filters.narrowed() else None
-    everybody = PATIENTS.everything(request.user)
-    found = gathered(counted, everybody, SORTS["created_on"], soon=soon)
-    rows, place = rows if found.count.capped else found.rows, place_of(request)
-    page = PATIENTS.page(rows, filters, screen.size, place, found.whole)
+    everybody = KNOWN if by_name else PATIENTS.everything(request.user)
+    found = gathered(rows, everybody, filters.keyset(), soon=soon)
+    page = PATIENTS.page(found.rows, filters, screen.size, place_of(request), found.whole)
     if by_name:
         screen.notices.append(NAMELESS)
     audit.listed(

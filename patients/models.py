@@ -24,15 +24,13 @@ class PatientQuerySet(models.QuerySet["Patient"]):
     def matching(self, text: str) -> Self:
         """Patients by what somebody typed, read as every kind of thing it can be.
 
-        Whether it is an id is looked up at once. If so, it is a union of readings, each by an
-        index of its own: alternatives in one condition would be tried on every patient. If not, it
-        is about people alone, and the planner, who knows nothing of how many a union finds, knows
-        whether it is shorter to find all of them or to walk along the sort until a page is full.
+        If it is an id, it is a union of readings, each by an index of its own: alternatives in one
+        condition would be tried on every patient. If not, it is about people alone, and the
+        planner, who knows nothing of how many a union finds, knows whether it is shorter to find
+        all of them or to walk along the sort until a page is full.
         """
-        people, ids = Demographics.objects.matching(text).values("user_id"), _by_id(text)
-        if ids[0].union(*ids[1:], all=True).exists():
-            return self.filter(pk__in=people.union(*ids, all=True))
-        return self.filter(pk__in=people)
+        people, ids = Demographics.objects.matching(text).values("user_id"), _with_id(text)
+        return self.filter(pk__in=people.union(*ids, all=True) if ids else people)
 
     def nearest(self, text: str, most: int) -> list[UUID]:
         """Ids of at most `most` patients that match, those first whose names are just the words
@@ -54,6 +52,12 @@ def _by_id(text: str) -> list[models.QuerySet[Patient, Any]]:
     if ids := ids_beginning_with(text):
         readings.append(patients.filter(pk__range=ids))
     return [rows.values("pk") for rows in readings]
+
+
+def _with_id(text: str) -> list[models.QuerySet[Patient, Any]]:
+    """The same, or none where no patient has such an id: looked up at once."""
+    first, *others = _by_id(text)
+    return [first, *others] if first.union(*others, all=True).exists() else []
 
 
 class Patient(Mirrored):
@@ -95,6 +99,14 @@ def mirrored_patient(related_name: str) -> models.ForeignKey[Patient | None, Pat
 class DemographicsQuerySet(models.QuerySet["Demographics"]):
     """Reads of user information."""
 
+    def of_patients(self, text: str) -> Self:
+        """Who `Patient.objects.matching` finds, as far as they are known: as a rule without a look
+        at patients."""
+        people, ids = self.matching(text), _with_id(text)
+        if not ids:
+            return people
+        return self.filter(pk__in=people.order_by().values("pk").union(*ids, all=True))
+
     def matching(self, text: str) -> Self:
         """People by birth date, e-mail, end of the phone number, and beginnings of names: all of
         these that were typed."""
@@ -105,7 +117,7 @@ class DemographicsQuerySet(models.QuerySet["Demographics"]):
         if typed.born:
             rows = rows.filter(dob=typed.born)
         if typed.mail:
-            rows = rows.annotate(mail=Lower("email")).filter(mail__startswith=typed.mail)
+            rows = rows.alias(mail=Lower("email")).filter(mail__startswith=typed.mail)
         if typed.bare_date:
             rows = rows.filter(Q(phone_digits__startswith=typed.digits) | Q(dob=typed.bare_date))
         elif typed.digits:
@@ -119,7 +131,7 @@ class DemographicsQuerySet(models.QuerySet["Demographics"]):
 
     def _with_words(self, query: str) -> Self:
         """The expression of the index `demographics_name_words`, letter by letter."""
-        rows = self.annotate(name_words=SearchVector("name_key", config="simple"))
+        rows = self.alias(name_words=SearchVector("name_key", config="simple"))
         return rows.filter(name_words=SearchQuery(query, config="simple", search_type="raw"))
 
 
