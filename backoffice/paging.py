@@ -255,17 +255,12 @@ def capped_count(rows: QuerySet[Any], cap: int = COUNT_CAP) -> Count:
 
 def capped_counts(*sets: QuerySet[Any], cap: int = COUNT_CAP) -> list[Count]:
     """Each of these counted like by `capped_count`, all in one query."""
-    return counts_of([rows.order_by() for rows in sets], cap)
-
-
-def counts_of(sets: Iterable[QuerySet[Any]], cap: int) -> list[Count]:
-    """The same, each along the order it has: by the index of that order, which ends it early."""
-    return counted(*counting(sets, cap), cap)
+    return counted(*counting([rows.order_by() for rows in sets], cap), cap)
 
 
 def counting(sets: Iterable[QuerySet[Any]], cap: int) -> tuple[list[str], list[Any]]:
-    """The statement of `counts_of` in parts, and its values, for those who keep them: making them
-    takes longer than answering them."""
+    """What `counted` asks, for those who keep it: making it takes longer than answering it. Each is
+    counted along the order it has: the index of that order ends it early."""
     parts: list[str] = []
     values: list[Any] = []
     for rows in sets:

@@ -1,20 +1,14 @@
 """The patient list's filters."""
 
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from django import forms
 
 from backoffice.lists.forms import FilterForm
 from backoffice.models import AS_RECEIVED
-from backoffice.paging import Sort
 from backoffice.sealed_words import Words
 from backoffice.statements import by_key
 from patients.models import Demographics, Patient
-
-SORTS: Final[dict[str, Sort]] = {
-    "created_on": Sort(("created_on", "id"), descending=True),
-    "name": Sort(("name_key", "user_id"), private=True),
-}
 
 
 class PatientFilters(FilterForm):
@@ -22,7 +16,7 @@ class PatientFilters(FilterForm):
 
     q = forms.CharField(required=False, max_length=100, label="Search")
 
-    SORTS: ClassVar = {key: tuple(sort.columns) for key, sort in SORTS.items()}
+    SORTS: ClassVar = {"created_on": ("created_on", "id"), "name": ("name_key", "user_id")}
     FALLING = frozenset({"created_on"})
     PRIVATE = frozenset({"name"})
     WORDS = Words("patients", frozenset({"q"}))

@@ -17,7 +17,7 @@ from backoffice.lists.forms import FilterForm
 from backoffice.lists.listing import Cell, Column, Listing
 from backoffice.lists.screen import Screen
 from backoffice.models import AS_RECEIVED
-from backoffice.paging import SOON, Page, Place, gathered, place_of
+from backoffice.paging import Page, Place, gathered, place_of
 from backoffice.sealed_words import seal_address, to_address
 from backoffice.statements import array, by_key, cursor
 from patients.drawing import draw
@@ -33,6 +33,7 @@ _UNDER_WAY: Final = (
 
 
 KNOWN: Final = Demographics.objects.only("user_id", "name_key")
+"""Patients whose name is known: what a list by name is of."""
 
 
 class Row(TypedDict):
@@ -108,9 +109,8 @@ class Patients(Listing):
         return Patient.objects.defer("record", "content_hash")
 
     def rows(self, form: Any, user: Any) -> QuerySet[Any]:
-        """Patients; by name `Demographics`, of those whose name is known."""
         if _by_name(form):
-            return KNOWN.of_patients(form.text) if form.text else KNOWN
+            return KNOWN.found_by(form.text) if form.text else KNOWN
         found = self.everything(user)
         return found.matching(form.text) if form.text else found
 
@@ -122,9 +122,11 @@ class Patients(Listing):
         place: Place,
         whole: QuerySet[Any] | None = None,
     ) -> Page[Any]:
-        page = super().page(rows, form, size, place, whole)
+        """Of patients; by name of those who are `KNOWN`."""
         if not _by_name(form):
-            return page
+            return super().page(rows, form, size, place, whole)
+        known = KNOWN.filter(user__in=rows) if rows.model is Patient else rows
+        page = super().page(known, form, size, place, whole)
         patients = by_key(Patient, (person.pk for person in page.rows), but=AS_RECEIVED)
         found = [patients[person.pk] for person in page.rows if person.pk in patients]
         return Page(found, next=page.next, previous=page.previous)
@@ -172,10 +174,8 @@ def patient_list(request: HttpRequest) -> HttpResponse:
         return redirect(screen.elsewhere)
     by_name = valid and _by_name(filters)
     rows = PATIENTS.rows(filters, request.user) if valid else Patient.objects.none()
-    # All who have a name are never few: the planner need not be asked.
-    soon = SOON if filters.narrowed() else None
     everybody = KNOWN if by_name else PATIENTS.everything(request.user)
-    found = gathered(rows, everybody, filters.keyset(), soon=soon)
+    found = gathered(rows, everybody, filters.keyset())
     page = PATIENTS.page(found.rows, filters, screen.size, place_of(request), found.whole)
     if by_name:
         screen.notices.append(NAMELESS)

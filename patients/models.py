@@ -47,6 +47,7 @@ class PatientQuerySet(models.QuerySet["Patient"]):
 
 
 def _by_id(text: str) -> list[models.QuerySet[Patient, Any]]:
+    """Patients by what may be their id, ours or theirs."""
     patients = Patient.objects.order_by()
     readings = [patients.filter(client_user_id=text)]
     if ids := ids_beginning_with(text):
@@ -55,7 +56,7 @@ def _by_id(text: str) -> list[models.QuerySet[Patient, Any]]:
 
 
 def _with_id(text: str) -> list[models.QuerySet[Patient, Any]]:
-    """The same, or none where no patient has such an id: looked up at once."""
+    """`_by_id`, or nothing where no patient has such an id: looked up at once."""
     first, *others = _by_id(text)
     return [first, *others] if first.union(*others, all=True).exists() else []
 
@@ -99,13 +100,13 @@ def mirrored_patient(related_name: str) -> models.ForeignKey[Patient | None, Pat
 class DemographicsQuerySet(models.QuerySet["Demographics"]):
     """Reads of user information."""
 
-    def of_patients(self, text: str) -> Self:
-        """Who `Patient.objects.matching` finds, as far as they are known: as a rule without a look
-        at patients."""
+    def found_by(self, text: str) -> Self:
+        """Who `Patient.objects.matching` finds, as far as they are known: unless an id was typed,
+        without a look at patients."""
         people, ids = self.matching(text), _with_id(text)
         if not ids:
             return people
-        return self.filter(pk__in=people.order_by().values("pk").union(*ids, all=True))
+        return self.filter(pk__in=people.values("pk").union(*ids, all=True))
 
     def matching(self, text: str) -> Self:
         """People by birth date, e-mail, end of the phone number, and beginnings of names: all of

@@ -8,7 +8,6 @@ from typing import Final
 
 _LETTERS: Final = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ı": "i"})
 _WORD: Final = re.compile(r"[^\W_]+")
-_BETWEEN: Final = re.compile(r"[^\w\s'’-]+")
 _DATES: Final = (
     *("%Y-%m-%d", "%m/%d/%Y", "%m-%d-%Y", "%d.%m.%Y", "%m/%d/%y", "%m-%d-%y"),
     *("%d %b %Y", "%d %B %Y", "%b %d %Y", "%B %d %Y"),
@@ -36,9 +35,8 @@ def fold(*parts: str | None) -> str:
 
 
 def name_key(*parts: str | None) -> str:
-    """`fold` for search and sort: words apart, as `words` has them. PostgreSQL would read `j.r` as
-    one host and `mary/ann` as one path."""
-    return " ".join(_BETWEEN.sub(" ", fold(*parts)).split())
+    """For search and sort: the folded words of a name, single spaces between them."""
+    return " ".join(words(" ".join(part for part in parts if part)))
 
 
 def words(text: str) -> list[str]:

@@ -86,7 +86,7 @@ DEMOGRAPHICS = mirror.Table(
     model=Demographics,
     key=("user_id",),
     promote=_demographics,
-    revision=2,
+    revision=3,
 )
 
 

@@ -21,7 +21,7 @@ from psycopg import sql
 
 ROOT = Path(__file__).resolve().parent.parent
 RUN = os.environ.get("TEST_RUN") or uuid.uuid4().hex[:12]
-"""Ends the names of what is copied from; processes that are started from here know it, too."""
+"""Ends the names of all of them; processes that are started from here know it, too."""
 
 
 def migrated_house(server: str) -> str:
@@ -84,7 +84,7 @@ def _prepared(server: str, kind: str, template: str, *command: str) -> str:
 
 
 def _copy(server: str, template: str) -> str:
-    name = f"test_{uuid.uuid4().hex[:12]}"
+    name = f"test_{uuid.uuid4().hex[:12]}_{RUN}"
     statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
     with _door(server) as connection:
         connection.execute(statement.format(sql.Identifier(name), sql.Identifier(template)))

@@ -90,7 +90,7 @@ class Listing:
         raise NotImplementedError
 
     def rows(self, form: FilterForm, user: Any) -> QuerySet[Any]:
-        """The rows that a valid form asks for."""
+        """The rows that a valid form asks for, as `page` takes them."""
         raise NotImplementedError
 
     def page(

@@ -30,7 +30,7 @@ from orders.models.name import first_of_names
 from orders.models.order import STILL_UPDATED, OrderQuerySet, until_and_since, usually
 
 FEW_NAMES: Final = 600
-"""Names whose numbers are told to the planner: it knows then how many orders to expect."""
+"""Names, by as many words, whose numbers are told to the planner: it knows then how many orders to expect."""
 LETTERS_OF_FEW: Final = 3
 THEIRS: Final = Expected(rows=20_000, cost=math.inf)
 """Orders of a few names, found at once rather than walked to: a name may have thousands."""
@@ -79,7 +79,7 @@ def page_of_many(
     """A page of a list of which no more is known than that it is long. Of those who are called so
     the names are found first: orders are told by these as they are walked, or by name taken from
     one name after the other. Of those in a time by one moment, sorted by another, most are looked
-    for where they usually stand."""
+    for where they usually stand. Those over their usual time are told inside the index, too."""
     near = _usual_place(form)
     if not (near or form.cleaned_data["quiet"] or form.searched()):
         return ORDERS.page(rows, form, size, place)

@@ -2,8 +2,8 @@
 
 from django.db import migrations
 
-# In the order of the numbers, so that two statements do not wait for each other. Two transactions
-# of several statements may: one of them begins anew.
+# In the order of the numbers, so that two that add the same do not wait for each other. An upsert
+# adds twice, what is new and what is changed: two of these may, and one of them begins anew.
 NAMES = """
 CREATE FUNCTION order_names_number(patient text, recipient text) RETURNS bigint
   LANGUAGE sql IMMUTABLE
@@ -51,18 +51,19 @@ DROP FUNCTION order_names_added();
 DROP FUNCTION order_names_told();
 DROP FUNCTION order_names_number(text, text);
 """
-# A word that both names have is one row: its numbers add up.
+# Words of the patient's name 1, of the recipient's 2, of a name that both have 3.
 WORDS = """
 CREATE FUNCTION order_name_words_added() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   INSERT INTO orders_ordernameword (word, names_id, whose, patient_name)
-  SELECT left(lexeme, 64), id, sum(DISTINCT one_of), patient_name
+  SELECT DISTINCT left(word, 64) COLLATE "C", id, whose, patient_name
   FROM fresh, LATERAL (
-    SELECT unnest(tsvector_to_array(to_tsvector('simple', patient_name))), 1
+    SELECT string_to_table(patient_name, ' '),
+      CASE WHEN patient_name = recipient_name THEN 3 ELSE 1 END
     UNION ALL
-    SELECT unnest(tsvector_to_array(to_tsvector('simple', recipient_name))), 2
-  ) AS told (lexeme, one_of)
-  GROUP BY 1, id, patient_name ORDER BY 1, id;
+    SELECT string_to_table(recipient_name, ' '), 2 WHERE recipient_name <> patient_name
+  ) AS told (word, whose)
+  ORDER BY 1, id;
   RETURN NULL;
 END $$;
 CREATE TRIGGER words_added AFTER INSERT ON orders_ordername REFERENCING NEW TABLE AS fresh

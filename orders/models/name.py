@@ -20,8 +20,6 @@ WHOSE: Final = {
 """Where a word that was typed is looked for."""
 LONGEST_WORD: Final = 64
 """Letters that are kept of a word: an index holds no more than two thousand."""
-BETWEEN_WORDS: Final = "[ '’_-]"
-"""What `patients.names.name_key` leaves between words."""
 EVERYBODY: Final = 2**31 - 1
 """A limit that no names come to: behind it they are found, or sorted, before anything else is.
 Without it PostgreSQL may take up one order after the other and look for the words of its names."""
@@ -45,7 +43,7 @@ class OrderName(models.Model):
 
 
 class OrderNameWord(models.Model):
-    """A word of names: a trigger adds those of each name, as PostgreSQL takes it apart.
+    """A word of names: a trigger adds those of each name (`patients.names.name_key`).
 
     Words are kept letter by letter, so what begins alike stands together: those of five thousand
     names are read from thirty pages of one index, which has all that is asked of them.
@@ -91,7 +89,7 @@ class OrderNameWord(models.Model):
 def _has_too(column: str, word: str) -> Q:
     """Whether a further word fits, told by the row: each has the whole name of its patient. Only
     for words of the recipient those that begin so must all be found."""
-    patient = Q(patient_name__contains=word, patient_name__regex=rf"(^|{BETWEEN_WORDS}){word}")
+    patient = Q(patient_name__startswith=word) | Q(patient_name__contains=f" {word}")
     if column == "patient_name":
         return patient
     own = OrderNameWord.objects.filter(word__startswith=word)
@@ -108,8 +106,8 @@ def first_of_names(
     descending: bool,
     most: int,
 ) -> list[Any]:
-    """Keys of the first orders by the name of their patient: those who are called so are sorted, of
-    whom there are few, and their orders taken until there are enough. Names that begin alike may
+    """Keys of the first orders by the name of their patient: those who are called so are sorted,
+    fewer than orders, and their orders taken until there are enough. Names that begin alike may
     stand at the other end of all orders.
 
     PostgreSQL does not think of sorting the names first by itself.

@@ -16,7 +16,7 @@ from backoffice.paging import Sort, _encode
 from orders.exceptions.queue import GROUPS
 from orders.forms import SORTS as ORDER_SORTS
 from orders.models import Order
-from patients.forms import SORTS as PATIENT_SORTS
+from patients.forms import PatientFilters
 from patients.models import Demographics, Patient
 from tests.bench import combinations
 
@@ -172,17 +172,18 @@ def order_filters(samples: Samples) -> dict[str, dict[str, Any]]:
 
 
 def _patients(samples: Samples) -> Iterator[Case]:
-    path = reverse("patients:list")
+    path, sorts = reverse("patients:list"), PatientFilters.SORTS
     yield Case("patients", "unfiltered", path)
     yield Case("patients", "by name", f"{path}?order_key=name")
-    for place, cursor in depths(Patient.objects.all(), PATIENT_SORTS["created_on"]):
+    newest, by_name = Sort(sorts["created_on"], True), Sort(sorts["name"], private=True)
+    for place, cursor in depths(Patient.objects.all(), newest):
         yield Case("patients, deep", place, f"{path}?after={cursor}")
-    for place, cursor in depths(Demographics.objects.all(), PATIENT_SORTS["name"]):
+    for place, cursor in depths(Demographics.objects.all(), by_name):
         yield Case("patients, deep", f"by name, {place}", f"{path}?order_key=name&after={cursor}")
     for name, words in searches(samples).items():
         yield Case("patients, search", name, _address(path, {"q": words}))
-        by_name = {"q": words, "order_key": "name"}
-        yield Case("patients, search", f"{name}, by name", _address(path, by_name))
+        given = {"q": words, "order_key": "name"}
+        yield Case("patients, search", f"{name}, by name", _address(path, given))
     found = {"sample id": samples.order.sample_id or "", "order id": str(samples.order.pk)[:8]}
     for name, words in {**searches(samples), **found}.items():
         if len(words) > 1:

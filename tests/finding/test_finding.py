@@ -17,7 +17,7 @@ from backoffice.models import AuditEntry, User
 from orders.finding.looking import MOST
 from orders.models import Appointment, Order, OrderNameWord
 from patients.models import Demographics, Patient
-from patients.names import fold, phone_key
+from patients.names import name_key, phone_key
 from tests.api.rows import NOW, demographics, envelope, order, patient, staff, uid
 
 pytestmark = pytest.mark.django_db
@@ -32,7 +32,7 @@ def person(n: int, first: str, last: str, phone: str = "", **values: Any) -> Non
         n,
         first_name=first,
         last_name=last,
-        name_key=fold(first, last),
+        name_key=name_key(first, last),
         phone_number=phone,
         phone_digits=phone_key(phone),
         **values,

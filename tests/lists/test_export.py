@@ -140,7 +140,10 @@ def test_patients_by_name_and_by_search(client: Client, clinician: User) -> None
     assert rows[0]["Phone"] == "'+15550100"
     answer = client.post("/patients/export/", {"everything": "1", "query": "q=ada8"})
     assert text_of(answer).count("\n") == 2
-    assert AuditEntry.objects.filter(action="export", object_type="patient").count() == 2
+    chosen = {"key": [str(uid("patient", n)) for n in (3, 1, 4)], "query": "order_key=name"}
+    rows = list(csv.DictReader(io.StringIO(text_of(client.post("/patients/export/", chosen)))))
+    assert [row["First name"] for row in rows] == ["Ada3", "Ada1"]
+    assert AuditEntry.objects.filter(action="export", object_type="patient").count() == 3
 
 
 def test_many_rows_come_in_pages_of_flat_memory(client: Client, clinician: User) -> None:

@@ -17,7 +17,7 @@ from backoffice.models import AuditEntry, User
 from backoffice.paging import Expected, gathered
 from orders.listing import finding
 from orders.models import Order
-from patients.names import fold
+from patients.names import name_key
 from tests.api.rows import NOW, order, staff, uid
 
 pytestmark = pytest.mark.django_db
@@ -33,7 +33,7 @@ def clinician(client: Client) -> User:
 
 
 def place(n: int, first: str = "", last: str = "", **values: Any) -> Order:
-    name = fold(first, last)
+    name = name_key(first, last)
     row = order(
         n,
         **{

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 
 NAMES = (
     ("ada sample", "ada sample"),
-    ("maria o'sample", "ada sample"),
+    ("maria o sample", "ada sample"),
     ("sampson adams", ""),
     ("", "front desk"),
     ("bada masample", "bada masample"),
@@ -58,9 +58,12 @@ def test_a_name_that_an_order_takes_later_is_found() -> None:
     assert not Order.objects.named("ada")
 
 
-@pytest.mark.parametrize("typed", ["j.r. ewing", "ewing r", "ann", "mary/ann lee", "o'bri", "st-"])
+@pytest.mark.parametrize(
+    "typed",
+    ["j.r. ewing", "ewing r", "ann", "mary/ann lee", "o'bri", "brien pat", "o’brien", "st-"],
+)
 def test_whatever_stands_between_words_they_are_found(typed: str) -> None:
-    names = ("J.R. Ewing", "Mary/Ann Lee", "Pat O'Brien", "Jo St-Sample")
+    names = ("J.R. Ewing", "Mary/Ann Lee", "Pat O’Brien", "Jo St-Sample")
     Order.objects.bulk_create(
         order(n, patient_name=name_key(name), recipient_name="") for n, name in enumerate(names)
     )
@@ -98,7 +101,7 @@ def test_two_boxes_at_once_are_both_meant() -> None:
         order(n, patient_name=one, recipient_name=other) for n, (one, other) in enumerate(NAMES)
     )
     assert asked(patient_name="ada", shipping_recipient_name="ada") == {"ada sample/ada sample"}
-    assert asked(patient_name="maria", search_input="ada") == {"maria o'sample/ada sample"}
+    assert asked(patient_name="maria", search_input="ada") == {"maria o sample/ada sample"}
 
 
 @pytest.mark.parametrize(
@@ -118,8 +121,8 @@ def test_two_boxes_at_once_are_both_meant() -> None:
 def test_words_of_one_box_may_be_of_either_name(box: str, typed: str, found: set[int]) -> None:
     names = (
         ("maria adams", "front desk"),
-        ("bea o'sample", ""),
-        ("jo st-sample bea", "front office"),
+        ("bea o sample", ""),
+        ("jo st sample bea", "front office"),
         ("front resample", "bea sample"),
     )
     Order.objects.bulk_create(

@@ -54,14 +54,14 @@ INSURANCE_SEALED = {
 
 
 def folded(*parts: str | None) -> str:
-    """A name as search knows it: lower case, without accents, only apostrophes and hyphens inside
-    words, single spaces."""
+    """A name as search knows it: lower case, without accents, letters and digits, single spaces
+    between words."""
     text = " ".join(part for part in parts if part).casefold()
     for letter, plain in {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ı": "i"}.items():
         text = text.replace(letter, plain)
     marks = unicodedata.normalize("NFKD", text)
     plain_marks = (m for m in marks if not unicodedata.combining(m))
-    kept = (m if m.isalnum() or m in "_'’-" else " " for m in plain_marks)
+    kept = (m if m.isalnum() else " " for m in plain_marks)
     return " ".join("".join(kept).split())
 
 

@@ -34,7 +34,9 @@ _HALF_BUILT: Final = """
 SELECT indexrelid::regclass::text FROM pg_index
 JOIN pg_class ON pg_class.oid = indexrelid
 WHERE NOT indisvalid AND relnamespace = 'public'::regnamespace
+AND indexrelid NOT IN (SELECT index_relid FROM pg_stat_progress_create_index)
 """
+"""But for those that somebody is just building."""
 
 
 def _written(app: str) -> set[str]:
@@ -56,7 +58,6 @@ class Command(migrate.Command):
         try:
             self._refuse_another_version()
             self._patiently(args, options)
-            roles.refresh()
         finally:
             if self.door.is_usable():
                 self._say("RESET lock_timeout")
@@ -91,6 +92,8 @@ class Command(migrate.Command):
             self._clear_away()
             try:
                 super().handle(*args, **options)
+                self._wait_for_locks(LOCK_TIMEOUT)
+                roles.refresh()
             except OperationalError as error:
                 if not isinstance(error.__cause__, errors.LockNotAvailable):
                     raise
@@ -108,8 +111,7 @@ class Command(migrate.Command):
         self, action: str, migration: Any = None, fake: bool = False
     ) -> None:
         if action in ("apply_start", "unapply_start"):
-            self._say("SELECT set_config('lock_timeout', %s, false)",
-                      LOCK_TIMEOUT if migration.atomic else "0")  # fmt: skip
+            self._wait_for_locks(LOCK_TIMEOUT if migration.atomic else "0")
         super().migration_progress_callback(action, migration, fake)
 
     def _clear_away(self) -> None:
@@ -117,6 +119,9 @@ class Command(migrate.Command):
             cursor.execute(_HALF_BUILT)
             for (name,) in cursor.fetchall():
                 cursor.execute(sql.SQL("DROP INDEX CONCURRENTLY {}").format(sql.SQL(name)))
+
+    def _wait_for_locks(self, longest: str) -> None:
+        self._say("SELECT set_config('lock_timeout', %s, false)", longest)
 
     def _say(self, statement: str, *values: Any) -> None:
         with self.door.cursor() as cursor:

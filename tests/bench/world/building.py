@@ -25,7 +25,7 @@ from orders.models import ResultMarker
 from orders.reviewing.versions import note_versions
 from orders.sync.results import RESULTS
 from orders.usual import limits
-from patients.names import fold
+from patients.names import name_key
 from tests.bench.world import people, rows
 from tests.bench.world.lives import METHODS, lives
 
@@ -211,13 +211,13 @@ def _fill_small(cursor: Any, booked: float) -> None:
     many(
         "INSERT INTO world.first_name VALUES (%s, %s, %s, %s)",
         [
-            (n, each, fold(each), ("female", "male")[n % 2])
+            (n, each, name_key(each), ("female", "male")[n % 2])
             for n, each in enumerate(people.FIRST_NAMES)
         ],
     )
     many(
         "INSERT INTO world.last_name VALUES (%s, %s, %s)",
-        [(n, each, fold(each)) for n, each in enumerate(people.LAST_NAMES)],
+        [(n, each, name_key(each)) for n, each in enumerate(people.LAST_NAMES)],
     )
     many(
         "INSERT INTO world.place VALUES (%s, %s, %s, %s, %s)",

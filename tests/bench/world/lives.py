@@ -15,7 +15,7 @@ from backoffice.mirror import Values
 from backoffice.service import Record
 from backoffice.service.orders import ORDER
 from orders.sync import orders as orders_sync
-from patients.names import fold
+from patients.names import name_key
 
 METHODS: Final = {
     "testkit": 55,
@@ -258,5 +258,5 @@ def _under_way(method: str, steps: tuple[str, ...], share: float) -> list[Life]:
     return found
 
 
-FOLDED_TOGETHER: Final = fold("É", "Ñ") == f"{fold('É')} {fold('Ñ')}"
+FOLDED_TOGETHER: Final = name_key("É", "Ñ") == f"{name_key('É')} {name_key('Ñ')}"
 assert FOLDED_TOGETHER, "a name can no longer be folded in two parts"

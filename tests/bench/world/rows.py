@@ -120,7 +120,7 @@ SELECT id, '7ea00000-0000-4000-8000-000000000001', user_id, group_id, parent_id,
  origin, priority, activate_by, sample_id, lab_test_id, lab_test_name, lab_slug, quiet_at,
  billing_type, interpretation, has_missing_results, has_abn, expected, first_name, last_name,
  name_key, dob, gender, name_key, order_names_number(name_key, name_key), record,
- world.hash(record, 2), to_timestamp({{now}})
+ world.hash(record, 3), to_timestamp({{now}})
 FROM (
  SELECT *, format(text, id, user_id, first_name, last_name, dob, gender, phone, email, street,
   city, state, zip, test_json, coalesce('"' || sample_id || '"', 'null'), world.said(at),
@@ -179,7 +179,7 @@ INSERT_DEMOGRAPHICS: Final = f"""
 INSERT INTO patients_demographics (user_id, first_name, last_name, name_key, email, phone_number,
  phone_digits, gender, dob, first_line, second_line, city, state, zip, country, {MIRRORED})
 SELECT id, first_name, last_name, name_key, email, phone, reverse(substr(phone, 2)), gender, dob,
- street, '', city, state, zip, 'US', record, world.hash(record, 2), to_timestamp({{now}}) FROM (
+ street, '', city, state, zip, 'US', record, world.hash(record, 3), to_timestamp({{now}}) FROM (
  SELECT *, format('{{{{"first_name": "%s", "last_name": "%s", "email": "%s",'
   ' "phone_number": "%s", "gender": "%s", "dob": "%s", "address": {{{{"first_line": "%s",'
   ' "city": "%s", "state": "%s", "zip": "%s", "country": "US"}}}}}}}}', first_name, last_name,
