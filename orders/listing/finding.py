@@ -30,7 +30,7 @@ from orders.models.name import first_of_names
 from orders.models.order import STILL_UPDATED, OrderQuerySet, until_and_since, usually
 
 FEW_NAMES: Final = 600
-"""Names, by as many words, whose numbers are told to the planner: it knows then how many orders to expect."""
+"""Words of names, whose numbers are told to the planner: it knows how many orders to expect."""
 LETTERS_OF_FEW: Final = 3
 THEIRS: Final = Expected(rows=20_000, cost=math.inf)
 """Orders of a few names, found at once rather than walked to: a name may have thousands."""
