@@ -165,9 +165,7 @@ def test_whose_name_is_just_that_comes_before_beginnings(client: Client, desk: U
     )
     last = MOST + 19
     demographics(last, first_name="Li", name_key="li testperson").save()
-    shown = found(client, "li testp")
-    assert uid("patient", last) not in {one.patient for one in shown.people}
-    assert shown.more
+    assert found(client, "li testp").more
     assert uid("patient", last) in {one.patient for one in found(client, "li").people}
 
 
