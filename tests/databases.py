@@ -19,6 +19,8 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 from psycopg import sql
 
+from backoffice.embedded import postgres
+
 ROOT = Path(__file__).resolve().parent.parent
 RUN = os.environ.get("TEST_RUN") or uuid.uuid4().hex[:12]
 """Ends the names of all of them; processes that are started from here know it, too."""
@@ -39,10 +41,7 @@ def migrated_sandbox(server: str) -> str:
 
 
 def drop(database_url: str) -> None:
-    name = urlsplit(database_url).path.lstrip("/")
-    with _door(database_url) as connection:
-        statement = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
-        connection.execute(statement.format(sql.Identifier(name)))
+    postgres.drop_database(database_url, postgres.database_name(database_url))
 
 
 @cache

@@ -46,7 +46,7 @@ POISON: Final = (
     b"pk", b"-pk", b"user__password__startswith", b"_connector", b"//evil.example", b"/\\evil",
     b"javascript:alert(1)", b"WyJvcmRlcnMub3JkZXIiLCJ4Il0", b"1:1:", b"10:20:10,11", b"+", b"@",
 )  # fmt: skip
-"""Values known to break naive code: `reliability.md`, section 1, and attacks on others."""
+"""Values known to break naive code, and attacks on others."""
 NAMES: Final = (
     *("limit", "cursor", "after", "before", "page", "size", "sort", "q", "next", "since", "about"),
     *("format", "lang", "version", "status", "bucket", "user_id", "order_id", "lab_id", "from"),

@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 import http.client
-import re
 import time
+from contextlib import closing
 from urllib.parse import urlencode, urlsplit
 
-import httpx
+from tests.entering import form_token, logged_in
 
 WHO = "administrator"
-TOKEN = re.compile(r'csrfmiddlewaretoken" value="([^"]+)')
 
 
 class Line:
     """A kept connection of somebody who is logged in."""
 
     def __init__(self, url: str) -> None:
-        from backoffice.management.commands.demo_users import PASSWORD
-
-        with httpx.Client(base_url=url, timeout=60) as person:
-            given = {
-                "username": WHO,
-                "password": PASSWORD,
-                "csrfmiddlewaretoken": _token(person, "/accounts/login/"),
-            }
-            answer = person.post("/accounts/login/", data=given, headers={"referer": url})
-            assert answer.status_code == 302, answer.status_code
+        with closing(logged_in(url, WHO)) as person:
             cookies = "; ".join(f"{name}={value}" for name, value in person.cookies.items())
-            self.token = _token(person, "/labs/")
+            self.token = form_token(person, "/labs/")
         parts = urlsplit(url)
         self.headers = {"Referer": url, "Cookie": cookies, "Host": f"{parts.hostname}:{parts.port}"}
         self.http = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=120)
@@ -55,10 +45,3 @@ class Line:
 
     def __exit__(self, *_: object) -> None:
         self.http.close()
-
-
-def _token(person: httpx.Client, path: str) -> str:
-    page = person.get(path).text
-    found = TOKEN.search(page)
-    assert found is not None, page[-2000:]
-    return found.group(1)

@@ -314,9 +314,9 @@ def test_a_killed_worker_leaves_the_rest_to_the_next(page: Browser, office: Offi
     page.type("#id_text", text)
     page.click("button[name=go]")
     page.sees("not done")
-    house.query("ALTER TABLE backoffice_note DROP CONSTRAINT later")
     wait_until(lambda: house.value("SELECT count(*) FROM backoffice_bulkrun WHERE state = 'open'")
                == 0, 20, "it has failed for every order")  # fmt: skip
+    house.query("ALTER TABLE backoffice_note DROP CONSTRAINT later")
     (run,) = house.query("SELECT id FROM backoffice_bulkrun ORDER BY asked_at DESC LIMIT 1")
     house.query(
         "UPDATE backoffice_bulkrow SET state = 'waiting', words = '' WHERE run_id = %s", run

@@ -13,17 +13,13 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from html import unescape
-from http.cookiejar import CookieJar
 from pathlib import Path
 from typing import Any, Final
-from urllib.error import HTTPError
-from urllib.parse import urlencode
-from urllib.request import HTTPCookieProcessor, HTTPRedirectHandler, build_opener
 
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from backoffice.management.commands.demo_users import PASSWORD
 from tests.browser.office import Office, at_work
+from tests.entering import logged_in
 from tests.outbox.draws import booked_there, placed
 from tests.outbox.matching import make
 from tests.sync.house import House, running, wait_until
@@ -33,7 +29,6 @@ from tests.webhooks.signed import Message
 ADMINISTRATOR: Final = "administrator"
 PARAMETER: Final = re.compile(r"<(?:\w+:)?(\w+)>")
 _LINK: Final = re.compile(r'(?:href|hx-get|src)="(/[^"#]*)"')
-_FORM_TOKEN: Final = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
 
 SAMPLES: Final[dict[str, str]] = {
     "order_id": "SELECT id FROM orders_order WHERE patient_dob IS NOT NULL"
@@ -245,34 +240,21 @@ OTHERS: Final = ("part", "form", "elsewhere")
 """A part of a page or a download; what takes forms only; a redirect: no pages by themselves."""
 
 
-class _Stay(HTTPRedirectHandler):
-    def redirect_request(self, *_: Any) -> None:
-        """A redirect is an answer, too."""
-
-
 class Visitor:
     """A person without a browser, logged in as the administrator, who remembers every link."""
 
     def __init__(self, url: str) -> None:
-        self.url = url
         self.links: set[str] = set()
-        self.opener = build_opener(HTTPCookieProcessor(CookieJar()), _Stay())
-        with self.opener.open(f"{url}/accounts/login/", timeout=60) as shown:
-            found = _FORM_TOKEN.search(shown.read().decode())
-        assert found is not None
-        form = {"username": ADMINISTRATOR, "password": PASSWORD, "csrfmiddlewaretoken": found[1]}
-        with contextlib.suppress(HTTPError):  # A redirect is where a log-in leads.
-            self.opener.open(f"{url}/accounts/login/", urlencode(form).encode(), timeout=60)
+        self.person = logged_in(url, ADMINISTRATOR)
 
     def look(self, path: str) -> str:
         """`page`, one of `OTHERS`, or the status of a refusal."""
-        try:
-            with self.opener.open(self.url + path, timeout=60) as answer:
-                body = answer.read()
-        except HTTPError as error:
-            return {302: "elsewhere", 405: "form"}.get(error.code, str(error.code))
-        self.links.update(unescape(link) for link in _LINK.findall(body.decode(errors="replace")))
-        return "page" if b'id="page"' in body else "part"
+        answer = self.person.get(path)
+        if not answer.is_success:
+            return {302: "elsewhere", 405: "form"}.get(answer.status_code, str(answer.status_code))
+        body = answer.text
+        self.links.update(unescape(link) for link in _LINK.findall(body))
+        return "page" if 'id="page"' in body else "part"
 
     def linked(self, address: str) -> str:
         """A link seen so far to this address of a route; empty for none."""

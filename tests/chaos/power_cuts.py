@@ -121,7 +121,7 @@ class Staff(threading.Thread):
         try:
             while not self.over.is_set():
                 order = str(self.world.place("Clinic Draw Basic")["id"])
-                self._send(f"/orders/{order}/cancel/", order, {})
+                self._send(f"/orders/{order}/cancel/", order, {"why": "patient"})
                 mine = reference()
                 once = {"client_user_id": mine, "last_name": unlike(), "phone_number": phone()}
                 once["email"] = f"{unlike()}@example.invalid"

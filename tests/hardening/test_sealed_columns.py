@@ -23,7 +23,7 @@ from backoffice.models import CommandRecord, UnreadRecord, User
 from backoffice.sealing import CANNOT_READ, sealed_fields
 from labs.reports import storage
 from orders.models import OrderDraft
-from patients.models import Insurance
+from patients.models import Insurance, RegistrationDraft
 from tests.api.rows import staff
 from tests.webhooks.rows import event
 from webhooks.models import Event
@@ -68,6 +68,7 @@ def fill() -> None:
     command(user)
     event("labtest.order.updated", {"note": CANARY}).save()
     OrderDraft.objects.create(user=user, patient_id=uuid.uuid4(), typed={"notes": [CANARY]})
+    RegistrationDraft.objects.create(user=user, typed={"first_name": [CANARY]})
     UnreadRecord.objects.create(resource="orders", key="k1", record=f'{{"note":"{CANARY}"}}')
     storage.keep(CANARY.encode())
 
@@ -102,6 +103,7 @@ def test_rows_show_what_was_put_in() -> None:
     assert CANARY.encode() in (heard.body or b"")
     assert CANARY in UnreadRecord.objects.get().record
     assert OrderDraft.objects.get().typed == {"notes": [CANARY]}
+    assert RegistrationDraft.objects.get().typed == {"first_name": [CANARY]}
 
 
 def test_a_value_moved_to_another_row_cannot_be_read() -> None:

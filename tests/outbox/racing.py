@@ -156,7 +156,7 @@ def twice(proof: Proof, url: str, rounds: int) -> Rounds:
             found.played += 1
             order = proof.scene.order("Clinic Draw Basic")
             path = reverse("orders:cancel", args=[order.pk])
-            values = person.open(path).values
+            values = person.open(path).values | {"why": "patient"}
             if found.played % 2:
                 proof.workers.ring()
             sent = [pool.submit(one.send, path, values) for one in (person, again)]

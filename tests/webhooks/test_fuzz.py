@@ -51,7 +51,7 @@ POISON: tuple[bytes, ...] = (
     b"null", b"true", b"[]", b"{}", b'""', b"0", b"-1", b"9223372036854775808", b'"\\u202e"',
     b'{"id":1,"id":2}', b"01", b"+1", b".5", b"1.", b'"\x00"', b'"\n"', b"\xef\xbb\xbf{}",
 )  # fmt: skip
-"""JSON values, and what only looks like one; from `reliability.md`, section 1."""
+"""JSON values, and what only looks like one."""
 
 
 NOTICE = json.dumps(

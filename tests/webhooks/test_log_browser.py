@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from backoffice.management.commands.demo_users import PASSWORD
 from tests.browser import Browser, browser, needs_browser
+from tests.browser.office import log_in
 from tests.sandboxes import Sandbox
 from tests.sandboxes import running as sandbox_running
 from tests.sync.house import House, Houses, running, wait_until
@@ -86,16 +86,8 @@ def page(place: Place) -> Iterator[Browser]:
         yield opened
 
 
-def log_in(page: Browser, place: Place, name: str) -> None:
-    page.open(f"{place.url}/accounts/login/")
-    page.type("#id_username", name)
-    page.type("#id_password", PASSWORD)
-    page.click("form[method=post] button[type=submit]")
-    page.sees("Find a patient")
-
-
 def test_look_filter_preview_replay(page: Browser, place: Place) -> None:
-    log_in(page, place, "lab-admin")
+    log_in(page, place.url, "lab-admin")
     page.link("System")
     page.sees("Events of the service")
     page.link("Events")
@@ -127,7 +119,7 @@ def test_look_filter_preview_replay(page: Browser, place: Place) -> None:
 
 
 def test_the_structure_alone_for_who_may_not_see_values(page: Browser, place: Place) -> None:
-    log_in(page, place, "lab-coordinator")
+    log_in(page, place.url, "lab-coordinator")
     page.open(f"{place.url}/system/events/?show=failed")
     page.link("Order changed")
     page.sees("Your role shows the structure, not the values.")
@@ -138,7 +130,7 @@ def test_the_structure_alone_for_who_may_not_see_values(page: Browser, place: Pl
 
 
 def test_from_an_order_to_what_told_it(page: Browser, place: Place) -> None:
-    log_in(page, place, "lab-admin")
+    log_in(page, place.url, "lab-admin")
     order = place.house.value(
         "SELECT subject_id FROM webhooks_event WHERE outcome = 'applied' ORDER BY id DESC LIMIT 1"
     )
@@ -148,7 +140,7 @@ def test_from_an_order_to_what_told_it(page: Browser, place: Place) -> None:
 
 
 def test_by_keyboard_and_on_a_phone(page: Browser, place: Place) -> None:
-    log_in(page, place, "lab-admin")
+    log_in(page, place.url, "lab-admin")
     page.open(f"{place.url}/system/events/")
     page.type("body", "j")
     assert page.run("return document.activeElement.textContent.trim()") in (

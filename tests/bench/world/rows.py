@@ -18,6 +18,7 @@ LAST_DAYS: Final = 5
 RESULTS_SHARE: Final = 0.68
 """From this part of the orders on, oldest first, results were read."""
 MIRRORED: Final = "record, content_hash, as_of"
+"""Records are made behind `OFFSET 0`: PostgreSQL would make each again for its hash."""
 
 SCHEMA: Final = """
 DROP SCHEMA IF EXISTS world CASCADE;
@@ -141,7 +142,7 @@ FROM (
   LEFT JOIN world.quiet USING (n)
   JOIN world.lab_test test ON test.method = life.method AND test.i = o.test
   WHERE o.n % {{parts}} = {{part}}
- ) AS whole
+ ) AS whole OFFSET 0
 ) AS told
 """
 
@@ -161,7 +162,7 @@ INSERT_TRANSACTIONS: Final = f"""
 INSERT INTO orders_transaction (id, status, {MIRRORED})
 SELECT group_id, 'active', record, world.hash(record), to_timestamp({{now}}) FROM (
  SELECT group_id, format('{{{{"id": "%s", "status": "active", "orders": %s}}}}', group_id, {GROUP})
-  AS record FROM world.orders o WHERE n = grouped
+  AS record FROM world.orders o WHERE n = grouped OFFSET 0
 ) AS whole
 """
 
@@ -171,7 +172,7 @@ SELECT id, '7ea00000-0000-4000-8000-000000000001', 'client-' || p, to_timestamp(
  record, world.hash(record), to_timestamp({{now}}) FROM (
  SELECT *, format('{{{{"user_id": "%s", "team_id": "7ea00000-0000-4000-8000-000000000001",'
   ' "client_user_id": "client-%s", "created_on": "%s", "connected_sources": []}}}}',
-  id, p, world.said(floor(made))) AS record FROM world.person
+  id, p, world.said(floor(made))) AS record FROM world.person OFFSET 0
 ) AS whole
 """
 
@@ -183,7 +184,7 @@ SELECT id, first_name, last_name, name_key, email, phone, reverse(substr(phone, 
  SELECT *, format('{{{{"first_name": "%s", "last_name": "%s", "email": "%s",'
   ' "phone_number": "%s", "gender": "%s", "dob": "%s", "address": {{{{"first_line": "%s",'
   ' "city": "%s", "state": "%s", "zip": "%s", "country": "US"}}}}}}}}', first_name, last_name,
-  email, phone, gender, dob, street, city, state, zip) AS record FROM world.person
+  email, phone, gender, dob, street, city, state, zip) AS record FROM world.person OFFSET 0
 ) AS whole
 """
 
@@ -217,7 +218,7 @@ FROM (
    END AS starts
   FROM world.orders o JOIN world.person USING (p) JOIN world.life ON life.i = o.life
   WHERE visit_id IS NOT NULL
- ) AS booked
+ ) AS booked OFFSET 0
 ) AS told
 """
 
@@ -250,7 +251,7 @@ FROM (
    world.said(at + lived) AS reported, first_name || ' ' || last_name AS whole,
    to_char(dob, 'DD/MM/YYYY') AS born, person.id AS user_id
   FROM world.results r JOIN world.person USING (p) JOIN world.result USING (panel, variant)
- ) AS found
+ ) AS found OFFSET 0
 ) AS told
 """
 
