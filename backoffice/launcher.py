@@ -56,7 +56,8 @@ PROOFS: Final = {
     "chaos": ("sync", "inbox", "outbox", "restore", "shutdown", "http", "power"),
 }
 KEPT: Final = ("pages",)
-WITHOUT_WORDS: Final = ("demo", "up", "check")
+WITHOUT_WORDS: Final = ("up", "check")
+ANEW: Final = "--anew"
 READ_SETTINGS: Final = """
 import sys
 from django.core.exceptions import ImproperlyConfigured
@@ -110,19 +111,21 @@ def say(words: str) -> None:
 # demo, up
 
 
-def demo(_: list[str]) -> int:
-    return run_all(with_sandbox=True)
+def demo(words: list[str]) -> int:
+    if words not in ([], [ANEW]):
+        raise Trouble(f"./run demo takes {ANEW} and no other word: {' '.join(words)}", code=2)
+    return run_all(with_sandbox=True, anew=bool(words))
 
 
 def up(_: list[str]) -> int:
     return run_all(with_sandbox=False)
 
 
-def run_all(*, with_sandbox: bool) -> int:
+def run_all(*, with_sandbox: bool, anew: bool = False) -> int:
     base = embedded.home()
     with stoppable():
         try:
-            _run_all(base, with_sandbox)
+            _run_all(base, with_sandbox, anew)
         except Stop:
             say("Stopped.")
         finally:
@@ -130,7 +133,7 @@ def run_all(*, with_sandbox: bool) -> int:
     return 0
 
 
-def _run_all(base: Path, with_sandbox: bool) -> None:
+def _run_all(base: Path, with_sandbox: bool, anew: bool) -> None:
     port, sandbox_port = port_of("PORT", 8000), port_of("SANDBOX_PORT", 8100)
     if running_environment():
         raise Trouble("It is running already, from this folder: stop that one first.")
@@ -143,6 +146,8 @@ def _run_all(base: Path, with_sandbox: bool) -> None:
         refuse_used(sandbox_port, "SANDBOX_PORT", 8101)
     say("Starting PostgreSQL and Redis")
     with embedded.servers(borrow=False) as servers:
+        if anew:
+            throw_away(servers)
         environment = environment_for(servers, settled)
         environment["PORT"] = str(port)
         remember(base, environment)
@@ -160,6 +165,20 @@ def _run_all(base: Path, with_sandbox: bool) -> None:
             _no_more_signals()
             say("Stopping")
             supervisor.stop()
+
+
+def throw_away(servers: Servers) -> None:
+    """What earlier demos made up, and what was done to it."""
+    if not servers.embedded:
+        raise Trouble(
+            f"{ANEW} throws data away, and only what a demo here made up: DATABASE_URL names"
+            " another PostgreSQL.",
+            code=2,
+        )
+    say("Throwing away what was made up before")
+    name = embedded.database_name(servers.database_url)
+    for each in (name, f"{name}_sandbox"):
+        servers.empty_database(each)
 
 
 def _start_all(

@@ -14,12 +14,14 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from backoffice import embedded, launcher
 from backoffice.embedded import Servers, free_port
 from backoffice.supervisor import ChildError, Supervisor
+from tests import databases
 
 ROOT = Path(__file__).resolve().parent.parent
 FAMILY = """
@@ -231,7 +233,23 @@ def test_equal_ports_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_extra_words_are_refused(command: str) -> None:
     done = run(command, "nonsense")
     assert done.returncode == 2
-    assert done.stdout == f"./run {command} takes no further words: nonsense\n"
+    told = "takes --anew and no other word" if command == "demo" else "takes no further words"
+    assert done.stdout == f"./run {command} {told}: nonsense\n"
+
+
+def test_a_demo_begins_anew_only_where_its_data_is_its_own(tmp_path: Path) -> None:
+    server = os.environ["DATABASE_URL"]
+    url = databases.migrated_house(server)
+    name = urlsplit(url).path.lstrip("/")
+    try:
+        with pytest.raises(launcher.Trouble, match="names another PostgreSQL"):
+            launcher.throw_away(Servers(url, "unix:///nowhere", embedded=False))
+        assert not launcher.is_empty(url)
+        launcher.throw_away(Servers(url, "unix:///nowhere", embedded=True))
+        assert launcher.is_empty(url)
+    finally:
+        databases.drop(url)
+        embedded.postgres.drop_database(server, f"{name}_sandbox")
 
 
 def test_a_wrong_setting_is_one_sentence_and_comes_first() -> None:

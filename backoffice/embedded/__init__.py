@@ -35,7 +35,7 @@ from pathlib import Path
 
 from backoffice.embedded import ownership, postgres, valkey
 from backoffice.embedded.places import ROOT, ServersError, account, home, make_home, sockets_of
-from backoffice.embedded.postgres import DATABASE, database_name, make_database
+from backoffice.embedded.postgres import DATABASE, database_name, drop_database, make_database
 from backoffice.embedded.processes import dies_with_parent, free_port
 
 __all__ = [
@@ -64,6 +64,11 @@ class Servers:
 
     def database(self, name: str) -> str:
         """Address of another database on the same server, made when it does not exist."""
+        return make_database(self.database_url, name)
+
+    def empty_database(self, name: str) -> str:
+        """The same, with nothing of what was in it."""
+        drop_database(self.database_url, name)
         return make_database(self.database_url, name)
 
 

@@ -247,6 +247,17 @@ def make_database(url: str, name: str) -> str:
     raise ServersError(f"The database {name} does not exist and could not be made.")
 
 
+def drop_database(url: str, name: str) -> None:
+    """Database `name` on the server of `url`, with everything in it, whoever is using it."""
+    import psycopg
+    from psycopg import sql
+
+    door = urlunsplit(urlsplit(url)._replace(path="/postgres"))
+    with psycopg.connect(door, autocommit=True, connect_timeout=5) as connection:
+        dropped = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
+        connection.execute(dropped.format(sql.Identifier(name)))
+
+
 def database_name(url: str) -> str:
     """Name of the database an address leads to."""
     return urlsplit(url).path.lstrip("/") or parse_qs(urlsplit(url).query).get("dbname", [""])[0]

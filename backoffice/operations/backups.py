@@ -12,6 +12,7 @@ without them.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -92,7 +93,7 @@ def _fill(folder: Path) -> Manifest:
             dump.wait()
     # After the database: what its rows name was there before them.
     if settings.REPORT_FOLDER.is_dir():
-        shutil.copytree(settings.REPORT_FOLDER, folder / REPORTS)
+        shutil.copytree(settings.REPORT_FOLDER, folder / REPORTS, copy_function=_copied)
     return Manifest(
         format=FORMAT,
         moment=moment,
@@ -101,6 +102,12 @@ def _fill(folder: Path) -> Manifest:
         tables=tables,
         files=measured(folder),
     )
+
+
+def _copied(source: str, target: str) -> None:
+    """What is gone when its turn comes was sealed anew under its own name, or never taken."""
+    with contextlib.suppress(FileNotFoundError):
+        shutil.copy2(source, target)
 
 
 def _only(opened: psycopg.Connection[Any], statement: str) -> tuple[Any, ...]:

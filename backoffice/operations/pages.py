@@ -113,12 +113,30 @@ _GROUPS = {
 
 def _told(figures: status.Figures) -> list[tuple[str, list[tuple[str, str]]]]:
     return [
-        (title, [(_name(name), _figure(name, value)) for name, value in figures[group].items()])
+        (
+            title,
+            [(_name(group, name), _figure(name, value)) for name, value in figures[group].items()],
+        )
         for group, title in _GROUPS.items()
     ]
 
 
-def _name(name: str) -> str:
+_NAMES = {
+    "quarantined": "of another team",
+    "oldest_seconds": "oldest waits for",
+    "last_event_seconds": "last one, ago",
+    "silent": "service gone silent",
+    "clock_skew_seconds": "clocks apart by",
+    "clocks_differ": "clocks too far apart",
+    "flooded": "flooded by unsigned deliveries",
+    "body_conflicts": "sent again with another body",
+}
+"""Events of the service, in words for people; monitors read the names."""
+
+
+def _name(group: str, name: str) -> str:
+    if group == "inbox" and name in _NAMES:
+        return _NAMES[name]
     for unit in ("_seconds", "_bytes", "_share"):
         name = name.removesuffix(unit)
     return name.replace("_", " ")

@@ -20,6 +20,8 @@ from django.db.migrations.loader import MigrationLoader
 
 from backoffice import sync
 from backoffice.accounts.models import StaffSession
+from backoffice.lists import bulk
+from backoffice.lists.models import BulkRun
 from backoffice.models import SyncRun
 from backoffice.operations import backups, dumps
 from backoffice.operations.backups import Manifest
@@ -124,6 +126,8 @@ def hold(restored_to: datetime) -> None:
         cursor.execute(_DOUBT_COMMANDS, [MAYBE_SENT])
         cursor.execute(_LOOK_NOW, [settings.OUTBOX_SETTLE_SECONDS])
         cursor.execute(_DOUBT_REPORTS)
+        # What was stopped since does not go on: who still wants it, asks for the rest again.
+        bulk.stop_open(BulkRun.objects.all())
         # Who has logged out since is not logged in again.
         StaffSession.objects.all().delete()
         Heartbeat.objects.all().delete()

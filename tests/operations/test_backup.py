@@ -6,6 +6,7 @@ import json
 import stat
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from io import StringIO
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from pytest_django import Settings
 
 from backoffice.models import Backup, Hold
 from backoffice.operations import dumps
+from labs.reports import storage
 from tests.outbox.workers import environment
 from tests.sync.house import House, Houses
 
@@ -163,3 +165,28 @@ def test_programs_older_than_the_server_are_not_used(
     old.chmod(0o700)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     assert dumps.program("pg_dump") != str(old)
+
+
+def test_a_backup_is_made_while_files_are_sealed_anew(tmp_path: Path, settings: Settings) -> None:
+    """They are written under other names first, which come and go."""
+    settings.REPORT_FOLDER = tmp_path / "reports"
+    names = [storage.keep(b"x" * 50_000).stored_as for _ in range(100)]
+    over = threading.Event()
+
+    def seal_anew() -> None:
+        while not over.is_set():
+            for name in names:
+                path = settings.REPORT_FOLDER / name[:2] / name
+                storage._write(path, path.read_bytes())
+
+    with ThreadPoolExecutor(1) as pool:
+        sealing = pool.submit(seal_anew)
+        try:
+            for number in range(4):
+                call_command("backup", str(tmp_path / f"backup-{number}"), stdout=StringIO())
+        finally:
+            over.set()
+        sealing.result()
+    for number in range(4):
+        kept = {path.name for path in (tmp_path / f"backup-{number}").rglob("??/*")}
+        assert kept >= set(names)

@@ -114,6 +114,26 @@ def test_containers_are_locked_down_and_end_in_time() -> None:
         assert SERVICES[f"worker-{queue}"]["healthcheck"]["test"][-1] == queue
 
 
+def test_the_owner_of_the_database_reaches_no_web_process_and_no_worker() -> None:
+    given = {name: str(service.get("env_file", "")) for name, service in SERVICES.items()}
+    assert {name for name, files in given.items() if "owner.env" in files} == {
+        *("database", "migrate", "backup")
+    }
+    secret = dict(
+        line.split("=", 1)
+        for line in (DEPLOY / "owner.env.example").read_text().splitlines()
+        if "=" in line
+    )
+    assert secret.keys() == {"POSTGRES_PASSWORD", "DATABASE_URL"}
+    assert "POSTGRES_PASSWORD" not in (DEPLOY / ".env.example").read_text()
+    assert "environment" not in SERVICES["migrate"] | SERVICES["backup"]
+    for name in ("backoffice-migrate.service", "backoffice-backup.service"):
+        assert unit(name)["EnvironmentFile"] == "-/etc/backoffice/owner.env", "the last one wins"
+    for path in (DEPLOY / "systemd").glob("*.service"):
+        others = path.name not in ("backoffice-migrate.service", "backoffice-backup.service")
+        assert not (others and "owner.env" in path.read_text()), path.name
+
+
 def test_its_postgresql_keeps_quiet() -> None:
     command = SERVICES["database"]["command"]
     told = {
@@ -130,9 +150,9 @@ def test_the_example_names_settings_that_exist_and_all_that_are_needed() -> None
     pairs = dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
     readme = (ROOT / "README.md").read_text()
     for name in pairs:
-        assert f"`{name}`" in readme or name in ("POSTGRES_PASSWORD", "OWNER_DATABASE_URL"), name
+        assert f"`{name}`" in readme, name
     empty = {name for name, value in pairs.items() if not value}
-    assert {"SECRET_KEY", "WEBHOOK_SECRETS", "SERVICE_API_KEY", "POSTGRES_PASSWORD"} <= empty
+    assert {"SECRET_KEY", "WEBHOOK_SECRETS", "SERVICE_API_KEY"} <= empty
     filled = production_like()
     for name, value in pairs.items():
         if value:

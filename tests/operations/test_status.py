@@ -231,6 +231,8 @@ def test_people_see_it_in_words(client: Client) -> None:
     page = client.get("/system/status/").content.decode()
     assert "No worker has answered on the queue staff for 5 min." in page
     assert "Let sending go on" not in page
+    assert "flooded by unsigned deliveries" in page
+    assert "body conflicts" not in page and "sent again with another body" in page
     client.force_login(staff("front desk"))
     assert client.get("/system/status/").status_code == 403
 
