@@ -23,10 +23,13 @@ from backoffice.snapshots import is_snapshot
 LISTS: Final[dict[str, tuple[str, ...]]] = {
     "orders": ("orders_order",),
     "appointments": ("orders_appointment",),
-    "results": ("orders_result", "sign result", "undo signature", "acknowledge critical"),
+    "results": (
+        *("orders_result", "sign result", "undo signature"),
+        *("acknowledge critical", "critical call"),
+    ),
     "patients": ("patients_patient", "patients_demographics"),
     "unmatched": ("orders_unmatchedresult",),
-    "reports": ("labs_parsingjob", "report"),
+    "reports": ("labs_report", "labs_reportjob"),
     "exceptions": ("orders_order", "exception"),
 }
 """What a list shows: names of tables, and topics that `changes.told` tells."""

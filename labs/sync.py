@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
@@ -26,8 +25,6 @@ from labs.models import (
     Marker,
     Physician,
 )
-
-logger = logging.getLogger(__name__)
 
 MARKERS_A_PAGE = 100
 TESTS_A_PAGE = 50
@@ -238,16 +235,18 @@ def _store_test_markers(
 def _all_accounts(service: Service) -> Iterator[sync.Batch[service_labs.LabAccount]]:
     """The team's accounts, and with a management key the whole organisation's."""
     (batch,) = sync.once(service.labs.lab_accounts)
-    if settings.MANAGEMENT_KEY:
-        try:
-            (more,) = sync.once(service.management.lab_accounts)
-        except errors.Denied:
-            # The team's own accounts come all the same.
-            logger.warning("the management key was refused")
-        else:
-            batch.records += more.records
-            batch.unreadable += more.unreadable
-            batch.total = len(batch)
+    if not settings.MANAGEMENT_KEY:
+        yield batch
+        return
+    try:
+        (more,) = sync.once(service.management.lab_accounts)
+    except errors.Denied:
+        # The team's own accounts come all the same; that others are gone, nobody has said.
+        yield batch
+        raise sync.WalkError("the management key was refused") from None
+    batch.records += more.records
+    batch.unreadable += more.unreadable
+    batch.total = len(batch)
     yield batch
 
 

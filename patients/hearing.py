@@ -26,13 +26,8 @@ _WHOSE = Reader(_Whose)
 
 
 def hear_connections(events: Sequence[Heard]) -> Mapping[str, str]:
-    """A source was connected or stopped working: what the user has now is asked for."""
-    _look_up([_user(event) for event in events])
-    return {event.message_id: "looked up" for event in events}
-
-
-def hear_devices(events: Sequence[Heard]) -> Mapping[str, str]:
-    """A device came or changed. Devices have no list of their own: the connections tell."""
+    """A source was connected or stopped working, or a device came or changed, which have no list of
+    their own: what the user is connected to now is asked for."""
     _look_up([_user(event) for event in events])
     return {event.message_id: "looked up" for event in events}
 

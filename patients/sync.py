@@ -5,11 +5,12 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
-from django.db import connection
-from django.db.models import Q
+from django.db import connection, transaction
+from django.db.models import Max
 
 from backoffice import mirror, sync
 from backoffice.installation import fingerprint
@@ -226,11 +227,26 @@ def _demographics_absent(keys: Sequence[str], asked_at: datetime) -> None:
     mirror.flag_missing(DEMOGRAPHICS, [(UUID(key),) for key in keys], asked_at)
 
 
+_REINSTATE: Final = """
+UPDATE patients_insurance AS one SET superseded_at = NULL, as_of = told.as_of
+FROM unnest(%(ids)s::uuid[], %(moments)s::timestamptz[]) AS told (id, as_of)
+WHERE one.id = told.id AND one.superseded_at IS NOT NULL
+"""
+_SUPERSEDE: Final = """
+UPDATE patients_insurance AS other SET superseded_at = told.as_of
+FROM unnest(%(ids)s::uuid[], %(users)s::uuid[], %(moments)s::timestamptz[])
+ AS told (id, user_id, as_of)
+WHERE other.user_id = told.user_id AND other.is_primary = %(is_primary)s
+ AND other.id <> told.id AND other.superseded_at IS NULL
+"""
+
+
 def store_insurance(
     answers: Mapping[str, Record[InsuranceRecord]], is_primary: bool
 ) -> dict[str, timedelta | None]:
-    """Each new content is a new row of the history; the one before it is superseded."""
-    facts = [
+    """Each new content is a new row of the history; the one before it is superseded. An answer that
+    was asked for before the one in force changes nothing."""
+    told = [
         Fact(
             (_insurance_id(user_id, is_primary, record.data),),
             record.raw,
@@ -239,20 +255,33 @@ def store_insurance(
         )
         for user_id, record in answers.items()
     ]
-    reinstated = Insurance.objects.filter(
-        pk__in=[fact.key[0] for fact in facts], superseded_at__isnull=False
-    )
-    reinstated.update(superseded_at=None)
-    outcome = mirror.apply(INSURANCES, facts)
-    Insurance.objects.filter(
-        ~Q(pk__in=[fact.key[0] for fact in facts]),
-        user_id__in=[fact.data[0] for fact in facts],
-        is_primary=is_primary,
-        superseded_at__isnull=True,
-    ).update(superseded_at=max(fact.as_of for fact in facts))
+    with transaction.atomic():
+        in_force = _in_force([fact.data[0] for fact in told], is_primary)
+        facts = [fact for fact in told if fact.as_of >= in_force.get(fact.data[0], fact.as_of)]
+        given: dict[str, Any] = {
+            "ids": [fact.key[0] for fact in facts],
+            "users": [fact.data[0] for fact in facts],
+            "moments": [fact.as_of for fact in facts],
+            "is_primary": is_primary,
+        }
+        with connection.cursor() as cursor:
+            cursor.execute(_REINSTATE, given)
+            outcome = mirror.apply(INSURANCES, facts)
+            cursor.execute(_SUPERSEDE, given)
     names = {fact.data[2].company.name for fact in outcome.touched if fact.data[2].company}
     sync.mark("payors", names - {""})
     return {key: next_look(key) for key in answers}
+
+
+def _in_force(users: Sequence[UUID], is_primary: bool) -> dict[UUID, datetime]:
+    """When the newest insurance in force of each was asked for. They are locked: an answer that is
+    stored beside this one would otherwise be seen by neither."""
+    locked = Patient.objects.filter(pk__in=users).order_by("pk").select_for_update(no_key=True)
+    list(locked.values_list("pk"))
+    standing = Insurance.objects.filter(
+        user_id__in=users, is_primary=is_primary, superseded_at__isnull=True
+    )
+    return dict(standing.values_list("user_id").annotate(Max("as_of")))
 
 
 def _store_primary(answers: Mapping[str, Record[InsuranceRecord]]) -> dict[str, timedelta | None]:

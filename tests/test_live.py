@@ -15,8 +15,9 @@ from django.test import Client
 from backoffice import changes, live
 from backoffice.live import About, about, changes_since
 from backoffice.models import AuditEntry, Change
+from labs.reports.models import Report
 from orders.models import Order
-from tests.api.rows import staff
+from tests.api.rows import patient, staff, uid
 
 ORDERS = about("orders")
 
@@ -160,3 +161,30 @@ def test_old_news_are_forgotten() -> None:
     Change.objects.filter(pk=Change.objects.order_by("pk")[0].pk).update(at="2020-01-01T00:00Z")
     changes.prune()
     assert Change.objects.count() == 1
+
+
+@pytest.mark.django_db
+def test_lists_hear_of_tables_that_are_there() -> None:
+    tables = connection.introspection.table_names()
+    named = {name for names in live.LISTS.values() for name in names if "_" in name}
+    assert named <= set(tables)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_becomes_of_an_upload_is_told() -> None:
+    patient(1).save()
+    known = {"id": uuid.uuid4(), "user_id": uid("patient", 1), "form_id": uuid.uuid4()}
+    cursors = [cursor_now()]
+    Report.objects.create(**known)
+    cursors.append(cursor_now())
+    Report.objects.filter(pk=known["id"]).update(state="refused")
+    for shown in (about("reports"), about(f"report:{known['id']}")):
+        assert [changes_since(cursor, shown)[0] for cursor in cursors] == [2, 1]
+    assert changes_since(cursors[0], about(f"report:{uuid.uuid4()}"))[0] == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_review_queue_hears_of_calls() -> None:
+    before = cursor_now()
+    changes.told("critical call", [uuid.uuid4()])
+    assert changes_since(before, about("results"))[0] == 1

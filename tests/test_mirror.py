@@ -551,3 +551,14 @@ def test_overlapping_batches_in_opposite_order() -> None:
     assert forth == back == []
     assert set(Order.objects.values_list("sample_id", flat=True)) == {"V61"}
     assert not UnreadRecord.objects.exists() and not Drift.objects.exists()
+
+
+@pytest.mark.parametrize("key", ["a\x00b", letters(9_000), "\ud800"])
+def test_key_that_no_column_or_index_takes(key: str) -> None:
+    """A record that cannot be read is kept beside, whatever it says it is."""
+    assert mirror.keep_unread("labs", key, "id", "no number", b"{}")
+    assert not mirror.keep_unread("labs", key, "id", "no number", b"{}")
+    mirror.now_read("labs", ["another"])
+    assert UnreadRecord.objects.count() == 1
+    mirror.now_read("labs", [key])
+    assert not UnreadRecord.objects.exists()

@@ -24,7 +24,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import chain
-from uuid import UUID
 
 import psycopg
 from celery.exceptions import SoftTimeLimitExceeded
@@ -41,7 +40,7 @@ from django.db import (
 from backoffice import binary, mirror, stopping
 from backoffice.encryption import CannotOpen
 from backoffice.service.events import Heard, Misread
-from patients.models import Patient
+from patients.models import our_team
 from webhooks import reading
 from webhooks.models import Event, body_of
 from webhooks.routes import HELD_BACK, ROUTES, UNKNOWN, Aside, Route, route_of
@@ -178,12 +177,6 @@ def hear(route: Route, events: Sequence[Heard]) -> dict[str, str]:
     """Hand events to their handler, inside the caller's transaction; outcomes by message id."""
     said = (route.handler(events) if route.handler else None) or {}
     return {event.message_id: said.get(event.message_id, route.outcome) for event in events}
-
-
-def our_team() -> UUID | None:
-    """The team this deployment mirrors, once a patient of it is known: those are only read, never
-    taken from an event."""
-    return Patient.objects.order_by().values_list("team_id", flat=True).first()
 
 
 def _claimed() -> list[Claim]:

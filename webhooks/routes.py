@@ -15,7 +15,7 @@ from backoffice.service.events import Envelope, Heard
 from labs.reports.hearing import hear_report_jobs
 from orders.sync.events import hear_appointments, hear_critical_results, hear_orders
 from orders.unmatched.sync import hear_match_reviews
-from patients.hearing import hear_connections, hear_devices
+from patients.hearing import hear_connections
 from patients.wearables.hearing import (
     hear_backfills,
     hear_samples,
@@ -57,7 +57,7 @@ ORDERS: Final = Route("orders", hear_orders)
 APPOINTMENTS: Final = Route("appointments", hear_appointments)
 MATCH_REVIEWS: Final = Route("results without a match", hear_match_reviews)
 CONNECTIONS: Final = Route("connections", hear_connections)
-DEVICES: Final = Route("devices", hear_devices)
+DEVICES: Final = Route("devices", hear_connections)
 REPORT_JOBS: Final = Route("report jobs", hear_report_jobs)
 SUMMARIES: Final = Route("summaries", hear_summaries)
 SAMPLES: Final = Route("samples", hear_samples)

@@ -105,7 +105,7 @@ def request(listing: Listing) -> SyncRun | None:
     run = SyncRun(resource=listing.resource, full=listing.full)
     if not listing.full:
         run.window_start = window or datetime.now(UTC) - FIRST_WINDOW
-    elif window is not None:
+    elif window is not None and _swept(listing.resource):
         run.checkpoint = {"expected_until": window.isoformat()}
     try:
         with transaction.atomic():
@@ -113,6 +113,12 @@ def request(listing: Listing) -> SyncRun | None:
     except IntegrityError:
         return None
     return run
+
+
+def _swept(resource: str) -> bool:
+    """Before the first sweep nothing that is older than the first window is expected to be here."""
+    swept = SyncRun.objects.filter(resource=resource, full=True, state=SyncRun.State.DONE)
+    return swept.exists()
 
 
 def latest_window(resource: str) -> datetime | None:

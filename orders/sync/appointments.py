@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from uuid import UUID
 
 from django.db.models import Q
@@ -110,9 +111,13 @@ def _again(draw: service_appointments.Appointment) -> timedelta | None:
     return timedelta(minutes=1) if ahead > -SOON else timedelta(days=1)
 
 
-def _absent(keys: Sequence[str], asked_at: datetime) -> None:
+def _absent(other: str, keys: Sequence[str], asked_at: datetime) -> None:
+    """No visit of one type: that says nothing of the `other`."""
     Appointment.objects.filter(
-        order_id__in=[UUID(key) for key in keys], superseded_at__isnull=True, as_of__lt=asked_at
+        ~Q(type=other),
+        order_id__in=[UUID(key) for key in keys],
+        superseded_at__isnull=True,
+        as_of__lt=asked_at,
     ).update(superseded_at=asked_at)
 
 
@@ -121,12 +126,12 @@ APPOINTMENT_SUBJECTS = (
         kind="appointment-phlebotomy",
         fetch=lambda service, key: service.appointments.phlebotomy(key),
         store=_store,
-        absent=_absent,
+        absent=partial(_absent, "patient_service_center"),
     ),
     sync.Subject(
         kind="appointment-psc",
         fetch=lambda service, key: service.appointments.psc(key),
         store=_store,
-        absent=_absent,
+        absent=partial(_absent, "phlebotomy"),
     ),
 )

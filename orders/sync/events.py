@@ -125,11 +125,16 @@ def hear_appointments(events: Sequence[Heard]) -> Mapping[str, str]:
     """The order's active appointment is asked for: what an event brings may be of an earlier one,
     or older than what we know."""
     kinds: dict[str, set[UUID]] = {kind: set() for kind in DRAW_KINDS.values()}
+    unnamed: set[UUID] = set()
     for event in events:
         draw = typed(_DRAW, event)
         named = DRAW_KIND_OF_TYPE.get(draw.type)
+        (kinds[named] if named else unnamed).add(draw.order_id)
+    methods = dict(Order.objects.filter(pk__in=unnamed).values_list("pk", "method"))
+    for order_id in unnamed:
+        named = DRAW_KINDS.get(methods.get(order_id, ""))
         for kind in [named] if named else kinds:
-            kinds[kind].add(draw.order_id)
+            kinds[kind].add(order_id)
     for kind, orders in sorted(kinds.items()):
         sync.mark(kind, orders)
     sync.mark("orders", _unknown_orders(set().union(*kinds.values())))

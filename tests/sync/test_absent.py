@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -10,10 +11,17 @@ import pytest
 
 from backoffice import sync
 from backoffice.models import Drift, Lookup
+from backoffice.service import Record
+from backoffice.service.events import Heard
+from backoffice.service.insurance import Insurance as InsuranceRecord
+from backoffice.service.payload import Reader
 from orders.models import Appointment, AppointmentEvent, Result
 from orders.sync import SUBJECTS as OF_ORDERS
+from orders.sync.events import hear_appointments
 from patients.models import Insurance
 from patients.sync import SUBJECTS as OF_PATIENTS
+from patients.sync import store_insurance
+from tests.api.rows import order, uid
 from tests.sync.conftest import Point
 from tests.sync.standin import Asked, Reply
 
@@ -21,6 +29,10 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 BY_KIND = {subject.kind: subject for subject in (*OF_ORDERS, *OF_PATIENTS)}
 KEY = UUID(int=5)
+KINDS = (
+    ("appointment-psc", "patient_service_center", "phlebotomy"),
+    ("appointment-phlebotomy", "phlebotomy", "patient_service_center"),
+)
 GONE = Reply({"detail": "Not found"}, 404)
 
 
@@ -63,18 +75,18 @@ def active() -> list[int]:
     return [key.int for key in rows.values_list("pk", flat=True)]
 
 
-@pytest.mark.parametrize("kind", ["appointment-psc", "appointment-phlebotomy"])
-def test_appointment_gone_and_back(point: Point, kind: str) -> None:
+@pytest.mark.parametrize(("kind", "own", "other"), KINDS)
+def test_appointment_gone_and_back(point: Point, kind: str, own: str, other: str) -> None:
     """404: the order has no active one; the same bytes again: that one is active."""
     service = Answers(point, kind)
-    service.look(appointment(1))
+    service.look(appointment(1, type=own))
     assert active() == [1]
     before = service.look(GONE)
     gone_at = Appointment.objects.get().superseded_at
     assert active() == [] and gone_at is not None and before <= gone_at <= datetime.now(UTC)
     service.look(GONE)
     assert Appointment.objects.get().superseded_at == gone_at  # when it was first found
-    service.look(appointment(1))
+    service.look(appointment(1, type=own))
     assert active() == [1] and AppointmentEvent.objects.count() == 1
     assert not Drift.objects.exists()
 
@@ -150,3 +162,66 @@ def test_result_absent_and_back(point: Point) -> None:
     assert again is not None and again > datetime.now(UTC)  # asked for again by itself
     service.look(result)
     assert Result.objects.get().missing_since is None
+
+
+def test_an_insurance_that_was_asked_for_earlier_takes_no_other_out_of_force() -> None:
+    """A look-up on its way while somebody adds another: its answer is stored last."""
+    user, now = str(UUID(int=1)), datetime.now(UTC)
+
+    def answered(member: str, minutes: int) -> None:
+        body = json.dumps(insurance(member).body).encode()
+        record = Reader(InsuranceRecord).read(body, now + timedelta(minutes=minutes))
+        assert isinstance(record, Record)
+        store_insurance({user: record}, True)
+
+    answered("A", 0)
+    answered("B", 2)
+    answered("A", 1)
+    assert valid() == [("B", True)]
+    # One that is in force again is so from then on.
+    answered("A", 4)
+    answered("B", 3)
+    assert valid() == [("A", True)]
+    (ended,) = (row.superseded_at for row in _cards() if row.member_id == "B")
+    assert ended == now + timedelta(minutes=4)
+
+
+@pytest.mark.parametrize(("kind", "own", "other"), KINDS)
+def test_no_visit_of_one_kind_says_nothing_of_the_other(
+    point: Point, kind: str, own: str, other: str
+) -> None:
+    service = Answers(point, kind)
+    service.look(appointment(1, type=other))
+    service.look(GONE)
+    assert active() == [1]
+    service.look(appointment(2, type=own))
+    service.look(GONE)
+    assert active() == []
+
+
+@pytest.mark.parametrize(
+    ("method", "asked"),
+    [
+        ("at_home_phlebotomy", {"appointment-phlebotomy"}),
+        ("walk_in_test", {"appointment-psc"}),
+        ("testkit", {"appointment-psc", "appointment-phlebotomy"}),
+    ],
+)
+def test_a_visit_of_a_type_of_tomorrow_is_asked_for_by_its_order(
+    method: str, asked: set[str]
+) -> None:
+    order(1, method=method).save()
+    body = {"order_id": str(uid("order", 1)), "type": "home_visit_plus"}
+    heard = Heard(
+        number=1,
+        message_id="msg_1",
+        received_at=datetime.now(UTC),
+        event_type="labtest.appointment.updated",
+        data=json.dumps({"id": str(KEY), "user_id": str(KEY), **body}).encode(),
+        user_id=None,
+        team_id=None,
+        client_user_id=None,
+    )
+    hear_appointments([heard])
+    marked = Lookup.objects.filter(kind__startswith="appointment").values_list("kind", flat=True)
+    assert set(marked) == asked

@@ -20,6 +20,8 @@ from pytest_django import Settings
 from backoffice import mirror, sync
 from backoffice.models import Drift, Lookup, SyncRun, UnreadRecord
 from backoffice.service import Record
+from labs.models import LabAccount
+from labs.sync import LISTINGS
 from orders.models import Order
 from orders.sync import CHANGES, SWEEP
 from patients.models import Patient, Provider
@@ -29,6 +31,9 @@ from tests.sync.conftest import Point
 from tests.sync.standin import Asked, Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+ACCOUNTS = next(one for one in LISTINGS if one.resource == "lab-accounts")
 
 
 def once(listing: sync.Listing) -> SyncRun:
@@ -354,6 +359,7 @@ def test_drift_found_by_a_sweep(point: Point) -> None:
         return Reply({"orders": rows, "total": len(rows)})
 
     point(answer)
+    once(CHANGES)  # of today alone
     assert once(SWEEP).drifted == 0  # the first brings everything
     once(CHANGES)
     Order.objects.filter(pk=UUID(int=3)).delete()
@@ -389,3 +395,34 @@ def test_a_clock_that_jumps_takes_over_no_run(point: Point, ahead: timedelta) ->
         SyncRun.objects.filter(pk=run.pk).update(lease_until=leased - timedelta(seconds=70))
         taken = sync.work(PROVIDER_LIST)
     assert taken is not None and (taken.state, taken.fence) == ("done", 2)
+
+
+def test_a_refused_management_key_flags_no_account(point: Point, settings: Settings) -> None:
+    """What only the organisation's list shows is not gone because that list is refused."""
+    settings.MANAGEMENT_KEY = settings.MANAGEMENT_ORG_ID = "made-up"
+    refused = False
+
+    def answer(asked: Asked) -> Reply:
+        if not asked.path.startswith("/v1/org/"):
+            return Reply({"data": [account(1)]})
+        return Reply({"detail": "no"}, 401) if refused else Reply({"data": [account(2)]})
+
+    point(answer)
+    assert once(ACCOUNTS).state == "done"
+    refused = True
+    run = once(ACCOUNTS)
+    assert run.state != "done" and "management key was refused" in run.error
+    assert LabAccount.objects.filter(missing_since=None).count() == 2
+    refused = False
+    assert once(ACCOUNTS).state == "done"
+
+
+def account(number: int) -> dict[str, object]:
+    return {
+        "id": str(UUID(int=number)),
+        "lab": "lab-north",
+        "status": "active",
+        "delegated_flow": "order_delegated",
+        "provider_account_id": "A1",
+        "team_id_allowlist": [],
+    }
