@@ -203,17 +203,7 @@ def gathered(
     it took to find them. The keys stay as the database wrote them: hundreds need no turning into
     values and back.
     """
-    try:
-        query, values = rows.order_by().values("pk")[: cap + 1].query.sql_with_params()
-    except EmptyResultSet:
-        return Gathered(rows, Count(0), None)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT count(*), CASE WHEN count(*) <= %s THEN array_agg(key)::text END"
-            f" FROM ({query}) AS gathered (key)",
-            [cap, *values],
-        )
-        count, keys = cursor.fetchone()
+    count, keys = up_to(rows.order_by().values("pk"), cap)
     if not count:
         return Gathered(whole.none(), Count(0), None)
     if count <= cap:
@@ -224,6 +214,23 @@ def gathered(
         # Who expects fewer than were counted is wrong about what it costs, too.
         quick = cap < guess.rows <= soon.rows and guess.cost <= soon.cost
     return Gathered(rows, Count(cap, capped=True), whole if quick else None)
+
+
+def up_to(keys: QuerySet[Any, Any], most: int) -> tuple[int, str]:
+    """How many rows of one column there are, and their values as `Among` takes them; of more than
+    `most` no values, and one more as their number."""
+    try:
+        query, values = keys[: most + 1].query.sql_with_params()
+    except EmptyResultSet:
+        return 0, "{}"
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*), CASE WHEN count(*) <= %s THEN array_agg(key)::text END"
+            f" FROM ({query}) AS gathered (key)",
+            [most, *values],
+        )
+        count, found = cursor.fetchone()
+    return count, found or "{}"
 
 
 def expected(rows: QuerySet[Any], columns: Sequence[str] = ()) -> Expected:

@@ -161,7 +161,8 @@ class Resource(Face):
         for name in asked:
             if name not in known:
                 raise bad_request(
-                    f"There is no parameter of that name here; known are {sorted(known)}."
+                    "There is no parameter of that name here. These are known:"
+                    f" {', '.join(sorted(known))}."
                 )
         limit = _limit(asked.get("limit"))
         rows = self._rows()
@@ -225,7 +226,7 @@ def routes(name: str, resource: type[Resource]) -> list[URLPattern]:
 def _limit(raw: str | None) -> int:
     if raw is None:
         return LIMIT_DEFAULT
-    if not (raw.isascii() and raw.isdigit() and 1 <= int(raw[:6]) <= LIMIT_MAX):
+    if not (raw.isascii() and raw.isdigit() and len(raw) <= 6 and 1 <= int(raw) <= LIMIT_MAX):
         raise bad_request(f"limit must be a whole number from 1 to {LIMIT_MAX}.")
     return int(raw)
 

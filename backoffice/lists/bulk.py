@@ -162,10 +162,13 @@ def _gather(run: BulkRun, rows: QuerySet[Any], most: int) -> int:
 
 def stop(run: BulkRun) -> bool:
     """No further row is begun; False where it had ended."""
-    return bool(
-        BulkRun.objects.filter(pk=run.pk, state=State.OPEN).update(
-            state=State.STOPPED, finished_at=Now(), lease_token=None, lease_until=None
-        )
+    return bool(stop_open(BulkRun.objects.filter(pk=run.pk)))
+
+
+def stop_open(runs: QuerySet[BulkRun]) -> int:
+    """Those of them that had not ended; returns how many."""
+    return runs.filter(state=State.OPEN).update(
+        state=State.STOPPED, finished_at=Now(), lease_token=None, lease_until=None
     )
 
 

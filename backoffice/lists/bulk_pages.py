@@ -15,6 +15,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from backoffice import audit
 from backoffice.access import may
+from backoffice.addresses import query_of
 from backoffice.lists.bulk import TooMany, Verb, start, stop
 from backoffice.lists.listing import Listing, staff_of
 from backoffice.lists.models import BulkRow, BulkRun
@@ -203,9 +204,7 @@ def _named(told: dict[UUID, tuple[str, str]], key: UUID) -> tuple[str, str]:
 
 def _back(listing: Listing, found: BulkRun, shown: bool = True) -> str:
     """The list as it was left, with the run above it."""
-    data = QueryDict(mutable=True)
-    for name, values in found.query.items():
-        data.setlist(name, values)
+    data = query_of(found.query)
     if shown:
         data["run"] = str(found.pk)
     return f"{listing.address()}?{data.urlencode()}" if data else listing.address()

@@ -41,7 +41,14 @@ def status_of(form: forms.Form) -> int:
     return 400 if any(code != BACKWARDS for code in wrong) else 200
 
 
-class OpenChoices(forms.MultipleChoiceField):
+class AnyChoice(forms.MultipleChoiceField):
+    """Any value is accepted, whatever is offered: one that is not there finds nothing."""
+
+    def valid_value(self, value: Any) -> bool:
+        return len(str(value)) <= 100 and "\x00" not in str(value)
+
+
+class OpenChoices(AnyChoice):
     """Values of an open enumeration: the known ones are offered, any other one is accepted."""
 
     def __init__(self, name: str, **kwargs: Any) -> None:
@@ -53,9 +60,6 @@ class OpenChoices(forms.MultipleChoiceField):
             widget=forms.CheckboxSelectMultiple,
             **kwargs,
         )
-
-    def valid_value(self, value: Any) -> bool:
-        return len(str(value)) <= 100 and "\x00" not in str(value)
 
 
 class MomentField(forms.CharField):
@@ -97,15 +101,12 @@ class UuidField(forms.UUIDField):
         super().__init__(required=False, **kwargs)
 
 
-class LateChoices(forms.MultipleChoiceField):
+class LateChoices(AnyChoice):
     """Choices out of a table, read only where they are shown."""
 
     def offer(self, read: Callable[[], list[tuple[str, str]]]) -> None:
         """`read` is asked each time."""
         self.offered = self.choices = read
-
-    def valid_value(self, value: Any) -> bool:
-        return len(str(value)) <= 100 and "\x00" not in str(value)
 
 
 class DaysField(forms.ChoiceField):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -232,13 +232,6 @@ def filters_in(data: QueryDict, form: FilterForm) -> dict[str, list[str]]:
         for name, given in opened(data, form.words).lists()
         if name in form.fields and name != "size" and (values := [text for text in given if text])
     }
-
-
-def query_of(kept: Mapping[str, Iterable[str]]) -> QueryDict:
-    data = QueryDict(mutable=True)
-    for name, values in kept.items():
-        data.setlist(name, list(values))
-    return data
 
 
 def _values(bound: BoundField) -> list[str]:

@@ -12,9 +12,10 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, Qu
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from backoffice.addresses import query_of
 from backoffice.lists import views as saved
 from backoffice.lists.export import download
-from backoffice.lists.forms import SIZES, FilterForm, filters_in, query_of
+from backoffice.lists.forms import SIZES, FilterForm, filters_in
 from backoffice.lists.listing import Listing, staff_of
 from backoffice.lists.models import ListChoice, SavedView
 from backoffice.lists.screen import DENSITIES, OWN, Screen, address_of

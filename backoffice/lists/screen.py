@@ -7,10 +7,11 @@ from typing import Any, Final, Self
 from urllib.parse import urlencode
 from uuid import UUID
 
-from django.http import HttpRequest
+from django.http import HttpRequest, QueryDict
 
+from backoffice.addresses import query_of
 from backoffice.lists import views as saving
-from backoffice.lists.forms import SIZE, SIZES, FilterForm, filters_in, query_of
+from backoffice.lists.forms import PLACE, SIZE, SIZES, FilterForm, filters_in
 from backoffice.lists.listing import Column, Listing, staff_of
 from backoffice.lists.models import BulkRun, ListChoice, SavedView
 from backoffice.paging import Count, Page
@@ -22,6 +23,10 @@ OWN: Final = "own"
 """Value of `columns`: the person's own columns, though a view has others."""
 NO_VIEW: Final = "all"
 """Value of `view`: not even the one the list opens with."""
+OWN_NAMES: Final = PLACE | {"view", "columns", "run"}
+"""What stands in the address of a list beside its filters."""
+NAMED: Final = 5
+LONGEST_NAME: Final = 40
 _CHOICE: Final = (
     f"SELECT {columns(ListChoice)} FROM backoffice_listchoice"  # noqa: S608 - our names
     " WHERE user_id = %s AND listing = %s"
@@ -115,6 +120,11 @@ class Screen:
             screen.notices.append(
                 f"The view “{view.name}” asks for something this list no longer knows"
                 f" ({', '.join(unknown)}). It is left out, so more is shown than was meant."
+            )
+        if unread := _unread(given, form):
+            screen.notices.append(
+                f"This list has no filter called {unread}: it is left out, so more may be shown"
+                " than was meant."
             )
         wanted = given.get("view", "")
         if wanted not in ("", NO_VIEW) and view is None:
@@ -233,6 +243,13 @@ def _chosen(allowed: list[Column], keys: list[str]) -> list[Column]:
     if not keys:
         chosen = [column for column in allowed[1:] if column.shown]
     return [lead, *chosen]
+
+
+def _unread(given: QueryDict, form: FilterForm) -> str:
+    """Names in an address that nothing here reads."""
+    names = [name for name in given if name not in form.fields and name not in OWN_NAMES]
+    told = [f"“{name[:LONGEST_NAME]}”" for name in names[:NAMED]]
+    return ", ".join([*told, "…"] if len(names) > NAMED else told)
 
 
 def _number(text: str | None) -> int:

@@ -14,7 +14,8 @@ from django.utils import timezone
 from redis.exceptions import RedisError
 
 from backoffice.access import ROLES, SERVICE_ACCOUNT, may, roles_of
-from backoffice.lists.forms import SORTING, FilterForm, query_of
+from backoffice.addresses import query_of
+from backoffice.lists.forms import SORTING, FilterForm
 from backoffice.lists.listing import Listing
 from backoffice.lists.models import SavedView
 from backoffice.paging import capped_count

@@ -27,7 +27,10 @@ LEAST: Final = 2
 MOST: Final = 50
 """Rows of a kind that are looked at."""
 LAST: Final = 5
-"""Orders that are looked at of each patient, the newest first."""
+"""Orders that are read of each patient, the newest first."""
+COUNTED: Final = 500
+"""Orders of a patient among which the open ones are counted, the newest first: nobody has more, but
+for those under whose name a team keeps its stock."""
 LEAST_OF_CODE: Final = 3
 SURE: Final = 6
 """Characters from which the beginning of an id means that id."""
@@ -42,6 +45,8 @@ class Person:
     about: Demographics | None
     orders: list[Order] = field(default_factory=list)
     """The newest; `LAST` of them at most."""
+    open_orders: list[UUID] = field(default_factory=list)
+    """All that are under way, the newest first."""
     once: str = ""
     """The name on an order, where the patient was found by that and is called otherwise."""
 
@@ -57,15 +62,11 @@ class Person:
         return self.orders[0].patient_dob if self.orders else None
 
     @property
-    def open_orders(self) -> list[Order]:
-        return [order for order in self.orders if order.bucket not in FINISHED]
-
-    @property
     def url(self) -> str:
         """Their one open order, or only order; else their page."""
-        one = self.open_orders if len(self.open_orders) == 1 else self.orders
-        if len(one) == 1 and len(self.orders) < LAST:
-            return of_order(one[0])
+        own = self.open_orders or [order.pk for order in self.orders]
+        if len(own) == 1:
+            return of_order(own[0])
         return record_url("patients:detail", self.patient)
 
 
@@ -155,25 +156,32 @@ def _people(text: str) -> tuple[list[Person], list[Order]]:
     if not ids:
         return [], named
     with cursor() as asked:
-        asked.execute(_LAST, [array(ids)])
-        last: dict[UUID, list[UUID]] = dict(asked.fetchall())
+        asked.execute(_LAST, [list(FINISHED), array(ids)])
+        rows = asked.fetchall()
+    last: dict[UUID, list[UUID]] = {pk: newest or [] for pk, newest, _ in rows}
+    under_way: dict[UUID, list[UUID]] = {pk: found or [] for pk, _, found in rows}
     about = by_key(Demographics, ids, _ABOUT)
     orders = by_key(Order, chain.from_iterable(last.values()), _SHOWN)
     people = []
     for pk in ids:
         if pk in last:
             own = [orders[each] for each in last[pk] if each in orders]
-            people.append(Person(pk, about.get(pk), own))
+            people.append(Person(pk, about.get(pk), own, under_way[pk]))
             people[-1].once = owners[pk] if owners.get(pk) not in (None, people[-1].name) else ""
     return sorted(people, key=_weight), [o for o in named if o.user_id not in last]
 
 
 _LAST: Final = f"""
-SELECT id, ARRAY(
- SELECT id FROM orders_order WHERE user_id = patients_patient.id
- ORDER BY created_at DESC LIMIT {LAST}
-) FROM patients_patient WHERE id = ANY(%s)
-"""  # noqa: S608 - a number of ours
+SELECT patients_patient.id, newest, under_way FROM patients_patient, LATERAL (
+ SELECT (array_agg(id ORDER BY created_at DESC))[:{LAST}] AS newest,
+  array_agg(id ORDER BY created_at DESC) FILTER (WHERE bucket <> ALL(%s)) AS under_way
+ FROM (
+  SELECT id, bucket, created_at FROM orders_order WHERE user_id = patients_patient.id
+  ORDER BY created_at DESC LIMIT {COUNTED}
+ ) AS counted
+) AS own WHERE patients_patient.id = ANY(%s)
+"""  # noqa: S608 - numbers of ours
+"""The newest orders and the open ones of each, by one walk along `order_of_patient`."""
 _ABOUT: Final = ("first_name", "last_name", "dob", "city", "state")
 
 

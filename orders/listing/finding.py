@@ -21,13 +21,14 @@ from backoffice.paging import (
     gathered,
     page_of,
     sorted_apart,
+    up_to,
     walked,
 )
-from backoffice.statements import array
 from orders.listing.rows import ORDERS
 from orders.models import Order, OrderNameWord
 from orders.models.name import first_of_names
 from orders.models.order import STILL_UPDATED, OrderQuerySet, until_and_since, usually
+from orders.today.counting import Counts, counts
 
 FEW_NAMES: Final = 600
 """Words of names, whose numbers are told to the planner: it knows how many orders to expect."""
@@ -36,10 +37,31 @@ THEIRS: Final = Expected(rows=20_000, cost=math.inf)
 """Orders of a few names, found at once rather than walked to: a name may have thousands."""
 
 
-def found(form: Any, size: int, place: Place) -> tuple[Count, Page[Order]]:
-    """How many orders a valid form asks for, and a page of them."""
+COUNTED_BY: Final = frozenset({"status", "order_type"})
+"""Filters by what orders are counted by as they change, beside their bucket."""
+
+
+def known_counts(form: Any) -> Counts | None:
+    """The counts of all orders, where nothing but their state narrows the list."""
+    given = {name for name in form.filtering() if form.cleaned_data.get(name)}
+    return counts() if given <= COUNTED_BY else None
+
+
+def found(form: Any, size: int, place: Place, known: Counts | None) -> tuple[Count, Page[Order]]:
+    """How many orders a valid form asks for, and a page of them. `known`: `known_counts`."""
+    if known is None:
+        return _looked_for(form, size, place)
+    asked = form.cleaned_data
+    number = known.of(bucket=asked["bucket"], statuses=asked["status"], methods=asked["order_type"])
+    whole = ORDERS.everything(form.user) if number <= _soon(form).rows else None
+    rows = ORDERS.unworded(form, form.user)
+    return Count(number), ORDERS.page(rows, form, size, place, whole)
+
+
+def _looked_for(form: Any, size: int, place: Place) -> tuple[Count, Page[Order]]:
     rows, typed = ORDERS.unworded(form, form.user).numbered(form.cleaned_data, by_name=form.by_name)
-    soon = _soon(form, typed)
+    # The planner takes two boxes of words for independent and would expect far too few.
+    soon = _soon(form) if len(typed) < 2 else None
     if typed and (few := _few_called(typed)) is not None:
         rows, typed, soon = rows.filter(Among(F("names"), few)), {}, THEIRS
     everything = ORDERS.everything(form.user)
@@ -55,19 +77,16 @@ def _few_called(typed: Mapping[str, str]) -> str | None:
     or two letters there are, and nobody looks."""
     if len("".join(typed.values()).strip()) < LETTERS_OF_FEW:
         return None
-    names = list(OrderNameWord.called(typed).values_list("names", flat=True)[: FEW_NAMES + 1])
-    return array(names) if len(names) <= FEW_NAMES else None
+    count, names = up_to(OrderNameWord.called(typed).values("names"), FEW_NAMES)
+    return names if count <= FEW_NAMES else None
 
 
-def _soon(form: Any, typed: Mapping[str, str]) -> Expected | None:
+def _soon(form: Any) -> Expected:
     """How many rows may be found at once and sorted, rather than walked to.
 
-    The planner takes two boxes of words for independent and would expect far too few. By status,
-    those of a bucket stand behind all of other statuses: more of them are sorted sooner than the
-    others are passed over.
+    By status, those of a bucket stand behind all of other statuses: more of them are sorted sooner
+    than the others are passed over.
     """
-    if len(typed) > 1:
-        return None
     if form.sort[0] == "last_status" and form.cleaned_data["bucket"]:
         return Expected(3 * SOON.rows, SOON.cost)
     return SOON

@@ -22,7 +22,7 @@ from backoffice.outbox import AskForm, Busy, NotNow, ask
 from backoffice.outbox.command import Command
 from backoffice.outbox.forms import busy_words, name_of
 from backoffice.templatetags.spoken import spoken
-from orders.changing_forms import REASON_LETTERS, WHYS
+from orders.changing_forms import WhyForm
 from orders.commands import CancelOrder, ResendEvents
 from orders.consequences import Cancelling, Consequence, of_cancelling
 from orders.models import Order
@@ -152,29 +152,18 @@ class Resend(_Asking):
         return ResendEvents(order_id=row.key, user_id=row.patient_id)
 
 
-class CancelManyForm(AskForm):
-    why = forms.ChoiceField(label="Reason", choices=[("", "Choose…"), *WHYS.items()])
-    reason = forms.CharField(
-        label="More about it",
-        max_length=REASON_LETTERS,
-        required=False,
-        help_text="For your colleagues; the service does not see it.",
-    )
-
-
 class Cancel(_Asking):
     name = "cancel"
     label = "Cancel…"
-    form = CancelManyForm
+    form = WhyForm
     most = 100
 
     def title(self, given: Mapping[str, Any]) -> str:
         return "Cancel orders"
 
     def given(self, form: AskForm) -> dict[str, Any]:
-        told = form.cleaned_data
-        words = ": ".join(word for word in (WHYS.get(told["why"], ""), told["reason"]) if word)
-        return {"reason": words, "wrong_lab": told["why"] == "wrong_lab"}
+        assert isinstance(form, WhyForm)
+        return {"reason": form.told(), "wrong_lab": form.cleaned_data["why"] == "wrong_lab"}
 
     def review(self, rows: QuerySet[Order], user: Any) -> dict[str, Any]:
         """What follows for each order, told as for one, and the same words only once."""

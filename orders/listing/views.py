@@ -14,9 +14,10 @@ from backoffice.lists.fields import status_of
 from backoffice.lists.screen import Screen
 from backoffice.paging import Count, Page, place_of
 from backoffice.sealed_words import seal_address, to_address
-from orders.listing.finding import found
+from orders.listing.finding import found, known_counts
 from orders.listing.rows import ORDERS
 from orders.models import Order
+from orders.today.counting import Counts
 
 
 @requires("orders.view")
@@ -34,8 +35,10 @@ def order_list(request: HttpRequest) -> HttpResponse:
         return redirect(screen.elsewhere)
     total: Count | None = None
     page: Page[Order] = Page()
+    known: Counts | None = None
     if valid:
-        total, page = found(filters, screen.size, place_of(request))
+        known = known_counts(filters)
+        total, page = found(filters, screen.size, place_of(request), known)
     ORDERS.dressed(page.rows, request.user)
     audit.listed(
         request,
@@ -51,7 +54,7 @@ def order_list(request: HttpRequest) -> HttpResponse:
         "page": page,
         "pager": screen.pager(page, total),
         "total": total,
-        "tabs": _tabs(filters.cleaned_data.get("bucket") or "", counted=not narrowed),
+        "tabs": _tabs(filters.cleaned_data.get("bucket") or "", None if narrowed else known),
         "chips": filters.in_force(request.GET),
         "narrowed": narrowed,
         "any_orders": bool(page.rows) or narrowed or Order.objects.exists(),
@@ -60,21 +63,19 @@ def order_list(request: HttpRequest) -> HttpResponse:
     return render(request, "orders/list.html", context, status=status_of(filters))
 
 
-def _tabs(current: str, *, counted: bool) -> list[dict[str, Any]]:
-    """One preset per working bucket; counts (capped, one query) while nothing else narrows."""
-    counts: dict[str, str] = {}
-    if counted:
-        counts = {bucket: str(count) for bucket, count in Order.objects.bucket_counts().items()}
+def _tabs(current: str, known: Counts | None) -> list[dict[str, Any]]:
+    """One preset per working bucket; with counts while nothing else narrows."""
+    counts = {} if known is None else known.by_bucket()
     tabs: list[dict[str, Any]] = [
         {
             "bucket": bucket,
             "label": label,
             "glyph": vocabulary.GLYPHS[bucket],
-            "count": counts.get(bucket),
+            "count": None if known is None else str(Count(counts.get(bucket, 0))),
             "current": bucket == current,
         }
         for bucket, label in vocabulary.BUCKETS.items()
-        if bucket != vocabulary.UNKNOWN or counts.get(bucket, "0") != "0" or bucket == current
+        if bucket != vocabulary.UNKNOWN or counts.get(bucket) or bucket == current
     ]
     everything = {"bucket": "", "label": "All", "glyph": "", "current": not current, "count": None}
     return [everything, *tabs]

@@ -116,6 +116,14 @@ def test_the_record_is_for_those_who_may_see_records(client: Client) -> None:
     assert client.get("/api/orders/").json()["results"][0]["record"] == {"id": 1}
 
 
+def test_times_are_the_same_for_everybody(client: Client) -> None:
+    order(1).save()
+    user = staff("clinician")
+    User.objects.filter(pk=user.pk).update(time_zone="Asia/Kolkata")
+    client.force_login(user)
+    assert client.get("/api/orders/").json()["results"][0]["as_of"].endswith("Z")
+
+
 def test_an_address_that_does_not_exist(client: Client) -> None:
     answer = client.get("/api/nothing/", headers=token_for(staff("service account")))
     assert answer.status_code == 404

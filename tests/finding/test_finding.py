@@ -14,7 +14,8 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from backoffice.models import AuditEntry, User
-from orders.finding.looking import MOST
+from orders.finding import looking
+from orders.finding.looking import LAST, MOST
 from orders.models import Appointment, Order, OrderNameWord
 from patients.models import Demographics, Patient
 from patients.names import name_key, phone_key
@@ -129,6 +130,55 @@ def test_with_several_orders_and_none_open_it_leads_to_the_patient(
     client: Client, clinic: None, text: str
 ) -> None:
     assert lead(client, text) == of_patient(2)
+
+
+def older(n: int, of: int, days: int, **values: Any) -> Order:
+    return ordered(n, of, created_at=NOW - timedelta(days=days), **values)
+
+
+def test_open_orders_are_counted_however_many_are_newer(client: Client, desk: User) -> None:
+    person(1, "Maria", "Gonzalez")
+    for n in range(1, 8):
+        older(n, 1, n, bucket="closed" if n < 5 else "at-lab")
+    (one,) = found(client, "gonzalez").people
+    assert len(one.orders) == LAST
+    assert one.open_orders == [uid("order", n) for n in (5, 6, 7)]
+    page = client.post("/find/suggestions/", {"q": "gonzalez"}).content.decode()
+    assert "3 open" in page
+    assert lead(client, "gonzalez") == of_patient(1)
+
+
+def test_enter_leads_to_the_one_open_order_though_newer_ones_are_closed(
+    client: Client, desk: User
+) -> None:
+    person(1, "Maria", "Gonzalez")
+    for n in range(1, 8):
+        older(n, 1, n, bucket="at-lab" if n == 7 else "closed")
+    assert lead(client, "gonzalez") == of_order(7)
+
+
+def test_whoever_has_something_open_comes_first_however_old_it_is(
+    client: Client, desk: User
+) -> None:
+    for n, days in ((1, 1), (2, 40)):
+        person(n, "Maria", f"Gonzalez{n}")
+        for each in range(6):
+            older(n * 10 + each, n, days + each, bucket="closed")
+    older(99, 2, 90, bucket="at-lab")
+    assert [one.patient for one in found(client, "gonz").people] == [
+        uid("patient", 2), uid("patient", 1),
+    ]  # fmt: skip
+
+
+def test_open_orders_are_read_by_the_index_of_the_patient(desk: User) -> None:
+    Patient.objects.bulk_create(patient(n) for n in range(40))
+    Order.objects.bulk_create(order(n, user_id=uid("patient", n % 40)) for n in range(800))
+    asked: list[Any] = [list(looking.FINISHED), [uid("patient", n) for n in range(20)]]
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE orders_order, patients_patient")
+        cursor.execute(f"EXPLAIN {looking._LAST}", asked)
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+    assert "order_of_patient" in plan and "Seq Scan on orders_order" not in plan
 
 
 def test_with_several_open_orders_it_leads_to_the_patient(client: Client, clinic: None) -> None:
@@ -316,3 +366,14 @@ def test_an_id_of_the_sample_is_no_name(client: Client, clinic: None) -> None:
     assert lead(client, "dec") == of_patient(5)
     assert lead(client, "deca") == of_patient(5)
     assert lead(client, "decade00") == reverse("orders:detail", args=[low.pk])
+
+
+def test_who_sees_no_people_is_told_so(client: Client, clinic: None) -> None:
+    client.force_login(staff("viewer"))
+    typed = {"q": "gonzalez"}
+    told = client.post("/find/suggestions/", typed).content.decode()
+    page = client.post(ADDRESS, typed, follow=True).content.decode()
+    assert "Your role does not show people" in told and "Your role does not show people" in page
+    client.force_login(staff("front desk", "colleague"))
+    told = client.post("/find/suggestions/", {"q": NOWHERE}).content.decode()
+    assert "Nothing matches" in told and "Your role" not in told

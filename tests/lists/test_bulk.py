@@ -9,11 +9,13 @@ from uuid import UUID
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from backoffice import team
 from backoffice.lists import bulk
 from backoffice.lists.models import BulkRow, BulkRun
 from backoffice.models import Assignment, AuditEntry, CommandRecord, Note, User
+from backoffice.operations import restoring
 from orders.listing.rows import ORDERS
 from orders.models import Order
 from tests.api.rows import order, staff, uid
@@ -207,7 +209,9 @@ def test_cancelling_shows_what_will_and_will_not_happen(
     entry = AuditEntry.objects.get(action="list")
     assert entry.row_count == 5 and uid("patient", 1) in entry.patient_ids
     assert not CommandRecord.objects.exists()
-    assert ask(client, "cancel", go="1", total="5", why="").status_code == 422
+    refused = ask(client, "cancel", go="1", total="5", why="")
+    assert refused.status_code == 422
+    assert "Choose why it is cancelled." in refused.content.decode()
 
 
 def test_cancelling_asks_the_service_once_for_each(
@@ -314,3 +318,16 @@ def test_a_run_is_seen_by_who_asked(client: Client, clinician: User, five: None)
     for path in ("", "strip/"):
         assert client.get(f"{ADDRESS}bulk/{run.pk}/{path}").status_code == 404
     assert client.post(f"{ADDRESS}bulk/{run.pk}/stop/").status_code == 404
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_was_stopped_after_the_backup_does_not_go_on(
+    client: Client, clinician: User, five: None
+) -> None:
+    given = {"go": "1", "why": "duplicate", "reason": "Made up"}
+    ask(client, "cancel", 1, 2, 3, 4, 5, **given)
+    restoring.hold(timezone.now())
+    work()
+    run = BulkRun.objects.get()
+    assert (run.state, run.done) == ("stopped", 0) and run.finished_at
+    assert not CommandRecord.objects.exists()

@@ -330,3 +330,24 @@ def test_strangers_and_other_roles_are_refused(client: Client, path: str) -> Non
     assert client.post(f"{ADDRESS}{path}").status_code == 302
     client.force_login(staff("auditor"))
     assert client.post(f"{ADDRESS}{path}").status_code == 403
+
+
+def test_names_that_no_filter_has_are_told(client: Client, lead: User, few: None) -> None:
+    for address in (ADDRESS, "/patients/"):
+        page = client.get(f"{address}?ordered_from=banana&what=1").content.decode()
+        assert "no filter called “ordered_from”, “what”" in page
+    many = "&".join(f"n{n}=1" for n in range(9)) + "&" + "x" * 90 + "=<b>"
+    (notice,) = client.get(f"{ADDRESS}?{many}").context["list"].notices
+    assert "“n4”, …" in notice and "n5" not in notice
+    assert "“" + "x" * 40 + "”" in client.get(f"{ADDRESS}?{'x' * 90}=1").content.decode()
+
+
+def test_what_a_list_uses_itself_is_no_filter_that_is_missing(
+    client: Client, lead: User, few: None
+) -> None:
+    save(client)
+    view = SavedView.objects.get()
+    own = f"view={view.pk}&columns=own&at=51&after=&before=&run=x&size=25"
+    filters = "&status=lost&order_key=updated_at&order_direction=asc&patient_name=ada"
+    answer = client.get(f"{ADDRESS}?{own}{filters}", follow=True)
+    assert answer.status_code == 200 and answer.context["list"].notices == []
