@@ -13,8 +13,9 @@ from django.db import models
 from django.db.models import F, Q, Value
 from django.db.models.functions import Lower, Now
 
-from backoffice.models import Mirrored
-from backoffice.sealing import SealedDate, SealedText
+from backoffice.drafts import Draft
+from backoffice.models import Mirrored, User
+from backoffice.sealing import SealedDate, SealedJSON, SealedText
 from patients.names import prefix_query, told, words
 
 
@@ -80,6 +81,12 @@ class Patient(Mirrored):
             models.Index(fields=["-created_on", "id"], name="patient_newest"),
             models.Index(fields=["client_user_id"], name="patient_client_id"),
         ]
+
+
+def our_team() -> UUID | None:
+    """The team this deployment mirrors, which is that of the service's key: patients are only read,
+    never taken from an event. None before the first of them is read."""
+    return Patient.objects.order_by().values_list("team_id", flat=True).first()
 
 
 def mirrored_patient(related_name: str) -> models.ForeignKey[Patient | None, Patient | None]:
@@ -216,6 +223,21 @@ class DifferentPeople(models.Model):
         """Those who are not this person."""
         said = DifferentPeople.objects.filter(Q(one=person) | Q(other=person))
         return {each for pair in said.values_list("one", "other") for each in pair} - {person}
+
+
+class RegistrationDraft(Draft):
+    """A registration that is being typed: one for each member of staff, as the page has one
+    address."""
+
+    user = models.OneToOneField(User, on_delete=models.CASCADE, primary_key=True, related_name="+")
+    typed = SealedJSON(default=dict)
+
+    class Meta:
+        # Reader: forget_old
+        indexes = [models.Index(fields=["saved_at"], name="registration_draft_old")]
+
+    def __str__(self) -> str:
+        return f"registration by user {self.user_id}"
 
 
 class Connection(Mirrored):

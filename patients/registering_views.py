@@ -15,9 +15,11 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from backoffice import audit, remote
 from backoffice.access import may, requires
+from backoffice.addresses import uuid_in
 from backoffice.models import CommandRecord
 from backoffice.outbox import AskForm, Command, asked_again
 from backoffice.service import errors
+from patients import drafts
 from patients.alike import mark_of_person, person_now
 from patients.commands import AddInsurance, CreatePayor, CreateUser, Deregister, SetUserInfo
 from patients.commands.insuring import ANOTHER, in_force, mark_now
@@ -49,8 +51,14 @@ NOT_TYPED: Final = {"csrfmiddlewaretoken", "form_id", "shown"}
 @requires("patients.view", "patients.change")
 @require_http_methods(METHODS)
 def register(request: HttpRequest) -> HttpResponse:
-    """A person and their insurance on one page."""
-    form = _form(request, RegisterForm, [CreateUser])
+    """A person and their insurance on one page, kept as a draft until it is sent."""
+    if request.method == "POST" and request.POST.get("do"):
+        return _drafted(request, request.POST["do"])
+    draft = drafts.of(request.user) if _begins(request) else None
+    if draft is None:
+        form = _form(request, RegisterForm, [CreateUser])
+    else:
+        form = _unjudged(RegisterForm, draft[1])
     # Before the form is judged: once it is done, its reference is taken, by itself.
     sent = _sent(request, form)
     if sent is not None and _typed_alike(sent, request.POST):
@@ -73,8 +81,28 @@ def register(request: HttpRequest) -> HttpResponse:
             )
             row = form.asked(request, command)
             if row is not None:
+                drafts.drop(request.user, request.POST["form_id"])
                 return redirect("patients:registering", row.pk)
-    return _page(request, "patients/register.html", form, title="Register a patient", sent=sent)
+    if request.method == "POST":
+        drafts.keep(request.user, form.data)
+    more = {"sent": sent, "draft": draft[0] if draft else None}
+    return _page(request, "patients/register.html", form, title="Register a patient", **more)
+
+
+def _begins(request: HttpRequest) -> bool:
+    """Asked for the form itself, not for that of a refused command."""
+    return request.method != "POST" and "again" not in request.GET
+
+
+def _drafted(request: HttpRequest, do: str) -> HttpResponse:
+    """What a person typed so far: kept, or thrown away by themselves."""
+    if do == "discard":
+        drafts.begin_anew(request.user)
+    else:
+        drafts.keep(request.user, request.POST)
+    if do == "leave":
+        return HttpResponse(status=204)
+    return redirect("patients:register")
 
 
 @requires("patients.view", "patients.change")
@@ -190,8 +218,8 @@ def duplicates(request: HttpRequest) -> HttpResponse:
     """Possible duplicates of what stands in the form: a fragment. Posted, so that nothing typed
     about a person stands in an address."""
     form = PersonForm(request.POST)
-    them = request.POST.get("patient", "")
-    but = {UUID(them)} | DifferentPeople.than(UUID(them)) if _is_uuid(them) else set()
+    them = uuid_in(request.POST.get("patient", ""))
+    but = {them} | DifferentPeople.than(them) if them is not None else set()
     found = possible_duplicates(_typed(request.POST), but)
     audit_found(request, found)
     context = {"found": found, "not_same": form.not_same()}
@@ -308,11 +336,9 @@ def _asks(request: HttpRequest, form: AskForm) -> bool:
 def _sent(request: HttpRequest, form: AskForm) -> CommandRecord | None:
     """The registration that this person asked for with this very form: a second click, or the
     back button."""
-    form_id = request.POST.get("form_id", "")
-    if not form.is_bound or not _is_uuid(form_id):
+    if request.method != "POST" or not form.is_bound:
         return None
-    rows = CommandRecord.objects.filter(kind=CreateUser.kind, requested_by=request.user.pk)
-    return rows.filter(form_id=UUID(form_id)).first()
+    return drafts.sent_with(request.user, request.POST.get("form_id", ""))
 
 
 def _typed_alike(row: CommandRecord, data: QueryDict) -> bool:
@@ -345,7 +371,7 @@ def _form(
     (`?again=`), or new."""
     if request.method == "POST":
         if "find_payor" in request.POST:
-            return kind(**{**options, "initial": _again(kind, request.POST)})
+            return _unjudged(kind, request.POST, **options)
         return kind(request.POST, **options)
     kinds = [command.kind for command in commands]
     row = asked_again(request, patient_id=patient_id, kind__in=kinds)
@@ -354,9 +380,12 @@ def _form(
     return kind.again(row, **options) if row else kind(**options)  # type: ignore[attr-defined]
 
 
-def _again(kind: Any, data: QueryDict) -> dict[str, Any]:
-    """What was typed, not judged yet. A box that is not ticked is not sent at all."""
-    return {name: data.get(name, "") for name in kind.base_fields}
+def _unjudged(kind: Callable[..., Any], data: QueryDict, **options: Any) -> Any:
+    """The form as it was typed so far. A box that is not ticked is not sent at all."""
+    names = kind.base_fields  # type: ignore[attr-defined]
+    form = kind(**{**options, "initial": {name: data.get(name, "") for name in names}})
+    form.data = data
+    return form
 
 
 def _with(data: Any, **values: str) -> Any:
@@ -367,14 +396,6 @@ def _with(data: Any, **values: str) -> Any:
     for name, value in values.items():
         changed[name] = value
     return changed
-
-
-def _is_uuid(text: str) -> bool:
-    try:
-        UUID(text)
-    except ValueError:
-        return False
-    return True
 
 
 def audit_found(request: HttpRequest, found: list[Possible]) -> None:
@@ -391,7 +412,7 @@ def _page(
     if patient is not None:
         audit.viewed(request, "patient", [patient.pk], [patient.pk])
     context = {"form": form, "title": title, **more}
-    data = request.POST if request.method == "POST" else (form.data if form.is_bound else None)
+    data = form.data
     person = more.get("person")
     if isinstance(form, PersonForm) and (data or person is not None):
         but = {patient.pk} | DifferentPeople.than(patient.pk) if patient else set()

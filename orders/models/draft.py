@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import Final
-
 from django.db import models
-from django.db.models.functions import Now
-from django.utils import timezone
 
+from backoffice.drafts import Draft
 from backoffice.models import User
 from backoffice.sealing import SealedJSON
 
-KEPT: Final = timedelta(days=14)
-"""A draft holds personal data: one that nobody touched for so long goes."""
 
-
-class OrderDraft(models.Model):
+class OrderDraft(Draft):
     """What stands in the form, as typed: field names to values."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
     patient_id = models.UUIDField()
     importing = models.BooleanField(default=False)
     typed = SealedJSON(by="patient_id", default=dict)
-    saved_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         constraints = [
@@ -36,7 +28,3 @@ class OrderDraft(models.Model):
 
     def __str__(self) -> str:
         return f"draft of user {self.user_id}"
-
-    @classmethod
-    def forget_old(cls) -> None:
-        cls.objects.filter(saved_at__lt=timezone.now() - KEPT).delete()

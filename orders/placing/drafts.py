@@ -6,8 +6,6 @@ import hashlib
 import json
 from typing import Any
 
-from django.utils import timezone
-
 from backoffice import vocabulary
 from backoffice.models import User
 from labs.models import LabAccount, LabTest, Marker
@@ -23,13 +21,7 @@ def of(user: Any, patient: Patient, importing: bool) -> OrderDraft | None:
 
 def keep(user: Any, patient: Patient, importing: bool, typed: Typed) -> None:
     assert isinstance(user, User)
-    OrderDraft.objects.update_or_create(
-        user=user,
-        patient_id=patient.pk,
-        importing=importing,
-        defaults={"typed": dict(typed), "saved_at": timezone.now()},
-    )
-    OrderDraft.forget_old()
+    OrderDraft.keep(typed, user=user, patient_id=patient.pk, importing=importing)
 
 
 def drop(user: Any, patient: Patient, importing: bool) -> None:

@@ -17,7 +17,7 @@ from django.utils import timezone
 from backoffice import vocabulary
 from orders.models import Order
 from orders.placing import people
-from orders.placing.forms import NOTE_LETTERS
+from orders.placing.forms import NOTE_LETTERS, account_words
 from orders.placing.wish import TYPED_PHYSICIAN, Wish
 
 STOP: Final = "stop"
@@ -25,7 +25,7 @@ CONFIRM: Final = "confirm"
 WARN: Final = "warn"
 AGAIN_WITHIN: Final = timedelta(days=30)
 JUST_NOW: Final = timedelta(days=1)
-_SAY_WHAT: Final = {
+SAY_WHAT: Final = {
     "first_name": "The first name is missing.",
     "last_name": "The last name is missing.",
     "dob": "The birth date is missing.",
@@ -80,7 +80,7 @@ def stops(found: list[Finding], wish: Wish) -> list[Finding]:
 
 
 def _who(wish: Wish) -> Iterator[Finding]:
-    for name, words in _SAY_WHAT.items():
+    for name, words in SAY_WHAT.items():
         text = wish.one(name)
         if not text:
             yield Finding(f"no {name}", words, name)
@@ -199,7 +199,8 @@ def _how(wish: Wish) -> Iterator[Finding]:
         words = "This order replaces one at the wrong lab: choose the account anew."
         yield Finding("account anew", words, "lab_account")
     elif wish.account is None and len(usable) > 1:
-        words = f"{len(usable)} accounts can be used at {lab.name}: choose one."
+        names = "; ".join(account_words(account) for account in usable)
+        words = f"{len(usable)} accounts can be used at {lab.name}: choose one. They are: {names}."
         yield Finding("several accounts", words, "lab_account")
     if wish.importing:
         return

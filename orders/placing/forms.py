@@ -8,9 +8,10 @@ from django import forms
 from django.http import QueryDict
 
 from backoffice import outbox, vocabulary
+from backoffice.addresses import query_of
 from labs.models import LabAccount
 from orders.placing.questions import Question
-from orders.placing.wish import TYPED_PHYSICIAN, Typed, Wish
+from orders.placing.wish import TYPED_PHYSICIAN, Wish
 
 NOTE_LETTERS: Final = 1000
 PERSON: Final = ("first_name", "last_name", "dob", "gender", "phone_number", "email")
@@ -56,7 +57,9 @@ class PlaceForm(forms.Form):
     physician_npi = _text("Physician’s NPI", 20, widget=forms.TextInput({"inputmode": "numeric"}))
     billing_type = forms.ChoiceField(label="Billing", required=False)
     icd_codes = _text(
-        "Diagnosis codes", 400, help_text="ICD-10, with spaces between them: E11.9 Z00.00"
+        "Diagnosis codes",
+        400,
+        help_text="ICD-10, with spaces between them: E11.9 Z00.00. Needed where insurance pays.",
     )
     clinical_notes = forms.CharField(
         label="Note to the lab", required=False, widget=forms.Textarea({"rows": 3})
@@ -67,7 +70,7 @@ class PlaceForm(forms.Form):
     another = forms.BooleanField(label="Yes, order it another time", required=False)
 
     def __init__(self, wish: Wish) -> None:
-        super().__init__(query(wish.typed))
+        super().__init__(query_of(wish.typed))
         self.wish = wish
         for name in ("sample_id",) if not wish.importing else ("clinical_notes", "activate_by"):
             del self.fields[name]
@@ -144,13 +147,6 @@ def billing_choices(wish: Wish) -> list[tuple[str, str]]:
         words = vocabulary.term("order.billing_type", value).label
         choices.append((value, f"{words}: not in {state or 'this state'}" if refused else words))
     return choices
-
-
-def query(typed: Typed) -> QueryDict:
-    data = QueryDict(mutable=True)
-    for name, values in typed.items():
-        data.setlist(name, list(values))
-    return data
 
 
 def typed_of(data: QueryDict) -> dict[str, list[str]]:

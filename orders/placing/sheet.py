@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
-from uuid import UUID
 
+from backoffice.addresses import uuid_in
 from backoffice.lists.formulas import as_typed, harmless
 from labs.models import LabAccount, LabTest, Physician
 from orders.models import Order
 from orders.placing import drafts
-from orders.placing.findings import STOP, findings
-from orders.placing.forms import PlaceForm
+from orders.placing.findings import SAY_WHAT, STOP, Finding, findings
+from orders.placing.forms import PlaceForm, account_words
 from orders.placing.wish import Wish
 from patients.models import Demographics, Patient
 
@@ -34,7 +34,21 @@ COLUMNS: Final = (
     "physician_npi",
 )
 NEEDED: Final = COLUMNS[:3]
+SAMPLE: Final = (
+    "our-reference-1",
+    "Made-up panel",
+    "SAMPLE-0001",
+    "client_bill",
+    "testkit",
+    "",
+    "",
+)
+"""A row to write one's own by. It means nobody, so it cannot be imported by mistake."""
+LEAST_OF_ID: Final = 4
+LEAST_OF_NAME: Final = 3
+"""Letters from which a part of it means an account."""
 REASON: Final = "reason"
+END: Final = "\r\n"
 
 
 class Unusable(Exception):
@@ -46,6 +60,7 @@ class Row:
     """One line: its cells, whom and what it means, and what is wrong with it."""
 
     number: int
+    """The line of the file on which it begins."""
     cells: dict[str, str]
     wish: Wish | None = None
     faults: list[str] = field(default_factory=list)
@@ -70,25 +85,37 @@ def read(raw: bytes) -> list[Row]:
     head, _, _ = text.partition("\n")
     separator = ";" if head.count(";") > head.count(",") else ","
     try:
-        lines = list(csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True))
+        lines = list(_lines(text, separator))
     except csv.Error as error:
         raise Unusable(f"The table cannot be read: {error}.") from error
     if not lines:
         raise Unusable("The table is empty.")
-    names = [name.strip().lower() for name in lines[0]]
+    names = [name.strip().lower() for name in lines[0][1]]
     lacking = [name for name in NEEDED if name not in names]
     if lacking:
         raise Unusable(f"The first line must name the columns; missing: {', '.join(lacking)}.")
     named = [name for name in names if name]  # Spreadsheets leave empty columns at the end.
     if len(set(named)) != len(named):
         raise Unusable("A column is named twice.")
-    filled = [line for line in lines[1:] if any(cell.strip() for cell in line)]
-    rows = [Row(number, _cells(names, line)) for number, line in enumerate(filled, start=2)]
+    rows = [
+        Row(number, _cells(names, line))
+        for number, line in lines[1:]
+        if any(cell.strip() for cell in line)
+    ]
     if not rows:
         raise Unusable("The table has no rows below its head line.")
     if len(rows) > MOST_ROWS:
         raise Unusable(f"The table has {len(rows)} rows; at most {MOST_ROWS} are taken at once.")
     return rows
+
+
+def _lines(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Each record with the line on which it begins: a cell may have several."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    begins = 1
+    for line in reader:
+        yield begins, line
+        begins = reader.line_num + 1
 
 
 def examine(rows: Sequence[Row]) -> None:
@@ -103,19 +130,22 @@ def examine(rows: Sequence[Row]) -> None:
             if len(cell) > MOST_LETTERS
         ]
         if row.wish is not None:
-            row.faults += _stopped(row.wish)
+            row.faults += _stopped(row.wish, row.cells["lab_account"])
         sample = row.cells["sample_id"]
         if sample and sample in met:
-            row.faults.append(f"Row {met[sample]} has this sample id too.")
+            row.faults.append(f"Line {met[sample]} has this sample id too.")
         met.setdefault(sample, row.number)
 
 
-def _stopped(wish: Wish) -> list[str]:
+def _stopped(wish: Wish, account: str) -> list[str]:
     """What would stop the same order on the page where one is imported."""
     found = [one for one in findings(wish) if one.level == STOP]
     told = {one.field for one in found}
-    words = [one.words for one in found]
     form = PlaceForm(wish)
+    lacks = [one for one in found if _is_lack(one)]
+    labels = [str(form.fields[one.field].label).lower() for one in lacks]
+    words = [_lacking(labels, known=wish.person is not None)] if lacks else []
+    words += [_words(one, wish, account) for one in found if one not in lacks]
     for name, errors in form.errors.items():
         if name == "physician":
             words.append("No physician of ours has this NPI.")
@@ -124,16 +154,55 @@ def _stopped(wish: Wish) -> list[str]:
     return words
 
 
+def _is_lack(one: Finding) -> bool:
+    return one.field in SAY_WHAT and one.kind == f"no {one.field}"
+
+
+def _lacking(labels: Sequence[str], *, known: bool) -> str:
+    """One line for all that nobody said of a patient."""
+    if not known:
+        return (
+            "The service has no details of this patient: add them on the patient’s page first"
+            f" ({', '.join(labels)})."
+        )
+    return f"Missing of the patient, to be added on their page: {', '.join(labels)}."
+
+
+def _words(one: Finding, wish: Wish, account: str) -> str:
+    """A finding as it is told of a table, where nothing can be chosen but by what is written."""
+    if one.kind != "account":
+        return one.words
+    names = "; ".join(account_words(each) for each in wish.usable_accounts)
+    meant = len(_meant(account, wish.usable_accounts))
+    trouble = "may be several accounts" if meant > 1 else "is no account that can be used here"
+    return f"“{account}” {trouble}. Write the name or the number of one: {names}."
+
+
 def write(rows: Iterable[Row], *, reasons: bool) -> str:
-    """The rows as a table again; safe to open in a spreadsheet."""
+    """The rows as a table again, safe to open in a spreadsheet. Without reasons each stands on the
+    line it was read from."""
     names = [*COLUMNS, REASON] if reasons else list(COLUMNS)
-    sheet = io.StringIO(newline="")
-    writer = csv.writer(sheet)
-    writer.writerow(names)
+    records, line = [_record(names)], 2
     for row in rows:
+        if not reasons:
+            records.append(END * (row.number - line))
+            line = max(line, row.number)
         cells = {**row.cells, REASON: " ".join(row.faults)}
-        writer.writerow([harmless(cells[name]) for name in names])
-    return sheet.getvalue()
+        records.append(_record([harmless(cells[name]) for name in names]))
+        line += len(io.StringIO(records[-1], newline="").readlines())
+    return "".join(records)
+
+
+def _record(cells: Sequence[str]) -> str:
+    record = io.StringIO(newline="")
+    csv.writer(record, lineterminator=END).writerow(cells)
+    return record.getvalue()
+
+
+def sample() -> str:
+    """A table to write one's own by."""
+    row = Row(2, dict(zip(COLUMNS, SAMPLE, strict=True)))
+    return write([row], reasons=False)
 
 
 def _cells(names: Sequence[str], line: Sequence[str]) -> dict[str, str]:
@@ -150,7 +219,7 @@ class _Known:
 
     def __init__(self, rows: Sequence[Row]) -> None:
         named = {row.cells["patient"] for row in rows}
-        ids = [pk for text in named if (pk := _uuid(text))]
+        ids = [pk for text in named if (pk := uuid_in(text))]
         patients = Patient.objects.filter(missing_since=None)
         found = [*patients.filter(pk__in=ids), *patients.filter(client_user_id__in=named)]
         self.patients: dict[str, Patient] = {}
@@ -202,20 +271,31 @@ class _Known:
             wish.__dict__["accounts"] = self.accounts[lab_and_team]
         else:
             self.accounts[lab_and_team] = wish.accounts
-        typed["lab_account"] = [_account(cells["lab_account"], wish.accounts)]
+        typed["lab_account"] = [_account(cells["lab_account"], wish.usable_accounts)]
         return wish
 
 
 def _account(named: str, accounts: Sequence[LabAccount]) -> str:
-    """The id of an account that is named by its id, its number or its name."""
-    for account in accounts:
-        if named and named in (str(account.pk), account.provider_account_id, account.account_name):
-            return str(account.pk)
-    return named
+    """The id of the account that was meant, or what was written where that is not certain."""
+    meant = _meant(named, accounts)
+    return str(meant[0].pk) if len(meant) == 1 else named
 
 
-def _uuid(text: str) -> UUID | None:
-    try:
-        return UUID(text)
-    except ValueError:
-        return None
+def _meant(named: str, accounts: Sequence[LabAccount]) -> list[LabAccount]:
+    """Accounts with this id, number or name; else those of which it is a part: the beginning of the
+    id, or any of the name."""
+    text = named.lower()
+    if not text:
+        return []
+    whole = [one for one in accounts if text in {part.lower() for part in _called(one)}]
+    return whole or [one for one in accounts if _is_part(text, one)]
+
+
+def _called(account: LabAccount) -> tuple[str, str, str]:
+    return str(account.pk), account.provider_account_id, account.account_name or ""
+
+
+def _is_part(text: str, account: LabAccount) -> bool:
+    name = (account.account_name or "").lower()
+    of_id = len(text) >= LEAST_OF_ID and str(account.pk).startswith(text)
+    return of_id or (len(text) >= LEAST_OF_NAME and text in name)

@@ -8,7 +8,7 @@ from typing import Any, Final
 from django import forms
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice import audit, outbox
 from backoffice.access import requires
@@ -67,13 +67,20 @@ def import_sheet(request: HttpRequest) -> HttpResponse:
     if do == "bad":
         bad = [row for row in rows if not row.good]
         audit.record(request, "export", "order import", patients=patients, row_count=len(bad))
-        return _download(sheet.write(bad, reasons=True))
+        return _download(sheet.write(bad, reasons=True), "orders-not-imported.csv")
     audit.listed(request, "order import", [], patients)
     if do == "import":
         for row in rows:
             if row.good and row.command is None:
                 _ask(request, form_id, row)
     return _page(request, form, rows, done=do == "import")
+
+
+@requires(*NEEDED)
+@require_safe
+def sample_sheet(request: HttpRequest) -> HttpResponse:
+    """A file to begin with: the head line and one row of nobody."""
+    return _download(sheet.sample(), "orders-to-import.csv")
 
 
 def _remember(request: HttpRequest, form_id: uuid.UUID, rows: list[sheet.Row]) -> None:
@@ -123,8 +130,8 @@ def _page(
     return render(request, PAGE, context, status=status)
 
 
-def _download(text: str) -> HttpResponse:
+def _download(text: str, name: str) -> HttpResponse:
     # The mark tells spreadsheets that it is UTF-8.
     answer = HttpResponse("\ufeff" + text, content_type="text/csv; charset=utf-8")
-    answer.headers["Content-Disposition"] = 'attachment; filename="orders-not-imported.csv"'
+    answer.headers["Content-Disposition"] = f'attachment; filename="{name}"'
     return answer

@@ -12,6 +12,7 @@ from uuid import UUID
 from django.db.models import Q
 from django.utils.dateparse import parse_date
 
+from backoffice.addresses import uuid_in
 from labs.models import Lab, LabAccount, LabTest, Marker, Physician
 from orders.commands.importing import USABLE_TO_IMPORT
 from orders.commands.placing import USABLE
@@ -49,7 +50,7 @@ class Wish:
 
     @cached_property
     def tests(self) -> list[LabTest]:
-        ids = [found for text in self.typed.get("tests", ()) if (found := _uuid(text))]
+        ids = [found for text in self.typed.get("tests", ()) if (found := uuid_in(text))]
         rows = LabTest.objects.filter(pk__in=ids[:MOST_TESTS]).select_related("lab")
         return sorted(rows.defer("content_hash"), key=lambda test: ids.index(test.pk))
 
@@ -178,7 +179,7 @@ class Wish:
 
     @property
     def replaces(self) -> UUID | None:
-        return _uuid(self.one("replaces"))
+        return uuid_in(self.one("replaces"))
 
     @property
     def words(self) -> str:
@@ -193,13 +194,6 @@ class Wish:
         chosen = [self.account.pk if self.account else "", self.one("physician"), self.method]
         billing = [self.billing_type, self.one("state").upper()]
         return " ".join(map(str, [*ids, *chosen, *billing]))
-
-
-def _uuid(text: str) -> UUID | None:
-    try:
-        return UUID(text)
-    except ValueError:
-        return None
 
 
 def _is_number(text: str) -> bool:

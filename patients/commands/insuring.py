@@ -166,6 +166,8 @@ class AddInsurance(Command, kw_only=True):
 
     def store(self, answer: Record[InsuranceRecord]) -> str:
         store_insurance({str(self.user_id): answer}, self.insuring.is_primary)
+        # A look-up on its way may have been asked for before the service had it.
+        sync.mark(f"insurance-{self._rank()}", [self.user_id])
         return self._rank()
 
     def _rank(self) -> str:

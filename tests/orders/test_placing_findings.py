@@ -593,3 +593,14 @@ def test_numbers() -> None:
     assert phone("123") == phone("") == ""
     assert is_npi("1234567893")
     assert not is_npi("1234567890") and not is_npi("123456789")
+
+
+def test_diagnosis_codes_are_optional_until_insurance_pays(client_of: Client) -> None:
+    def said(**values: Any) -> str:
+        client_of.post(page_of(client_of), {**typed(**values), "do": "save"})
+        page = client_of.get(page_of(client_of)).content.decode()
+        return page.partition("Diagnosis codes")[2].partition("</label>")[0]
+
+    assert "(optional)" in said()
+    assert "(optional)" not in said(billing_type="commercial_insurance")
+    assert "Needed where insurance pays" in client_of.get(page_of(client_of)).content.decode()

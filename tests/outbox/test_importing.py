@@ -14,11 +14,12 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from backoffice.models import AuditEntry, CommandRecord
-from labs.models import LabTest
+from labs.models import LabAccount, LabAccountTeam, LabTest
 from orders.models import Order
 from orders.placing import drafts, sheet
 from orders.placing.people import is_name
 from patients.models import Demographics, Patient
+from tests.api.rows import envelope, uid
 from tests.audit.trail import forget
 from tests.outbox.desk import FORM_ID, Desk
 
@@ -192,7 +193,7 @@ def test_good_rows_are_imported_and_bad_ones_come_back_with_reasons(
     lines = list(csv.DictReader(io.StringIO(answer.content.decode("utf-8-sig"))))
     assert len(lines) == 4
     told = {line["sample_id"]: line for line in lines}
-    assert "Row 2 has this sample id too" in told["SHEET-1"]["reason"]
+    assert "Line 2 has this sample id too" in told["SHEET-1"]["reason"]
     assert "No patient" in told["SHEET-3"]["reason"]
     assert told["SHEET-4"]["test"] == "'=1+1"
     assert "sample id is missing" in told[""]["reason"]
@@ -291,3 +292,120 @@ def test_semicolons_and_marks_of_spreadsheets_are_read() -> None:
     assert (row.cells["patient"], row.cells["test"], row.cells["sample_id"]) == ("a", "b", "c")
     with pytest.raises(sheet.Unusable):
         sheet.read("patient,test,sample_id\r\né,b,c".encode("latin-1"))
+
+
+@pytest.fixture
+def accounts(person: Demographics, panel: LabTest) -> tuple[LabAccount, LabAccount]:
+    """The two that the patient's team has at the lab of the test."""
+    LabAccountTeam.objects.filter(account__lab="lab-south").delete()
+    made = [
+        LabAccount.objects.create(
+            pk=uid("account", number), lab="lab-south", status="active",
+            delegated_flow="order_delegated", provider_account_id=f"NUM-{number}",
+            account_name=name, **envelope('{"allowed_billing": {}}'),
+        )
+        for number, name in ((1, "Made-up Clinic East"), (2, "Made-up Clinic West"))
+    ]  # fmt: skip
+    team_id = Patient.objects.get(pk=person.pk).team_id
+    for account in made:
+        LabAccountTeam.objects.create(account=account, team_id=team_id)
+    return made[0], made[1]
+
+
+def checked(client: Client, person: Demographics, panel: LabTest, account: str) -> sheet.Row:
+    head = "patient,test,sample_id,lab_account"
+    raw = table([str(person.pk), panel.name, "ACCOUNT-1", account], head=head)
+    row: sheet.Row = send(client, raw, "check").context["rows"][0]
+    return row
+
+
+def test_accounts_to_choose_from_are_named(
+    desk: Desk,
+    person: Demographics,
+    panel: LabTest,
+    accounts: tuple[LabAccount, LabAccount],
+) -> None:
+    client = desk.client("clinician")
+    for typed in ("", "clinic", "nowhere"):
+        faults = " ".join(checked(client, person, panel, typed).faults)
+        for account in accounts:
+            assert f"{account.account_name}, number {account.provider_account_id}" in faults
+        assert typed in faults
+    assert "may be several accounts" in " ".join(checked(client, person, panel, "clinic").faults)
+
+
+def test_an_account_is_named_by_whatever_tells_it_from_the_others(
+    desk: Desk,
+    person: Demographics,
+    panel: LabTest,
+    accounts: tuple[LabAccount, LabAccount],
+) -> None:
+    client = desk.client("clinician")
+    west = accounts[1]
+    named = ("Made-up Clinic West", "made-up clinic WEST", "west", "NUM-2", "num-2")
+    for typed in (*named, str(west.pk), str(west.pk)[:8]):
+        row = checked(client, person, panel, typed)
+        assert row.wish is not None and row.wish.account == west, typed
+        assert not [fault for fault in row.faults if "choose one" in fault or typed in fault]
+
+
+def test_of_a_patient_known_from_orders_alone_the_reference_is_shown_and_one_fault(
+    desk: Desk, person: Demographics, panel: LabTest
+) -> None:
+    reference = Patient.objects.get(pk=person.pk).client_user_id
+    person.delete()
+    page = send(desk.client("clinician"), table([reference, panel.name, "NOBODY-1"]), "check")
+    (row,) = page.context["rows"]
+    (fault,) = row.faults
+    assert "The service has no details of this patient" in fault
+    assert "first name" in fault and "zip code" in fault
+    assert f">{reference}</a>" in page.content.decode()
+
+
+def test_what_is_missing_of_a_patient_is_one_line(
+    desk: Desk, person: Demographics, panel: LabTest
+) -> None:
+    Demographics.objects.filter(pk=person.pk).update(email="", zip="")
+    raw = table([str(person.pk), panel.name, "LACKS-1"])
+    (row,) = send(desk.client("clinician"), raw, "check").context["rows"]
+    assert row.faults == ["Missing of the patient, to be added on their page: e-mail, zip code."]
+
+
+def test_rows_have_the_numbers_of_their_lines_however_often_they_travel() -> None:
+    head = "patient,test,sample_id,note"
+    records = [
+        "",
+        'a,b,c,"two\r\nlines"',
+        ",,",
+        "",
+        "d,e,f",
+        'g,"h\u2028h\r\nh",i',
+        "",
+        "j,k,l",
+        "",
+    ]
+    raw = "\r\n".join([head, *records]).encode()
+    rows = sheet.read(raw)
+    assert [row.number for row in rows] == [3, 7, 8, 11]
+    again = sheet.read(sheet.write(rows, reasons=False).encode())
+    assert [(row.number, row.cells) for row in again] == [(row.number, row.cells) for row in rows]
+    assert [row.number for row in sheet.read(sheet.write(rows, reasons=True).encode())] == [
+        2,
+        3,
+        4,
+        6,
+    ]
+
+
+def test_there_is_a_file_to_begin_with(desk: Desk) -> None:
+    client = desk.client("clinician")
+    page = client.get(SHEET).content.decode()
+    address = reverse("orders:import-sample")
+    assert f'href="{address}"' in page
+    answer = client.get(address)
+    assert answer["Content-Disposition"] == 'attachment; filename="orders-to-import.csv"'
+    (row,) = sheet.read(answer.content)
+    assert tuple(row.cells) == sheet.COLUMNS and all(row.cells[name] for name in sheet.NEEDED)
+    (left_out,) = send(client, answer.content.decode("utf-8-sig").encode(), "check").context["rows"]
+    assert not left_out.good
+    assert desk.client("viewer").get(address).status_code == 403

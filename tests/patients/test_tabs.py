@@ -133,13 +133,18 @@ def test_values_of_two_labs_are_compared_only_by_a_common_code(
     assert client.get(html.unescape(trend)).status_code == 200
 
 
-def test_insurance_in_force_since_and_what_was_before(client: Client, clinician: User) -> None:
+def test_insurance_says_from_when_to_when_it_was_seen_and_claims_no_more(
+    client: Client, clinician: User
+) -> None:
     card = {"user_id": WHO, "is_primary": True, "payor_code": "PAY1", "relationship": "Self"}
     Insurance(id=uuid4(), member_id="M-NOW", **card, **envelope()).save()
     Insurance(id=uuid4(), member_id="M-BEFORE", superseded_at=NOW, **card, **envelope()).save()
     text = page(client, "insured/")
-    assert text.index("M-NOW") < text.index("In force since") < text.index("M-BEFORE")
-    assert text.index("M-BEFORE") < text.index("On record since") < text.index("Replaced")
+    now, before = text.index("M-NOW"), text.index("M-BEFORE")
+    assert now < text.index("Seen here since") < before
+    assert before < text.rindex("Seen here since") < text.index("Seen here until")
+    # When a policy began or was replaced, the service tells nobody.
+    assert "In force since" not in text and "Replaced" not in text
 
 
 def events(client: Client, show: str) -> list[str]:

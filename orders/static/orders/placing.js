@@ -1,8 +1,6 @@
-// Writing an order: go to what a finding is about, choose the first that is found, keep the draft
-// when the page is left.
+// Writing an order: go to what a finding is about, choose the first that is found.
 
 const form = document.getElementById("placing");
-let touched = false;
 
 function show(field) {
   for (let fold = field.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
@@ -36,15 +34,6 @@ if (form) {
     const later = () => { if (choose()) document.removeEventListener("htmx:afterSettle", later); };
     document.addEventListener("htmx:afterSettle", later);
     htmx.trigger(event.target, "search");
-  });
-  form.addEventListener("input", () => { touched = true; });
-  form.addEventListener("htmx:afterRequest", (event) => { if (event.detail.successful && event.detail.elt === form) touched = false; });
-  form.addEventListener("submit", () => { touched = false; });
-  window.addEventListener("pagehide", () => {
-    if (!touched) return;
-    const body = new FormData(form);
-    body.append("do", "leave");
-    navigator.sendBeacon(form.action, body);
   });
   const fault = form.querySelector("[role=alert]");
   const to = location.hash && document.getElementById(location.hash.slice(1));

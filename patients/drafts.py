@@ -1,0 +1,62 @@
+"""What is kept of a registration until it is sent, for the member of staff who types it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django.http import QueryDict
+
+from backoffice import outbox
+from backoffice.addresses import query_of, uuid_in
+from backoffice.models import CommandRecord, User
+from patients.commands import CreateUser
+from patients.models import RegistrationDraft
+from patients.registering_forms import RegisterForm
+
+KEPT_OUT: Final = ("csrfmiddlewaretoken", "do", "find_payor", "shown")
+GIVEN: Final = {"form_id", "client_user_id", "relationship"}
+"""What a form holds before anybody typed in it."""
+
+
+def of(user: Any) -> tuple[RegistrationDraft, QueryDict] | None:
+    """The draft, and what stood in its form. It outlives the registration where it was kept while
+    that was asked for: then it is none."""
+    draft = RegistrationDraft.objects.filter(user=user).first()
+    if draft is None:
+        return None
+    typed = query_of(draft.typed)
+    if sent_with(user, typed.get("form_id", "")) is not None:
+        draft.delete()
+        return None
+    return draft, typed
+
+
+def keep(user: Any, typed: QueryDict) -> None:
+    """What was sent is no draft any more, and neither is a form in which nothing stands."""
+    assert isinstance(user, User)
+    if sent_with(user, typed.get("form_id", "")) is not None:
+        return
+    if set(RegisterForm(typed).changed_data) <= GIVEN:
+        drop(user, typed.get("form_id", ""))
+    else:
+        RegistrationDraft.keep(outbox.kept(typed, KEPT_OUT), user=user)
+
+
+def drop(user: Any, form_id: str) -> None:
+    """The draft of this form; somebody else may be half registered in another one."""
+    draft = RegistrationDraft.objects.filter(user=user).first()
+    if draft is not None and draft.typed.get("form_id") == [form_id]:
+        draft.delete()
+
+
+def begin_anew(user: Any) -> None:
+    RegistrationDraft.objects.filter(user=user).delete()
+
+
+def sent_with(user: Any, form_id: str) -> CommandRecord | None:
+    """The registration that this person asked for with this very form."""
+    key = uuid_in(form_id)
+    if key is None:
+        return None
+    rows = CommandRecord.objects.filter(kind=CreateUser.kind, requested_by=user.pk)
+    return rows.filter(form_id=key).first()

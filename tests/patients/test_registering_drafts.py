@@ -1,0 +1,136 @@
+"""A registration that is half typed waits for whoever typed it, sealed, until it is sent or old."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+
+from backoffice.models import CommandRecord, User
+from patients import drafts
+from patients.models import RegistrationDraft
+from tests.api.rows import demographics, patient, staff, uid
+from tests.patients.test_registering import CARD, PERSON, REGISTER, desk
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+__all__ = ["desk"]
+LEFT = 204
+"""The answer to a page that tells what stands in it while it is left."""
+
+
+def leave(client: Client, form_id: str = "", **typed: Any) -> str:
+    """What the page sends by itself; the id of its form."""
+    form_id = form_id or str(uuid.uuid4())
+    sent = {"client_user_id": "5ad4c0de-sample", "form_id": form_id, "do": "leave", **typed}
+    assert client.post(REGISTER, sent).status_code == LEFT
+    return form_id
+
+
+def values(client: Client) -> dict[str, Any]:
+    form = client.get(REGISTER).context["form"]
+    return {name: form[name].value() for name in form.fields}
+
+
+def test_what_was_typed_is_there_after_coming_back(client: Client, desk: User) -> None:
+    form_id = leave(client, first_name="Testa", state="AZ", **CARD)
+    page = client.get(REGISTER)
+    content, form = page.content.decode(), page.context["form"]
+    assert "Kept from" in content and "Begin anew" in content
+    assert not form.is_bound and 'id="wrong"' not in content, "it is not judged before it is sent"
+    found = values(client)
+    assert (found["first_name"], found["state"], found["form_id"]) == ("Testa", "AZ", form_id)
+    assert found["client_user_id"] == "5ad4c0de-sample"
+    assert found["proxy_same_address"] == "", "a box that was not ticked stays so"
+    assert 'value="MUPLAN1 Made-up Mutual" checked' in " ".join(content.split())
+
+
+def test_whom_it_looks_like_is_shown_again_with_what_was_said_of_them(
+    client: Client, desk: User
+) -> None:
+    patient(1).save()
+    demographics(1, first_name="Testa", last_name="Sampleton", dob="1980-02-29").save()
+    known = str(uid("patient", 1))
+    leave(client, **{**PERSON, "not_same": known, "shown": known})
+    page = client.get(REGISTER)
+    assert [one.person.pk for one in page.context["found"]] == [uid("patient", 1)]
+    assert page.context["not_same"] == [uid("patient", 1)]
+
+
+def test_without_scripts_a_button_keeps_it_and_one_begins_anew(client: Client, desk: User) -> None:
+    sent = {"form_id": str(uuid.uuid4()), "first_name": "Testa"}
+    for do, name in (("save", "Testa"), ("discard", None)):
+        assert client.post(REGISTER, {**sent, "do": do}, follow=True).status_code == 200
+        assert values(client)["first_name"] == name
+    assert not RegistrationDraft.objects.exists()
+
+
+def test_a_refused_form_and_a_search_for_a_payor_are_kept_too(client: Client, desk: User) -> None:
+    sent = {"form_id": str(uuid.uuid4()), "first_name": "Testa"}
+    assert client.post(REGISTER, sent).status_code == 422
+    assert values(client)["first_name"] == "Testa"
+    client.post(REGISTER, {**sent, "last_name": "Sampleton", "find_payor": "1"})
+    assert values(client)["last_name"] == "Sampleton"
+
+
+def test_it_is_gone_once_it_was_sent(client: Client, desk: User) -> None:
+    form_id = leave(client, first_name="Testa")
+    answer = client.post(REGISTER, {**PERSON, "form_id": form_id})
+    assert answer.status_code == 302 and CommandRecord.objects.count() == 1
+    assert not RegistrationDraft.objects.exists()
+    leave(client, form_id, **PERSON)  # Told while the page was left for the answer.
+    assert not RegistrationDraft.objects.exists()
+
+
+def test_one_that_was_kept_while_it_was_sent_is_none(client: Client, desk: User) -> None:
+    form_id = leave(client, first_name="Testa")
+    kept = RegistrationDraft.objects.get().typed
+    client.post(REGISTER, {**PERSON, "form_id": form_id})
+    RegistrationDraft.keep(kept, user=desk)
+    assert drafts.of(desk) is None and not RegistrationDraft.objects.exists()
+
+
+def test_sending_another_form_leaves_it(client: Client, desk: User) -> None:
+    leave(client, first_name="Other")
+    assert client.post(REGISTER, {**PERSON, "form_id": str(uuid.uuid4())}).status_code == 302
+    assert values(client)["first_name"] == "Other"
+
+
+def test_a_form_in_which_nothing_stands_is_none(client: Client, desk: User) -> None:
+    empty = {"relationship": "Self", "proxy_same_address": "on", "guarantor_same_address": "on"}
+    leave(client, **empty)
+    assert not RegistrationDraft.objects.exists()
+    form_id = leave(client, **empty, first_name="Testa")
+    leave(client, form_id, **empty)
+    assert not RegistrationDraft.objects.exists()
+    assert b"Kept from" not in client.get(REGISTER).content
+
+
+def test_it_is_nobody_elses(client: Client, desk: User) -> None:
+    leave(client, first_name="Testa")
+    colleague = Client()
+    colleague.force_login(staff("front desk", "colleague"))
+    assert values(colleague)["first_name"] is None
+    viewer = Client()
+    viewer.force_login(staff("viewer", "reader"))
+    assert viewer.post(REGISTER, {"do": "leave", "first_name": "Testa"}).status_code == 403
+
+
+def test_it_is_sealed_in_the_database(client: Client, desk: User) -> None:
+    leave(client, first_name="Testa", member_id="MEMBER-1")
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT typed::text FROM patients_registrationdraft")
+        (text,) = cursor.fetchone()
+    assert "Testa" not in text and "MEMBER-1" not in text
+
+
+def test_an_old_one_is_forgotten_when_another_is_kept(client: Client, desk: User) -> None:
+    RegistrationDraft.keep({"first_name": ["Old"]}, user=staff("front desk", "colleague"))
+    RegistrationDraft.objects.update(saved_at=timezone.now() - timedelta(days=15))
+    leave(client, first_name="Testa")
+    assert [row.user_id for row in RegistrationDraft.objects.all()] == [desk.pk]
