@@ -9,7 +9,6 @@ from collections.abc import Callable
 from functools import lru_cache, wraps
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from urllib.parse import quote
-from zoneinfo import ZoneInfo
 
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.middleware import get_user
@@ -18,7 +17,6 @@ from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
-from django.utils import timezone
 from django.utils.encoding import escape_uri_path
 from django.utils.functional import SimpleLazyObject
 from rest_framework.permissions import BasePermission
@@ -160,7 +158,7 @@ def requires(*permissions: str) -> Callable[[View], View]:
     """Declare, and for browser views enforce, the permissions a view needs.
 
     On a function view: sends strangers to the log-in page, answers 403 (recorded) to staff who
-    lack a permission, renders in the staff member's time zone and forbids storing the page.
+    lack a permission, and forbids storing the page.
     On a DRF view class it only declares; `DeclaredPermission` enforces.
     """
     unknown = set(permissions) - PERMISSIONS.keys()
@@ -190,18 +188,17 @@ def _guarded(view: View, permissions: tuple[str, ...], declared: tuple[str, ...]
         if isinstance(user, SimpleLazyObject):
             # Itself: what stands in for it is slow to ask, and a page asks hundreds of times.
             request.user = user = cast(User, get_user(request))
-        with timezone.override(_zone(user)):
-            try:
-                for permission in permissions:
-                    if not may(user, permission):
-                        audit.denied(request, permission)
-                        return _refused(request, permission)
-                response: HttpResponseBase = view(request, *args, **kwargs)
-            except audit.AuditUnavailable:
-                return render(request, "503.html", status=503)
-            except PermissionDenied:
-                audit.denied(request, "")
-                raise
+        try:
+            for permission in permissions:
+                if not may(user, permission):
+                    audit.denied(request, permission)
+                    return _refused(request, permission)
+            response: HttpResponseBase = view(request, *args, **kwargs)
+        except audit.AuditUnavailable:
+            return render(request, "503.html", status=503)
+        except PermissionDenied:
+            audit.denied(request, "")
+            raise
         response.headers.setdefault("Cache-Control", "no-store, private")
         return response
 
@@ -243,13 +240,6 @@ class DeclaredPermission(BasePermission):
             return True
         audit.denied(request._request, ", ".join(needed))
         return False
-
-
-def _zone(user: User) -> ZoneInfo:
-    try:
-        return ZoneInfo(user.time_zone)
-    except (LookupError, ValueError, OSError):
-        return ZoneInfo("UTC")
 
 
 def _to_log_in(request: HttpRequest) -> HttpResponse:

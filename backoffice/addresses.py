@@ -1,11 +1,14 @@
-"""Addresses of pages and records: made once for each route, not for each page and row."""
+"""Addresses of pages and records: made once for each route, not for each page and row; and what
+stands in them, and in forms."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
+from django.http import QueryDict
 from django.urls import reverse
 
 _ANY: Final = str(UUID(int=0))
@@ -28,3 +31,19 @@ def record_url(route: str, key: UUID | int) -> str:
 @lru_cache(maxsize=128)
 def _address(route: str, any_key: str) -> str:
     return reverse(route, args=[any_key])
+
+
+def query_of(values: Mapping[str, Iterable[str]]) -> QueryDict:
+    """Values by the names of fields, as a form or an address carries them."""
+    data = QueryDict(mutable=True)
+    for name, given in values.items():
+        data.setlist(name, list(given))
+    return data
+
+
+def uuid_in(text: str) -> UUID | None:
+    """The id that somebody wrote; None where it is none."""
+    try:
+        return UUID(text)
+    except ValueError:
+        return None

@@ -7,16 +7,24 @@ stands: either may be what is broken.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Final
 
 import psycopg
 from django.core.exceptions import BadRequest
 from django.db import InterfaceError, OperationalError
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import (
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    HttpResponseNotAllowed,
+    JsonResponse,
+)
 from django.shortcuts import render
 from django.template.loader import render_to_string
+from django.urls import Resolver404, resolve
 
-from backoffice.requests import id_of
+from backoffice.requests import id_of, opens_a_page
 
 RETRY_SECONDS: Final = 30
 
@@ -29,6 +37,34 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """With the words of our own refusals; others may tell of our insides."""
     words = str(exception) if type(exception) is BadRequest else ""
     return render(None, "400.html", {"words": words}, status=400)
+
+
+def forms_only(
+    get_response: Callable[[HttpRequest], HttpResponseBase],
+) -> Callable[[HttpRequest], HttpResponseBase]:
+    """Middleware: who opens an address that only takes forms gets a page with a way back."""
+
+    def answer(request: HttpRequest) -> HttpResponseBase:
+        response = get_response(request)
+        if not isinstance(response, HttpResponseNotAllowed) or not opens_a_page(request):
+            return response
+        page = render(request, "405.html", {"back": _page_above(request.path)}, status=405)
+        page.headers["Allow"] = response.headers["Allow"]
+        return page
+
+    return answer
+
+
+def _page_above(path: str) -> str:
+    """The nearest address above that there is: of an order, for what is done to that order."""
+    above = path.rstrip("/")
+    while above := above.rpartition("/")[0]:
+        try:
+            resolve(f"{above}/")
+        except Resolver404:
+            continue
+        return f"{above}/"
+    return "/"
 
 
 def broken(request: HttpRequest) -> HttpResponse:

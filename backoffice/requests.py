@@ -79,6 +79,16 @@ def programs_by_https(
     return answer
 
 
+def opens_a_page(request: HttpRequest) -> bool:
+    """Whether a person's browser asks for a page to show; not a program, nor a script of ours."""
+    return (
+        request.method == "GET"
+        and "text/html" in request.headers.get("Accept", "")
+        and request.headers.get("Sec-Fetch-Dest", "document") == "document"
+        and "HX-Request" not in request.headers
+    )
+
+
 def id_of(request: object) -> str:
     """Id of a request, empty for one that did not pass the middleware."""
     return str(getattr(request, "request_id", ""))

@@ -23,11 +23,12 @@ from backoffice.admin.lists import display
 from backoffice.admin.records import Reasons
 from backoffice.paging import Sort
 from labs import sync
-from labs.allowlists.teams import in_order, known_teams, names, our_team
+from labs.allowlists.teams import in_order, known_teams, names
 from labs.models import Lab, LabAccount, LabAccountTeam, LabTest, Marker, Physician, Team
 from labs.reports.models import ReportJob
 from labs.reports.sync import KIND as REPORT_JOBS
 from patients.admin import OfPatient
+from patients.models import our_team
 
 _LISTS = {listing.resource: listing for listing in sync.LISTINGS}
 

@@ -15,21 +15,11 @@ BILLING_TYPES: Final = tuple(vocabulary.VOCABULARIES["order.billing_type"])
 
 @dataclass(frozen=True, slots=True)
 class BillingRow:
-    """States in which the same billing types are allowed; one flag per type of the table."""
+    """States in which the same billing types are allowed, and which those are."""
 
     states: Sequence[str]
-    allowed: Sequence[bool]
-
-
-@dataclass(frozen=True, slots=True)
-class BillingTable:
-    """`allowed_billing` turned round (catalogue.md 7): a state or type that is absent is refused.
-
-    The best served states come first.
-    """
-
-    types: Sequence[str]
-    rows: Sequence[BillingRow]
+    allowed: Sequence[str]
+    refused: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +34,9 @@ class Question:
     answers: Sequence[str] = field(default_factory=list)
 
 
-def billing_table(account: LabAccount) -> BillingTable:
-    """Billing of a lab account, by group of states; empty when the record names none."""
+def billing_by_state(account: LabAccount) -> list[BillingRow]:
+    """`allowed_billing` turned round (catalogue.md 7), the best served states first; empty when
+    the record names none. A state or type that is absent is refused."""
     allowed = {
         kind: {str(state) for state in states}
         for kind, states in account.said("allowed_billing").items()
@@ -53,11 +44,14 @@ def billing_table(account: LabAccount) -> BillingTable:
     }
     types = [kind for kind in BILLING_TYPES if kind in allowed]
     types += sorted(allowed.keys() - set(types))
-    groups: dict[tuple[bool, ...], list[str]] = defaultdict(list)
+    groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for state in sorted(set[str]().union(*allowed.values())):
-        groups[tuple(state in allowed[kind] for kind in types)].append(state)
-    best_first = sorted(groups, key=lambda flags: (-sum(flags), groups[flags]))
-    return BillingTable(types, [BillingRow(groups[flags], flags) for flags in best_first])
+        groups[tuple(kind for kind in types if state in allowed[kind])].append(state)
+    best_first = sorted(groups, key=lambda there: (-len(there), groups[there]))
+    return [
+        BillingRow(groups[there], there, [kind for kind in types if kind not in there])
+        for there in best_first
+    ]
 
 
 def questions(marker: Marker) -> list[Question]:

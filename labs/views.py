@@ -16,7 +16,7 @@ from django.views.decorators.http import require_safe
 from backoffice.access import requires
 from backoffice.paging import Sort, capped_count, page_of, place_of
 from backoffice.statements import columns, read
-from labs.details import billing_table, questions
+from labs.details import billing_by_state, questions
 from labs.drawing import Row, draw
 from labs.models import Lab, LabAccount, LabAccountTeam, LabTest, Marker
 from labs.testing.views import actions_of
@@ -140,7 +140,7 @@ def _accounts(accounts: list[LabAccount]) -> list[dict[str, Any]]:
         {
             "account": account,
             "teams": teams[account.pk],
-            "billing": billing_table(account),
+            "billing": billing_by_state(account),
         }
         for account in accounts
     ]

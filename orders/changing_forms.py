@@ -21,11 +21,13 @@ WHYS = {
 }
 
 
-class CancelForm(AskForm):
-    """Why an order is cancelled, and whether its appointment at a center goes, too."""
+class WhyForm(AskForm):
+    """Why an order, or many, are cancelled: nobody can take that back, so nobody slips into it."""
 
     why = forms.ChoiceField(
-        label="Reason", required=False, choices=[("", "Choose…"), *WHYS.items()]
+        label="Reason",
+        choices=[("", "Choose…"), *WHYS.items()],
+        error_messages={"required": "Choose why it is cancelled."},
     )
     reason = forms.CharField(
         label="More about it",
@@ -33,6 +35,15 @@ class CancelForm(AskForm):
         required=False,
         help_text="For your colleagues; the service does not see it.",
     )
+
+    def told(self) -> str:
+        """For the log."""
+        words = (WHYS[self.cleaned_data["why"]], self.cleaned_data["reason"])
+        return ": ".join(word for word in words if word)
+
+
+class CancelForm(WhyForm):
+    """Why an order is cancelled, and whether its appointment at a center goes, too."""
 
     def __init__(self, *args: Any, reasons: list[tuple[str, str]] | None, **options: Any) -> None:
         """`reasons`: none without an appointment; None where they could not be had just now."""
@@ -58,11 +69,6 @@ class CancelForm(AskForm):
         if self.cleaned_data.get("visit_too") and not reason:
             raise forms.ValidationError("Choose the reason for the centre.")
         return reason
-
-    def told(self) -> str:
-        """For the log."""
-        words = (WHYS.get(self.cleaned_data["why"], ""), self.cleaned_data["reason"])
-        return ": ".join(word for word in words if word)
 
 
 class ActivationForm(AskForm):

@@ -92,7 +92,7 @@ def happened_to(
         changes = changes_of(about, MOST, sees_results=results)
         found += [Happening(one.at, change=one) for one in changes]
     if show != PEOPLE:
-        found += _steps(order, events)
+        found += _newest_shown(_steps(order, events))
         if order.moved_at is not None:
             found.append(Happening(order.moved_at, words="Moved from another patient"))
     return _in_order(found, show)
@@ -140,6 +140,11 @@ def _steps(order: Order, events: Iterable[OrderEvent]) -> list[Happening]:
         )
         family = term.family
     return found[::-1]
+
+
+def _newest_shown(steps: list[Happening]) -> list[Happening]:
+    """The newest step is how the order stands: it is not folded away, whatever came before it."""
+    return [replace(step, milestone=True) for step in steps[:1]] + steps[1:]
 
 
 def _orders(patient: Patient) -> Iterable[Happening]:

@@ -34,7 +34,14 @@ _REGISTRABLE_KIT: Final = (
 )
 STEPS: Final[dict[str, tuple[str, ...]]] = {
     "testkit": _KIT,
-    "walk_in_test": ("ordered", "requisition_created", "appointment_scheduled", "completed"),
+    "walk_in_test": (
+        "ordered",
+        "requisition_created",
+        "appointment_scheduled",
+        "draw_completed",
+        "delivered_to_lab",
+        "completed",
+    ),
     "at_home_phlebotomy": (
         "ordered",
         "requisition_created",
@@ -46,6 +53,15 @@ STEPS: Final[dict[str, tuple[str, ...]]] = {
     "on_site_collection": ("ordered", "requisition_created", "draw_completed", "completed"),
 }
 """Planned steps per method (orders.md 4.1); a method not listed has only its own history."""
+
+SILENT: Final = {"walk_in_test": frozenset({"draw_completed", "delivered_to_lab"})}
+"""Steps an order takes that the service does not announce for its method (orders.md 4): known to be
+done from the first word of the lab, and no earlier."""
+
+_LAB_SPOKE: Final = frozenset(
+    {"partial_results", "completed", "corrected", "redraw_available", "sample_error"}
+)
+"""Statuses that say that a lab had the sample."""
 
 MOMENTS: Final = frozenset(
     {
@@ -100,6 +116,7 @@ class Turn:
     """The answer to "where is it?": what is, since when, whether that is usual, who is next.
 
     `usual` says what is usual and how we know, as a sentence; empty where nothing is expected.
+    `handled`: somebody did our part, so it is not our turn until there is news.
     """
 
     term: Term
@@ -109,6 +126,7 @@ class Turn:
     usual: str
     source: str = ""
     most: timedelta | None = None
+    handled: bool = False
 
     @property
     def dwell(self) -> str:
@@ -119,6 +137,8 @@ class Turn:
 
     @property
     def whose(self) -> str:
+        if self.handled and self.term.turn == vocabulary.US:
+            return ""
         return {
             vocabulary.US: "Our turn.",
             vocabulary.PATIENT: "The patient’s turn.",
@@ -214,13 +234,17 @@ def _like(order: Order, item: Term) -> str:
     return "for this kit" if order.method == "testkit" else "for orders like this"
 
 
-def journey(order: Order, events: Sequence[OrderEvent]) -> list[Node]:
-    """The steps of an order; `events` oldest first."""
+def journey(order: Order, events: Sequence[OrderEvent], booked: bool = False) -> list[Node]:
+    """The steps of an order; `events` oldest first. `booked`: a visit stands."""
     history = [vocabulary.canonical("order.low_level_status", e.low_level_status) for e in events]
-    steps = _plan(order.method, history)
+    steps = _plan(order.method, history, booked)
     last = len(events) - 1
     latest = {status: index for index, status in enumerate(history)}
-    reached = max((steps.index(status) for status in latest if status in steps), default=-1)
+    spoke = next((index for index, status in enumerate(history) if status in _LAB_SPOKE), None)
+    silent = SILENT.get(order.method, frozenset()) if spoke is not None else frozenset()
+    reached = max(
+        (steps.index(status) for status in {*latest, *silent} if status in steps), default=-1
+    )
 
     nodes: list[Node] = []
     told = -1
@@ -230,6 +254,10 @@ def journey(order: Order, events: Sequence[OrderEvent]) -> list[Node]:
             nodes += _detours(order, events, history, steps, told + 1, index)
             told = max(told, index)
             nodes.append(_node(order, events, history, index, NOW if index == last else DONE))
+        elif spoke is not None and status in silent:
+            nodes += _detours(order, events, history, steps, told + 1, spoke)
+            told = max(told, spoke - 1)
+            nodes.append(Node(status, DONE, _term(status, order, history)))
         elif position < reached:
             nodes.append(Node(status, SKIPPED, _term(status, order, history)))
     nodes += _detours(order, events, history, steps, told + 1, len(events))
@@ -244,13 +272,20 @@ def journey(order: Order, events: Sequence[OrderEvent]) -> list[Node]:
     return nodes
 
 
-def _plan(method: str, history: Sequence[str]) -> tuple[str, ...]:
+def _plan(method: str, history: Sequence[str], booked: bool) -> tuple[str, ...]:
     if method == "testkit" and {"awaiting_registration", "registered"} & set(history):
         return _REGISTRABLE_KIT
     steps = STEPS.get(method, ())
+    if method == "walk_in_test" and not (booked or _booking(history)):
+        steps = tuple(step for step in steps if step != "appointment_scheduled")
     if "requisition_bypassed" in history:
         return tuple("requisition_bypassed" if s == "requisition_created" else s for s in steps)
     return steps
+
+
+def _booking(history: Sequence[str]) -> bool:
+    """Whether an appointment was made, or is being made: a walk-in needs none."""
+    return "appointment_scheduled" in history or history[-1:] == ["appointment_pending"]
 
 
 def _term(status: str, order: Order, history: Sequence[str]) -> Term:

@@ -7,6 +7,8 @@ from datetime import datetime, time, timedelta
 from typing import Final
 from zoneinfo import ZoneInfo
 
+from django.utils import timezone
+
 from backoffice.templatetags.spoken import zone_of
 from orders.models import Appointment, Order
 
@@ -80,6 +82,11 @@ def place_of(order: Order, visit: Appointment | None = None) -> Place:
     if state in _STATES:
         return Place(ZoneInfo(_STATES[state]), city or state, sure=state not in _TWO_CLOCKS)
     return Place(ZoneInfo("UTC"), city, sure=False, known=False)
+
+
+def here() -> Place:
+    """The clock of whoever looks: for what is nobody else's time."""
+    return Place(ZoneInfo(timezone.get_current_timezone_name()), "", sure=True)
 
 
 def _text(value: object) -> str:

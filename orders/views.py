@@ -1,6 +1,7 @@
 """The page of one order: its whole story."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
 from typing import Final
 from uuid import UUID
@@ -17,7 +18,7 @@ from backoffice.models import AS_RECEIVED
 from backoffice.statements import by_key, prepared, where
 from labs.models import Lab
 from orders.changing_views import actions_of
-from orders.exceptions.queue import group_of
+from orders.exceptions.queue import group_of, is_handled
 from orders.happened import MILESTONES, TABS, happened_to
 from orders.journey import is_over, journey, turn_of
 from orders.local_time import place_of
@@ -56,6 +57,9 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
     if show not in TABS:
         raise BadRequest("There is no such view of what happened.")
     standing = next((visit for visit in visits if visit.superseded_at is None), None)
+    exception = group_of(order, now)
+    handling = Handling.objects.filter(pk=order.pk).select_related("by").first()
+    handled = exception != "" and is_handled(order, handling, now)
 
     audit.viewed(
         request,
@@ -69,11 +73,11 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
     )
     context = {
         "order": order,
-        "turn": turn_of(order, events, now, UsualTime.of(order)),
+        "turn": replace(turn_of(order, events, now, UsualTime.of(order)), handled=handled),
         "place": place_of(order, standing),
-        "exception": group_of(order, now) if may(request.user, "exceptions.work") else "",
-        "handling": Handling.objects.filter(pk=order.pk).select_related("by").first(),
-        "nodes": journey(order, events),
+        "exception": exception if may(request.user, "exceptions.work") else "",
+        "handling": handling,
+        "nodes": journey(order, events, standing is not None and not standing.ended),
         "over": is_over(order),
         "lab": next(iter(where(Lab, "slug = %s", [order.lab_slug], ("name",))), None),
         "happened": happened_to(

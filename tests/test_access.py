@@ -10,12 +10,13 @@ from django.contrib.auth.models import AnonymousUser, Group
 from django.http import HttpRequest, HttpResponse
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
+from django.utils import timezone
 
 from backoffice import access
 from backoffice.access import declaration, may, public, requires, roles_with
 from backoffice.models import AuditEntry, User
 from backoffice.templatetags.frame import entries
-from tests.api.rows import staff
+from tests.api.rows import staff, uid
 
 CODES = {
     "viewer": {"orders.view", "appointments.view", "labs.view"},
@@ -217,6 +218,31 @@ def test_the_page_is_rendered_in_the_staff_members_zone(client: Client) -> None:
     assert "Times in IST" in client.get("/orders/").content.decode()
     User.objects.filter(pk=user.pk).update(time_zone="Not/AZone")
     assert "Times in UTC" in client.get("/orders/").content.decode()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("role", "address", "status"),
+    [
+        ("administrator", "/admin/", 200),
+        ("administrator", "/admin/orders/order/", 200),
+        ("administrator", "/nowhere/", 404),
+        ("administrator", f"/orders/{uid('order', 404)}/", 404),
+        ("viewer", "/system/", 403),
+        ("", "/", 200),
+    ],
+)
+def test_every_answer_is_in_the_zone_of_whom_it_is_for(
+    client: Client, role: str, address: str, status: int
+) -> None:
+    user = staff(role) if role else User.objects.create_user("nobody-sample")
+    User.objects.filter(pk=user.pk).update(time_zone="Asia/Kolkata")
+    client.force_login(user)
+    answer = client.get(address)
+    assert answer.status_code == status
+    assert "Times in IST" in answer.content.decode()
+    assert "Times in IST" not in Client().get("/nowhere/", follow=True).content.decode()
+    assert timezone.get_current_timezone_name() == "UTC", "nothing is left for the next request"
 
 
 @pytest.mark.django_db

@@ -11,6 +11,7 @@ from django.shortcuts import render
 from django.utils.decorators import method_decorator
 from django.views.decorators.http import require_safe
 
+from backoffice import areas
 from backoffice.access import ADMINISTRATOR, PERMISSIONS, ROLES
 from backoffice.admin import groups
 from backoffice.admin.lists import Kind, display
@@ -32,9 +33,9 @@ class RoleAdmin(Kind):
         held: QuerySet[Any] = rows.annotate(holders=Count("user", filter=Q(user__is_active=True)))
         return held
 
-    @display("Permissions")
+    @display("May do")
     def grants(self, role: Group) -> str:
-        return f"{len(ROLES[role.name])} of {len(PERMISSIONS)}"
+        return areas.told(ROLES[role.name])
 
     @display("People")
     def people(self, role: Any) -> int:

@@ -21,7 +21,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.decorators import method_decorator
 
-from backoffice import audit
+from backoffice import areas, audit
 from backoffice.access import ADMINISTRATOR, PERMISSIONS, ROLES, SERVICE_ACCOUNT
 from backoffice.accounts import first_passwords, mailing, members
 from backoffice.accounts.fresh import fresh
@@ -32,9 +32,11 @@ from backoffice.admin.site import site
 from backoffice.models import User
 from backoffice.paging import Sort
 from backoffice.preferences import PreferencesForm
+from backoffice.templatetags.team import staff_name
 
 YOURSELF: Final = "Nobody takes the administration from themselves: ask another administrator."
 END_YOURSELF: Final = "Nobody ends their own account: ask another administrator."
+WITHOUT_ROLE: Final = "{} has no role: whoever logs in with this account finds no pages."
 NO_LONGER: Final = "You are no administrator any more: somebody took it from you just now."
 SHOWN: Final = "You are shown a first password for them, and their sessions end."
 TAKEN: Final = "Another account has this {}: everybody has one of their own."
@@ -87,12 +89,21 @@ class StaffForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in t
             )
 
     @property
-    def boxes(self) -> list[tuple[Any, list[str]]]:
-        """The box of each role, with what the role grants."""
+    def boxes(self) -> list[tuple[Any, str, list[str]]]:
+        """The box of each role, with what the role grants, in a sentence and one by one."""
+        granted = [(box, ROLES[box.data["value"]]) for box in self["roles"]]
         return [
-            (box, [PERMISSIONS[name] for name in PERMISSIONS if name in ROLES[box.data["value"]]])
-            for box in self["roles"]
+            (box, areas.told(names), [PERMISSIONS[name] for name in PERMISSIONS if name in names])
+            for box, names in granted
         ]
+
+    @property
+    def warning(self) -> str:
+        """What is wrong with the account as it is kept."""
+        account = self.instance
+        if not account.pk or not account.is_active or members.roles_of_account(account):
+            return ""
+        return _without_role(account)
 
     def clean_email(self) -> str:
         return self._own("email")
@@ -165,7 +176,7 @@ class StaffAdmin(Kind):
         return told
 
     def called(self, row: User) -> str:
-        return row.get_full_name() or row.get_username()
+        return staff_name(row)
 
     @display("Name")
     def person(self, user: User) -> str:
@@ -185,7 +196,8 @@ class StaffAdmin(Kind):
 
     @display("Roles")
     def held(self, user: User) -> str:
-        return ", ".join(members.roles_of_account(user))
+        nothing = "none: finds no pages" if user.is_active else ""
+        return ", ".join(members.roles_of_account(user)) or nothing
 
     @display("Second factor")
     def second_factor(self, user: Any) -> bool:
@@ -222,6 +234,8 @@ class StaffAdmin(Kind):
         audit.changed(request, members.TOPIC, [obj.pk], before=before, after=told)
         if obj.pk != getattr(request.user, "pk", None) and _lesser(before, told):
             others_of(obj.pk, request).delete()
+        if obj.is_active and not given["roles"]:
+            messages.warning(request, _without_role(obj))
         if change:
             _tell_owner(request, obj, before["e-mail"], voided=bool(given.get("anew")))
 
@@ -246,8 +260,13 @@ class StaffAdmin(Kind):
             "person": user,
             "password": first,
             "hours": first_passwords.HOURS,
+            "warning": "" if members.roles_of_account(user) else _without_role(user),
         }
         return render(request, "administration/first_password.html", context)
+
+
+def _without_role(user: User) -> str:
+    return WITHOUT_ROLE.format(staff_name(user))
 
 
 def _administrators() -> set[int]:

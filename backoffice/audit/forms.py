@@ -10,7 +10,7 @@ from django.db import connection
 from django.db.models import Q, QuerySet
 
 from backoffice.audit.models import AuditEntry
-from backoffice.audit.recording import ACTIONS
+from backoffice.audit.recording import ACTIONS, kind_words
 from backoffice.lists.fields import DaysField, LateChoices, MomentField, UuidField, in_order
 from backoffice.lists.forms import Filter, FilterForm
 from backoffice.models import User
@@ -34,7 +34,7 @@ def _kinds() -> list[tuple[str, str]]:
     """Every kind of record there is an entry about, each by one step down an index."""
     with connection.cursor() as cursor:
         cursor.execute(_KINDS, [KINDS])
-        return [(kind, kind.capitalize()) for (kind,) in cursor.fetchall()]
+        return [(kind, kind_words(kind)) for (kind,) in cursor.fetchall()]
 
 
 def _people() -> list[tuple[str, str]]:

@@ -19,7 +19,7 @@ from backoffice.access import may
 from backoffice.addresses import record_url
 from backoffice.audit.forms import TrailFilters
 from backoffice.audit.models import AuditEntry
-from backoffice.audit.recording import ACTIONS
+from backoffice.audit.recording import ACTIONS, kind_words
 from backoffice.lists.listing import Cell, Column, Listing, Preset
 from backoffice.lists.screen import Screen
 from backoffice.templatetags.shapes import glyph_svg
@@ -183,14 +183,14 @@ def _who(row: AuditEntry, user: Any) -> str:
 
 
 def _about(row: AuditEntry, user: Any) -> str:
-    kind, count = escape(row.object_type.capitalize()), len(row.object_ids)
+    kind, count = escape(kind_words(row.object_type)), len(row.object_ids)
     if count == 1:
         key = row.object_ids[0]
         url = page_of(row.object_type, key, user)
         told = short_id(key if len(key) <= LONG else key[:8], False)
         kind += f' <a href="{url}" hx-boost="false">{told}</a>' if url else f" {told}"
     elif count:
-        kind += f' <span class="muted">({count} ids)</span>'
+        kind += f' <span class="muted">({count} records)</span>'
     return f'<td data-label="About">{kind}</td>\n'
 
 

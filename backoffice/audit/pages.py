@@ -21,6 +21,7 @@ from backoffice.access import may, requires, signed_in
 from backoffice.audit import checking, listing, retention, seals
 from backoffice.audit.listing import OWN_COLUMNS, TRAIL
 from backoffice.audit.models import AuditCheck, AuditEntry, AuditReview, AuditSeal
+from backoffice.audit.recording import kind_words
 from backoffice.lists.fields import status_of
 from backoffice.lists.listing import staff_of
 from backoffice.lists.screen import Screen
@@ -87,6 +88,7 @@ def entry(request: HttpRequest, entry_id: int) -> HttpResponse:
         "entry": found,
         "who": listing.who(found),
         "did": listing.did(found),
+        "kind": kind_words(found.object_type),
         "outcome": listing.outcome(found.outcome),
         "records": [
             (key, listing.page_of(found.object_type, key, request.user))

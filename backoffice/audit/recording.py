@@ -30,6 +30,11 @@ class AuditUnavailable(APIException):
     default_code = "audit_unavailable"
 
 
+def kind_words(kind: str) -> str:
+    """What a kind is called; that of a request is written `lab_account.allowlist`."""
+    return kind.replace("_", " ").replace(".", " ").capitalize()
+
+
 def record(
     request: HttpRequest,
     action: str,

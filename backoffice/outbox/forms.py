@@ -11,6 +11,7 @@ from django import forms
 from django.http import HttpRequest, QueryDict
 from django.utils import timezone
 
+from backoffice.addresses import query_of
 from backoffice.models import CommandRecord, User
 from backoffice.outbox.asking import Busy, FormUsed, ask, typed_in
 from backoffice.outbox.command import Command, NotNow
@@ -111,9 +112,7 @@ def name_of(user: User) -> str:
 
 
 def _query(lists: dict[str, list[str]], **more: str) -> QueryDict:
-    data = QueryDict(mutable=True)
-    for name, values in lists.items():
-        data.setlist(name, values)
+    data = query_of(lists)
     for name, value in more.items():
         data[name] = value
     return data

@@ -34,7 +34,7 @@ def tell_of_requests() -> int:
             subject_id=Cast(OuterRef("pk"), CharField()),
             about=about,
         )
-        recent = Q(requested_at__gt=since) if kind == "refused" else Q()
+        recent = Q(finished_at__gt=since) if kind == "refused" else Q()
         rows = CommandRecord.objects.filter(recent, ~Exists(already), state=state)
         for row in rows.select_related("requested_by")[:AT_ONCE]:
             occurrence = f"attempt {row.attempts}"

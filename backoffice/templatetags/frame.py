@@ -19,6 +19,7 @@ from backoffice import access, live
 from backoffice.accounts import limits
 from backoffice.models import User
 from backoffice.templatetags.spoken import MONTHS, hour
+from backoffice.templatetags.team import staff_name
 
 register = template.Library()
 
@@ -243,9 +244,9 @@ def printed(context: Context) -> SafeString:
     now = timezone.localtime()
     zone = escape(now.tzname() or "")
     user = getattr(context.get("request"), "user", None)
-    name = escape(user.get_username()) if user is not None else ""
+    name = staff_name(user) if isinstance(user, User) else "nobody"
     return SafeString(
         f"<span>Times in {zone} unless another zone is named</span>\n"
-        f'      <span class="printed">Printed by {name},'
+        f'      <span class="printed">Printed by {escape(name)},'
         f" {now.day} {MONTHS[now.month]} {now.year}, {hour(now)} {zone}</span>"
     )

@@ -11,9 +11,10 @@ from django.urls import reverse
 from backoffice.outbox import Absent, Again, Command, Happened, NotNow, Refuted, Sending
 from backoffice.service import Record, Service, errors
 from backoffice.service import labs as service_labs
-from labs.allowlists.teams import in_words, our_team, teams_of
+from labs.allowlists.teams import in_words, teams_of
 from labs.models import LabAccount
 from labs.sync import store_lab_accounts
+from patients.models import our_team
 
 Answer = Record[service_labs.LabAccount]
 

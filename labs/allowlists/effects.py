@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from backoffice import vocabulary
-from labs.allowlists.teams import in_order, names, our_team, short_name, teams_of
+from labs.allowlists.teams import in_order, names, short_name, teams_of
 from labs.models import LabAccount, LabAccountTeam
+from patients.models import our_team
 
 
 @dataclass(frozen=True, slots=True)

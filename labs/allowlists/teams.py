@@ -6,14 +6,9 @@ from collections.abc import Collection, Iterable, Mapping
 from uuid import UUID
 
 from labs.models import LabAccount, LabAccountTeam, Team
-from patients.models import Patient
+from patients.models import our_team
 
 OURS = "our team"
-
-
-def our_team() -> UUID | None:
-    """The team of the service's key; None before the first patient is read."""
-    return Patient.objects.order_by().values_list("team_id", flat=True).first()
 
 
 def known_teams() -> set[UUID]:

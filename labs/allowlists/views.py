@@ -13,9 +13,10 @@ from backoffice.access import may, requires
 from labs.allowlists.command import SetAllowlist, obstacle
 from labs.allowlists.effects import effects_of, three_ways
 from labs.allowlists.forms import TeamsForm
-from labs.allowlists.teams import in_order, known_teams, names, our_team, teams_of
-from labs.details import billing_table
+from labs.allowlists.teams import in_order, known_teams, names, teams_of
+from labs.details import billing_by_state
 from labs.models import Lab, LabAccount
+from patients.models import our_team
 
 LOOK = "This is what follows. Look at it, then save again."
 UNNAMED = "Type which team is left without an account: "
@@ -99,7 +100,7 @@ def _page(
     context: dict[str, Any] = {
         "account": shown,
         "lab": Lab.objects.filter(slug=shown.lab).first(),
-        "billing": billing_table(shown),
+        "billing": billing_by_state(shown),
         "teams": in_order(there, ours),
         "ours": ours,
         "names": names(),

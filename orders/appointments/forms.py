@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_date
 
 from backoffice import statements, vocabulary
-from backoffice.lists.fields import OpenChoices, in_order
+from backoffice.lists.fields import AnyChoice, OpenChoices, in_order
 from backoffice.models import User
 from backoffice.paging import Sort
 from backoffice.team.models import Assignment
@@ -48,16 +48,13 @@ class DayField(forms.CharField):
         return found
 
 
-class Providers(forms.MultipleChoiceField):
-    """Those of whom there are visits; any other name is accepted and finds nothing."""
+class Providers(AnyChoice):
+    """Those of whom there are visits."""
 
     def __init__(self) -> None:
         super().__init__(
             choices=providers, required=False, label="Provider", widget=forms.CheckboxSelectMultiple
         )
-
-    def valid_value(self, value: Any) -> bool:
-        return len(str(value)) <= 100 and "\x00" not in str(value)
 
 
 def providers() -> list[tuple[str, str]]:

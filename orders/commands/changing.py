@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
 from typing import ClassVar, Final
-from uuid import UUID
 
 from django.conf import settings
 from django.urls import reverse
@@ -15,8 +14,8 @@ from backoffice.models import CommandRecord
 from backoffice.outbox import Absent, Again, Command, Happened, NotNow, Refuted, Sending
 from backoffice.service import Record, Service, errors
 from backoffice.service import orders as service_orders
+from orders.commands.of_order import OfOrder
 from orders.commands.visits import CancelVisit, lock_of
-from orders.models import Order
 from orders.sync.orders import DRAW_KINDS, store_orders
 
 _BEFORE_THE_DRAW: Final = frozenset({"ordered", "requisition_created", "requisition_bypassed"})
@@ -73,27 +72,8 @@ RESENDABLE: Final = timedelta(days=60)
 Answer = Record[service_orders.Order]
 
 
-class _OfOrder(Command, kw_only=True):
-    """A change of one order."""
-
+class _Change(OfOrder, kw_only=True):
     again: ClassVar[Again] = Again.SAME_EFFECT
-    task: ClassVar[str] = "orders.tasks.deliver"
-
-    order_id: UUID
-    user_id: UUID | None
-    """The patient, for the log of who did what about whom."""
-
-    def subject(self) -> tuple[str, str]:
-        return "order", str(self.order_id)
-
-    def patient(self) -> UUID | None:
-        return self.user_id
-
-    def order(self) -> Order:
-        found = Order.objects.filter(pk=self.order_id).first()
-        if found is None or found.missing_since:
-            raise NotNow("The service no longer has this order.")
-        return found
 
     def refresh(self, service: Service) -> None:
         self.store(service.orders.get(self.order_id))
@@ -112,7 +92,7 @@ def _low(answer: Answer) -> str:
     return service_orders.low_level(event.status if event else answer.data.status or "")
 
 
-class CancelOrder(_OfOrder, kw_only=True):
+class CancelOrder(_Change, kw_only=True):
     """Cancel an order. An at-home visit is cancelled with it; one at a service center is not."""
 
     kind: ClassVar[str] = "order.cancel"
@@ -169,7 +149,7 @@ class CancelOrder(_OfOrder, kw_only=True):
         return super().store(answer)
 
 
-class ChangeActivation(_OfOrder, kw_only=True):
+class ChangeActivation(_Change, kw_only=True):
     """Change when a scheduled order goes out; no date sends it now."""
 
     kind: ClassVar[str] = "order.activation"
@@ -206,7 +186,7 @@ class ChangeActivation(_OfOrder, kw_only=True):
         return Happened(answer) if same or gone_out else Absent()
 
 
-class CompleteDraw(_OfOrder, kw_only=True):
+class CompleteDraw(_Change, kw_only=True):
     """Say that the sample of an on-site collection was drawn."""
 
     kind: ClassVar[str] = "order.draw_completed"
@@ -233,7 +213,7 @@ class CompleteDraw(_OfOrder, kw_only=True):
         return Happened(answer) if "draw_completed" in steps else Absent()
 
 
-class ResendEvents(_OfOrder, kw_only=True):
+class ResendEvents(_Change, kw_only=True):
     """Have the service deliver the order's latest event again (orders.md 11)."""
 
     kind: ClassVar[str] = "order.resend_events"
@@ -259,7 +239,7 @@ class ResendEvents(_OfOrder, kw_only=True):
         return Absent()  # It leaves no trace, and twice does no harm.
 
 
-class Simulate(_OfOrder, kw_only=True):
+class Simulate(_Change, kw_only=True):
     """Have the service's sandbox move an order along (orders.md 10)."""
 
     kind: ClassVar[str] = "order.simulate"

@@ -22,7 +22,6 @@ from backoffice.models import CommandRecord
 from backoffice.outbox import (
     Absent,
     Again,
-    Command,
     Found,
     Happened,
     NotNow,
@@ -33,7 +32,8 @@ from backoffice.outbox import (
 from backoffice.service import Record, Service, errors
 from backoffice.service import appointments as service_appointments
 from backoffice.templatetags.spoken import ago
-from orders.models import Appointment, Order
+from orders.commands.of_order import OfOrder
+from orders.models import Appointment
 from orders.scheduling import rules
 from orders.scheduling.rules import CENTER, HOME, at
 from orders.scheduling.slots import Place, Time, fresh
@@ -53,33 +53,15 @@ _SUBJECTS: Final = {
 _WHERE: Final = {HOME: "visit at home", CENTER: "appointment at a service centre"}
 
 
-class _OfVisit(Command, kw_only=True):
+class _OfVisit(OfOrder, kw_only=True):
     """Something about the visit of one order."""
-
-    task: ClassVar[str] = "orders.tasks.deliver"
-
-    order_id: UUID
-    user_id: UUID | None
-    """The patient, for the log of who did what about whom."""
 
     @property
     def type(self) -> str:
         raise NotImplementedError
 
-    def subject(self) -> tuple[str, str]:
-        return "order", str(self.order_id)
-
-    def patient(self) -> UUID | None:
-        return self.user_id
-
     def lock(self) -> str:
         return lock_of(self.order_id)
-
-    def order(self) -> Order:
-        found = Order.objects.filter(pk=self.order_id).first()
-        if found is None or found.missing_since:
-            raise NotNow("The service no longer has this order.")
-        return found
 
     def check(self) -> None:
         own = CommandRecord.objects.open().filter(lock=f"order:{self.order_id}")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from django import forms
 from django.utils import timezone
 
-from orders.exceptions.cards import HANDLED, OUTCOMES, SNOOZED
+from orders.exceptions.cards import HANDLED, OUTCOMES, SNOOZED, Outcome
 from orders.local_time import Place
 
 LONGEST: Final = timedelta(days=365)
@@ -20,10 +21,10 @@ _NEEDS_REASON: Final = {
 
 
 class OutcomeForm(forms.Form):
-    """The end of a call, a reason to wait, or what was done. Moments are of the patient's clock."""
+    """One of the ends a call may have, a reason to wait, or what was done. Moments are of the clock
+    of `place`."""
 
     outcome = forms.ChoiceField(
-        choices=[(name, name) for name in (*OUTCOMES, SNOOZED, HANDLED)],
         error_messages={
             "required": "Choose how the call ended.",
             "invalid_choice": "Choose how the call ended.",
@@ -38,9 +39,13 @@ class OutcomeForm(forms.Form):
     until = forms.CharField(max_length=40, required=False, label="Until")
     at = forms.CharField(max_length=20, required=False, label="Another time")
 
-    def __init__(self, data: Any, place: Place) -> None:
+    def __init__(self, data: Any, place: Place, offered: Iterable[Outcome]) -> None:
         super().__init__(data)
         self.place = place
+        field = self.fields["outcome"]
+        assert isinstance(field, forms.ChoiceField)
+        ends = [one.value for one in offered]
+        field.choices = [(name, name) for name in (*ends, SNOOZED, HANDLED)]
 
     def clean(self) -> dict[str, Any]:
         given = super().clean() or {}

@@ -24,7 +24,6 @@ from orders.exceptions.forms import OutcomeForm
 from orders.exceptions.queue import CRITICAL, GROUPS, PUT_OFF
 from orders.journey import turn_of
 from orders.local_time import Place
-from orders.local_time import place_of as clock_of
 from orders.models import Handling, Order, OrderEvent, UsualTime, with_move
 from orders.scheduling.rules import standing_visit
 
@@ -53,8 +52,8 @@ def card(request: HttpRequest, group: str, order_id: UUID) -> HttpResponse:
     group, order = _known(request, group), _order(order_id)
     if request.method != "POST":
         return _page(request, group, order)
-    clock = clock_of(order, standing_visit(order.pk))
-    form = OutcomeForm(request.POST, clock)
+    clock = cards.clock_of(order, standing_visit(order.pk))
+    form = OutcomeForm(request.POST, clock, cards.outcomes_of(order))
     if not form.is_valid():
         return _page(request, group, order, form=form, status=400)
     given = form.cleaned_data
@@ -189,7 +188,7 @@ def _card(
 ) -> dict[str, Any]:
     now = timezone.now()
     visit = standing_visit(order.pk)
-    clock = clock_of(order, visit)
+    clock = cards.clock_of(order, visit)
     events = list(OrderEvent.objects.filter(order_id=order.pk).order_by("created_at", "event_id"))
     turn = turn_of(order, events, now, UsualTime.of(order))
     last = Handling.objects.filter(pk=order.pk).select_related("by").first()
@@ -216,13 +215,15 @@ def _card(
         "place": clock,
         "clock_warning": clock.warning(now),
         "contact": contact,
+        "to_call": cards.somebody_to_call(order),
+        "address": cards.address_of(order, visit),
         "shipment": shipment,
         "outward": outward,
         "visit": visit,
         "script": cards.script_of(order, cause, turn.term.turn),
         "recommended": actions[0] if actions else None,
         "others": actions[1:],
-        "choices": cards.choices(clock, now),
+        "choices": cards.choices(order, clock, now),
         "later": cards.later(clock, now),
         "form": form,
         "trouble": trouble,

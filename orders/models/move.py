@@ -15,7 +15,7 @@ from patients.models import Demographics
 class OrderMove(Read):
     """An order went from one patient to another, and who looked into it.
 
-    Written by a trigger in the transaction that changes the order (migration 0017), which also
+    Written by a trigger in the transaction that changes the order (migration 0005), which also
     brings the order back into the exception queue: nothing moves between people unseen.
     """
 

@@ -14,9 +14,9 @@ from django.db.models.functions import Upper
 from django.db.models.lookups import GreaterThan
 from django.utils.dateparse import parse_date
 
-from backoffice import statements, vocabulary
+from backoffice import vocabulary
 from backoffice.models import Mirrored, Read
-from backoffice.paging import COUNT_CAP, Count, unguessed
+from backoffice.paging import unguessed
 from orders.models.name import EVERYBODY, OrderName, OrderNameWord
 from patients.models import ids_beginning_with, mirrored_patient
 from patients.names import words
@@ -207,23 +207,6 @@ class OrderQuerySet(models.QuerySet["Order"]):
         others one after the other, as they are walked."""
         fit = Q(names__in=OrderNameWord.called(typed).values("names")[:EVERYBODY])
         return self.filter(unguessed(fit) if along else fit)
-
-    def bucket_counts(self, cap: int = COUNT_CAP) -> dict[str, Count]:
-        """All orders per working bucket, each counted up to `cap`: one query, index only."""
-        with statements.cursor() as cursor:
-            cursor.execute(
-                """
-                SELECT wanted.bucket, (
-                    SELECT count(*) FROM (
-                        SELECT 1 FROM orders_order WHERE bucket = wanted.bucket LIMIT %s
-                    ) AS capped
-                )
-                FROM unnest(%s::text[]) AS wanted (bucket)
-                """,
-                [cap + 1, list(vocabulary.BUCKETS)],
-            )
-            found: list[tuple[str, int]] = cursor.fetchall()
-        return {bucket: Count(min(count, cap), count > cap) for bucket, count in found}
 
 
 def _readings(text: str, *, by_name: bool) -> tuple[bool, Q]:

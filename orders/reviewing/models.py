@@ -1,7 +1,7 @@
 """What came, who signed it, who was told: rows that are added and never changed.
 
 `ResultVersion`, `Signature`, `CriticalAcknowledgement` and `CriticalCall` are append-only: triggers
-of the database refuse every change (migration 0007). `Review` is not a record but a reading of
+of the database refuse every change (migration 0003). `Review` is not a record but a reading of
 them: the database derives it anew whenever one of them gets a row, whoever wrote it, so there is
 no flag that a writer could forget.
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -15,7 +15,7 @@ from labs.models import Lab
 from orders.models import Appointment, Order
 from orders.scheduling import rules
 from orders.scheduling.forms import ADDRESS, MOST_SITES, CenterForm, HomeForm
-from orders.scheduling.slots import Offer, Place, look_up, offer
+from orders.scheduling.slots import Group, Offer, Place, look_up, offer
 
 SECONDS: Final = 5.0
 """How long a person waits for all that one page looks up."""
@@ -151,12 +151,19 @@ def at_center(form: CenterForm, order: Order, visit: Appointment | None) -> Pick
         found.offer = offer(times, wishes, **_kept(visit))
         miles = {near.code: near.site.distance for near in found.sites}
         for day in found.offer.days:
-            day.groups.sort(key=lambda group: wanted.index(group.site))
+            day.groups = as_asked(day.groups, wanted)
             for group in day.groups:
                 group.distance = miles.get(group.site)
     except errors.ServiceError as error:
         found.trouble = _words(error)
     return found
+
+
+def as_asked(groups: Iterable[Group], wanted: Sequence[str]) -> list[Group]:
+    """In the order of the centers that were asked for. Times may be of another one, or say none
+    (appointments.md 2): these come last."""
+    places = {code: place for place, code in enumerate(wanted)}
+    return sorted(groups, key=lambda group: places.get(group.site, len(places)))
 
 
 def _near(

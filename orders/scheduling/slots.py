@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from typing import Final
+from typing import Annotated, Final
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -27,35 +27,33 @@ MARGIN: Final = timedelta(seconds=10)
 """A key so close to its end is not sent any more."""
 
 
+_Instant = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
 class Time(msgspec.Struct, frozen=True, kw_only=True):
     """A time that was offered, as it is chosen, kept and sent. `site` is empty at home."""
 
-    start: datetime
+    start: _Instant
     zone: str = ""
     site: str = ""
-    expires_at: datetime | None = None
+    expires_at: _Instant | None = None
     key: str
 
     def written(self) -> str:
-        """For a form; the key comes last, whatever it holds."""
-        ends = int(self.expires_at.timestamp()) if self.expires_at else "-"
-        start = f"{self.start:%Y-%m-%dT%H:%M:%SZ}"
-        return f"{start} {self.zone or '-'} {self.site or '-'} {ends} {self.key}"
+        """For a form: whatever codes and keys hold."""
+        return msgspec.json.encode(self).decode()
 
     @classmethod
     def read(cls, text: str) -> Time:
         """Raises ValueError."""
-        start, zone, site, ends, key = text.split(" ", 4)
-        moment = datetime.fromisoformat(start)
-        if moment.tzinfo is None or not key or len(key) > 4000 or len(site) > 64:
+        try:
+            found = msgspec.json.decode(text, type=cls)
+        except msgspec.DecodeError:
+            found = None
+        if found is None or not found.key or len(found.key) > 4000 or len(found.site) > 64:
             raise ValueError("not a time that was offered")
-        return cls(
-            start=moment.astimezone(UTC),
-            zone=zone if zone_of(zone) else "",
-            site="" if site == "-" else site,
-            expires_at=None if ends == "-" else datetime.fromtimestamp(int(ends), UTC),
-            key=key,
-        )
+        start, zone = found.start.astimezone(UTC), found.zone if zone_of(found.zone) else ""
+        return msgspec.structs.replace(found, start=start, zone=zone)
 
     @property
     def expired(self) -> bool:

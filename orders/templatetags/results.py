@@ -43,6 +43,9 @@ PLACES: Final = {
     "partial": ("Partial", "at-lab", "square"),
     "seen": ("Partial, seen", "closed", "dash"),
 }
+ACKNOWLEDGED: Final = ("Critical, acknowledged", "critical", "half-ring")
+TOLD: Final = ("Critical, told", "closed", "tick")
+"""Critical results somebody is at, and those done with: the bare word is left for the others."""
 WIDE, HIGH = 64, 16
 """Units of a small line."""
 
@@ -50,8 +53,9 @@ WIDE, HIGH = 64, 16
 @register.simple_tag
 def place_badge(review: Review) -> SafeString:
     """Why a result stands where it does in the queue."""
-    words, family, glyph = PLACES[review.place]
-    return _badge(words, family, glyph)
+    if review.is_critical and review.is_acknowledged:
+        return _badge(*(TOLD if review.is_told else ACKNOWLEDGED))
+    return _badge(*PLACES[review.place])
 
 
 @register.simple_tag

@@ -16,7 +16,7 @@ from typing import Final
 from django.db import connection, transaction
 from django.utils import timezone
 
-from backoffice import tallies
+from backoffice import statements, tallies
 from backoffice.models import Drift
 from orders.models import Happening, OrderCount
 
@@ -56,7 +56,7 @@ class Counts:
 
 def counts() -> Counts:
     """All counts as of the last commit: one query over a few hundred short rows."""
-    with connection.cursor() as cursor:
+    with statements.cursor() as cursor:
         cursor.execute(
             f"SELECT bucket, low_level_status, method, sum(change)::bigint FROM {_ROWS}"
             " GROUP BY 1, 2, 3 HAVING sum(change) <> 0"

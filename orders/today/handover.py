@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -14,16 +14,19 @@ from django import forms
 from django.db.models import Model
 from django.utils import timezone
 
+from backoffice.addresses import uuid_in
 from backoffice.models import AuditEntry, CommandRecord, User
 from backoffice.statements import by_key
 from backoffice.team.models import Assignment, Contact, Note
 from backoffice.team.subjects import OF_RESULTS
 from backoffice.templatetags.team import staff_name
+from orders.finding.looking import name_of
 from orders.models import Order
 from orders.reviewing import open_criticals
 from orders.reviewing.models import Review
 from orders.today import mine
-from patients.models import Demographics
+from orders.today.waiting import Waiting, waiting
+from patients.commands import CreateUser
 
 SHIFT: Final = timedelta(hours=8)
 LONGEST: Final = timedelta(days=7)
@@ -46,15 +49,33 @@ WORDS: Final = {
     "report": ("change of a lab report", "changes of lab reports"),
     "make token": ("API token made", "API tokens made"),
     "revoke token": ("API token revoked", "API tokens revoked"),
+    "exception": ("exception handled", "exceptions handled"),
+    "order-check": ("order looked up at the service", "orders looked up at the service"),
+    "not the same person": ("pair of patients told apart", "pairs of patients told apart"),
+    "unknown value": ("unknown value decided", "unknown values decided"),
+    "member of staff": ("change of a member of staff", "changes of members of staff"),
+    "second factor": ("change of a second factor", "changes of second factors"),
+    "password": ("change of a password", "changes of passwords"),
+    "sessions": ("log-out elsewhere", "log-outs elsewhere"),
+    "team": ("team renamed", "teams renamed"),
+    "event": ("replay of events", "replays of events"),
+    "hold": ("hold released", "holds released"),
+    "audit check": ("check of the access log", "checks of the access log"),
+    "audit review": ("review of the access log", "reviews of the access log"),
+    "bulk": ("action on many at once", "actions on many at once"),
+    "fetch": ("list fetched again", "lists fetched again"),
 }
-"""Kinds of entries, one and many; another kind is counted under its own name."""
+"""Kinds of entries, one and many."""
 _OF_ENTRY: Final = (
     *("at", "object_type", "object_ids", "patient_ids"),
     *("actor__first_name", "actor__last_name", "actor__username"),
 )
-_OF_REQUEST: Final = ("title", "patient_id", "state", "requested_at")
+_OF_REQUEST: Final = (
+    *("kind", "title", "subject_type", "subject_id", "patient_id", "remote_id", "payload"),
+    *("state", "requested_at"),
+)
 _OF_ORDER: Final = ("patient_first_name", "patient_last_name", "patient_dob", "lab_test_name")
-OF_MANY: Final = ("sign result", "acknowledge critical", "critical call")
+OF_MANY: Final = ("sign result", "acknowledge critical", "critical call", "exception")
 """Kinds whose entry may be about many at once: about so many as it names."""
 
 
@@ -93,6 +114,16 @@ class Period(forms.Form):
 
 
 @dataclass(frozen=True, slots=True)
+class About:
+    """Whom a line is about, as far as its row tells."""
+
+    patient: UUID | None
+    order: UUID | None = None
+    typed: str = ""
+    """The name that was typed to register somebody."""
+
+
+@dataclass(frozen=True, slots=True)
 class Did:
     """One thing somebody did that the next shift may want to read."""
 
@@ -100,7 +131,8 @@ class Did:
     by: str
     what: str
     text: str
-    person: Demographics | None
+    about: About
+    name: str = ""
     next_due_at: datetime | None = None
 
 
@@ -112,19 +144,35 @@ class Sheet:
     capped: bool
     criticals: list[tuple[Review, Order | None]]
     held: list[mine.Held]
-    asked: list[tuple[CommandRecord, Demographics | None]]
+    asked: list[tuple[CommandRecord, str]]
+    """Requests, and the names of those they are about."""
+    exceptions: list[Waiting]
+
+    def records(self) -> list[str]:
+        """Ids of what the sheet names."""
+        orders = {str(order.pk): None for one in self.exceptions for order in one.oldest}
+        return list(dict.fromkeys([*(one.row.subject_id for one in self.held), *orders]))
 
     def patients(self) -> set[UUID | None]:
         return {
-            *(one.person.pk for one in self.did if one.person),
+            *(one.about.patient for one in self.did if one.name),
             *(row.user_id for row, _ in self.criticals),
             *(one.row.patient_id for one in self.held),
-            *(row.patient_id for row, _ in self.asked),
+            *(about_request(row).patient for row, _ in self.asked),
+            *(order.user_id for one in self.exceptions for order in one.oldest),
         }
 
 
-def sheet(user: User, begin: datetime, end: datetime, *, all_staff: bool, results: bool) -> Sheet:
-    """A fixed number of queries. `results`: whether the reader sees results."""
+def sheet(
+    user: User,
+    begin: datetime,
+    end: datetime,
+    *,
+    all_staff: bool,
+    results: bool,
+    exceptions: bool,
+) -> Sheet:
+    """A fixed number of queries. `results`, `exceptions`: whether the reader sees them."""
     entries = AuditEntry.objects.filter(action="change", at__gte=begin, at__lt=end)
     held, asked = Assignment.objects.order_by("at"), CommandRecord.objects.open()
     if not all_staff:
@@ -133,19 +181,46 @@ def sheet(user: User, begin: datetime, end: datetime, *, all_staff: bool, result
     entries = entries.select_related("actor").only(*_OF_ENTRY)
     found = list(entries.order_by("-at", "-pk")[: ENTRIES + 1])
     did = _did(found[:ENTRIES], results)
-    waiting = list(asked.only(*_OF_REQUEST).order_by("requested_at")[:OPEN])
+    requests = list(asked.only(*_OF_REQUEST).order_by("requested_at")[:OPEN])
     criticals = list(open_criticals()[:OPEN]) if results else []
-    people = mine.people_of(row.patient_id for row in waiting)
+    names = names_of({*(one.about for one in did[:LINES]), *map(about_request, requests)})
     orders = by_key(Order, [row.pk for row in criticals], _OF_ORDER)
     return Sheet(
         _counted(found[:ENTRIES]),
-        did[:LINES],
+        [replace(one, name=names[one.about]) for one in did[:LINES]],
         max(len(did) - LINES, 0),
         len(found) > ENTRIES,
         [(row, orders.get(row.pk)) for row in criticals],
         mine.described(held, OPEN, results=results),
-        [(row, people.get(row.patient_id) if row.patient_id else None) for row in waiting],
+        [(row, names[about_request(row)]) for row in requests],
+        waiting(user, timezone.now(), all_staff=all_staff) if exceptions else [],
     )
+
+
+def about_request(row: CommandRecord) -> About:
+    """A person who is being registered is no patient yet: their name was typed."""
+    if row.kind != CreateUser.kind:
+        return About(row.patient_id, _order_of(row))
+    info = row.payload.get("info") or {}
+    typed = f"{info.get('first_name', '')} {info.get('last_name', '')}".strip()
+    return About(uuid_in(row.remote_id), typed=typed)
+
+
+def names_of(found: Collection[About]) -> dict[About, str]:
+    """As the service knows them; else as on their order, or as they were typed: two queries."""
+    people = mine.people_of(one.patient for one in found)
+    unknown = {one.order for one in found if one.patient not in people}
+    orders = by_key(Order, unknown, _OF_ORDER)
+    names = {}
+    for one in found:
+        person = people.get(one.patient) if one.patient else None
+        order = orders.get(one.order) if one.order else None
+        names[one] = name_of(person) or name_of(order) or one.typed
+    return names
+
+
+def _order_of(row: CommandRecord | Note | Contact) -> UUID | None:
+    return uuid_in(row.subject_id) if row.subject_type in ("order", "result") else None
 
 
 def _kind(entry: AuditEntry) -> str:
@@ -159,10 +234,13 @@ def _counted(entries: Sequence[AuditEntry]) -> list[str]:
     for entry in entries:
         kind = _kind(entry)
         numbers[kind] += len(entry.object_ids) if kind in OF_MANY else 1
-    return [
-        f"{number:,} {WORDS.get(kind, (kind, kind))[number != 1]}"
-        for kind, number in numbers.most_common()
-    ]
+    return [f"{number:,} {_words(kind)[number != 1]}" for kind, number in numbers.most_common()]
+
+
+def _words(kind: str) -> tuple[str, str]:
+    """One and many of a kind; `bulk …` and `fetch …` name what they are about behind it."""
+    known = WORDS.get(kind) or WORDS.get(kind.partition(" ")[0])
+    return known or (f"change: {kind}", f"changes: {kind}")
 
 
 def _did(entries: Sequence[AuditEntry], results: bool) -> list[Did]:
@@ -170,23 +248,25 @@ def _did(entries: Sequence[AuditEntry], results: bool) -> list[Did]:
     requests = _named(entries, "request", CommandRecord, UUID)
     notes = _named(entries, "note", Note, int)
     contacts = _named(entries, "contact", Contact, int)
-    people = mine.people_of(key for entry in entries for key in entry.patient_ids)
     found = []
     for entry in reversed(entries):
         kind = _kind(entry)
-        person = people.get(entry.patient_ids[0]) if entry.patient_ids else None
+        patient = entry.patient_ids[0] if entry.patient_ids else None
         by = staff_name(entry.actor) or "The back office"
         key = entry.object_ids[0] if entry.object_ids else ""
         if kind == "request" and (row := requests.get(key)):
             words = row.refusal or row.get_state_display()
-            found.append(Did(entry.at, by, row.title, words, person))
+            found.append(Did(entry.at, by, row.title, words, about_request(row)))
         elif kind == "note" and (note := notes.get(key)):
             if note.subject_type in OF_RESULTS and not results:
                 continue
-            found.append(Did(entry.at, by, "Note", note.text, person))
+            about = About(patient, _order_of(note))
+            found.append(Did(entry.at, by, "Note", note.text, about))
         elif kind == "contact" and (call := contacts.get(key)):
             what = call.get_outcome_display()
-            found.append(Did(entry.at, by, what, call.note, person, call.next_due_at))
+            about = About(patient, _order_of(call))
+            due = call.next_due_at
+            found.append(Did(entry.at, by, what, call.note, about, next_due_at=due))
     return found
 
 

@@ -117,12 +117,13 @@ def hand_over(request: HttpRequest) -> HttpResponse:
         given["end"],
         all_staff=given["whose"] == "all",
         results=may(user, "results.view"),
+        exceptions=may(user, "exceptions.work"),
     )
     audit.record(
         request,
         "print",
         "hand-over",
-        ids=[one.row.subject_id for one in found.held],
+        ids=found.records(),
         patients=found.patients(),
     )
     return render(request, "today/hand_over.html", {"form": form, "sheet": found, **given})

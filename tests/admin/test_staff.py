@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Collection
+from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -12,7 +15,8 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from backoffice.access import ADMINISTRATOR, ROLES, roles_of
+from backoffice.access import ADMINISTRATOR, PERMISSIONS, ROLES, roles_of
+from backoffice.areas import AREAS, told
 from backoffice.models import AuditEntry, User
 from tests.accounts.people import freshly
 from tests.api.rows import staff, token_for
@@ -258,6 +262,38 @@ def test_a_service_account_needs_no_name_and_keeps_its_role(
     assert not machine.is_active and {g.name for g in machine.groups.all()} == {"service account"}
 
 
+# Accounts that lead nowhere
+
+NO_ROLE = "has no role: whoever logs in with this account finds no pages."
+
+
+def test_an_account_made_without_a_role_is_warned_of(client: Client, administrator: User) -> None:
+    answer = client.post(f"{LIST}add/", {**PERSON, "roles": []})
+    made = User.objects.get(username="new-sample")
+    warned = f"Nora Sample {NO_ROLE}"
+    assert answer.content.decode().count(warned) == 2, "told, and where the password stands"
+    assert f"<p>{warned}</p></div>" in client.get(f"{LIST}{made.pk}/").content.decode()
+    assert "none: finds no pages" in client.get(LIST).content.decode()
+
+
+def test_roles_that_are_all_taken_are_warned_of(client: Client, administrator: User) -> None:
+    other = named(staff("viewer"), "Vera")
+    page = client.get(f"{LIST}{other.pk}/").content.decode()
+    assert NO_ROLE not in page
+    answer = client.post(f"{LIST}{other.pk}/", of(other, roles=[], _continue="1"), follow=True)
+    assert roles(other) == frozenset(), "warned, not refused"
+    assert answer.content.decode().count(f"Vera Sample {NO_ROLE}") == 2, "told, and on the record"
+    change(client, other, roles=["viewer"])
+    assert NO_ROLE not in client.get(f"{LIST}{other.pk}/", follow=True).content.decode()
+
+
+def test_an_ended_account_needs_no_role(client: Client, administrator: User) -> None:
+    other = named(staff("viewer"), "Vera")
+    change(client, other, roles=[], is_active=None)
+    page = client.get(f"{LIST}{other.pk}/").content.decode()
+    assert NO_ROLE not in page and "finds no pages" not in client.get(LIST).content.decode()
+
+
 # The list and the roles
 
 
@@ -280,6 +316,41 @@ def test_the_list_tells_who_may_what(client: Client, administrator: User) -> Non
     User.objects.filter(username="viewer-3").update(is_active=False)
     found = client.get(LIST, {"is_active__exact": "0"}).context["cl"].result_list
     assert [user.username for user in found] == ["viewer-3"]
+
+
+def test_the_list_is_in_the_zone_of_who_looks(client: Client, administrator: User) -> None:
+    at = datetime(2026, 11, 24, 2, 26, tzinfo=UTC)
+    User.objects.filter(pk=administrator.pk).update(time_zone="America/Chicago", last_login=at)
+    page = client.get(LIST).content.decode()
+    assert "20:26 CST" in page and "02:26 UTC" not in page
+
+
+def test_what_a_role_may_do_is_said_in_words(client: Client, administrator: User) -> None:
+    for address in (f"{LIST}add/", "/admin/auth/group/"):
+        page = client.get(address).content.decode()
+        assert "Only sees orders, appointments and the catalogue of labs" in page
+        assert "Only sees the audit trail" in page and "Everything" in page
+        assert "things" not in page and f" of {len(PERMISSIONS)}" not in page
+
+
+def test_every_permission_lies_in_one_area() -> None:
+    assert sorted(chain.from_iterable(AREAS.values())) == sorted(PERMISSIONS)
+
+
+@pytest.mark.parametrize(
+    ("granted", "words"),
+    [
+        ((), "Nothing"),
+        (("audit.view",), "Only sees the audit trail"),
+        (("notes.write",), "Works on notes"),
+        (("orders.view", "orders.change"), "Works on orders"),
+        (("orders.change", "results.view", "patients.view"),
+         "Works on orders; only sees patients and results"),
+        (PERMISSIONS, "Everything"),
+    ],
+)  # fmt: skip
+def test_rights_in_a_sentence(granted: Collection[str], words: str) -> None:
+    assert told(granted) == words
 
 
 def test_roles_can_be_read_and_not_changed(client: Client, administrator: User) -> None:

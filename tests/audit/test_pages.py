@@ -435,3 +435,11 @@ def test_one_who_may_not_read_the_audit_is_refused(client: Client, known: None) 
     client.force_login(staff("clinician"))
     assert looks(client).status_code == looks(client, "sheet/").status_code == 403
     assert isinstance(WHO, UUID)
+
+
+def test_kinds_of_requests_are_said_in_words(client: Client, auditor: User) -> None:
+    entry = made(action="change", object_type="lab_account.allowlist", object_ids=["a", "b"])
+    page = client.get(ADDRESS).content.decode()
+    assert "Lab account allowlist" in page and "(2 records)" in page
+    assert "Lab_account" not in page
+    assert "Lab account allowlist" in client.get(f"{ADDRESS}{entry.pk}/").content.decode()

@@ -3,6 +3,7 @@ drawer, preferences."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 
@@ -15,6 +16,28 @@ from tests.sync.house import SYNC, running, wait_until
 pytestmark = needs_browser
 ESCAPE = "\ue00c"
 NEWS_SECONDS = 2.0
+TALLY = (
+    "const one = document.querySelector('.nav .tally'); one.firstChild.data = arguments[0];"
+    "const b = one.getBoundingClientRect(), y = (b.top + b.bottom) / 2;"
+    "const seen = x => one.contains(document.elementFromPoint(x, y));"
+    "return [seen(b.left + 1), seen((b.left + b.right) / 2), seen(b.right - 1)]"
+)
+"""Whether its beginning, middle and end are seen; after it was given another count."""
+CRITICALS = (
+    "document.querySelector('#critical').innerHTML ="
+    ' \'<div class="banner critical-bar" data-st="critical"><p>3 critical results</p></div>\''
+)
+NEWS = (
+    "const news = document.querySelector('[data-live]'); news.hidden = false;"
+    "news.querySelector('p').textContent = '3 updates'"
+)
+COVERED = (
+    "const n = document.querySelector('[data-live]').getBoundingClientRect();"
+    "return [...document.querySelectorAll(arguments[0])].filter(one => {"
+    " const b = one.getBoundingClientRect();"
+    " return b.left < n.right && n.left < b.right && b.top < n.bottom && n.top < b.bottom"
+    "}).map(one => one.textContent.trim())"
+)
 ROWS = (
     "return [...document.querySelectorAll('[data-rows] .lead a, tbody .lead a')].map(a => a.href)"
 )
@@ -71,6 +94,39 @@ def test_news_are_told_within_two_seconds_and_nothing_moves(page: Browser, offic
     )
     assert not page.run("return document.title").startswith("(")
     assert page.run("return document.activeElement.href") == focused
+
+
+@pytest.mark.parametrize("width", [320, 800, 1280])
+def test_news_cover_neither_criticals_nor_headings(
+    page: Browser, office: Office, width: int
+) -> None:
+    page.resize(width, 900)
+    try:
+        page.open(f"{office.url}/orders/")
+        page.run(CRITICALS)
+        rows = "return [...document.querySelectorAll('tbody tr')].map(r => r.offsetTop)"
+        before = page.run(rows)
+        page.run(NEWS)
+        assert page.run(rows) == before
+        assert page.run(COVERED, ".topbar, .critical-bar, .subnav, h1, .tabs, thead, .nav li") == []
+        if width == 1280:
+            assert page.run(COVERED, "main :is(a, td, button:not([data-show-news]))") == []
+    finally:
+        page.resize(1280, 900)
+
+
+@pytest.mark.parametrize("width", [320, 390, 800, 1280])
+def test_a_count_is_whole_beside_the_place_one_is_in(
+    page: Browser, office: Office, width: int
+) -> None:
+    page.resize(width, 700)
+    try:
+        for place in ("patients", "appointments", "results"):
+            page.open(f"{office.url}/{place}/")
+            for count in ("7", "148", "1,234"):
+                assert page.run(TALLY, count) == [True] * 3, (place, count)
+    finally:
+        page.resize(1280, 900)
 
 
 def test_a_page_knows_within_two_seconds(page: Browser, office: Office) -> None:
@@ -196,5 +252,89 @@ def test_the_places_are_at_hand_on_small_screens(page: Browser, width: int) -> N
         assert all(left >= 0 and right <= width for left, right, _ in places), "none is cut"
         page.click('.nav a[data-go="p"]')
         wait_until(lambda: page.url.endswith("/patients/"), 10, "the place opens")
+    finally:
+        page.resize(1280, 900)
+
+
+# On paper, and in narrow cards
+
+FORMS = "return [...document.querySelectorAll('main form')].filter(f => f.checkVisibility()).length"
+
+
+@pytest.fixture
+def on_paper(page: Browser) -> Iterator[Browser]:
+    page.devtools("Emulation.setEmulatedMedia", {"media": "print"})
+    yield page
+    page.devtools("Emulation.setEmulatedMedia", {"media": ""})
+
+
+def a_result(office: Office) -> str:
+    return str(office.house.value("SELECT order_id FROM orders_result ORDER BY order_id LIMIT 1"))
+
+
+@pytest.mark.parametrize("kind", ["orders", "patients", "results"])
+def test_a_record_on_paper_is_what_there_is_to_read(
+    on_paper: Browser, office: Office, kind: str
+) -> None:
+    key = a_result(office)
+    if kind == "patients":
+        found = office.house.query("SELECT user_id FROM orders_order WHERE id = %s", [key])
+        key = str(found[0][0])
+    office.house.query(
+        "UPDATE backoffice_user SET first_name = 'Cora', last_name = 'Sample'"
+        " WHERE username = 'lab-coordinator' RETURNING 1"
+    )
+    on_paper.open(f"{office.url}/{kind}/{key}/")
+    on_paper.run(CRITICALS)
+    told = on_paper.text("main")
+    for words in (
+        *("New note", "Name a colleague with @", "Nobody is on this", "Why do we believe this?"),
+        *("Change log", "Let a colleague sign", "critical result", "Insurance history"),
+    ):
+        assert words not in told
+    assert on_paper.run(FORMS) == 0
+    assert "Printed by Cora Sample, " in on_paper.text(".foot")
+    between = "return getComputedStyle(arguments[0], '::before').content"
+    spans = "return document.querySelectorAll('.foot > * + *').length"
+    assert on_paper.run(spans) == 2
+    for n in (2, 3):
+        one = f"document.querySelector('.foot > :nth-child({n})')"
+        assert on_paper.run(between.replace("arguments[0]", one)) == '" · "'
+
+
+def test_words_do_not_touch_the_border_of_a_badge(on_paper: Browser, office: Office) -> None:
+    on_paper.open(f"{office.url}/orders/{a_result(office)}/")
+    badges = on_paper.run(
+        "return [...document.querySelectorAll('main .st')].map(one => getComputedStyle(one))"
+        ".map(s => [parseFloat(s.borderLeftWidth), parseFloat(s.paddingLeft)])"
+    )
+    assert badges and all(padding >= 4 for border, padding in badges if border)
+
+
+@pytest.mark.parametrize("width", [320, 390, 1280])
+def test_billing_of_a_lab_account_is_not_cut(page: Browser, office: Office, width: int) -> None:
+    allowed = {
+        "client_bill": ["AZ", "CA", "CO", "NY", "TX", "UT"],
+        "commercial_insurance": ["AZ", "CA", "NY"],
+        "patient_bill_passthrough": ["NY"],
+    }
+    office.house.query(
+        "UPDATE labs_labaccount SET record ="
+        " jsonb_set(record::jsonb, '{allowed_billing}', %s)::text RETURNING 1",
+        [json.dumps(allowed)],
+    )
+    account = office.house.value("SELECT id FROM labs_labaccount ORDER BY id LIMIT 1")
+    page.resize(width, 900)
+    try:
+        page.open(f"{office.url}/labs/accounts/{account}/")
+        card = "document.querySelector('[aria-labelledby=billing]')"
+        told = page.text("[aria-labelledby=billing]")
+        assert "Billed to insurance" in told and "Billed to the patient, passed through" in told
+        cut = page.run(
+            f"const edge = {card}.getBoundingClientRect().right;"
+            f"return [...{card}.querySelectorAll('*')]"
+            ".filter(one => one.getBoundingClientRect().right > edge).map(one => one.textContent)"
+        )
+        assert cut == []
     finally:
         page.resize(1280, 900)

@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from orders.scheduling.slots import Time
 from tests.browser import Browser, browser, needs_browser
 from tests.browser.office import Office, at_work
 from tests.outbox.draws import booked_there, placed
@@ -86,7 +87,7 @@ def test_a_draw_is_moved_within_the_budget(page: Browser, place: Place) -> None:
     assert time.monotonic() - began < SECONDS
     page.find(".visit .struck", PATIENCE)
     page.sees("Confirmed")
-    start = datetime.fromisoformat(chosen.split()[0])
+    start = Time.read(chosen).start
     assert place.starts("Mona") == [start] != before
     local = start.astimezone(ZoneInfo("America/Phoenix"))
     assert f"{local:%a} {local.day} {local:%b}, {local:%H:%M} MST" in page.text(".visit .time")
@@ -112,10 +113,14 @@ def test_both_clocks_are_right_across_a_change_of_clocks(page: Browser, place: P
         " s.querySelector('strong').textContent, s.querySelector('.theirs').lastChild"
         ".textContent.trim(), s.closest('section').querySelector('h3').firstChild.textContent])"
     )
-    wait_until(lambda: (found := page.run(script)) and found[0][0] >= first, 10, "the later times")
+    wait_until(
+        lambda: (found := page.run(script)) and found[0][0] >= f'{{"start":"{first}',
+        10,
+        "the later times",
+    )
     seen = set()
     for value, clock, theirs, heading in page.run(script):
-        start = datetime.fromisoformat(value.split()[0])
+        start = Time.read(value).start
         local, mine = start.astimezone(home), start.astimezone(here)
         assert (clock, theirs.split()[0]) == (f"{local:%H:%M}", f"{mine:%H:%M}")
         assert heading.strip().startswith(f"{local:%A} {local.day} {local:%B}")
@@ -144,7 +149,7 @@ def test_one_of_two_at_once_is_told_of_the_other(page: Browser, place: Place) ->
             one.find(FREE)
             one.press(one.all(FREE)[number])
             wanted.append(
-                one.run("return document.querySelector('.slot input:checked').value").split()[0]
+                Time.read(one.run("return document.querySelector('.slot input:checked').value"))
             )
         with ThreadPoolExecutor(2) as threads:
             list(threads.map(lambda one: one.click(".picking .primary"), (page, second)))
@@ -159,7 +164,7 @@ def test_one_of_two_at_once_is_told_of_the_other(page: Browser, place: Place) ->
         time.sleep(1)
         assert place.calls("Tove") == 1
         first = wanted[1] if told[0] else wanted[0]
-        assert place.starts("Tove") == [datetime.fromisoformat(first)]
+        assert place.starts("Tove") == [first.start]
         # Whoever was slower is shown how it stands when the form is sent once more.
         loser.run("document.querySelectorAll('.slot input:not(:disabled)')[6].checked = true")
         loser.click(".picking .primary")
@@ -202,9 +207,9 @@ def test_a_time_that_is_gone_opens_the_drawer_with_the_nearest(page: Browser, pl
     page.find(FREE)
     page.press(page.all(FREE)[5])
     page.type(".drawer textarea[name=notes]", "the blue door")
-    chosen = page.run("return document.querySelector('.slot input:checked').value").split()
+    chosen = page.run("return document.querySelector('.slot input:checked').value")
     try:
-        place.office.sandbox.control("slots", {"booking_keys": [chosen[4]]})
+        place.office.sandbox.control("slots", {"booking_keys": [Time.read(chosen).key]})
         page.link("Confirm")
         page.find(".drawer .slot.near", PATIENCE)
         assert len(page.all(".drawer .slot.near")) == 3

@@ -33,6 +33,7 @@ def orders(office: Office) -> dict[str, UUID]:
         "home": placed(office.sandbox, name="Hilde"),
         "center": placed(office.sandbox, "walk_in_test", name="Walda"),
         "nobody": placed(office.sandbox, zip_code="10001", name="Nelly"),
+        "hasty": placed(office.sandbox, name="Hanna"),
     }
     office.house.sync()
     return made
@@ -92,3 +93,22 @@ def test_where_nobody_comes_the_alternatives_are_told(
     page.link("Look up times there")
     page.find(".drawer .slot")
     assert "85004" not in page.url
+
+
+def test_what_is_refused_comes_back_into_the_drawer(
+    page: Browser, office: Office, orders: dict[str, UUID]
+) -> None:
+    address = f"{office.url}/orders/{orders['hasty']}/"
+    page.open(address)
+    page.link("Book")
+    page.find(".drawer .slots")
+    page.type(".drawer textarea[name=notes]", "the blue door")
+    page.click(".drawer .picking .primary")
+    page.find(".drawer [role=alert]")
+    assert page.url == address, "still over the order"
+    kept = "return document.querySelector('.drawer textarea[name=notes]').value"
+    assert page.run(kept) == "the blue door"
+    page.press(page.all(".drawer .slot input")[0])
+    page.click(".drawer .picking .primary")
+    page.sees("Confirmed", PATIENCE)
+    assert page.url == address and not page.all(".drawer")

@@ -35,6 +35,7 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
 
 @pytest.fixture
 def page(office: Office) -> Iterator[Browser]:
+    office.house.query("DELETE FROM patients_registrationdraft")
     with browser() as opened:
         office.log_in(opened, "front-desk")
         yield opened
@@ -177,3 +178,19 @@ def test_a_payor_of_our_own_on_the_same_page(page: Browser, office: Office) -> N
     page.open(f"{office.url}/patients/{user}/devices/{slug}/disconnect/")
     page.sees("Disconnect it")
     picture(page, "disconnect")
+
+
+def test_what_was_typed_waits_while_another_page_is_open(page: Browser, office: Office) -> None:
+    page.open(f"{office.url}/patients/register/")
+    page.sees("Possible duplicates")
+    fill(page, ("first_name", "Halfa"), ("last_name", "Typed"))
+    page.open(f"{office.url}/today/")  # At once: the last word was not kept by itself yet.
+    page.sees("Today")
+    page.open(f"{office.url}/patients/register/")
+    page.sees("Kept from")
+    field = "return document.querySelector('#id_{}').value"
+    assert page.run(field.format("first_name")) == "Halfa"
+    assert page.run(field.format("last_name")) == "Typed"
+    page.click("button[value=discard]")
+    page.sees("As soon as a name and birth date")
+    assert page.run(field.format("first_name")) == ""

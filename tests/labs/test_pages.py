@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from backoffice.models import AuditEntry
-from labs.details import billing_table, questions
+from labs.details import billing_by_state, questions
 from labs.models import ExpectedResult, Lab, LabAccount, LabAccountTeam, LabTest, Marker
 from labs.models import LabTestMarker as InTest
 from tests.api.rows import TEAM, envelope, staff, uid
@@ -125,11 +125,10 @@ def test_an_account_with_its_teams_note_and_billing(client: Client) -> None:
 
 
 def test_billing_is_grouped_by_what_is_allowed() -> None:
-    table = billing_table(LabAccount(record=json.dumps({"allowed_billing": BILLING})))
-    assert table.types == ["client_bill", "patient_bill", "something_new"]
-    assert [(list(row.states), list(row.allowed)) for row in table.rows] == [
-        (["AZ", "CA"], [True, True, False]),
-        (["NY"], [True, False, True]),
+    rows = billing_by_state(LabAccount(record=json.dumps({"allowed_billing": BILLING})))
+    assert [(list(row.states), list(row.allowed), list(row.refused)) for row in rows] == [
+        (["AZ", "CA"], ["client_bill", "patient_bill"], ["something_new"]),
+        (["NY"], ["client_bill", "something_new"], ["patient_bill"]),
     ]
 
 
@@ -137,7 +136,7 @@ def test_billing_is_grouped_by_what_is_allowed() -> None:
     "record", ["", "null", "[]", "{}", '{"allowed_billing": null}', '{"allowed_billing": {"x": 1}}']
 )
 def test_billing_that_is_not_given(record: str) -> None:
-    assert billing_table(LabAccount(record=record)).rows == []
+    assert billing_by_state(LabAccount(record=record)) == []
 
 
 def test_questions_in_the_order_of_the_lab() -> None:

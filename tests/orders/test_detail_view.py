@@ -12,11 +12,19 @@ from django.db import connection
 from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
-from django.utils.html import escape
+from django.utils.html import escape, strip_tags
 
 from backoffice import team
 from backoffice.models import AuditEntry, User
-from orders.models import Appointment, Order, OrderEvent, Result, ResultMarker, Transaction
+from orders.models import (
+    Appointment,
+    Handling,
+    Order,
+    OrderEvent,
+    Result,
+    ResultMarker,
+    Transaction,
+)
 from tests.api.rows import envelope, order, staff, uid
 
 pytestmark = pytest.mark.django_db
@@ -146,6 +154,71 @@ def test_a_registrable_kit_has_its_own_way(client: Client, clinician: User) -> N
     nodes = {node.status: node.state for node in get(client, row).context["nodes"]}
     assert nodes["registered"] == "now"
     assert nodes["requisition_created"] == "to-come"
+
+
+WALK = ("ordered", "requisition_created")
+LAB = ("draw_completed", "delivered_to_lab")
+"""Steps of a walk-in that the service does not announce."""
+
+
+@pytest.mark.parametrize(
+    ("told", "nodes"),
+    [
+        (WALK, ["done", "now", *(f"{one} to-come" for one in LAB), "completed to-come"]),
+        (
+            (*WALK, "partial_results"),
+            ["done", "done", *(f"{one} done" for one in LAB), "partial_results now",
+             "completed to-come"],
+        ),
+        ((*WALK, "completed"), ["done", "done", *(f"{one} done" for one in LAB), "completed now"]),
+        (
+            (*WALK, "redraw_available"),
+            ["done", "done", *(f"{one} done" for one in LAB), "redraw_available now"],
+        ),
+        (
+            (*WALK, "appointment_pending"),
+            ["done", "done", "appointment_pending now", "appointment_scheduled to-come",
+             *(f"{one} to-come" for one in LAB), "completed to-come"],
+        ),
+        (
+            (*WALK, "appointment_scheduled", "appointment_cancelled", "completed"),
+            ["done", "done", "appointment_scheduled done", "appointment_cancelled detour",
+             *(f"{one} done" for one in LAB), "completed now"],
+        ),
+        (
+            (*WALK, "appointment_pending", "appointment_cancelled"),
+            ["done", "done", "appointment_pending detour", "appointment_cancelled now",
+             *(f"{one} to-come" for one in LAB), "completed to-come"],
+        ),
+    ],
+)  # fmt: skip
+def test_a_walk_in_goes_to_the_lab_and_has_a_visit_only_where_one_is_booked(
+    client: Client, clinician: User, told: tuple[str, ...], nodes: list[str]
+) -> None:
+    buckets = {"completed": "result-in", "redraw_available": "needs-action"}
+    row = make(method="walk_in_test", low_level_status=told[-1],
+               bucket=buckets.get(told[-1], "with-patient"))  # fmt: skip
+    tell(row, *told)
+    shown = [f"{node.status} {node.state}" for node in get(client, row).context["nodes"]]
+    begun = [f"{status} {state}" for status, state in zip(WALK, nodes, strict=False)]
+    assert shown == begun + nodes[2:]
+
+
+def test_a_walk_in_whose_time_is_held_before_its_paperwork_has_a_visit_to_come(
+    client: Client, clinician: User
+) -> None:
+    row = make(method="walk_in_test", low_level_status="ordered", bucket="preparing")
+    tell(row, "ordered")
+
+    def steps() -> list[str]:
+        return [node.status for node in get(client, row).context["nodes"]]
+
+    assert "appointment_scheduled" not in steps()
+    Appointment(
+        id=uid("appointment", 1), user_id=row.user_id, order_id=row.pk, provider="p",
+        type="patient_service_center", status="reserved", event_status="reserved", **envelope(),
+    ).save()  # fmt: skip
+    assert "appointment_scheduled" in steps()
 
 
 def test_values_nobody_has_heard_of_are_shown_as_they_came(client: Client, clinician: User) -> None:
@@ -338,6 +411,68 @@ def test_an_order_that_failed_promises_no_date(
     assert ("same business day" in page) is goes_on
 
 
+def handled(row: Order, outcome: str = "handled", **values: Any) -> Handling:
+    by = staff("lab coordinator", "cora")
+    given = {"reason": "Ordered again", "until": None, "event_id": row.last_event_id, **values}
+    held = Handling(order_id=row.pk, outcome=outcome, by=by, at=timezone.now(), **given)
+    held.save(force_insert=True)
+    return held
+
+
+def turn_shown(client: Client, row: Order) -> str:
+    page = get(client, row).content.decode()
+    section = page[page.index('<section class="turn"') :]
+    return " ".join(strip_tags(section[: section.index("</section>")]).split())
+
+
+def test_an_order_whose_exception_was_handled_says_by_whom_when_and_how(
+    client: Client, clinician: User
+) -> None:
+    row = make(low_level_status="lost", bucket="needs-action")
+    before = turn_shown(client, row)
+    assert "Our turn." in before and "Needs a person" in before
+    held = handled(row)
+    words = turn_shown(client, row)
+    assert "Handled by cora, " in words
+    assert "just now: “Ordered again”. Back only if there is news." in words
+    assert "Our turn" not in words and "Needs a person" not in words
+    Handling.objects.update(
+        outcome="voicemail", until=timezone.now() + timedelta(days=1), reason=""
+    )
+    words = turn_shown(client, row)
+    assert "Handled by cora, " in words and "just now: voicemail. Back " in words
+    Handling.objects.update(outcome="snoozed", reason="On a trip")
+    words = turn_shown(client, row)
+    assert "Put off by cora, " in words and "just now: “On a trip”. Back " in words
+    Handling.objects.update(event_id=held.event_id - 1)
+    words = turn_shown(client, row)
+    assert "Our turn." in words and "Needs a person" in words, "there is news"
+    assert "Last done: put off, cora" in words
+
+
+def test_who_may_not_see_patients_learns_only_that_it_was_handled(client: Client) -> None:
+    client.force_login(staff("viewer"))
+    row = make(low_level_status="lost", bucket="needs-action")
+    handled(row)
+    words = turn_shown(client, row)
+    assert "Handled" in words and "Needs a person" not in words
+    assert "cora" not in words and "Ordered again" not in words
+
+
+def test_that_it_was_handled_costs_no_query(client: Client, clinician: User) -> None:
+    row = make(low_level_status="lost", bucket="needs-action")
+
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as seen:
+            get(client, row)
+        return len(seen)
+
+    queries()
+    few = queries()
+    handled(row)
+    assert queries() == few
+
+
 def test_a_corrected_result_is_not_called_final(client: Client, clinician: User) -> None:
     row = make(low_level_status="corrected", bucket="result-in")
     Result(
@@ -399,3 +534,16 @@ def test_of_steps_of_one_moment_the_newest_stands_first(client: Client, clinicia
     OrderEvent.objects.update(created_at=datetime(2026, 3, 3, 12, tzinfo=UTC))
     shown = [one.term.value for one in get(client, row).context["happened"]]
     assert shown == ["with_customer", "transit_customer", "ordered"]
+
+
+def test_the_newest_step_is_never_folded_away(client: Client, clinician: User) -> None:
+    """A visit that was moved: three steps of one family on one day."""
+    row = make(method="at_home_phlebotomy", low_level_status="appointment_scheduled")
+    tell(row, "ordered", "appointment_pending", *["appointment_scheduled"] * 3)
+    for event in OrderEvent.objects.all():
+        moment = datetime(2026, 3, 3, 12, event.event_id, tzinfo=UTC)
+        OrderEvent.objects.filter(event_id=event.event_id).update(created_at=moment)
+    answer = get(client, row)
+    shown = [one.words or one.term.value for one in answer.context["happened"]]
+    assert shown == ["appointment_scheduled", "2 steps between", "appointment_pending", "ordered"]
+    assert answer.context["happened"][0].event_id == 4

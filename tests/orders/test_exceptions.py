@@ -20,7 +20,7 @@ from backoffice.models import Assignment, AuditEntry, CommandRecord, Contact, No
 from orders.exceptions import queue
 from orders.exceptions.handling import stamp
 from orders.local_time import place_of
-from orders.models import Handling, Order, OrderEvent, UnmatchedResult
+from orders.models import Appointment, Handling, Order, OrderEvent, UnmatchedResult
 from tests.api.rows import envelope, order, patient, staff, uid
 
 pytestmark = pytest.mark.django_db
@@ -329,6 +329,98 @@ def test_a_card_says_why_whom_to_call_and_what_time_it_is_there(
         assert words in page, words
     assert ("Too early" in page) is (there.hour < 8)
     assert ("Too late" in page) is (there.hour >= 20)
+
+
+def card(client: Client, row: Order, group: str = "lost") -> str:
+    """The card alone, as it reads."""
+    page = client.get(f"/exceptions/{group}/{row.pk}/").content.decode()
+    return page[page.index("callcard") :]
+
+
+def test_a_card_shows_the_address_it_asks_about(client: Client, coordinator: User) -> None:
+    row = make(1, "failure_to_deliver_to_customer")
+    page = card(client, row, "delivery")
+    assert "Is this address still right?" in page
+    assert "1 Sample Street" in page and "Phoenix, AZ" in page
+    blocked = make(2, "lab_processing_blocked", **envelope("{}"))
+    assert "No address known" in card(client, blocked, "stuck")
+
+
+def test_where_somebody_visits_the_card_shows_that_address(
+    client: Client, coordinator: User
+) -> None:
+    row = make(1, "sample_error", method="at_home_phlebotomy")
+    where = {"first_line": "5 Other Road", "city": "Tucson", "state": "AZ", "zip_code": "85701"}
+    visit = Appointment(
+        id=uid("appointment", 1), user_id=row.user_id, order_id=row.pk, type="phlebotomy",
+        provider="p", status="confirmed", event_status="scheduled", **where, **envelope(),
+    )  # fmt: skip
+    visit.save()
+    page = card(client, row)
+    assert "Visit at" in page and "5 Other Road" in page and "1 Sample Street" not in page
+    visit.type = "patient_service_center"
+    visit.save()
+    page = card(client, row)
+    assert "1 Sample Street" in page and "5 Other Road" not in page, "a centre is not asked about"
+
+
+def test_a_kit_on_its_way_to_the_lab_is_not_asked_for_the_patients_address(
+    client: Client, coordinator: User
+) -> None:
+    page = card(client, make(1, "problem_in_transit_lab"), "delivery")
+    assert "When did you send it" in page and "Is this address still right?" not in page
+
+
+NOBODY: dict[str, Any] = {
+    "patient_first_name": "",
+    "patient_last_name": "",
+    **envelope(
+        json.dumps(
+            {
+                "patient_details": None,
+                "patient_address": None,
+                "shipping_details": {"receiver_name": "Clinic", "first_line": "9 Depot Way"},
+            }
+        )
+    ),
+}
+
+
+def test_where_nobody_can_be_called_no_call_is_offered(client: Client, coordinator: User) -> None:
+    User.objects.update(time_zone="America/Denver")
+    row = make(1, "problem_in_transit_customer", **NOBODY)
+    page = card(client, row, "delivery")
+    for words in ("Hello", "To say", "Spoke", "Voicemail", "Wrong number", "UTC", "There now",
+                  "their place is not known", "the patient’s clock"):  # fmt: skip
+        assert words not in page, words
+    for words in ("Nobody to call", "9 Depot Way", "Re-ship asked", "Put off", "Handled",
+                  "your clock"):  # fmt: skip
+        assert words in page, words
+    refused = send(client, row, "spoke")
+    assert refused.status_code == 400 and not Contact.objects.exists()
+    assert send(client, row, "reship_asked").status_code == 302
+    until = Handling.objects.get().until
+    assert until is not None and until.astimezone(ZoneInfo("America/Denver")).hour == 10
+
+
+@pytest.mark.parametrize("method", ["walk_in_test", "on_site_collection", "at_home_phlebotomy"])
+@pytest.mark.parametrize("low", ["sample_error", "redraw_available", "lost", "teleported"])
+def test_without_a_kit_none_is_promised(
+    client: Client, coordinator: User, method: str, low: str
+) -> None:
+    row = make(1, low, method=method)
+    group = GROUP_OF[low]
+    page = card(client, row, group)
+    assert "Hello, this is the clinic" in page and "Spoke" in page
+    assert " kit" not in page and "Re-ship" not in page
+    assert send(client, row, "reship_asked").status_code == 400
+    assert not Handling.objects.exists()
+    assert send(client, row, "spoke").status_code == 302
+
+
+def test_a_kit_may_be_sent_again(client: Client, coordinator: User) -> None:
+    page = card(client, make(1, "sample_error"))
+    assert "May we send you a new kit" in page and "Re-ship asked" in page
 
 
 def test_the_clock_of_a_patient_is_found_or_said_to_be_unknown() -> None:

@@ -331,6 +331,20 @@ def test_a_wrong_lab_is_named_where_there_is_a_field_for_it(
     assert [json.loads(body) if body else None for body in bodies] == [told]
 
 
+def test_without_a_reason_nothing_is_cancelled_and_nothing_typed_is_lost(desk: Desk) -> None:
+    one = waiting(desk)
+    before = CommandRecord.objects.count()
+    client, address = desk.client("clinician"), reverse("orders:cancel", args=[one.pk])
+    for typed in ({}, {"then": "reorder"}):
+        answer = desk.fill(client, address, why="", reason="moved away", **typed)
+        page = answer.content.decode()
+        assert answer.status_code == 422 and "Choose why it is cancelled." in page
+        assert 'value="moved away"' in page
+    assert CommandRecord.objects.count() == before
+    one.refresh_from_db()
+    assert one.low_level_status != "cancelled"
+
+
 def test_a_refusal_leaves_the_order_and_says_why(desk: Desk) -> None:
     one = waiting(desk)
     client = desk.client("clinician")

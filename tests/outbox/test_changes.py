@@ -31,7 +31,7 @@ def cancelled(desk: Desk, order: Order) -> int:
 def test_an_order_is_cancelled_and_the_page_says_so(desk: Desk, order: Order) -> None:
     client = desk.client("clinician")
     address = reverse("orders:cancel", args=[order.pk])
-    answer = desk.fill(client, address, reason="asked for by phone")
+    answer = desk.fill(client, address, why="patient", reason="asked for by phone")
     assert answer.status_code == 302
     asked = desk.newest()
     assert asked.state == State.WAITING and asked.attempts == 0
@@ -50,7 +50,7 @@ def test_one_form_is_one_command_however_often_it_is_sent(desk: Desk, order: Ord
     address = reverse("orders:cancel", args=[order.pk])
     form_id = client.get(address).context["form"]["form_id"].value()
     for _ in range(3):
-        assert client.post(address, {"form_id": str(form_id)}).status_code == 302
+        assert client.post(address, {"form_id": str(form_id), "why": "other"}).status_code == 302
     assert CommandRecord.objects.count() == 1
 
 
@@ -58,8 +58,9 @@ def test_another_thing_on_a_used_form_is_not_taken_for_the_first(desk: Desk, ord
     client = desk.client("clinician")
     address = reverse("orders:cancel", args=[order.pk])
     form_id = str(client.get(address).context["form"]["form_id"].value())
-    assert client.post(address, {"form_id": form_id, "reason": "one"}).status_code == 302
-    answer = client.post(address, {"form_id": form_id, "reason": "another"})
+    values = {"form_id": form_id, "why": "other"}
+    assert client.post(address, {**values, "reason": "one"}).status_code == 302
+    answer = client.post(address, {**values, "reason": "another"})
     page = answer.content.decode()
     assert answer.status_code == 422 and "sent already, with other contents" in page
     assert 'value="another"' in page and form_id not in page
@@ -68,8 +69,8 @@ def test_another_thing_on_a_used_form_is_not_taken_for_the_first(desk: Desk, ord
 
 def test_the_second_person_hears_of_the_first(desk: Desk, order: Order) -> None:
     address = reverse("orders:cancel", args=[order.pk])
-    desk.fill(desk.client("clinician"), address)
-    answer = desk.fill(desk.client("lab coordinator"), address, reason="duplicate")
+    desk.fill(desk.client("clinician"), address, why="other")
+    answer = desk.fill(desk.client("lab coordinator"), address, why="duplicate", reason="duplicate")
     assert answer.status_code == 422
     page = answer.content.decode()
     assert "asked for something about this already" in page and 'value="duplicate"' in page
@@ -77,7 +78,7 @@ def test_the_second_person_hears_of_the_first(desk: Desk, order: Order) -> None:
 
 
 def test_a_lost_answer_is_settled_by_looking(desk: Desk, order: Order) -> None:
-    desk.fill(desk.client("clinician"), reverse("orders:cancel", args=[order.pk]))
+    desk.fill(desk.client("clinician"), reverse("orders:cancel", args=[order.pk]), why="other")
     desk.fault("drop_after", "/cancel$")
     desk.deliver()
     asked = desk.newest()
@@ -90,7 +91,7 @@ def test_a_lost_answer_is_settled_by_looking(desk: Desk, order: Order) -> None:
 
 
 def test_what_never_left_is_sent_again(desk: Desk, order: Order) -> None:
-    desk.fill(desk.client("clinician"), reverse("orders:cancel", args=[order.pk]))
+    desk.fill(desk.client("clinician"), reverse("orders:cancel", args=[order.pk]), why="other")
     desk.fault("status", "/cancel$", statuses=[429])
     desk.deliver()
     asked = desk.newest()
@@ -105,7 +106,7 @@ def test_an_order_is_not_cancelled_while_its_visit_is_being_changed(
 ) -> None:
     asked(staff("front desk"), title="Book a visit", lock=lock_of(order.pk))
     address = reverse("orders:cancel", args=[order.pk])
-    answer = desk.fill(desk.client("clinician"), address, reason="not needed")
+    answer = desk.fill(desk.client("clinician"), address, why="other", reason="not needed")
     page = answer.content.decode()
     assert answer.status_code == 422 and "being changed just now (Book a visit)" in page
     assert 'value="not needed"' in page

@@ -28,7 +28,7 @@ def order(desk: Desk) -> Order:
 
 @pytest.fixture
 def cancelling(desk: Desk, order: Order) -> CommandRecord:
-    desk.fill(desk.client("clinician"), reverse("orders:cancel", args=[order.pk]))
+    desk.fill(desk.client("clinician"), reverse("orders:cancel", args=[order.pk]), why="other")
     return desk.newest()
 
 

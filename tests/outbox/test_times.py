@@ -10,12 +10,14 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import msgspec
+import pytest
 from django.urls import reverse
 from django.utils import timezone
 
 from backoffice.models import CommandRecord, User
 from backoffice.service.appointments import Availability
-from orders.scheduling.slots import Wishes, offer
+from orders.scheduling.sites import as_asked
+from orders.scheduling.slots import Group, Time, Wishes, offer
 from tests.outbox.desk import Desk
 from tests.outbox.draws import waiting
 from tests.outbox.picking import booked, chips, opened
@@ -265,3 +267,30 @@ def test_every_error_leads_to_its_field_and_every_day_names_its_times(desk: Desk
         for name in re.findall(r"<(?:button|select|input)\b[^>]*hx-post[^>]*>", alone):
             assert ' id="' in name, name
         assert len(set(ids := re.findall(r'\bid="([^"]+)"', page))) == len(ids), "each once"
+
+
+def test_times_of_no_center_that_was_asked_for_come_last() -> None:
+    groups = [Group(site=code) for code in ("", "S2", "elsewhere", "S1")]
+    found = [group.site for group in as_asked(groups, ["S1", "S2", "S3"])]
+    assert found == ["S1", "S2", "", "elsewhere"]
+
+
+@pytest.mark.parametrize("site", ["", "S1", "PHX 12 - A", "\u00e9\u201c"])
+def test_a_time_reads_as_it_was_written(site: str) -> None:
+    start = datetime(2026, 12, 1, 15, 0, 0, 500_000, tzinfo=UTC)
+    for ends in (None, start + timedelta(seconds=90.25)):
+        time = Time(start=start, zone="America/Phoenix", site=site, expires_at=ends, key='k " 1')
+        assert Time.read(time.written()) == time
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "x", "[]", "{}", '{"start":"2026-12-01T15:00:00","key":"k"}'),
+        *('{"start":"2026-12-01T15:00:00Z","key":""}', '{"start":"2026-12-01T15:00:00Z"}'),
+        '{"start":"2026-12-01T15:00:00Z","key":"' + 5000 * "k" + '"}',
+    ],
+)
+def test_what_was_not_offered_is_no_time(text: str) -> None:
+    with pytest.raises(ValueError, match="not a time that was offered"):
+        Time.read(text)

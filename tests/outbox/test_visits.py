@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 
 import pytest
 from django.urls import reverse
@@ -10,6 +11,7 @@ from pytest_django import Settings
 
 from backoffice.models import CommandRecord
 from orders.models import Appointment
+from orders.scheduling.slots import Time
 from tests.outbox.desk import Desk
 from tests.outbox.draws import waiting
 from tests.outbox.picking import booked, calls, opened, visits
@@ -302,10 +304,10 @@ def test_another_center_at_the_same_time_is_another_visit(desk: Desk) -> None:
     assert shown.status_code == 422 and "at this time already" in shown.content.decode()
 
     shown = client.post(address, {**values, "look": "", "sites": [there.site, other.site]})
-    face = re.search(
-        rf'value="{other.start:%Y-%m-%dT%H:%M:%SZ} \S+ {other.site} [^>]+>', str(shown.content)
-    )
-    assert face and "disabled" not in face[0]
+    inputs = re.findall(r'<input[^>]+value="(\{[^"]+)"([^>]*)>', shown.content.decode())
+    offered = [(Time.read(unescape(value)), rest) for value, rest in inputs]
+    (face,) = [r for time, r in offered if (time.start, time.site) == (other.start, other.site)]
+    assert "disabled" not in face
     values["sites"] = [other.site]
     assert client.post(address, {**values, "slot": other.written()}).status_code == 302
     desk.fault("drop_before", "/reschedule$")

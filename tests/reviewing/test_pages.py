@@ -149,6 +149,32 @@ def test_a_critical_result_from_the_banner_to_the_call(client: Client, anna: Use
     assert do(client, 1, "sign").status_code == 302
 
 
+def test_the_queue_tells_open_criticals_from_those_somebody_saw_to(
+    client: Client, anna: User
+) -> None:
+    for n in (1, 2, 3):
+        came(ordered(n).pk, CRITICAL)
+    for n in (2, 3):
+        do(client, n, "acknowledge")
+    do(client, 3, "call", recipient="Dr. Madeup", outcome="confirmed_read_back")
+
+    def badge(n: int) -> tuple[str, str]:
+        shown = client.get(QUEUE).content.decode()
+        row = shown[shown.index(f'data-row="{uid("order", n)}"') :]
+        found = re.search(r'<span class="st" data-st="\w[\w-]*">(<svg.*?</svg>)(.*?)</span>', row)
+        assert found
+        return found[2], found[1]
+
+    assert [badge(n)[0] for n in (1, 2, 3)] == [
+        "Critical",
+        "Critical, acknowledged",
+        "Critical, told",
+    ]
+    assert len({badge(n)[1] for n in (1, 2, 3)}) == 3, "by their shapes, too"
+    came(uid("order", 3), ("Potassium", "7.4", "critical"))
+    assert badge(3)[0] == "Critical", "nobody has seen the new value"
+
+
 def test_a_call_the_service_made_names_its_source(client: Client, anna: User) -> None:
     came(ordered(1).pk, CRITICAL)
     do(client, 1, "acknowledge")

@@ -47,10 +47,13 @@ def asked(user: User, **values: Any) -> CommandRecord:
 
 def test_requests_that_end_badly_are_told_once_for_each_sending() -> None:
     ana, ben = staff("front desk", "ana"), staff("clinician", "ben")
-    refused = asked(ana, state="refused", attempts=1)
+    # It waited for weeks, and was refused just now.
+    begun = {"requested_at": timezone.now() - timedelta(days=20), "finished_at": timezone.now()}
+    refused = asked(ana, state="refused", attempts=1, **begun)
     waits = asked(ben, state="undecided", attempts=2)
     asked(ana, state="done", attempts=1)
-    asked(ana, state="refused", requested_at=timezone.now() - timedelta(days=30))
+    long_ago = timezone.now() - timedelta(days=30)
+    asked(ana, state="refused", requested_at=long_ago, finished_at=long_ago)
     assert tell_of_requests() == 2
     assert kinds(ana) == ["refused"] and kinds(ben) == ["undecided"]
     assert Notification.objects.get(user=ana).subject_id == str(refused.pk)

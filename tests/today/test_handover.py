@@ -113,6 +113,88 @@ def test_a_period_that_cannot_be_is_refused_and_kept(
         assert b'value="yesterday"' in answer.content
 
 
+def exceptions(client: Client, **query: str) -> list[tuple[str, int, int | None, list[Any]]]:
+    sheet = client.get(ADDRESS, query).context["sheet"]
+    return [
+        (one.group.key, one.count.value, one.mine, [order.pk for order in one.oldest])
+        for one in sheet.exceptions
+    ]
+
+
+def lost(n: int, days: int) -> Any:
+    quiet = timezone.now() - timedelta(days=days)
+    return place(n, low_level_status="lost", bucket="needs-action", quiet_at=quiet).pk
+
+
+def test_exceptions_that_wait_are_counted_by_group_with_the_oldest(
+    shift: tuple[Client, User, Any],
+) -> None:
+    client, _, _ = shift
+    keys = [lost(10 + n, days=n) for n in range(1, 6)]
+    place(20, low_level_status="redraw_available", bucket="needs-action")
+    assert exceptions(client, whose="all") == [
+        ("lost", 5, None, [keys[4], keys[3], keys[2]]),
+        ("draw", 1, None, [uid("order", 20)]),
+    ]
+    page = client.get(ADDRESS, {"whose": "all"}).content.decode()
+    assert 'href="/exceptions/lost/"' in page and "Ada15 Testperson" in page
+    assert "Ada11 Testperson" not in page
+    entry = AuditEntry.objects.filter(action="print").latest("at")
+    assert str(keys[4]) in entry.object_ids and uid("patient", 15) in entry.patient_ids
+
+
+def test_of_my_work_it_tells_how_many_exceptions_i_took_and_which(
+    shift: tuple[Client, User, Any],
+) -> None:
+    client, user, request = shift
+    keys = [lost(10 + n, days=n) for n in range(1, 6)]
+    assert exceptions(client) == [("lost", 5, 0, [])]
+    team.assign(request, "order", keys[0], user, uid("patient", 11))
+    assert exceptions(client) == [("lost", 5, 1, [keys[0]])]
+    assert "1 of them yours" in client.get(ADDRESS).content.decode()
+
+
+def test_a_request_is_about_somebody_though_the_service_gives_no_details(
+    shift: tuple[Client, User, Any],
+) -> None:
+    """Of some patients only orders know the name; a person who is registered is none yet."""
+    client, user, request = shift
+    place(7)
+    moved = asked(user, 7, title="Move the visit at home to Tue")
+    born = {"info": {"first_name": "Nadia", "last_name": "Notreal"}}
+    new = asked(
+        user, 8, kind="patient.create", title="Register a patient", subject_type="new patient",
+        subject_id="ref-8", patient_id=None, payload=born,
+    )  # fmt: skip
+    for row in (moved, new):
+        audit.asked(request, row.kind, [row.pk, row.subject_id], [row.patient_id])
+    for state in (CommandRecord.State.WAITING, CommandRecord.State.DONE):
+        CommandRecord.objects.update(state=state)
+        page = client.get(ADDRESS).content.decode()
+        assert "Ada7 Testperson" in page and "Nadia Notreal" in page, state
+    CommandRecord.objects.filter(pk=new.pk).update(remote_id=str(uid("patient", 1)))
+    client.get(ADDRESS)
+    assert uid("patient", 1) in AuditEntry.objects.filter(action="print").latest("at").patient_ids
+
+
+@pytest.mark.parametrize(
+    ("kind", "one", "many"),
+    [
+        ("exception", "1 exception handled", "2 exceptions handled"),
+        ("member of staff", "1 change of a member of staff", "2 changes of members of staff"),
+        ("bulk take", "1 action on many at once", "2 actions on many at once"),
+        ("something new", "1 change: something new", "2 changes: something new"),
+    ],
+)
+def test_one_is_said_as_one_and_two_as_two(
+    shift: tuple[Client, User, Any], kind: str, one: str, many: str
+) -> None:
+    client, _, request = shift
+    for said in (one, many):
+        audit.asked(request, kind, ["about"], [])
+        assert client.get(ADDRESS).context["sheet"].counts == [said]
+
+
 def test_criticals_are_named_to_those_who_see_results(shift: tuple[Client, User, Any]) -> None:
     client, _, _ = shift
     critical(place(9, user_id=uid("patient", 3)))

@@ -8,7 +8,6 @@ async function open(link) {
   const answer = await fetch(link.href, { credentials: "same-origin" });
   if (!answer.ok || answer.redirected) throw new Error("not shown");
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-  const content = page.querySelector("[data-drawn]");
   const dialog = document.createElement("dialog");
   dialog.className = "drawer";
   const head = document.createElement("header");
@@ -22,19 +21,52 @@ async function open(link) {
   button.addEventListener("click", () => dialog.close());
   head.append(title, button);
   dialog.setAttribute("aria-labelledby", title.id);
-  content.removeAttribute("aria-label");
-  // A form without an action would post to the page underneath.
-  for (const form of content.querySelectorAll("form")) form.action = form.getAttribute("action") || link.href;
-  dialog.append(head, document.adoptNode(content));
+  dialog.append(head, drawn(page, link.href));
   document.body.append(dialog);
   dialog.addEventListener("close", () => {
     dialog.remove();
     link.focus();
   });
+  dialog.addEventListener("submit", send);
   window.htmx?.process(dialog);
   dialog.showModal();
   (dialog.querySelector("[autofocus], [data-drawn] :is(input:not([type=hidden]), select, textarea)") ?? button).focus();
   document.dispatchEvent(new CustomEvent("drawer-open", { detail: { dialog, button } }));
+}
+
+// The marked part of a page. A form without an action would post to the page underneath.
+function drawn(page, address) {
+  const content = document.adoptNode(page.querySelector("[data-drawn]"));
+  content.removeAttribute("aria-label");
+  for (const form of content.querySelectorAll("form")) form.action = form.getAttribute("action") || address;
+  return content;
+}
+
+// What is refused comes back into the drawer. What was taken leads where the form's way back leads.
+async function send(event) {
+  const form = event.target;
+  const back = form.querySelector("a[data-shut]");
+  if (event.defaultPrevented || form.method !== "post" || !back) return;
+  event.preventDefault();
+  const dialog = form.closest("dialog");
+  const body = new URLSearchParams(new FormData(form, event.submitter));
+  try {
+    const answer = await fetch(form.action, { method: "POST", body, credentials: "same-origin", redirect: "manual" });
+    if (answer.type === "opaqueredirect") return location.assign(back.href);
+    if (answer.status === 401) return document.dispatchEvent(new Event("session-ended"));
+    if (answer.status !== 422) throw new Error(answer.status);
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    dialog.querySelector("[data-drawn]").replaceWith(drawn(page, form.action));
+    window.htmx?.process(dialog);
+    document.dispatchEvent(new CustomEvent("drawer-open", { detail: { dialog, button: dialog.querySelector("header button") } }));
+    const trouble = dialog.querySelector("[role=alert]");
+    trouble?.scrollIntoView({ block: "nearest" });
+    trouble?.querySelector("a")?.focus();
+  } catch {
+    // As without this module: one form is one request, however often it is sent.
+    if (event.submitter?.name) form.append(Object.assign(document.createElement("input"), { type: "hidden", name: event.submitter.name, value: event.submitter.value }));
+    HTMLFormElement.prototype.submit.call(form);
+  }
 }
 
 document.addEventListener("click", (event) => {

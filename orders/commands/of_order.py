@@ -1,0 +1,30 @@
+"""What all commands about one order have: whose they are, and whether the order still stands."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+from uuid import UUID
+
+from backoffice.outbox import Command, NotNow
+from orders.models import Order
+
+
+class OfOrder(Command, kw_only=True):
+    task: ClassVar[str] = "orders.tasks.deliver"
+
+    order_id: UUID
+    user_id: UUID | None
+    """The patient, for the log of who did what about whom."""
+
+    def subject(self) -> tuple[str, str]:
+        return "order", str(self.order_id)
+
+    def patient(self) -> UUID | None:
+        return self.user_id
+
+    def order(self) -> Order:
+        """Raises NotNow."""
+        found = Order.objects.filter(pk=self.order_id).first()
+        if found is None or found.missing_since:
+            raise NotNow("The service no longer has this order.")
+        return found

@@ -1,0 +1,63 @@
+"""Addresses that only take forms, opened by themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from tests.api.rows import staff, uid
+
+pytestmark = pytest.mark.django_db
+BROWSER = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8", "sec-fetch-dest": "document"}
+CALL = f"/results/{uid('order', 1)}/call/"
+
+
+@pytest.fixture
+def clinician(client: Client) -> Client:
+    client.force_login(staff("clinician"))
+    return client
+
+
+@pytest.mark.parametrize(
+    ("address", "back"),
+    [
+        (CALL, f"/results/{uid('order', 1)}/"),
+        ("/results/signatures/5/undo/", "/results/"),
+        ("/orders/columns/", "/orders/"),
+        ("/accounts/logout/", "/accounts/"),
+        ("/team/note/", "/"),
+        ("/theme/", "/"),
+    ],
+)
+def test_a_person_gets_a_page_with_a_way_back(clinician: Client, address: str, back: str) -> None:
+    answer = clinician.get(address, headers=BROWSER)
+    assert answer.status_code == 405 and "POST" in answer["Allow"]
+    page = answer.content.decode()
+    assert "This address only takes forms" in page and 'aria-label="Places"' in page
+    assert f'<a href="{back}">' in page
+
+
+def test_a_stranger_gets_the_page_without_the_frame(client: Client) -> None:
+    answer = client.get("/theme/", headers=BROWSER)
+    assert answer.status_code == 405 and answer["Allow"] == "POST"
+    page = answer.content.decode()
+    assert "This address only takes forms" in page and 'aria-label="Places"' not in page
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"accept": "*/*"},
+        {"accept": "application/json"},
+        {**BROWSER, "hx-request": "true"},
+        {**BROWSER, "sec-fetch-dest": "empty"},
+    ],
+)
+def test_programs_and_scripts_get_the_bare_refusal(
+    clinician: Client, headers: dict[str, Any]
+) -> None:
+    answer = clinician.get(CALL, headers=headers)
+    assert (answer.status_code, answer.content, answer["Allow"]) == (405, b"", "POST")
