@@ -152,6 +152,11 @@ def unguessed(condition: Q) -> Case:
     return Case(When(condition, then=Value(True)), default=Value(False))
 
 
+EVERYBODY: Final = 2**31 - 1
+"""A limit that nothing comes to: behind it rows are found, or sorted, before anything else is.
+Without it PostgreSQL may take up one row after the other and look whether it is among them."""
+
+
 class _Plain(Func):
     """A column as no index has it: what is sorted by it is not read in the order of an index."""
 

@@ -17,12 +17,12 @@ from backoffice.lists.forms import FilterForm
 from backoffice.lists.listing import Cell, Column, Listing
 from backoffice.lists.screen import Screen
 from backoffice.models import AS_RECEIVED
-from backoffice.paging import Page, Place, gathered, place_of
+from backoffice.paging import COUNT_CAP, Count, Page, Place, gathered, place_of
 from backoffice.sealed_words import seal_address, to_address
 from backoffice.statements import array, by_key, cursor
 from patients.drawing import draw
 from patients.forms import PatientFilters, demographics_of
-from patients.models import Demographics, Patient, PatientQuerySet
+from patients.models import Called, Demographics, Patient, PatientQuerySet
 
 NAMELESS: Final = "Sorted by name, here and in a download: patients without a name are left out."
 FINISHED: Final = (vocabulary.RESULT_IN, vocabulary.CLOSED)
@@ -108,11 +108,16 @@ class Patients(Listing):
     def everything(self, user: Any) -> PatientQuerySet:
         return Patient.objects.defer("record", "content_hash")
 
+    def everybody(self, form: Any, user: Any) -> QuerySet[Any]:
+        """What the list is of: patients; by name those who are `KNOWN`."""
+        return KNOWN if _by_name(form) else self.everything(user)
+
     def rows(self, form: Any, user: Any) -> QuerySet[Any]:
+        if not form.text:
+            return self.everybody(form, user)
         if _by_name(form):
-            return KNOWN.found_by(form.text) if form.text else KNOWN
-        found = self.everything(user)
-        return found.matching(form.text) if form.text else found
+            return KNOWN.found_by(form.text)
+        return self.everything(user).matching(form.text)
 
     def page(
         self,
@@ -172,13 +177,12 @@ def patient_list(request: HttpRequest) -> HttpResponse:
     screen = Screen.of(request, PATIENTS, filters)
     if screen.elsewhere:
         return redirect(screen.elsewhere)
-    by_name = valid and _by_name(filters)
-    rows = PATIENTS.rows(filters, request.user) if valid else Patient.objects.none()
-    everybody = KNOWN if by_name else PATIENTS.everything(request.user)
-    found = gathered(rows, everybody, filters.keyset())
-    page = PATIENTS.page(found.rows, filters, screen.size, place_of(request), found.whole)
-    if by_name:
-        screen.notices.append(NAMELESS)
+    total = Count(0)
+    page: Page[Patient] = Page()
+    if valid:
+        total, page = _found(filters, request.user, screen.size, place_of(request))
+        if _by_name(filters):
+            screen.notices.append(NAMELESS)
     audit.listed(
         request,
         "patient",
@@ -190,8 +194,20 @@ def patient_list(request: HttpRequest) -> HttpResponse:
         "list": screen,
         "filters": filters,
         "page": page,
-        "pager": screen.pager(page, found.count),
+        "pager": screen.pager(page, total),
         "rows": PATIENTS.dressed(page.rows, request.user),
-        "total": found.count,
+        "total": total,
     }
     return render(request, "patients/list.html", context, status=200 if valid else 400)
+
+
+def _found(form: PatientFilters, user: Any, size: int, place: Place) -> tuple[Count, Page[Patient]]:
+    """How many patients a valid form asks for, and a page of them."""
+    everybody = PATIENTS.everybody(form, user)
+    called = Called.alone(form.text) if form.text else None
+    if called and called.few is None:
+        crowd, many = called.among(everybody), Count(COUNT_CAP, capped=True)
+        return many, PATIENTS.page(crowd, form, size, place)
+    rows = called.among(everybody) if called else PATIENTS.rows(form, user)
+    found = gathered(rows, everybody, form.keyset())
+    return found.count, PATIENTS.page(found.rows, form, size, place, found.whole)

@@ -3,51 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Self
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any, Final, Self, TypeVar
 from uuid import UUID
 
 from django.contrib.postgres.fields import ArrayField
-from django.contrib.postgres.indexes import GinIndex, OpClass
-from django.contrib.postgres.search import SearchQuery, SearchVector
+from django.contrib.postgres.indexes import OpClass
 from django.db import models
-from django.db.models import F, Q, Value
+from django.db.models import F, Q, QuerySet, Value
 from django.db.models.functions import Lower, Now
 
 from backoffice.drafts import Draft
 from backoffice.models import Mirrored, User
+from backoffice.paging import COUNT_CAP, EVERYBODY, Among, unguessed, up_to
 from backoffice.sealing import SealedDate, SealedJSON, SealedText
-from patients.names import prefix_query, told, words
+from patients.names import LONGEST_WORD, told, words
+
+Rows = TypeVar("Rows", bound=QuerySet[Any])
 
 
-class PatientQuerySet(models.QuerySet["Patient"]):
+class PatientQuerySet(QuerySet["Patient"]):
     """Reads of patients."""
 
     def matching(self, text: str) -> Self:
         """Patients by what somebody typed, read as every kind of thing it can be.
 
-        If it is an id, it is a union of readings, each by an index of its own: alternatives in one
-        condition would be tried on every patient. If not, it is about people alone, and the
-        planner, who knows nothing of how many a union finds, knows whether it is shorter to find
-        all of them or to walk along the sort until a page is full.
+        If it may be an id, it is a union of readings, each by an index of its own: alternatives in
+        one condition would be tried on every patient.
         """
-        people, ids = Demographics.objects.matching(text).values("user_id"), _with_id(text)
+        if called := Called.alone(text):
+            return called.among(self)
+        people, ids = _people(text), _with_id(text)
         return self.filter(pk__in=people.union(*ids, all=True) if ids else people)
 
     def nearest(self, text: str, most: int) -> list[UUID]:
         """Ids of at most `most` patients that match, those first whose names are just the words
         typed: one query, however many share a beginning."""
-        people = Demographics.objects.order_by()
-        readings = [*_by_id(text), people.named(text), people.matching(text)]
+        whole = PatientNameWord.called(text, whole=True).values("user_id")
+        # Of a name several words may begin so: then its patient is found more than once.
         limited = [
-            rows.annotate(rank=Value(rank)).values_list("pk", "rank")[:most]
-            for rank, rows in enumerate(readings)
+            rows.annotate(rank=Value(rank))[: 2 * most]
+            for rank, rows in enumerate([*_by_id(text), whole, _people(text)])
         ]
-        found = limited[0].union(*limited[1:], all=True)
-        ranked = sorted(found, key=lambda row: row[1])
-        return list(dict.fromkeys(pk for pk, _ in ranked))[:most]
+        found = sorted(limited[0].union(*limited[1:], all=True), key=itemgetter("rank"))
+        return list(dict.fromkeys(row["pk"] for row in found))[:most]
 
 
-def _by_id(text: str) -> list[models.QuerySet[Patient, Any]]:
+def _people(text: str) -> QuerySet[Any, Any]:
+    """Ids of those who match, whatever their own ids: by names alone without a look at more."""
+    typed = told(text)
+    if typed.only_words:
+        return PatientNameWord.called(typed.words).values("user_id")
+    return Demographics.objects.order_by().matching(text).values("user_id")
+
+
+def _by_id(text: str) -> list[QuerySet[Patient, Any]]:
     """Patients by what may be their id, ours or theirs."""
     patients = Patient.objects.order_by()
     readings = [patients.filter(client_user_id=text)]
@@ -56,10 +67,54 @@ def _by_id(text: str) -> list[models.QuerySet[Patient, Any]]:
     return [rows.values("pk") for rows in readings]
 
 
-def _with_id(text: str) -> list[models.QuerySet[Patient, Any]]:
+def _with_id(text: str) -> list[QuerySet[Patient, Any]]:
     """`_by_id`, or nothing where no patient has such an id: looked up at once."""
     first, *others = _by_id(text)
     return [first, *others] if first.union(*others, all=True).exists() else []
+
+
+def _with_words(rows: Rows, typed: str) -> Rows:
+    """Those whose own name has each of these words, whatever index leads to the rows."""
+    for word in words(typed):
+        rows = rows.filter(has_word("name_key", word))
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """Those whose names have the words that were typed. `few`: their ids as PostgreSQL writes an
+    array; None: there are too many to find them all at once."""
+
+    words: str
+    few: str | None
+
+    @classmethod
+    def so(cls, words: str) -> Called:
+        """One small question."""
+        found = PatientNameWord.called(words).values("user_id")
+        number, ids = up_to(found, FEW_WORDS)
+        return cls(words, ids if number <= FEW_WORDS else None)
+
+    @classmethod
+    def alone(cls, text: str) -> Called | None:
+        """None: `text` may mean something else than a name, or more."""
+        typed = told(text)
+        return cls.so(typed.words) if typed.only_words and not _with_id(text) else None
+
+    def among(self, rows: Rows) -> Rows:
+        """Those of the patients, or of what is known of them, who are called so. Of many one is
+        told from others after the other, as they are walked."""
+        if self.few is not None:
+            return rows.filter(Among(F("pk"), self.few))
+        if rows.model is Demographics:
+            return _with_words(rows, self.words)
+        words = PatientNameWord.called(self.words).values("user_id")
+        return rows.filter(unguessed(Q(pk__in=words[:EVERYBODY])))
+
+
+FEW_WORDS: Final = 5 * COUNT_CAP
+"""So many words are found at once: of a name several may begin so, and a list counts five hundred
+people."""
 
 
 class Patient(Mirrored):
@@ -104,21 +159,22 @@ def mirrored_patient(related_name: str) -> models.ForeignKey[Patient | None, Pat
     )
 
 
-class DemographicsQuerySet(models.QuerySet["Demographics"]):
+class DemographicsQuerySet(QuerySet["Demographics"]):
     """Reads of user information."""
 
     def found_by(self, text: str) -> Self:
         """Who `Patient.objects.matching` finds, as far as they are known: unless an id was typed,
         without a look at patients."""
-        people, ids = self.matching(text), _with_id(text)
-        if not ids:
-            return people
-        return self.filter(pk__in=people.values("pk").union(*ids, all=True))
+        if not (ids := _with_id(text)):
+            return self.matching(text)
+        return self.filter(pk__in=_people(text).union(*ids, all=True))
 
     def matching(self, text: str) -> Self:
         """People by birth date, e-mail, end of the phone number, and beginnings of names: all of
         these that were typed."""
         typed = told(text)
+        if typed.only_words:
+            return Called.so(typed.words).among(self)
         if not typed:
             return self.none()
         rows = self
@@ -130,17 +186,7 @@ class DemographicsQuerySet(models.QuerySet["Demographics"]):
             rows = rows.filter(Q(phone_digits__startswith=typed.digits) | Q(dob=typed.bare_date))
         elif typed.digits:
             rows = rows.filter(phone_digits__startswith=typed.digits)
-        return rows._with_words(prefix_query(typed.words)) if typed.words else rows
-
-    def named(self, text: str) -> Self:
-        """People in whose names each word stands as it was typed, not only its beginning."""
-        typed = words(text)
-        return self._with_words(" & ".join(typed)) if typed else self.none()
-
-    def _with_words(self, query: str) -> Self:
-        """The expression of the index `demographics_name_words`, letter by letter."""
-        rows = self.alias(name_words=SearchVector("name_key", config="simple"))
-        return rows.filter(name_words=SearchQuery(query, config="simple", search_type="raw"))
+        return _with_words(rows, typed.words)
 
 
 def ids_beginning_with(text: str) -> tuple[UUID, UUID] | None:
@@ -184,7 +230,6 @@ class Demographics(Mirrored):
 
     class Meta:
         indexes = [
-            GinIndex(SearchVector("name_key", config="simple"), name="demographics_name_words"),
             models.Index(fields=["name_key", "user"], name="demographics_by_name"),
             models.Index(
                 fields=["phone_digits"],
@@ -196,6 +241,53 @@ class Demographics(Mirrored):
             ),
             models.Index(fields=["dob"], name="demographics_dob"),
         ]
+
+
+class PatientNameWord(models.Model):
+    """A word of a patient's name: triggers keep those of each (`patients.names.name_key`).
+
+    Words are kept letter by letter, so what begins alike stands together: who is called so is read
+    from a few pages of one index, which has all that is asked of them.
+    """
+
+    pk = models.CompositePrimaryKey("word", "user", "name_key")
+    word = models.TextField(db_collation="C")
+    user = models.ForeignKey(
+        Patient,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+        related_name="+",
+    )
+    name_key = models.TextField()
+
+    def __str__(self) -> str:
+        return f"word of the name of patient {self.user_id}"
+
+    @staticmethod
+    def called(text: str, *, whole: bool = False) -> QuerySet[PatientNameWord]:
+        """Words of names in which each word of `text`, in any order, begins one, or stands as a
+        `whole`. A name may have more than one of them; of what has no words there are none."""
+        *others, longest = sorted(words(text), key=len) or [""]
+        kept = longest[:LONGEST_WORD]
+        if not kept:
+            return PatientNameWord.objects.none()
+        found = PatientNameWord.objects.filter(Q(word=kept) if whole else Q(word__startswith=kept))
+        for word in others:
+            found = found.filter(has_word("name_key", word, whole=whole))
+        return found
+
+
+def has_word(column: str, word: str, *, whole: bool = False) -> Q:
+    """Whether a word of a folded name begins so, or is this one."""
+    if not whole:
+        return Q(**{f"{column}__startswith": word}) | Q(**{f"{column}__contains": f" {word}"})
+    return (
+        Q(**{column: word})
+        | Q(**{f"{column}__startswith": f"{word} "})
+        | Q(**{f"{column}__endswith": f" {word}"})
+        | Q(**{f"{column}__contains": f" {word} "})
+    )
 
 
 class DifferentPeople(models.Model):

@@ -22,6 +22,8 @@ _NUMBER: Final = re.compile(r"[+(]?\d[\d\s().+/-]*\d")
 _LEAST_DIGITS: Final = 4
 _LONG_NUMBER: Final = 9
 """Digits from which a number is a whole one, with the code of its country or without."""
+LONGEST_WORD: Final = 64
+"""Letters that are kept of a word: an index holds no more than two thousand."""
 
 
 def fold(*parts: str | None) -> str:
@@ -42,11 +44,6 @@ def name_key(*parts: str | None) -> str:
 def words(text: str) -> list[str]:
     """The folded words of what somebody typed, without punctuation."""
     return _WORD.findall(fold(text))
-
-
-def prefix_query(text: str) -> str:
-    """What was typed as a text-search query of word beginnings; empty when it has no words."""
-    return " & ".join(f"{word}:*" for word in words(text))
 
 
 def phone_key(number: str | None) -> str:
@@ -101,6 +98,10 @@ class Told:
 
     def __bool__(self) -> bool:
         return bool(self.words or self.mail or self.born or self.digits)
+
+    @property
+    def only_words(self) -> bool:
+        return bool(self.words) and not (self.mail or self.born or self.digits)
 
 
 def told(text: str) -> Told:

@@ -8,8 +8,9 @@ from typing import Any, Final
 from django.db import connection, models
 from django.db.models import Q, QuerySet
 
-from backoffice.paging import Edge
-from patients.names import words
+from backoffice.paging import EVERYBODY, Edge
+from patients.models import has_word
+from patients.names import LONGEST_WORD, words
 
 PATIENT, RECIPIENT, BOTH = 1, 2, 3
 WHOSE: Final = {
@@ -18,11 +19,6 @@ WHOSE: Final = {
     "names": Q(),
 }
 """Where a word that was typed is looked for."""
-LONGEST_WORD: Final = 64
-"""Letters that are kept of a word: an index holds no more than two thousand."""
-EVERYBODY: Final = 2**31 - 1
-"""A limit that no names come to: behind it they are found, or sorted, before anything else is.
-Without it PostgreSQL may take up one order after the other and look for the words of its names."""
 
 
 class OrderName(models.Model):
@@ -89,7 +85,7 @@ class OrderNameWord(models.Model):
 def _has_too(column: str, word: str) -> Q:
     """Whether a further word fits, told by the row: each has the whole name of its patient. Only
     for words of the recipient those that begin so must all be found."""
-    patient = Q(patient_name__startswith=word) | Q(patient_name__contains=f" {word}")
+    patient = has_word("patient_name", word)
     if column == "patient_name":
         return patient
     own = OrderNameWord.objects.filter(word__startswith=word)

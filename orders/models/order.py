@@ -16,8 +16,8 @@ from django.utils.dateparse import parse_date
 
 from backoffice import vocabulary
 from backoffice.models import Mirrored, Read
-from backoffice.paging import unguessed
-from orders.models.name import EVERYBODY, OrderName, OrderNameWord
+from backoffice.paging import EVERYBODY, unguessed
+from orders.models.name import OrderName, OrderNameWord
 from patients.models import ids_beginning_with, mirrored_patient
 from patients.names import words
 

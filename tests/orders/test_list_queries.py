@@ -20,7 +20,7 @@ BASELINE = {
     "/orders/?status=lost&ordered=this_week&search_input=ada": 9,
     "/orders/views/": 1,
     "/patients/": 7,
-    "/patients/?q=ada&order_key=name": 9,
+    "/patients/?q=ada&order_key=name": 10,
 }
 FRAME = (
     "backoffice_staffsession", "auth_group", "orders_review", "backoffice_notification",

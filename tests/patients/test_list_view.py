@@ -224,7 +224,7 @@ def test_what_is_an_id_and_a_name_finds_both() -> None:
     [
         ("client-4", "patient_client_id"),
         ("abcd12", "patients_patient_pkey"),
-        ("Ada Sampl", "demographics_name_words"),
+        ("Ada Sampl", "patients_patient_pkey"),
         ("1984-02-29", "demographics_dob"),
         ("ada@example.invalid", "demographics_email"),
         ("+1 555 0100", "demographics_phone"),

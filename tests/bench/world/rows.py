@@ -269,6 +269,11 @@ INSERT INTO orders_ordername (id, patient_name, recipient_name)
 SELECT DISTINCT ON (names_id) names_id, patient_name, recipient_name FROM orders_order
 ORDER BY names_id
 """
+PATIENT_WORDS: Final = """
+INSERT INTO patients_patientnameword (word, user_id, name_key)
+SELECT word, user_id, name_key FROM patients_demographics, patient_name_words(name_key) AS word
+ORDER BY 1, 2
+"""
 HAPPENINGS: Final = """
 INSERT INTO today_happening (transaction, kind, order_id, patient_id, after, bucket_after, at)
 SELECT pg_current_xact_id()::text::bigint, 'order', id, user_id, low_level_status, bucket,

@@ -1,0 +1,110 @@
+"""Patients by name: their words are kept as names change, and few and many are found the same."""
+
+from __future__ import annotations
+
+import pytest
+from django.db.models import QuerySet
+from django.test import Client
+
+from backoffice.paging import COUNT_CAP
+from patients import models
+from patients.models import Demographics, Patient, PatientNameWord
+from patients.names import name_key
+from tests.api.rows import demographics, patient, staff
+from tests.patients.test_list_view import ADDRESS, person
+
+pytestmark = pytest.mark.django_db
+
+NAMES = ("Ada Sample", "Maria O Sample", "Sampson Adams", "Bada Masample", "Ana Ana-Añez")
+TYPED = ("ada", "sam ada", "o'sam", "ada sample", "masample", "nobody", "ana", "anez a", "a")
+
+
+def people() -> None:
+    for number, name in enumerate(NAMES):
+        person(number, *name.split(" ", 1))
+
+
+def names(found: QuerySet[Demographics]) -> list[str]:
+    return sorted(found.values_list("name_key", flat=True))
+
+
+def kept() -> set[tuple[str, str]]:
+    return set(PatientNameWord.objects.values_list("word", "name_key"))
+
+
+@pytest.mark.parametrize("typed", TYPED)
+def test_a_crowd_and_a_few_are_told_by_the_same(
+    typed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    people()
+    wanted = sorted(
+        name_key(name)
+        for name in NAMES
+        if all(any(word.startswith(one) for word in name_key(name).split())
+               for one in name_key(typed).split())
+    )  # fmt: skip
+    for few in (models.FEW_WORDS, 0):
+        monkeypatch.setattr(models, "FEW_WORDS", few)
+        assert names(Demographics.objects.matching(typed)) == wanted
+        found = Patient.objects.matching(typed).values("pk")
+        assert names(Demographics.objects.filter(user__in=found)) == wanted
+
+
+def test_words_are_those_of_the_name_now() -> None:
+    row = person(1, "Ada", "Sample")
+    assert kept() == {("ada", "ada sample"), ("sample", "ada sample")}
+    Demographics.objects.filter(pk=row.pk).update(city="Boise")
+    assert kept() == {("ada", "ada sample"), ("sample", "ada sample")}
+    Demographics.objects.filter(pk=row.pk).update(name_key="ada ada madeup")
+    assert kept() == {("ada", "ada ada madeup"), ("madeup", "ada ada madeup")}
+    row.delete()
+    assert not kept()
+
+
+def test_an_upsert_keeps_what_is_new_and_what_is_changed() -> None:
+    person(1, "Ada", "Sample")
+    patient(2).save()
+    rows = [demographics(1, name_key="ada madeup"), demographics(2, name_key="grace sample")]
+    fields = ["name_key"]
+    Demographics.objects.bulk_create(
+        rows, update_conflicts=True, unique_fields=["user"], update_fields=fields
+    )
+    assert kept() == {
+        *(("ada", "ada madeup"), ("madeup", "ada madeup")),
+        *(("grace", "grace sample"), ("sample", "grace sample")),
+    }
+
+
+def test_who_is_called_just_so_comes_first() -> None:
+    people()
+    assert Patient.objects.nearest("ada", 9)[0] == patient(0).pk
+    assert Patient.objects.nearest("sample ada", 9) == [patient(0).pk]
+
+
+def test_a_word_without_end_is_found_by_its_beginning() -> None:
+    person(1, "A" * 600, "Sample")
+    for typed in ("a" * 600, "a" * 700, "sam aaa"):
+        assert Demographics.objects.matching(typed).count() == 1
+    assert not Demographics.objects.matching("a" * 60 + "b")
+
+
+def test_the_list_of_a_crowd(client: Client) -> None:
+    """More than are counted: newest first or by name, page after page."""
+    client.force_login(staff("clinician"))
+    number = models.FEW_WORDS + 100
+    Patient.objects.bulk_create(patient(n) for n in range(number))
+    Demographics.objects.bulk_create(
+        demographics(n, name_key=f"ada sample{n:05}") for n in range(number)
+    )
+    person(number, "Grace", "Madeup")
+    for sort, first in (("name", "ada sample00000"), ("created_on", "")):
+        seen: list[str] = []
+        query = {"q": "sam ada", "order_key": sort, "size": "50"}
+        for _ in range(3):
+            answer = client.get(ADDRESS, query)
+            assert str(answer.context["total"]) == f"{COUNT_CAP}+"
+            seen += [row["person"].name_key for row in answer.context["rows"]]
+            query["after"] = answer.context["page"].next
+        assert len(seen) == len(set(seen)) == 150
+        assert all(name.startswith("ada sample") for name in seen)
+        assert not first or (seen == sorted(seen) and seen[0] == first)
