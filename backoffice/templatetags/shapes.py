@@ -58,3 +58,15 @@ def icon_svg(name: str, large: bool = False) -> SafeString:
     draw = heroicon_outline if large else heroicon_micro
     drawn = draw(name, **{"class": "icon", "aria-hidden": "true"})  # type: ignore[arg-type]
     return SafeString(drawn)
+
+
+COPY: Final = SafeString(
+    '<svg width="16" height="16" class="icon" aria-hidden="true"><use href="#copy-icon"/></svg>'
+)
+"""The icon of copying, which a list shows in every row: each page draws it once, at its end."""
+
+
+@lru_cache(maxsize=1)
+def copy_icon() -> SafeString:
+    drawn = heroicon_micro("clipboard-document", id="copy-icon")
+    return SafeString(f"<div hidden>{drawn}</div>")

@@ -18,7 +18,7 @@ from django.utils.safestring import SafeString
 
 from backoffice import access, vocabulary
 from backoffice.addresses import record_url
-from backoffice.templatetags.shapes import glyph_svg, icon_svg
+from backoffice.templatetags.shapes import COPY, copy_icon, glyph_svg, icon_svg
 from backoffice.templatetags.spoken import MONTHS, ago, hour, spoken, years, zone_name, zone_of
 
 register = template.Library()
@@ -110,6 +110,9 @@ def glyph(name: str) -> SafeString:
 @register.simple_tag
 def icon(name: str, large: bool = False) -> SafeString:
     return icon_svg(name, large)
+
+
+register.simple_tag(copy_icon)
 
 
 # Times
@@ -320,9 +323,8 @@ def short_id(value: object, copy: bool = True) -> SafeString:
         text, short = escape(text), escape(short)
     button = ""
     if copy:
-        drawn = icon_svg("clipboard-document")
         button = (
-            f'<button type="button" data-copy="{text}" aria-label="Copy {short}">{drawn}</button>'
+            f'<button type="button" data-copy="{text}" aria-label="Copy {short}">{COPY}</button>'
         )
     return SafeString(f'<span class="id" title="{text}">{short}{button}</span>')
 

@@ -59,17 +59,28 @@ def found(form: Any, size: int, place: Place, known: Counts | None) -> tuple[Cou
 
 
 def _looked_for(form: Any, size: int, place: Place) -> tuple[Count, Page[Order]]:
-    rows, typed = ORDERS.unworded(form, form.user).numbered(form.cleaned_data, by_name=form.by_name)
-    # The planner takes two boxes of words for independent and would expect far too few.
-    soon = _soon(form) if len(typed) < 2 else None
-    if typed and (few := _few_called(typed)) is not None:
+    rows, typed = _narrowed(form)
+    # The planner takes two boxes of words for independent and would expect far too few; so it does
+    # of what is over its usual time and whatever else.
+    quiet = form.cleaned_data["quiet"] == "true"
+    soon = _soon(form) if len(typed) < 2 and not quiet else None
+    few = _few_called(typed) if typed else None
+    if few is not None:
         rows, typed, soon = rows.filter(Among(F("names"), few)), {}, THEIRS
     everything = ORDERS.everything(form.user)
     called = rows.called(typed) if typed else rows
     counted = gathered(called, everything, form.keyset(), soon=soon)
-    if counted.count.capped and counted.whole is None:
-        return counted.count, page_of_many(rows, typed, form, size, place)
-    return counted.count, ORDERS.page(counted.rows, form, size, place, counted.whole)
+    if not counted.count.capped or counted.whole is not None:
+        return counted.count, ORDERS.page(counted.rows, form, size, place, counted.whole)
+    if quiet and few is None and form.sort[0] != "quiet_at":
+        rows, typed = _narrowed(form, along=True)
+    return counted.count, page_of_many(rows, typed, form, size, place)
+
+
+def _narrowed(form: Any, *, along: bool = False) -> tuple[OrderQuerySet, dict[str, str]]:
+    """All but the names that were typed; and these."""
+    rows = ORDERS.unworded(form, form.user, along=along)
+    return rows.numbered(form.cleaned_data, by_name=form.by_name)
 
 
 def _few_called(typed: Mapping[str, str]) -> str | None:

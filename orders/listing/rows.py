@@ -56,8 +56,9 @@ class Orders(Listing):
     def rows(self, form: Any, user: Any) -> QuerySet[Order]:
         return self.unworded(form, user).worded(form.cleaned_data, by_name=form.by_name)
 
-    def unworded(self, form: Any, user: Any) -> OrderQuerySet:
-        """All but the words that were typed."""
+    def unworded(self, form: Any, user: Any, *, along: bool = False) -> OrderQuerySet:
+        """All but the words that were typed. `along`: what is over its usual time is told from
+        others one after the other, as they are walked, whatever the planner thinks of it."""
         given = form.cleaned_data
         sort = form.sort[0]
         rows = Order.objects.filtered(given, sort)
@@ -75,7 +76,10 @@ class Orders(Listing):
         if given["quiet"] == "true":
             # Most that have a usual time are in these buckets. The planner would take both for
             # independent, and expect twenty times too few.
-            rows = rows.filter(unguessed(can), quiet_at__lte=now)
+            over = Q(quiet_at__lte=now)
+            rows = (
+                rows.filter(unguessed(can & over)) if along else rows.filter(unguessed(can), over)
+            )
         elif given["quiet"] == "false":
             rows = rows.filter(~(can & Q(quiet_at__lte=now)) | Q(quiet_at=None))
         return rows
