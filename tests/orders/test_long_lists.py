@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import time_machine
 
-from backoffice.paging import Page
+from backoffice.paging import COUNT_CAP, Page, Place
 from orders.forms import SORTS, OrderFilters
-from orders.listing.finding import page_of_many
+from orders.listing.finding import found, page_of_many
 from orders.listing.rows import ORDERS
 from orders.models import Order
 from tests.api.rows import order
@@ -68,6 +68,32 @@ def test_of_names_over_their_usual_time(key: str, direction: str) -> None:
     wanted = in_one_statement(form)
     assert 20 < len(wanted) < 40
     assert keys_of(*walk(form)) == wanted
+
+
+@pytest.mark.parametrize("key", [*SORTS])
+@pytest.mark.parametrize("given", [{}, {"start_date": "2020-01-01"}, {"search_input": "ada"}])
+def test_of_many_over_their_usual_time(key: str, given: dict[str, str]) -> None:
+    now = datetime.now(UTC)
+    Order.objects.bulk_create(
+        order(
+            n,
+            patient_name=f"ada sample{n % 50}",
+            quiet_at=(BEGUN + n * DAY / 50, None, now + DAY, BEGUN)[n % 4],
+            bucket="closed" if n % 7 == 0 else "at-lab",
+        )
+        for n in range(1_300)
+    )
+    form = sorted_by(f"{key} desc", {**given, "quiet": "true"})
+    wanted = in_one_statement(form)
+    place: Place = {"after": None, "before": None}
+    pages = []
+    while not pages or pages[-1].next:
+        count, page = found(form, 200, place, None)
+        assert str(count) == "500+"
+        pages.append(page)
+        place = {"after": page.next, "before": None}
+    assert len(wanted) > COUNT_CAP
+    assert keys_of(*pages) == wanted
 
 
 @time_machine.travel(BEGUN + 90 * DAY, tick=False)
