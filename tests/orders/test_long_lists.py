@@ -86,7 +86,7 @@ def test_of_many_over_their_usual_time(key: str, given: dict[str, str]) -> None:
     form = sorted_by(f"{key} desc", {**given, "quiet": "true"})
     wanted = in_one_statement(form)
     place: Place = {"after": None, "before": None}
-    pages = []
+    pages: list[Page[Order]] = []
     while not pages or pages[-1].next:
         count, page = found(form, 200, place, None)
         assert str(count) == "500+"
