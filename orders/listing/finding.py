@@ -61,8 +61,9 @@ def found(form: Any, size: int, place: Place, known: Counts | None) -> tuple[Cou
 def _looked_for(form: Any, size: int, place: Place) -> tuple[Count, Page[Order]]:
     rows, typed = _narrowed(form)
     # The planner takes two boxes of words for independent and would expect far too few; so it does
-    # of what is over its usual time and whatever else.
-    quiet = form.cleaned_data["quiet"] == "true"
+    # of what is over its usual time and whatever else. By a moment these stand together, though,
+    # and may do so at the other end.
+    quiet = form.cleaned_data["quiet"] == "true" and form.sort[0] in ("patient_name", "last_status")
     soon = _soon(form) if len(typed) < 2 and not quiet else None
     few = _few_called(typed) if typed else None
     if few is not None:
@@ -72,7 +73,7 @@ def _looked_for(form: Any, size: int, place: Place) -> tuple[Count, Page[Order]]
     counted = gathered(called, everything, form.keyset(), soon=soon)
     if not counted.count.capped or counted.whole is not None:
         return counted.count, ORDERS.page(counted.rows, form, size, place, counted.whole)
-    if quiet and few is None and form.sort[0] != "quiet_at":
+    if quiet and few is None:
         rows, typed = _narrowed(form, along=True)
     return counted.count, page_of_many(rows, typed, form, size, place)
 

@@ -1,24 +1,21 @@
-"""Patients: users of the service, what is known of them, their insurance and their devices."""
+"""Patients: users of the service, what is known of them, and how they are found."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Final, Self, TypeVar
 from uuid import UUID
 
-from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import OpClass
 from django.db import models
 from django.db.models import F, Q, QuerySet, Value
-from django.db.models.functions import Lower, Now
+from django.db.models.functions import Lower
 
-from backoffice.drafts import Draft
-from backoffice.models import Mirrored, User
+from backoffice.models import Mirrored
 from backoffice.paging import COUNT_CAP, EVERYBODY, Among, unguessed, up_to
-from backoffice.sealing import SealedDate, SealedJSON, SealedText
-from patients.names import LONGEST_WORD, told, words
+from patients.models.name import PatientNameWord, has_word
+from patients.names import told, words
 
 Rows = TypeVar("Rows", bound=QuerySet[Any])
 
@@ -241,164 +238,3 @@ class Demographics(Mirrored):
             ),
             models.Index(fields=["dob"], name="demographics_dob"),
         ]
-
-
-class PatientNameWord(models.Model):
-    """A word of a patient's name: triggers keep those of each (`patients.names.name_key`).
-
-    Words are kept letter by letter, so what begins alike stands together: who is called so is read
-    from a few pages of one index, which has all that is asked of them.
-    """
-
-    pk = models.CompositePrimaryKey("word", "user", "name_key")
-    word = models.TextField(db_collation="C")
-    user = models.ForeignKey(
-        Patient,
-        on_delete=models.DO_NOTHING,
-        db_constraint=False,
-        db_index=False,
-        related_name="+",
-    )
-    name_key = models.TextField()
-
-    def __str__(self) -> str:
-        return f"word of the name of patient {self.user_id}"
-
-    @staticmethod
-    def called(text: str, *, whole: bool = False) -> QuerySet[PatientNameWord]:
-        """Words of names in which each word of `text`, in any order, begins one, or stands as a
-        `whole`. A name may have more than one of them; of what has no words there are none."""
-        *others, longest = sorted(words(text), key=len) or [""]
-        kept = longest[:LONGEST_WORD]
-        if not kept:
-            return PatientNameWord.objects.none()
-        found = PatientNameWord.objects.filter(Q(word=kept) if whole else Q(word__startswith=kept))
-        for word in others:
-            found = found.filter(has_word("name_key", word, whole=whole))
-        return found
-
-
-def has_word(column: str, word: str, *, whole: bool = False) -> Q:
-    """Whether a word of a folded name begins so, or is this one."""
-    if not whole:
-        return Q(**{f"{column}__startswith": word}) | Q(**{f"{column}__contains": f" {word}"})
-    return (
-        Q(**{column: word})
-        | Q(**{f"{column}__startswith": f"{word} "})
-        | Q(**{f"{column}__endswith": f" {word}"})
-        | Q(**{f"{column}__contains": f" {word} "})
-    )
-
-
-class DifferentPeople(models.Model):
-    """Two patients that look alike, of whom somebody said that they are not the same person."""
-
-    one = models.UUIDField()
-    other = models.UUIDField()
-    said_at = models.DateTimeField(db_default=Now())
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["one", "other"], name="different_people_once"),
-            models.CheckConstraint(condition=Q(one__lt=F("other")), name="different_people_order"),
-        ]
-        indexes = [models.Index(fields=["other"], name="different_people_other")]
-
-    @staticmethod
-    def remember(person: UUID, others: Iterable[UUID]) -> None:
-        pairs = [sorted([person, other]) for other in others if other != person]
-        rows = [DifferentPeople(one=one, other=other) for one, other in pairs]
-        DifferentPeople.objects.bulk_create(rows, ignore_conflicts=True)
-
-    @staticmethod
-    def than(person: UUID) -> set[UUID]:
-        """Those who are not this person."""
-        said = DifferentPeople.objects.filter(Q(one=person) | Q(other=person))
-        return {each for pair in said.values_list("one", "other") for each in pair} - {person}
-
-
-class RegistrationDraft(Draft):
-    """A registration that is being typed: one for each member of staff, as the page has one
-    address."""
-
-    user = models.OneToOneField(User, on_delete=models.CASCADE, primary_key=True, related_name="+")
-    typed = SealedJSON(default=dict)
-
-    class Meta:
-        # Reader: forget_old
-        indexes = [models.Index(fields=["saved_at"], name="registration_draft_old")]
-
-    def __str__(self) -> str:
-        return f"registration by user {self.user_id}"
-
-
-class Connection(Mirrored):
-    """A connected source of a user (users.md 7)."""
-
-    user = mirrored_patient("connections")
-    slug = models.TextField()
-    name = models.TextField()
-    logo = models.TextField(default="")
-    created_on = models.DateTimeField()
-    status = models.TextField()
-    error_type = models.TextField(null=True)
-    error_message = models.TextField(null=True)
-    errored_at = models.DateTimeField(null=True)
-
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["user", "slug"], name="connection_key")]
-        indexes = [
-            models.Index(
-                fields=["user"], condition=~Q(status="connected"), name="connection_trouble"
-            )
-        ]
-
-
-class Insurance(Mirrored):
-    """An insurance record (users.md 4). The service shows only the latest; history is ours.
-
-    Records carry no id: `id` is derived from user, kind and content. What identifies the insured
-    at their insurer is sealed.
-    """
-
-    id = models.UUIDField(primary_key=True)
-    record = SealedText(help_text="JSON, byte for byte as received")
-    user = mirrored_patient("insurances")
-    is_primary = models.BooleanField()
-    payor_code = models.TextField()
-    member_id = SealedText()
-    group_id = SealedText(null=True)
-    relationship = models.TextField()
-    company_name = models.TextField(default="")
-    insured_first_name = SealedText(default="")
-    insured_last_name = SealedText(default="")
-    insured_dob = SealedDate(null=True)
-    superseded_at = models.DateTimeField(null=True, default=None)
-
-    class Meta:
-        indexes = [models.Index(fields=["user", "is_primary", "-as_of"], name="insurance_history")]
-
-
-class Payor(Mirrored):
-    """A payor met in a search (users.md 5)."""
-
-    payor_code = models.TextField(primary_key=True)
-    name = models.TextField()
-    aliases = ArrayField(models.TextField(), default=list)
-    source = models.TextField(null=True)
-    city = models.TextField(default="")
-    state = models.TextField(default="")
-
-    class Meta:
-        indexes = [models.Index(fields=["name"], name="payor_by_name")]
-
-
-class Provider(Mirrored):
-    """A provider of device data (wearables.md 6): the one source of names and logos."""
-
-    slug = models.TextField(primary_key=True)
-    name = models.TextField()
-    description = models.TextField(default="")
-    logo = models.TextField(null=True)
-    auth_type = models.TextField(null=True)
-    supported_resources = ArrayField(models.TextField(), default=list)

@@ -1,0 +1,34 @@
+from patients.models.alike import DifferentPeople
+from patients.models.device import Connection, Provider
+from patients.models.draft import RegistrationDraft
+from patients.models.insurance import Insurance, Payor
+from patients.models.name import PatientNameWord, has_word
+from patients.models.patient import (
+    FEW_WORDS,
+    Called,
+    Demographics,
+    Patient,
+    PatientQuerySet,
+    ids_beginning_with,
+    mirrored_patient,
+    our_team,
+)
+
+__all__ = [
+    "FEW_WORDS",
+    "Called",
+    "Connection",
+    "Demographics",
+    "DifferentPeople",
+    "Insurance",
+    "Patient",
+    "PatientNameWord",
+    "PatientQuerySet",
+    "Payor",
+    "Provider",
+    "RegistrationDraft",
+    "has_word",
+    "ids_beginning_with",
+    "mirrored_patient",
+    "our_team",
+]

@@ -1,0 +1,37 @@
+"""Patients that look alike and are not the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from uuid import UUID
+
+from django.db import models
+from django.db.models import F, Q
+from django.db.models.functions import Now
+
+
+class DifferentPeople(models.Model):
+    """Two patients that look alike, of whom somebody said that they are not the same person."""
+
+    one = models.UUIDField()
+    other = models.UUIDField()
+    said_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["one", "other"], name="different_people_once"),
+            models.CheckConstraint(condition=Q(one__lt=F("other")), name="different_people_order"),
+        ]
+        indexes = [models.Index(fields=["other"], name="different_people_other")]
+
+    @staticmethod
+    def remember(person: UUID, others: Iterable[UUID]) -> None:
+        pairs = [sorted([person, other]) for other in others if other != person]
+        rows = [DifferentPeople(one=one, other=other) for one, other in pairs]
+        DifferentPeople.objects.bulk_create(rows, ignore_conflicts=True)
+
+    @staticmethod
+    def than(person: UUID) -> set[UUID]:
+        """Those who are not this person."""
+        said = DifferentPeople.objects.filter(Q(one=person) | Q(other=person))
+        return {each for pair in said.values_list("one", "other") for each in pair} - {person}

@@ -1,0 +1,43 @@
+"""Connected sources of device data, and their providers."""
+
+from __future__ import annotations
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Q
+
+from backoffice.models import Mirrored
+from patients.models.patient import mirrored_patient
+
+
+class Connection(Mirrored):
+    """A connected source of a user (users.md 7)."""
+
+    user = mirrored_patient("connections")
+    slug = models.TextField()
+    name = models.TextField()
+    logo = models.TextField(default="")
+    created_on = models.DateTimeField()
+    status = models.TextField()
+    error_type = models.TextField(null=True)
+    error_message = models.TextField(null=True)
+    errored_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "slug"], name="connection_key")]
+        indexes = [
+            models.Index(
+                fields=["user"], condition=~Q(status="connected"), name="connection_trouble"
+            )
+        ]
+
+
+class Provider(Mirrored):
+    """A provider of device data (wearables.md 6): the one source of names and logos."""
+
+    slug = models.TextField(primary_key=True)
+    name = models.TextField()
+    description = models.TextField(default="")
+    logo = models.TextField(null=True)
+    auth_type = models.TextField(null=True)
+    supported_resources = ArrayField(models.TextField(), default=list)

@@ -1,0 +1,24 @@
+"""What was typed of a patient who is not registered yet."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from backoffice.drafts import Draft
+from backoffice.models import User
+from backoffice.sealing import SealedJSON
+
+
+class RegistrationDraft(Draft):
+    """A registration that is being typed: one for each member of staff, as the page has one
+    address."""
+
+    user = models.OneToOneField(User, on_delete=models.CASCADE, primary_key=True, related_name="+")
+    typed = SealedJSON(default=dict)
+
+    class Meta:
+        # Reader: forget_old
+        indexes = [models.Index(fields=["saved_at"], name="registration_draft_old")]
+
+    def __str__(self) -> str:
+        return f"registration by user {self.user_id}"

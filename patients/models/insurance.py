@@ -1,0 +1,49 @@
+"""Insurance of patients, and the payors of it."""
+
+from __future__ import annotations
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+from backoffice.models import Mirrored
+from backoffice.sealing import SealedDate, SealedText
+from patients.models.patient import mirrored_patient
+
+
+class Insurance(Mirrored):
+    """An insurance record (users.md 4). The service shows only the latest; history is ours.
+
+    Records carry no id: `id` is derived from user, kind and content. What identifies the insured
+    at their insurer is sealed.
+    """
+
+    id = models.UUIDField(primary_key=True)
+    record = SealedText(help_text="JSON, byte for byte as received")
+    user = mirrored_patient("insurances")
+    is_primary = models.BooleanField()
+    payor_code = models.TextField()
+    member_id = SealedText()
+    group_id = SealedText(null=True)
+    relationship = models.TextField()
+    company_name = models.TextField(default="")
+    insured_first_name = SealedText(default="")
+    insured_last_name = SealedText(default="")
+    insured_dob = SealedDate(null=True)
+    superseded_at = models.DateTimeField(null=True, default=None)
+
+    class Meta:
+        indexes = [models.Index(fields=["user", "is_primary", "-as_of"], name="insurance_history")]
+
+
+class Payor(Mirrored):
+    """A payor met in a search (users.md 5)."""
+
+    payor_code = models.TextField(primary_key=True)
+    name = models.TextField()
+    aliases = ArrayField(models.TextField(), default=list)
+    source = models.TextField(null=True)
+    city = models.TextField(default="")
+    state = models.TextField(default="")
+
+    class Meta:
+        indexes = [models.Index(fields=["name"], name="payor_by_name")]
