@@ -34,6 +34,10 @@ class User(AbstractUser):
         null=True, help_text="Their password is one they were given: see `first_passwords.py`"
     )
 
+    def get_full_name(self) -> str:
+        """First and last name; the log-in name of who has none."""
+        return super().get_full_name() or self.get_username()
+
     def set_password(self, raw_password: str | None) -> None:
         """One of their own, unless `first_passwords.give` says otherwise."""
         super().set_password(raw_password)

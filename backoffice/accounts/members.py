@@ -33,7 +33,7 @@ def told(user: User) -> dict[str, str]:
     """As the database has it now."""
     user = User.objects.get(pk=user.pk)
     return {
-        "name": user.get_full_name(),
+        "name": f"{user.first_name} {user.last_name}".strip(),
         "e-mail": user.email,
         "log-in name": user.username,
         "roles": ", ".join(roles_of_account(user)),

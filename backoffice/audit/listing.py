@@ -60,7 +60,7 @@ def who(entry: AuditEntry) -> str:
     """Who did it, in words."""
     if entry.actor is None:
         return UNNAMED.get(entry.actor_kind, "The back office")
-    return entry.actor.get_full_name() or entry.actor.get_username()
+    return entry.actor.get_full_name()
 
 
 def did(entry: AuditEntry) -> str:

@@ -108,7 +108,7 @@ def _when(moment: datetime) -> str:
 
 
 def name_of(user: User) -> str:
-    return user.get_full_name() or user.get_username()
+    return user.get_full_name()
 
 
 def _query(lists: dict[str, list[str]], **more: str) -> QueryDict:

@@ -171,7 +171,7 @@ def _assigned(move: AssignmentChange) -> str:
 
 
 def _name(user: User | None) -> str:
-    return (user.get_full_name() or user.get_username()) if user else "nobody"
+    return user.get_full_name() if user else "nobody"
 
 
 def _moment(text: object) -> str | datetime | None:

@@ -140,7 +140,7 @@ def bell(context: template.Context) -> dict[str, Any]:
 @register.filter
 def staff_name(user: User | None) -> str:
     """The name of a member of staff, or else the log-in name."""
-    return (user.get_full_name() or user.get_username()) if user is not None else ""
+    return user.get_full_name() if user is not None else ""
 
 
 @register.filter

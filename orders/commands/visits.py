@@ -311,7 +311,7 @@ class _OfStandingVisit(_OfVisit, kw_only=True):
         row = rows.order_by("-finished_at").first()
         if row is None or row.finished_at is None:
             return ""
-        who = row.requested_by.get_full_name() or row.requested_by.get_username()
+        who = row.requested_by.get_full_name()
         return f" {who} asked for that {ago(row.finished_at, timezone.now())}."
 
 

@@ -26,7 +26,7 @@ def _turn(row: Any) -> str:
 
 def _held_by(row: Any) -> str:
     held = row.held
-    return str(held.user.get_full_name() or held.user.get_username()) if held else ""
+    return held.user.get_full_name() if held else ""
 
 
 def _words(name: str, field: str) -> Any:

@@ -144,7 +144,7 @@ class _Colleague(forms.ModelChoiceField):  # type: ignore[type-arg]
     iterator = _AtOnce
 
     def label_from_instance(self, obj: Any) -> str:
-        return str(obj.get_full_name() or obj.get_username())
+        return str(obj.get_full_name())
 
 
 class DelegateForm(forms.Form):
