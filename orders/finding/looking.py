@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, datetime
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from backoffice import vocabulary
@@ -25,7 +25,9 @@ from patients.models import Demographics, Patient, ids_beginning_with
 LEAST: Final = 2
 """Characters from which something is looked up."""
 MOST: Final = 50
-"""Rows of a kind that are looked at."""
+"""Rows of a kind that are shown."""
+FOUND: Final = MOST + 1
+"""Rows of a kind that are looked up: one more tells that there are more."""
 LAST: Final = 5
 """Orders that are read of each patient, the newest first."""
 COUNTED: Final = 500
@@ -96,8 +98,9 @@ class Found:
         return [*(one.patient for one in self.people), *(row.user_id for row in rows)]
 
 
-def find(text: str, user: User) -> Found:
-    """What `text` can mean to this member of staff."""
+def find(text: str, user: User, most: int = MOST) -> Found:
+    """What `text` can mean to this member of staff: of each kind the first `most`, two at least, and
+    whether there are more."""
     text = " ".join(text.split())
     found = Found()
     if len(text) < LEAST:
@@ -106,13 +109,15 @@ def find(text: str, user: User) -> Found:
     visits = _visits_by_code(text) if may(user, "appointments.view") else []
     named: list[Order] = []
     if may(user, "patients.view"):
-        found.people, named = _people(text)
+        found.people, named = _people(text, most + 1)
     found.sure = _sure(text, found.people, [*orders, *samples, *named], visits)
     if len(found.people) == 1 and not (orders or samples or visits or named):
         named = found.people[0].orders
         visits = _visits_of(found.people[0].patient) if may(user, "appointments.view") else []
-    found.orders, found.samples, found.visits = [*orders, *named][:MOST], samples, visits
-    found.more = MOST in (len(found.people), len(found.orders), len(samples), len(visits))
+    found.orders, found.samples, found.visits = [*orders, *named], samples, visits
+    for rows in (found.people, found.orders, found.samples, found.visits):
+        found.more = found.more or len(rows) > most
+        del rows[most:]
     return found
 
 
@@ -145,36 +150,47 @@ def _sure(
     return of_order(order_id) if order_id else ""
 
 
-def _people(text: str) -> tuple[list[Person], list[Order]]:
-    """Patients with their last orders: the surest first, then those who have something open, then
-    those whose last order is the newest. And orders by name that belong to nobody known."""
-    ranked = Patient.objects.nearest(text, MOST)
-    named = _orders_by_name(text, ranked) if len(ranked) < MOST else []
+def _people(text: str, most: int) -> tuple[list[Person], list[Order]]:
+    """Patients with their last orders: those who have something open first, then those whose last
+    order is the newest. And orders by name that belong to nobody known."""
+    ranked = Patient.objects.nearest(text, FOUND)
+    named = _orders_by_name(text, ranked) if len(ranked) < FOUND else []
     # A parcel to somebody tells nothing of who owns the order: the team's own stock, often.
     owners = {order.user_id: name_of(order) for order in named if name_of(order)}
-    ids = [*ranked, *(pk for pk in owners if pk is not None)][:MOST]
+    ids = [*ranked, *(pk for pk in owners if pk is not None)][:FOUND]
     if not ids:
         return [], named
     with cursor() as asked:
         asked.execute(_LAST, [list(FINISHED), array(ids)])
-        rows = asked.fetchall()
-    last: dict[UUID, list[UUID]] = {pk: newest or [] for pk, newest, _ in rows}
-    under_way: dict[UUID, list[UUID]] = {pk: found or [] for pk, _, found in rows}
-    about = by_key(Demographics, ids, _ABOUT)
-    orders = by_key(Order, chain.from_iterable(last.values()), _SHOWN)
+        told = {row[0]: _Last(*row[1:]) for row in asked.fetchall()}
+    shown = sorted((pk for pk in ids if pk in told), key=lambda pk: told[pk].weight)[:most]
+    about = by_key(Demographics, shown, _ABOUT)
+    orders = by_key(Order, chain.from_iterable(told[pk].newest or () for pk in shown), _SHOWN)
     people = []
-    for pk in ids:
-        if pk in last:
-            own = [orders[each] for each in last[pk] if each in orders]
-            people.append(Person(pk, about.get(pk), own, under_way[pk]))
-            people[-1].once = owners[pk] if owners.get(pk) not in (None, people[-1].name) else ""
-    return sorted(people, key=_weight), [o for o in named if o.user_id not in last]
+    for pk in shown:
+        own = [orders[each] for each in told[pk].newest or () if each in orders]
+        people.append(Person(pk, about.get(pk), own, told[pk].under_way or []))
+        people[-1].once = owners[pk] if owners.get(pk) not in (None, people[-1].name) else ""
+    return people, [o for o in named if o.user_id not in told]
+
+
+class _Last(NamedTuple):
+    """Orders of one patient; None: there are none."""
+
+    newest: list[UUID] | None
+    under_way: list[UUID] | None
+    at: datetime | None
+
+    @property
+    def weight(self) -> tuple[bool, float]:
+        return not self.under_way, -self.at.timestamp() if self.at else 0
 
 
 _LAST: Final = f"""
-SELECT patients_patient.id, newest, under_way FROM patients_patient, LATERAL (
+SELECT patients_patient.id, newest, under_way, at FROM patients_patient, LATERAL (
  SELECT (array_agg(id ORDER BY created_at DESC))[:{LAST}] AS newest,
-  array_agg(id ORDER BY created_at DESC) FILTER (WHERE bucket <> ALL(%s)) AS under_way
+  array_agg(id ORDER BY created_at DESC) FILTER (WHERE bucket <> ALL(%s)) AS under_way,
+  max(created_at) AS at
  FROM (
   SELECT id, bucket, created_at FROM orders_order WHERE user_id = patients_patient.id
   ORDER BY created_at DESC LIMIT {COUNTED}
@@ -183,11 +199,6 @@ SELECT patients_patient.id, newest, under_way FROM patients_patient, LATERAL (
 """  # noqa: S608 - numbers of ours
 """The newest orders and the open ones of each, by one walk along `order_of_patient`."""
 _ABOUT: Final = ("first_name", "last_name", "dob", "city", "state")
-
-
-def _weight(person: Person) -> tuple[bool, float]:
-    last = person.orders[0].created_at.timestamp() if person.orders else 0
-    return not person.open_orders, -last
 
 
 def _orders_by_code(text: str) -> tuple[list[Order], list[Order]]:
@@ -221,7 +232,7 @@ def _orders_by_name(text: str, known: Sequence[UUID]) -> list[Order]:
     """Orders that carry the name but belong to none of these patients: a kit without a patient
     yet, a parcel to somebody else, a patient of whom only the order knows the name, or once did."""
     rows = Order.objects.named(text).exclude(user_id__in=known)
-    return list(rows.only(*_SHOWN)[:MOST])
+    return list(rows.only(*_SHOWN)[:FOUND])
 
 
 def _visits_by_code(text: str) -> list[Appointment]:
@@ -251,10 +262,10 @@ def _by_code(
         readings.append(f"upper({code}) LIKE %(code)s AND {code} IS NOT NULL")
     if not readings:
         return []
-    keys = (f"(SELECT id FROM {table} WHERE {one} LIMIT {MOST})" for one in readings)  # noqa: S608
+    keys = (f"(SELECT id FROM {table} WHERE {one} LIMIT {FOUND})" for one in readings)  # noqa: S608
     statement = (
         f"SELECT {', '.join(shown)} FROM {table}"  # noqa: S608 - our names
-        f" WHERE id IN ({' UNION ALL '.join(keys)}) ORDER BY {order} LIMIT {MOST}"
+        f" WHERE id IN ({' UNION ALL '.join(keys)}) ORDER BY {order} LIMIT {FOUND}"
     )
     return list(model._default_manager.raw(statement, asked))
 

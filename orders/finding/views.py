@@ -64,12 +64,8 @@ def suggestions(request: HttpRequest) -> HttpResponse:
     """The first of each kind, for the list below the box."""
     form = FindForm(request.POST)
     text = form.cleaned_data["q"] if form.is_valid() else ""
-    found = find(text, cast(User, request.user)) if text else Found()
+    found = find(text, cast(User, request.user), SUGGESTED) if text else Found()
     context = {"sought": text, "least": LEAST, "errors": form.errors.get("q")}
-    for name in ("people", "orders", "samples", "visits"):
-        rows = getattr(found, name)
-        found.more = found.more or len(rows) > SUGGESTED
-        setattr(found, name, rows[:SUGGESTED])
     if len(text) >= LEAST:
         _record(request, found)
     return render(request, "finding/_suggestions.html", _context(request, found, context))

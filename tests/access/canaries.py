@@ -22,7 +22,8 @@ ABOUT_PEOPLE: Final = re.compile(
     re.I,
 )
 """What nobody without `patients.view` may receive."""
-RESULTS: Final = re.compile(r"917[,.]?263")
-"""What nobody without `results.view` may receive."""
+RESULTS: Final = re.compile(r"(?<![\d.])917[,.]?263[,.]?\d{3}")
+"""What nobody without `results.view` may receive. Seconds in metrics have any digits, but inside of
+a longer number."""
 FORM_TOKEN: Final = "t" * 32
 """What forms of `world.session_of` bear."""
