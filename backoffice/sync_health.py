@@ -102,6 +102,7 @@ class Walk:
             ("orders", True): timedelta(hours=settings.SYNC_SWEEP_HOURS),
             ("users", True): timedelta(minutes=settings.SYNC_USERS_MINUTES),
             ("pulls", True): timedelta(minutes=settings.SYNC_PULLS_MINUTES),
+            ("unmatched", True): timedelta(seconds=settings.SYNC_UNMATCHED_SECONDS),
         }
         catalogue = timedelta(hours=settings.SYNC_CATALOGUE_HOURS)
         return known.get((self.resource, self.full), catalogue)

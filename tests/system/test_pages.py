@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from backoffice import sync_health
+from backoffice import sync, sync_health
+from backoffice.management.commands.sync import LISTINGS
 from backoffice.models import Drift, Lookup, SyncRun, UnknownValue, UnreadRecord
 from tests.api.rows import staff
 
@@ -79,6 +81,8 @@ def test_data_is_as_old_as_the_oldest_list() -> None:
         ("pulls", True, 50, True),
         ("users", True, 170, False),
         ("users", True, 190, True),
+        ("unmatched", True, 3, False),
+        ("unmatched", True, 5, True),
         ("labs", True, 71 * 60, False),
         ("labs", True, 73 * 60, True),
     ],
@@ -90,6 +94,17 @@ def test_late_is_three_rounds_without_a_complete_run(
     assert [walk.late(NOW) for walk in sync_health.walks()] == [late]
     run(resource, 1, full=full, state="running", finished_at=None)
     assert [walk.late(NOW) for walk in sync_health.walks()] == [late]
+
+
+@pytest.mark.parametrize("listing", LISTINGS, ids=lambda one: f"{one.resource}-{one.full}")
+def test_what_is_told_of_a_list_is_how_often_it_is_read(
+    listing: sync.Listing, settings: Any
+) -> None:
+    names = [name for name in dir(settings) if re.fullmatch("SYNC_.*_(SECONDS|MINUTES|HOURS)", name)]
+    for number, name in enumerate(names, 2):
+        setattr(settings, name, number)
+    run(listing.resource, 1, full=listing.full)
+    assert [walk.every for walk in sync_health.walks()] == [listing.every()]
 
 
 @pytest.mark.parametrize("state", ["due", "running", "failed"])
