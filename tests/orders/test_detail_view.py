@@ -436,6 +436,8 @@ def test_an_order_whose_exception_was_handled_says_by_whom_when_and_how(
     assert "Handled by cora, " in words
     assert "just now: “Ordered again”. Back only if there is news." in words
     assert "Our turn" not in words and "Needs a person" not in words
+    Handling.objects.update(reason="")
+    assert "just now. Back only if there is news." in turn_shown(client, row)
     Handling.objects.update(
         outcome="voicemail", until=timezone.now() + timedelta(days=1), reason=""
     )

@@ -65,3 +65,4 @@ def test_old_results_are_signed_and_old_critical_ones_told(past: threading.Threa
     assert CriticalCall.objects.get().order_id == uid("order", 3)
     handled = Handling.objects.values_list("pk", flat=True)
     wait_until(lambda: list(handled.all()) == [uid("order", 5)], 10, "old trouble is handled")
+    assert Handling.objects.get().reason, "a page that shows it says what was done"
