@@ -100,7 +100,9 @@ def test_late_is_three_rounds_without_a_complete_run(
 def test_what_is_told_of_a_list_is_how_often_it_is_read(
     listing: sync.Listing, settings: Any
 ) -> None:
-    names = [name for name in dir(settings) if re.fullmatch("SYNC_.*_(SECONDS|MINUTES|HOURS)", name)]
+    names = [
+        name for name in dir(settings) if re.fullmatch("SYNC_.*_(SECONDS|MINUTES|HOURS)", name)
+    ]
     for number, name in enumerate(names, 2):
         setattr(settings, name, number)
     run(listing.resource, 1, full=listing.full)
