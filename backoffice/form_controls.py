@@ -19,6 +19,12 @@ _INPUTS: Final = (
 )
 
 
+def choices_of(field: Any) -> tuple[tuple[Any, Any], ...]:
+    """What a field offers; of a field of ours without what Django looks at in each choice."""
+    read = getattr(field, "offered", None)
+    return tuple(read() if read else getattr(field, "choices", ()))
+
+
 class Controls(DjangoTemplates):
     """`FORM_RENDERER`."""
 

@@ -13,14 +13,9 @@ handler404 = "backoffice.errors.not_found"
 handler500 = "backoffice.errors.broken"
 
 urlpatterns = [
+    # What is asked most stands first: each request is tried against them in this order.
     path("", entrance.home, name="home"),
-    path("health/live", health.live, name="health-live"),
-    path("health/ready", health.ready, name="health-ready"),
-    path("accounts/", include("backoffice.accounts.urls")),
-    path("theme/", entrance.theme, name="theme"),
-    path("preferences/", preferences.preferences, name="preferences"),
     path("live/", live.live, name="live"),
-    path("admin/", site.urls),
     path("api/", include("backoffice.api_urls")),
     path("find/", include("orders.finding.urls")),
     path("today/", include("orders.today.urls")),
@@ -36,6 +31,12 @@ urlpatterns = [
     path("commands/", include("backoffice.outbox.urls")),
     path("", include("backoffice.team.urls")),
     path("", include("backoffice.operations.urls")),
+    path("accounts/", include("backoffice.accounts.urls")),
+    path("theme/", entrance.theme, name="theme"),
+    path("preferences/", preferences.preferences, name="preferences"),
+    path("health/live", health.live, name="health-live"),
+    path("health/ready", health.ready, name="health-ready"),
+    path("admin/", site.urls),
     path("system/", include("backoffice.system_urls")),
     path("system/audit/", include("backoffice.audit.urls")),
     path("", include("patients.wearables.pulls_urls")),

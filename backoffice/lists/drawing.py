@@ -5,17 +5,17 @@ In Python and not in templates: an include for each would be half of what the pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from html import escape
-from typing import Final
+from typing import Any, Final
 
 from django.http import QueryDict
 from django.utils.safestring import SafeString
 
-from backoffice.lists.forms import Chip, FilterForm
+from backoffice.lists.forms import SIZES, Chip, FilterForm
 from backoffice.lists.listing import Column
-from backoffice.lists.screen import Screen
-from backoffice.templatetags.shapes import icon_svg
+from backoffice.lists.screen import Pager, Screen
+from backoffice.templatetags.shapes import glyph_svg, icon_svg
 from backoffice.templatetags.ui import address_with, address_without, errors_of, field, tick_boxes
 
 NARROWED: Final = 8
@@ -133,6 +133,51 @@ def _head(screen: Screen, column: Column, given: QueryDict) -> str:
     address = escape(address_with(given, order_key=key, order_direction=clicked))
     link = f'<a href="{address}">{label}{icon_svg(icon)}</a>'
     return f'<th scope="col"{css} aria-sort="{sorted_}">{link}</th>'
+
+
+def buckets(tabs: Iterable[Mapping[str, Any]], given: QueryDict) -> SafeString:
+    """A tab for each working bucket, with the glyph and the count it has."""
+    drawn = []
+    for tab in tabs:
+        here = ' aria-current="page"' if tab["current"] else ""
+        count = f' <span class="count">{tab["count"]}</span>' if tab["count"] else ""
+        address = escape(address_with(given, bucket=tab["bucket"]))
+        drawn.append(
+            f'<a href="{address}" data-st="{tab["bucket"]}"{here}>{glyph_svg(tab["glyph"])}'
+            f"{escape(tab['label'])}{count}</a>"
+        )
+    return SafeString("".join(drawn))
+
+
+def pager(screen: Screen, shown: Pager, given: QueryDict) -> SafeString:
+    """What is shown of how many, how many rows stand on a page, and the ways to its neighbours."""
+    told, page = "", shown["page"]
+    if page.rows:
+        of = f" of {shown['total']}" if shown["total"] else ""
+        told = f"{shown['first']:,}–{shown['last']:,}{of} {screen.noun}"
+    sizes = ""
+    for size in SIZES:
+        here = ' aria-current="true"' if size == screen.size else ""
+        address = escape(address_with(given, size=size))
+        sizes += f'<a href="{address}"{here}>{size}<span class="sr"> rows on a page</span></a>'
+    back, on = f"{icon_svg('chevron-left')}Previous", f"Next{icon_svg('chevron-right')}"
+    if page.previous:
+        address = address_with(given, before=page.previous, at=shown["previous_at"])
+        back = f'<a class="btn" rel="prev" data-key="[" href="{escape(address)}">{back}</a>'
+    else:
+        back = f'<span class="btn" aria-disabled="true">{back}</span>'
+    if page.next:
+        address = address_with(given, after=page.next, at=shown["next_at"])
+        on = f'<a class="btn" rel="next" data-key="]" href="{escape(address)}">{on}</a>'
+    else:
+        on = f'<span class="btn" aria-disabled="true">{on}</span>'
+    return SafeString(
+        '<div class="pager" hx-swap="outerHTML show:.table:top">\n'
+        f"  <span>{told}</span>\n"
+        f'  <nav class="sizes" aria-label="Rows on a page">{sizes}'
+        '<span class="muted">a page</span></nav>\n'
+        f'  <nav aria-label="Pages">\n    {back}\n    {on}\n  </nav>\n</div>'
+    )
 
 
 def held(screen: Screen) -> SafeString:

@@ -13,6 +13,7 @@ from django.forms import BoundField
 from django.http import QueryDict
 from django.utils import timezone
 
+from backoffice.form_controls import choices_of
 from backoffice.lists.fields import LateChoices
 from backoffice.paging import Sort
 from backoffice.sealed_words import Words, opened
@@ -68,7 +69,7 @@ class _Shared(dict[str, forms.Field]):
     def __deepcopy__(self, known: dict[int, Any]) -> dict[str, forms.Field]:
         return {
             name: deepcopy(field, known)
-            if name == "order_key" or isinstance(field, LateChoices)
+            if isinstance(field, LateChoices)
             else field
             for name, field in self.items()
         }
@@ -77,7 +78,7 @@ class _Shared(dict[str, forms.Field]):
 class FilterForm(forms.Form):
     """Filters, sort and size of a list, as they stand in its address."""
 
-    order_key = forms.ChoiceField(required=False)
+    order_key = forms.CharField(required=False)
     order_direction = forms.ChoiceField(required=False, choices=[("asc", "asc"), ("desc", "desc")])
     size = forms.IntegerField(required=False, min_value=1, max_value=100)
 
@@ -102,9 +103,12 @@ class FilterForm(forms.Form):
         self.by_name = by_name
         self.hidden: dict[str, str] = {}
         """Fields that this person may not use: what their role does not show."""
-        field = self.fields["order_key"]
-        assert isinstance(field, forms.ChoiceField)
-        field.choices = [(key, key) for key in self.SORTS]
+
+    def clean_order_key(self) -> str:
+        key: str = self.cleaned_data["order_key"]
+        if key and key not in self.SORTS:
+            raise forms.ValidationError("This list cannot be sorted by that.", code="invalid_choice")
+        return key
 
     def clean(self) -> None:
         """What a role does not show it may not ask for either: the answer would tell."""
@@ -215,14 +219,8 @@ class FilterForm(forms.Form):
 
     def _looks(self, one: Filter, zone: str) -> Hashable:
         fields: list[Any] = [self.fields[name] for name in one.fields]
-        offered = tuple(_offered(field) for field in fields)
+        offered = tuple(choices_of(field) for field in fields)
         return type(self), one, *self.hidden, zone, offered
-
-
-def _offered(field: Any) -> tuple[Any, ...]:
-    """Choices of a field, without what Django looks at in each that a field of ours reads."""
-    read = getattr(field, "offered", None)
-    return tuple(read() if read else getattr(field, "choices", ()))
 
 
 def filters_in(data: QueryDict, form: FilterForm) -> dict[str, list[str]]:
@@ -253,4 +251,4 @@ def _summary(given: list[tuple[BoundField, str]]) -> str:
 
 
 def _words(field: forms.Field, value: str) -> str:
-    return str(dict(getattr(field, "choices", ())).get(value, value))
+    return str(dict(choices_of(field)).get(value, value))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypedDict
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -42,6 +42,17 @@ class Tab:
     current: bool
     shared: bool = False
     count: saving.Counted | None = None
+
+
+class Pager(TypedDict):
+    """What a page says of its place in the list: numbers of rows, from one."""
+
+    page: Page[Any]
+    first: int
+    last: int
+    next_at: int
+    previous_at: int
+    total: Count | None
 
 
 @dataclass(slots=True)
@@ -205,7 +216,7 @@ class Screen:
     def _given(self, name: str) -> str:
         return str(self.form.data.get(name) or "")
 
-    def pager(self, page: Page[Any], total: Count | None) -> dict[str, Any]:
+    def pager(self, page: Page[Any], total: Count | None) -> Pager:
         """`1–50 of 1,240` and where the neighbours begin."""
         first = 1 if page.previous is None else max(self.at, 2)
         last = first + len(page.rows) - 1
@@ -221,7 +232,6 @@ class Screen:
             "next_at": last + 1,
             "previous_at": max(first - self.size, 1),
             "total": total,
-            "sizes": SIZES,
         }
 
 

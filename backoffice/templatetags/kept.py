@@ -2,25 +2,31 @@
 
     {% load kept %}{% kept places=entries tally=to_review %}<nav>…</nav>{% endkept %}
 
-What stands inside sees the named values and nothing else: no request, no user, no token, so that
-nothing of one page can get into another. The values are the key; what is drawn from them is the
-same for as long as the process runs. For the frame and the controls of pages, never for records.
+What stands inside sees the named values and nothing else: no request, no user, so that nothing of
+one page can get into another. The values are the key; what is drawn from them is the same for as
+long as the process runs. For the frame and the controls of pages, never for records.
+
+Forms may stand inside: each page puts its own token into what was kept without one.
 """
 
 from __future__ import annotations
 
+import secrets
 from typing import Any, Final
 
 from django.template import Context, Library, Node, NodeList, TemplateSyntaxError
 from django.template.base import FilterExpression, Parser, Token, token_kwargs
-from django.template.defaulttags import CsrfTokenNode, NowNode
+from django.template.defaulttags import NowNode
 from django.template.loader_tags import BlockNode
+from django.utils.html import escape
 from django.utils.safestring import SafeString
 
 register = Library()
 
 MOST: Final = 256
 """So many drawings of one piece are kept; then they are drawn anew."""
+_TOKEN: Final = secrets.token_hex(16)
+"""Stands where the token of a form will stand. Nobody can write it: each process has its own."""
 
 
 @register.tag
@@ -31,8 +37,8 @@ def kept(parser: Parser, token: Token) -> Node:
         raise TemplateSyntaxError("kept takes name=value only.")
     inside = parser.parse(("endkept",))
     parser.delete_first_token()
-    if any(inside.get_nodes_by_type(kind) for kind in (CsrfTokenNode, NowNode, BlockNode)):
-        raise TemplateSyntaxError("Tokens, times and blocks are of one page: they are not kept.")
+    if any(inside.get_nodes_by_type(kind) for kind in (NowNode, BlockNode)):
+        raise TemplateSyntaxError("Times and blocks are of one page: they are not kept.")
     return _Kept(inside, values)
 
 
@@ -43,7 +49,8 @@ class _Kept(Node):
     def __init__(self, nodelist: NodeList, values: dict[str, FilterExpression]) -> None:
         self.nodelist = nodelist
         self.values = values
-        self.drawn: dict[tuple[Any, ...], SafeString] = {}
+        self.drawn: dict[tuple[Any, ...], tuple[SafeString, bool]] = {}
+        """What was drawn, and whether it has forms."""
 
     def render(self, context: Context) -> SafeString:
         values = {name: value.resolve(context) for name, value in self.values.items()}
@@ -54,7 +61,11 @@ class _Kept(Node):
             if len(self.drawn) >= MOST:
                 self.drawn.clear()
             assert context.template is not None
-            alone = Context(values)
+            alone = Context({**values, "csrf_token": _TOKEN})
             with alone.bind_template(context.template):
-                found = self.drawn[key] = self.nodelist.render(alone)
-        return found
+                drawn = self.nodelist.render(alone)
+            found = self.drawn[key] = drawn, _TOKEN in drawn
+        drawn, has_forms = found
+        if not has_forms:
+            return drawn
+        return SafeString(drawn.replace(_TOKEN, escape(str(context.get("csrf_token", "")))))

@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString
 from backoffice.lists import drawing
 from backoffice.lists.forms import FilterForm
 from backoffice.lists.listing import Listing
-from backoffice.lists.screen import Screen
+from backoffice.lists.screen import Pager, Screen
 from backoffice.lists.views import ViewForm
 
 register = template.Library()
@@ -29,6 +29,16 @@ def filters(context: Context, form: FilterForm) -> SafeString:
 @register.simple_tag(takes_context=True)
 def heads(context: Context, screen: Screen) -> SafeString:
     return drawing.heads(screen, context["request"].GET)
+
+
+@register.simple_tag(takes_context=True)
+def buckets(context: Context, tabs: list[dict[str, Any]]) -> SafeString:
+    return drawing.buckets(tabs, context["request"].GET)
+
+
+@register.simple_tag(takes_context=True)
+def pager(context: Context, screen: Screen, shown: Pager) -> SafeString:
+    return drawing.pager(screen, shown, context["request"].GET)
 
 
 @register.simple_tag

@@ -18,6 +18,7 @@ from django.utils.safestring import SafeString
 
 from backoffice import access, vocabulary
 from backoffice.addresses import record_url
+from backoffice.form_controls import choices_of
 from backoffice.templatetags.shapes import COPY, copy_icon, glyph_svg, icon_svg
 from backoffice.templatetags.spoken import MONTHS, ago, hour, spoken, years, zone_name, zone_of
 
@@ -403,7 +404,7 @@ def ticks(bound: BoundField) -> SafeString:
 def tick_boxes(bound: BoundField) -> list[str]:
     """A box for each known value, and for whatever else was asked for."""
     chosen = [str(value) for value in bound.value() or ()]
-    known = {str(value): str(label) for value, label in getattr(bound.field, "choices", ())}
+    known = {str(value): str(label) for value, label in choices_of(bound.field)}
     others = {value: value for value in chosen if value not in known}
     name = escape(bound.html_name)
     return [
@@ -430,9 +431,19 @@ def query(context: Context, **changes: Any) -> str:
 
 def address_with(given: QueryDict, **changes: Any) -> str:
     dropped = {"after", "before", "at", "panel", *changes}
-    kept = [(name, value) for name, value in given.lists() if name not in dropped]
+    kept = [written for name, written in _written(given) if name not in dropped]
     new = [(name, value) for name, value in changes.items() if value not in (None, "")]
-    return f"?{urlencode(kept + new, doseq=True)}"
+    return f"?{'&'.join([*kept, urlencode(new, doseq=True)] if new else kept)}"
+
+
+def _written(given: QueryDict) -> list[tuple[str, str]]:
+    """The parameters of a page as they stand in an address: a list leads to dozens like its own."""
+    known: list[tuple[str, str]] | None = vars(given).get("_written")
+    if known is None:
+        known = [(name, urlencode({name: values}, doseq=True)) for name, values in given.lists()]
+        if not given._mutable:
+            vars(given)["_written"] = known
+    return known
 
 
 @register.simple_tag(takes_context=True)
