@@ -151,5 +151,7 @@ def _message(found: Cancelling, order: Order) -> None:
         found.will(
             f"The service tells the patient by {' and '.join(ways)}, if it sends messages for us."
         )
+    elif order.method == "testkit" and order.patient_dob is None:
+        found.will("Nobody has registered the kit, so there is no patient to tell.")
     else:
         found.warn("The service has no way to tell the patient: call them.")

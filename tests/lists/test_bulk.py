@@ -214,6 +214,15 @@ def test_cancelling_shows_what_will_and_will_not_happen(
     assert "Choose why it is cancelled." in refused.content.decode()
 
 
+def test_a_kit_that_nobody_registered_is_named_so(client: Client, clinician: User) -> None:
+    for n, low in enumerate(("ordered", "lost"), 1):
+        nobody = {"patient_first_name": "", "patient_last_name": "", "patient_dob": None}
+        order(n, low_level_status=low, method="testkit", **nobody).save()
+    words = ask(client, "cancel").content.decode()
+    assert "1 will be cancelled" in words and "1 cannot be cancelled" in words
+    assert words.count("Kit without patient") == 2
+
+
 def test_cancelling_asks_the_service_once_for_each(
     client: Client, clinician: User, five: None
 ) -> None:

@@ -495,8 +495,13 @@ def test_a_kit_nobody_registered_says_so(client: Client, clinician: User) -> Non
         bucket="preparing",
         patient_first_name="",
         patient_last_name="",
+        **envelope("{}"),
     )
-    assert "Kit without patient" in client.get(f"/orders/{row.pk}/").content.decode()
+    for place in ("", "why/", "cancel/"):
+        page = client.get(f"/orders/{row.pk}/{place}").content.decode()
+        assert "Kit without patient" in page, place
+        assert "<bdi> </bdi>" not in page, place
+    assert "no patient to tell" in page and "call them" not in page
 
 
 def test_what_happened_is_one_stream_with_three_views(
