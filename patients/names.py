@@ -7,6 +7,14 @@ from datetime import date, datetime
 from typing import Final
 
 _LETTERS: Final = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ı": "i"})
+_PLAIN: Final = str.maketrans(
+    {
+        **dict(zip("øłđðıØŁĐÐ", "olddiOLDD", strict=True)),
+        **dict(zip("ßæœþÆŒÞ", ["ss", "ae", "oe", "th", "Ae", "Oe", "Th"], strict=True)),
+        **dict.fromkeys("’‘ʼʻ`´′", "'"),
+        **dict.fromkeys("‐‑‒–—−", "-"),
+    }
+)
 _WORD: Final = re.compile(r"[^\W_]+")
 _DATES: Final = (
     *("%Y-%m-%d", "%m/%d/%Y", "%m-%d-%Y", "%d.%m.%Y", "%m/%d/%y", "%m-%d-%y"),
@@ -34,6 +42,13 @@ def fold(*parts: str | None) -> str:
     plain = unicodedata.normalize("NFKD", text.casefold().translate(_LETTERS))
     kept = "".join(mark for mark in plain if not unicodedata.combining(mark))
     return " ".join(kept.split())
+
+
+def plain_name(text: str) -> str:
+    """The nearest spelling without accents and typographic marks, single spaces between its words:
+    `Núñez-O’Brien` is `Nunez-O'Brien`. Letters of other scripts stay."""
+    letters = unicodedata.normalize("NFKD", text.translate(_PLAIN))
+    return " ".join("".join(one for one in letters if not unicodedata.combining(one)).split())
 
 
 def name_key(*parts: str | None) -> str:

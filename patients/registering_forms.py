@@ -22,7 +22,7 @@ from backoffice.service.users import NewAddress, NewGuarantor, NewUserInfo
 from backoffice.vocabulary.words import VOCABULARIES
 from patients.commands import Insuring
 from patients.models import Demographics, Patient
-from patients.names import fold
+from patients.names import fold, plain_name
 
 STATES: Final = re.findall(
     "..",
@@ -55,12 +55,11 @@ class NameField(forms.CharField):
         name: str = super().clean(value)
         if not name or _NAME.fullmatch(name):
             return name
-        plain = fold(name)
+        plain = plain_name(name)
         if name != name.strip() or "  " in name:
             words = "Take out the spaces before, after, or doubled between the words."
-        elif not name.isascii() and plain.isascii():
-            wanted = " ".join(word.capitalize() for word in plain.split())
-            words = f"Labs take no accents: write {wanted}, if that is right."
+        elif plain != name and _NAME.fullmatch(plain):
+            words = f"Labs take no accents and no curly marks: write {plain}, if that is right."
         elif not name[0].isalnum():
             words = "Begin with a letter or a digit."
         else:

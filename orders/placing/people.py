@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from datetime import date
 from typing import Final
+
+from patients import names
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.,'-]*(\s[A-Za-z0-9.,'-]+)*")
 NAME_LETTERS: Final = 50
@@ -21,9 +22,7 @@ def is_name(text: str) -> bool:
 
 def plain_name(text: str) -> str:
     """What would be accepted in its place; empty where no such thing is near: José is Jose."""
-    letters = unicodedata.normalize("NFKD", text)
-    plain = "".join(one for one in letters if not unicodedata.combining(one))
-    plain = " ".join(plain.split())
+    plain = names.plain_name(text)
     return plain if plain != text and is_name(plain) else ""
 
 

@@ -584,6 +584,7 @@ def test_names() -> None:
         assert not is_name(bad), bad
     assert plain_name("José") == "Jose"
     assert plain_name(" Ada  B ") == "Ada B"
+    assert plain_name("Núñez-O’Brien") == "Nunez-O'Brien"
     assert plain_name("李") == ""
 
 

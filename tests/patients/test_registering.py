@@ -77,6 +77,8 @@ def faults(answer: Any) -> dict[str, list[str]]:
         ("first_name", "", "Give the first name."),
         ("state", "", "Choose the state."),
         ("first_name", "Zoë", "write Zoe"),
+        ("last_name", "O’Brien-McDonáld", "write O'Brien-McDonald,"),
+        ("last_name", "Nuñez–Sæther", "write Nunez-Saether,"),
         ("first_name", " Testa", "spaces"),
         ("first_name", "Te  sta", "spaces"),
         ("first_name", "Testa\n", "spaces"),
