@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from backoffice.addresses import uuid_in
 from backoffice.lists.formulas import as_typed, harmless
+from backoffice.vocabulary.words import VOCABULARIES
 from labs.models import LabAccount, LabTest, Physician
 from orders.models import Order
 from orders.placing import drafts
@@ -47,6 +48,10 @@ SAMPLE: Final = (
 LEAST_OF_ID: Final = 4
 LEAST_OF_NAME: Final = 3
 """Letters from which a part of it means an account."""
+SEPARATORS: Final = ",;\t"
+"""Tabs are what is pasted from a spreadsheet."""
+CHOICES: Final = {"billing_type": "order.billing_type", "collection_method": "order.method"}
+"""Columns that take one of a few words: those of the service."""
 REASON: Final = "reason"
 END: Final = "\r\n"
 
@@ -73,7 +78,7 @@ class Row:
 
 
 def read(raw: bytes) -> list[Row]:
-    """Rows of a CSV file, with a head line; commas or semicolons, in UTF-8."""
+    """Rows of a CSV file, with a head line; commas, semicolons or tabs, in UTF-8."""
     if len(raw) > MOST_BYTES:
         raise Unusable(f"The table is too large: at most {MOST_BYTES // 1024} KB are taken.")
     try:
@@ -83,7 +88,7 @@ def read(raw: bytes) -> list[Row]:
     if "\x00" in text:
         raise Unusable("This is not a table of text.")
     head, _, _ = text.partition("\n")
-    separator = ";" if head.count(";") > head.count(",") else ","
+    separator = max(SEPARATORS, key=head.count)
     try:
         lines = list(_lines(text, separator))
     except csv.Error as error:
@@ -139,12 +144,16 @@ def examine(rows: Sequence[Row]) -> None:
 
 def _stopped(wish: Wish, account: str) -> list[str]:
     """What would stop the same order on the page where one is imported."""
-    found = [one for one in findings(wish) if one.level == STOP]
-    told = {one.field for one in found}
+    strange = [
+        name for name, words in CHOICES.items() if wish.one(name) not in ("", *VOCABULARIES[words])
+    ]
+    found = [one for one in findings(wish) if one.level == STOP and one.field not in strange]
+    told = {*strange, *(one.field for one in found)}
     form = PlaceForm(wish)
     lacks = [one for one in found if _is_lack(one)]
     labels = [str(form.fields[one.field].label).lower() for one in lacks]
-    words = [_lacking(labels, known=wish.person is not None)] if lacks else []
+    words = [_no_choice(name, wish.one(name)) for name in strange]
+    words += [_lacking(labels, known=wish.person is not None)] if lacks else []
     words += [_words(one, wish, account) for one in found if one not in lacks]
     for name, errors in form.errors.items():
         if name == "physician":
@@ -166,6 +175,11 @@ def _lacking(labels: Sequence[str], *, known: bool) -> str:
             f" ({', '.join(labels)})."
         )
     return f"Missing of the patient, to be added on their page: {', '.join(labels)}."
+
+
+def _no_choice(name: str, text: str) -> str:
+    known = ", ".join(VOCABULARIES[CHOICES[name]])
+    return f"“{text}” is no {name}. Write one of these: {known}."
 
 
 def _words(one: Finding, wish: Wish, account: str) -> str:
@@ -257,8 +271,8 @@ class _Known:
             **drafts.of_person(person),
             "tests": [str(tests[0].pk)],
             "sample_id": [cells["sample_id"]],
-            "billing_type": [cells["billing_type"] or "client_bill"],
-            "collection_method": [cells["collection_method"] or tests[0].method],
+            "billing_type": [cells["billing_type"].lower() or "client_bill"],
+            "collection_method": [cells["collection_method"].lower() or tests[0].method],
             "physician": [cells["physician_npi"]],
         }
         wish = Wish(patient, person, typed, importing=True)

@@ -290,6 +290,8 @@ def test_semicolons_and_marks_of_spreadsheets_are_read() -> None:
     raw = "\ufeffPatient;Test;Sample_ID\r\na;b;c\r\n".encode()
     (row,) = sheet.read(raw)
     assert (row.cells["patient"], row.cells["test"], row.cells["sample_id"]) == ("a", "b", "c")
+    (pasted,) = sheet.read(b"patient\ttest\tsample_id\na\tb, with a comma\tc\n")
+    assert list(pasted.cells.values())[:3] == ["a", "b, with a comma", "c"]
     with pytest.raises(sheet.Unusable):
         sheet.read("patient,test,sample_id\r\né,b,c".encode("latin-1"))
 
@@ -317,6 +319,21 @@ def checked(client: Client, person: Demographics, panel: LabTest, account: str) 
     raw = table([str(person.pk), panel.name, "ACCOUNT-1", account], head=head)
     row: sheet.Row = send(client, raw, "check").context["rows"][0]
     return row
+
+
+def test_a_word_that_the_service_does_not_know_is_answered_with_those_it_does(
+    desk: Desk, person: Demographics, panel: LabTest
+) -> None:
+    raw = table(
+        [str(person.pk), panel.name, "WORDS-1", "Bill", "by post"],
+        [str(person.pk), panel.name, "WORDS-2", "Client_Bill", panel.method.upper()],
+        head="patient,test,sample_id,billing_type,collection_method",
+    )
+    strange, loud = send(desk.client("clinician"), raw, "check").context["rows"]
+    billing, method = strange.faults
+    assert "“bill” is no billing_type" in billing and "client_bill, " in billing
+    assert "“by post” is no collection_method" in method and "testkit" in method
+    assert loud.good, loud.faults
 
 
 def test_accounts_to_choose_from_are_named(
