@@ -10,11 +10,12 @@ from uuid import UUID
 import pytest
 
 from tests.browser import Browser, browser, needs_browser
-from tests.browser.office import Office, at_work
+from tests.browser.office import Office, at_work, press
 from tests.outbox.draws import placed
 
 pytestmark = needs_browser
 
+ESCAPE = "\ue00c"
 BUDGET, SECONDS = 5, 20
 """Interactions are numbered in the comments; the time ends with the last of them."""
 PATIENCE = 40
@@ -108,6 +109,10 @@ def test_what_is_refused_comes_back_into_the_drawer(
     assert page.url == address, "still over the order"
     kept = "return document.querySelector('.drawer textarea[name=notes]').value"
     assert page.run(kept) == "the blue door"
+    press(page, ESCAPE)
+    page.link("Book")
+    page.find(".drawer .slots")
+    assert page.run(kept) == "the blue door", "shut by mistake, nothing is lost"
     page.press(page.all(".drawer .slot input")[0])
     page.click(".drawer .picking .primary")
     page.sees("Confirmed", PATIENCE)

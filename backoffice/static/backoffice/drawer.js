@@ -4,6 +4,11 @@
 // modal dialog; it goes back to the link when the drawer shuts. Pages add their own by listening:
 // "drawer-open" on the document carries the dialog.
 
+// Texts of drawers that were shut without being sent, by the addresses that opened them: whoever shut
+// one by mistake finds their words again, while the page underneath stands.
+const unsent = new Map();
+const texts = (dialog) => [...dialog.querySelectorAll("textarea[name]")].filter((field) => !field.closest("details"));
+
 async function open(link) {
   const answer = await fetch(link.href, { credentials: "same-origin" });
   if (!answer.ok || answer.redirected) throw new Error("not shown");
@@ -23,7 +28,13 @@ async function open(link) {
   dialog.setAttribute("aria-labelledby", title.id);
   dialog.append(head, drawn(page, link.href));
   document.body.append(dialog);
+  const address = link.href;
+  for (const field of texts(dialog)) {
+    const words = unsent.get(address)?.get(field.name);
+    if (words && !field.value) field.value = words;
+  }
   dialog.addEventListener("close", () => {
+    unsent.set(address, new Map(texts(dialog).map((field) => [field.name, field.value])));
     dialog.remove();
     link.focus();
   });
