@@ -14,6 +14,7 @@ from backoffice.access import may
 from backoffice.models import AS_RECEIVED, User
 from backoffice.statements import by_key, where
 from backoffice.templatetags.spoken import years
+from orders.local_time import place_of
 from orders.models import Order, Result
 from orders.models.order import LIST_COLUMNS
 from orders.reviewing.completeness import Completeness, completeness_of
@@ -82,7 +83,12 @@ def one_report(request: HttpRequest, review: Review, **forms: Any) -> dict[str, 
     """Everything about one review. `forms` replace the empty ones: as they were left."""
     user = request.user
     assert isinstance(user, User)
-    order = by_key(Order, [review.pk], but=AS_RECEIVED).get(review.pk)
+    # Somebody is called about a critical value: the record says at what number, and costs a read.
+    calling = review.is_critical
+    if calling:
+        order = Order.objects.filter(pk=review.pk).select_related("user").first()
+    else:
+        order = by_key(Order, [review.pk], but=AS_RECEIVED).get(review.pk)
     result = by_key(Result, [review.pk]).get(review.pk)
     by_number = "order_id = %s ORDER BY number DESC"
     versions = where(ResultVersion, by_number, [review.pk], but=("content",))
@@ -100,6 +106,8 @@ def one_report(request: HttpRequest, review: Review, **forms: Any) -> dict[str, 
         "order": order,
         "result": result,
         "report": report,
+        "number": order.said("patient_details").get("phone_number") if calling and order else None,
+        "zone": place_of(order).shown if calling and order else "",
         "age": _age(order, result),
         "completeness": completeness_of([review.pk]).get(review.pk),
         "versions": versions,

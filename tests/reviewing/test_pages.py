@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import timedelta
 from typing import Any
@@ -16,7 +17,7 @@ from django.utils import timezone
 from backoffice.models import AuditEntry, User
 from orders.models import CriticalAcknowledgement, CriticalCall, Delegation, Review, Signature
 from orders.reviewing.forms import CallForm, SignForm
-from tests.api.rows import NOW, patient, staff, uid
+from tests.api.rows import NOW, envelope, patient, staff, uid
 from tests.reviewing.rows import came, corrected, ordered
 
 pytestmark = pytest.mark.django_db
@@ -147,6 +148,21 @@ def test_a_critical_result_from_the_banner_to_the_call(client: Client, anna: Use
     shown = client.get(page(1))
     assert "Acknowledged and told" in text_of(shown) and "6.9" in text_of(shown)
     assert do(client, 1, "sign").status_code == 302
+
+
+def test_who_is_called_about_a_critical_value_is_told_with_their_number_and_clock(
+    client: Client, anna: User
+) -> None:
+    record = {
+        "patient_details": {"phone_number": "+15550100123"},
+        "patient_address": {"state": "AZ"},
+    }
+    received = envelope(json.dumps(record))
+    came(ordered(1, **received).pk, NORMAL, CRITICAL)
+    came(ordered(2, **received).pk, NORMAL)
+    called = client.get(page(1)).content.decode()
+    assert "tel:+15550100123" in called and "MST" in called
+    assert "tel:" not in client.get(page(2)).content.decode()
 
 
 def test_the_queue_tells_open_criticals_from_those_somebody_saw_to(
