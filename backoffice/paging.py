@@ -158,9 +158,10 @@ Without it PostgreSQL may take up one row after the other and look whether it is
 
 
 class _Plain(Func):
-    """A column as no index has it: what is sorted by it is not read in the order of an index."""
+    """A column as no index has it: what is sorted by it is not read in the order of an index. The
+    greatest of one value is that value, which PostgreSQL does not see through."""
 
-    template = "(SELECT %(expressions)s)"
+    function = "GREATEST"
     arity = 1
 
 

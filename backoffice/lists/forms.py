@@ -68,9 +68,7 @@ class _Shared(dict[str, forms.Field]):
 
     def __deepcopy__(self, known: dict[int, Any]) -> dict[str, forms.Field]:
         return {
-            name: deepcopy(field, known)
-            if isinstance(field, LateChoices)
-            else field
+            name: deepcopy(field, known) if isinstance(field, LateChoices) else field
             for name, field in self.items()
         }
 
@@ -107,7 +105,9 @@ class FilterForm(forms.Form):
     def clean_order_key(self) -> str:
         key: str = self.cleaned_data["order_key"]
         if key and key not in self.SORTS:
-            raise forms.ValidationError("This list cannot be sorted by that.", code="invalid_choice")
+            raise forms.ValidationError(
+                "This list cannot be sorted by that.", code="invalid_choice"
+            )
         return key
 
     def clean(self) -> None:

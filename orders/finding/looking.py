@@ -99,8 +99,8 @@ class Found:
 
 
 def find(text: str, user: User, most: int = MOST) -> Found:
-    """What `text` can mean to this member of staff: of each kind the first `most`, two at least, and
-    whether there are more."""
+    """What `text` can mean to this member of staff: of each kind the first `most`, two at least,
+    and whether there are more."""
     text = " ".join(text.split())
     found = Found()
     if len(text) < LEAST:
@@ -231,7 +231,9 @@ def _is_code(text: str) -> bool:
 def _orders_by_name(text: str, known: Sequence[UUID]) -> list[Order]:
     """Orders that carry the name but belong to none of these patients: a kit without a patient
     yet, a parcel to somebody else, a patient of whom only the order knows the name, or once did."""
-    rows = Order.objects.named(text).exclude(user_id__in=known)
+    rows = Order.objects.named(text)
+    if known:
+        rows = rows.exclude(user_id__in=known)
     return list(rows.only(*_SHOWN)[:FOUND])
 
 

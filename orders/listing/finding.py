@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
 from django.db.models import F, Q, QuerySet
 
 from backoffice.paging import (
+    COUNT_CAP,
     SOON,
     Among,
     Count,
@@ -32,6 +34,9 @@ from orders.today.counting import Counts, counts
 
 FEW_NAMES: Final = 600
 """Words of names, whose numbers are told to the planner: it knows how many orders to expect."""
+CAP_OF_MANY_NAMES: Final = 100
+"""To count more of their orders takes longer than to show them."""
+SHORT_TIME: Final = timedelta(days=32)
 LETTERS_OF_FEW: Final = 3
 THEIRS: Final = Expected(rows=20_000, cost=math.inf)
 """Orders of a few names, found at once rather than walked to: a name may have thousands."""
@@ -64,13 +69,15 @@ def _looked_for(form: Any, size: int, place: Place) -> tuple[Count, Page[Order]]
     # of what is over its usual time and whatever else. By a moment these stand together, though,
     # and may do so at the other end.
     quiet = form.cleaned_data["quiet"] == "true" and form.sort[0] in ("patient_name", "last_status")
-    soon = _soon(form) if len(typed) < 2 and not quiet else None
+    walks = len(typed) > 1 or quiet or _sorts_a_short_time(form)
+    soon = None if walks else _soon(form)
     few = _few_called(typed) if typed else None
     if few is not None:
         rows, typed, soon = rows.filter(Among(F("names"), few)), {}, THEIRS
     everything = ORDERS.everything(form.user)
     called = rows.called(typed) if typed else rows
-    counted = gathered(called, everything, form.keyset(), soon=soon)
+    cap = CAP_OF_MANY_NAMES if typed else COUNT_CAP
+    counted = gathered(called, everything, form.keyset(), cap, soon)
     if not counted.count.capped or counted.whole is not None:
         return counted.count, ORDERS.page(counted.rows, form, size, place, counted.whole)
     if quiet and few is None:
@@ -91,6 +98,16 @@ def _few_called(typed: Mapping[str, str]) -> str | None:
         return None
     count, names = up_to(OrderNameWord.called(typed).values("names"), FEW_NAMES)
     return names if count <= FEW_NAMES else None
+
+
+def _sorts_a_short_time(form: Any) -> bool:
+    """Whether all stand close together where the list begins: they are walked to, not all found."""
+    asked = form.cleaned_data
+    first, last = {
+        "created_at": asked["ordered"] or (asked["start_date"], asked["end_date"]),
+        "updated_at": asked["changed"] or (asked["updated_start_date"], asked["updated_end_date"]),
+    }.get(form.sort[0], (None, None))
+    return first is not None and last is not None and last - first <= SHORT_TIME
 
 
 def _soon(form: Any) -> Expected:

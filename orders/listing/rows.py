@@ -63,11 +63,13 @@ class Orders(Listing):
         sort = form.sort[0]
         rows = Order.objects.filtered(given, sort)
         rows = rows.only(*LIST_COLUMNS, "lab_slug", "order_transaction_id")
-        for name, column in (("ordered", "created_at"), ("changed", "updated_at")):
-            if given[name]:
-                first, after = given[name]
-                begun = rows.created if name == "ordered" else rows.updated
-                rows = begun(first, None, sort).filter(**{f"{column}__lt": after})
+        since = given["start_date"]
+        if given["ordered"]:
+            since, after = given["ordered"]
+            rows = rows.created(since, None, sort).filter(created_at__lt=after)
+        if given["changed"]:
+            first, after = given["changed"]
+            rows = rows.updated(first, None, sort, since).filter(updated_at__lt=after)
         if given["lab"]:
             rows = rows.filter(lab_slug__in=given["lab"])
         if given["assigned"]:

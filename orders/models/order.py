@@ -135,7 +135,8 @@ class OrderQuerySet(models.QuerySet["Order"]):
         }
         rows = self.filter(**{name: value for name, value in plain.items() if value})
         rows = rows.created(given["start_date"], given["end_date"], sort)
-        rows = rows.updated(given["updated_start_date"], given["updated_end_date"], sort)
+        since = given["start_date"]
+        rows = rows.updated(given["updated_start_date"], given["updated_end_date"], sort, since)
         if never_usual(*until_and_since(given)):
             rows = rows.filter(STILL_UPDATED)
         if given["is_critical"] == "true":
@@ -153,9 +154,20 @@ class OrderQuerySet(models.QuerySet["Order"]):
             rows = rows.filter(updated_at__gte=_earlier(first, _CLOCKS))
         return rows.filter(created_at__lte=last) if last else rows
 
-    def updated(self, first: datetime | None, last: datetime | None, sort: str) -> Self:
-        """Updated in a time: the same the other way round."""
-        rows = self.filter(updated_at__gte=first) if first else self
+    def updated(
+        self,
+        first: datetime | None,
+        last: datetime | None,
+        sort: str,
+        ordered_since: datetime | None,
+    ) -> Self:
+        """Updated in a time: the same the other way round. Of what was `ordered_since` nearly all
+        was updated since, and the planner is not to make fewer of them of that."""
+        rows = self
+        if first:
+            since = Q(updated_at__gte=first)
+            implied = ordered_since is not None and ordered_since >= first
+            rows = rows.filter(unguessed(since) if implied else since)
         if last and sort == "created_at":
             rows = rows.filter(created_at__lte=_later(last, _CLOCKS))
         return rows.filter(updated_at__lte=last) if last else rows

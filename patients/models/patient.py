@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Final, Self, TypeVar
 from uuid import UUID
 
 from django.contrib.postgres.indexes import OpClass
-from django.db import models
-from django.db.models import F, Q, QuerySet, Value
+from django.core.exceptions import EmptyResultSet
+from django.db import connection, models
+from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Lower
 
 from backoffice.models import Mirrored
@@ -38,13 +40,18 @@ class PatientQuerySet(QuerySet["Patient"]):
         """Ids of at most `most` patients that match, those first whose names are just the words
         typed: one query, however many share a beginning."""
         whole = PatientNameWord.called(text, whole=True).values("user_id")
-        # Of a name several words may begin so: then its patient is found more than once.
-        limited = [
-            rows.annotate(rank=Value(rank))[: 2 * most]
-            for rank, rows in enumerate([*_by_id(text), whole, _people(text)])
-        ]
-        found = sorted(limited[0].union(*limited[1:], all=True), key=itemgetter("rank"))
-        return list(dict.fromkeys(row["pk"] for row in found))[:most]
+        parts: list[str] = []
+        values: list[Any] = []
+        for rank, rows in enumerate([*_by_id(text), whole, _people(text)]):
+            # Of a name several words may begin so: then its patient is found more than once.
+            with suppress(EmptyResultSet):
+                query, given = rows[: 2 * most].query.sql_with_params()
+                parts.append(f"SELECT id, {rank} AS rank FROM ({query}) AS found (id)")  # noqa: S608
+                values += given
+        with connection.cursor() as cursor:
+            cursor.execute(" UNION ALL ".join(parts), values)
+            found = sorted(cursor.fetchall(), key=itemgetter(1))
+        return list(dict.fromkeys(pk for pk, _ in found))[:most]
 
 
 def _people(text: str) -> QuerySet[Any, Any]:

@@ -5,6 +5,9 @@ to each, logged in. Every address is asked for in turns: in the small world, in 
 its own statements alone, over one connection, as they were when the page ran in this process. What
 comes near a limit is asked for again later, more often. Combinations of filters are compared with
 the small world alone.
+Where fewer rows of a list are found in the small world, that is another page: a row costs what it
+shows, among however many orders it stands. The worlds are then compared by a page of as many rows
+in both (`size=`), and what the page took as it came is told beside.
 `BENCH_ORDERS` and `BENCH_SMALL` change the sizes; `python -m tests.bench.pages WORD…` measures only
 groups that contain one of the words; with `BENCH_EVERY=20` it asks for one address of twenty.
 """
@@ -42,6 +45,8 @@ NEAR: Final = 0.9
 """What comes so near to a limit is asked for more often."""
 BESIDE_SQL, BESIDE_SMALL, BESIDE_ROW = 3.0, 1.5, 20.0
 _ROW: Final = b"<tr"
+_SIZED: Final = ("/orders/?", "/patients/?")
+"""Lists of which one may ask for so many rows."""
 WORST: Final = 10
 """So many of the combinations of filters are listed."""
 
@@ -63,6 +68,9 @@ class Timed:
     statements: list[str] = field(default_factory=list)
     small_rows: int = 0
     large_rows: int = 0
+    even_small: list[float] = field(default_factory=list)
+    even_large: list[float] = field(default_factory=list)
+    """Of a page with as many rows as there are in the small world, where those are fewer."""
 
     def ask(self, rounds: int, lines: Sequence[Line], alone: psycopg.Connection[Any]) -> None:
         for _ in range(rounds):
@@ -71,11 +79,23 @@ class Timed:
             many, spent = lines[1].answer(self.path, self.posted)
             self.large.append(spent)
             self.small_rows, self.large_rows = few.count(_ROW), many.count(_ROW)
+            if self.shows_more and self.path.startswith(_SIZED):
+                # One row is the head of the table.
+                size = f"&size={max(1, self.small_rows - 1)}"
+                self.even_small.append(lines[0].answer(self.small_path + size, {})[1])
+                self.even_large.append(lines[1].answer(self.path + size, {})[1])
             if not self.seldom:
                 self.sql.append(_spent(alone, self.statements))
 
     @property
     def beside_small(self) -> float:
+        """Of pages of one length."""
+        if self.even_large:
+            return middle(self.even_large) / middle(self.even_small)
+        return self.as_it_came
+
+    @property
+    def as_it_came(self) -> float:
         return middle(self.large) / middle(self.small)
 
     @property
@@ -100,7 +120,7 @@ class Timed:
             shown += f" {middle(self.sql):8.1f}"
             ratio += f" {self.beside_sql:7.2f} {len(self.statements):4d}"
         if self.shows_more:
-            ratio += f"  {self.large_rows} rows, not {self.small_rows}"
+            ratio += f"  {self.as_it_came:.2f} with {self.large_rows} rows, not {self.small_rows}"
         return f"{self.group:26.26} {self.name:60.60} {shown} {ratio}"
 
 
@@ -308,11 +328,12 @@ def _explained(timed: Sequence[Timed]) -> None:
 
     combined = sorted((one for one in timed if one.seldom), key=lambda one: one.beside_small)
     if combined:
-        slow = [one for one in combined if one.beside_small > BESIDE_SMALL]
-        longer = sum(one.shows_more for one in slow)
+        slow = sum(one.beside_small > BESIDE_SMALL for one in combined)
+        longer = sum(one.shows_more and one.as_it_came > BESIDE_SMALL for one in combined)
         print(
-            f"\n{len(slow):,} of {len(combined):,} combinations of filters take more than"
-            f" {BESIDE_SMALL} times as long; {longer:,} of these show more rows. The worst:"
+            f"\n{slow:,} of {len(combined):,} combinations of filters take more than"
+            f" {BESIDE_SMALL} times as long with as many rows; {longer:,} do as they came, with"
+            " more rows than in the small world. The worst:"
         )
     for one in reversed(combined[-WORST:]):
         print(f"  {one.line()}")
@@ -341,6 +362,8 @@ def _figures(timed: Sequence[Timed], counts: tuple[float, float]) -> dict[str, o
                 "queries": len(one.statements) or None,
                 "small_rows": one.small_rows,
                 "large_rows": one.large_rows,
+                "even_small_ms": round(middle(one.even_small), 2) if one.even_small else None,
+                "even_large_ms": round(middle(one.even_large), 2) if one.even_large else None,
             }
             for one in timed
         ],

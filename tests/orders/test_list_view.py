@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from backoffice.models import AuditEntry, User
-from backoffice.paging import Expected, gathered
+from backoffice.paging import Expected
 from orders.listing import finding
 from orders.models import Order
 from patients.names import name_key
@@ -70,7 +69,8 @@ def test_of_many_orders_of_few_or_many_who_are_called_so_a_page_is_found(
     theirs: Expected,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(finding, "gathered", partial(gathered, cap=5))
+    for cap in ("COUNT_CAP", "CAP_OF_MANY_NAMES"):
+        monkeypatch.setattr(finding, cap, 5)
     monkeypatch.setattr(finding, "FEW_NAMES", few)
     monkeypatch.setattr(finding, "THEIRS", theirs)
     for n in range(60):

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 import time_machine
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from backoffice.paging import COUNT_CAP, Page, Place
 from orders.forms import SORTS, OrderFilters
@@ -92,6 +94,42 @@ def test_of_many_over_their_usual_time(key: str, given: dict[str, str]) -> None:
         assert str(count) == "500+"
         pages.append(page)
         place = {"after": page.next, "before": None}
+    assert len(wanted) > COUNT_CAP
+    assert keys_of(*pages) == wanted
+
+
+@time_machine.travel(BEGUN + 40 * DAY, tick=False)
+@pytest.mark.parametrize("sort", ["created_at asc", "created_at desc", "updated_at asc"])
+@pytest.mark.parametrize(
+    ("given", "walked"),
+    [
+        ({"ordered": "last_30", "changed": "last_30"}, True),
+        ({"ordered": "last_30", "changed": "last_30", "search_input": "ada"}, True),
+        ({"start_date": "2024-06-01", "updated_start_date": "2024-06-01"}, False),
+    ],
+)
+def test_of_a_short_time_sorted_by_it(sort: str, given: dict[str, str], walked: bool) -> None:
+    """They are walked to: the planner is not asked whether to find them all."""
+    Order.objects.bulk_create(
+        order(
+            n,
+            created_at=BEGUN + n * DAY / 20,
+            updated_at=BEGUN + n * DAY / 20 + timedelta(hours=n % 90),
+            patient_name=f"ada sample{n % 610}",
+        )
+        for n in range(1_400)
+    )
+    form = sorted_by(sort, given)
+    wanted = in_one_statement(form)
+    place: Place = {"after": None, "before": None}
+    pages: list[Page[Order]] = []
+    with CaptureQueriesContext(connection) as captured:
+        while not pages or pages[-1].next:
+            count, page = found(form, 100, place, None)
+            pages.append(page)
+            place = {"after": page.next, "before": None}
+    assert any("EXPLAIN" in query["sql"] for query in captured.captured_queries) != walked
+    assert str(count) == ("100+" if "search_input" in given else "500+")
     assert len(wanted) > COUNT_CAP
     assert keys_of(*pages) == wanted
 
