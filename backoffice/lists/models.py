@@ -9,7 +9,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from backoffice.models import Read
+from backoffice.models.records import Read
 
 
 class SavedView(Read):

@@ -1,0 +1,75 @@
+"""Tables every app stands on: a file for each kind here, and those of the parts of this package."""
+
+from __future__ import annotations
+
+from backoffice.models.commands import CommandAttempt, CommandRecord, CommandRecords
+from backoffice.models.house import Change, Installation
+from backoffice.models.records import AS_RECEIVED, Mirrored, Read, UnreadRecord
+from backoffice.models.staff import User
+from backoffice.models.syncing import Drift, Lookup, SyncRun
+from backoffice.models.values import UnknownValue
+
+# isort: split
+# The parts below begin with these.
+from backoffice.accounts.models import (
+    AccountNews,
+    PasswordReset,
+    StaffSession,
+    Throttle,
+)
+from backoffice.api.models import ApiToken
+from backoffice.audit.models import (
+    AuditCheck,
+    AuditEntry,
+    AuditReview,
+    AuditSeal,
+)
+from backoffice.lists.models import BulkRow, BulkRun, ListChoice, SavedView
+from backoffice.team.models import (
+    Assignment,
+    AssignmentChange,
+    Contact,
+    MailChoice,
+    Note,
+    Notification,
+)
+from backoffice.upkeep import Backup, Heartbeat, Hold
+
+__all__ = [
+    "AS_RECEIVED",
+    "AccountNews",
+    "ApiToken",
+    "Assignment",
+    "AssignmentChange",
+    "AuditCheck",
+    "AuditEntry",
+    "AuditReview",
+    "AuditSeal",
+    "Backup",
+    "BulkRow",
+    "BulkRun",
+    "Change",
+    "CommandAttempt",
+    "CommandRecord",
+    "CommandRecords",
+    "Contact",
+    "Drift",
+    "Heartbeat",
+    "Hold",
+    "Installation",
+    "ListChoice",
+    "Lookup",
+    "MailChoice",
+    "Mirrored",
+    "Note",
+    "Notification",
+    "PasswordReset",
+    "Read",
+    "SavedView",
+    "StaffSession",
+    "SyncRun",
+    "Throttle",
+    "UnknownValue",
+    "UnreadRecord",
+    "User",
+]

@@ -1,0 +1,153 @@
+"""What staff asked of the service, and its way there."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from backoffice.models.staff import User
+from backoffice.sealing import SealedJSON
+
+
+class CommandRecords(models.QuerySet["CommandRecord"]):
+    def open(self) -> CommandRecords:
+        return self.filter(state__in=CommandRecord.OPEN)
+
+    def about(self, subject_type: str, subject_id: object) -> CommandRecords:
+        """Newest first."""
+        found = self.filter(subject_type=subject_type, subject_id=str(subject_id))
+        return found.select_related("requested_by").order_by("-requested_at")
+
+
+class CommandRecord(models.Model):
+    """One thing staff asked of the service, and its way there. The row is the work: see `outbox`.
+
+    `payload` is the command's own fields. `lock` lets only one command about a thing be open.
+    `attempts` counts sendings, and what a person decides on names the attempt they saw. `doubted`:
+    the outcome of a sending was unknown once, so a refusal after it proves nothing. `keys` counts
+    the idempotency keys it was sent with: a failure is kept and answered as long as its key lives.
+    """
+
+    class State(models.TextChoices):
+        WAITING = "waiting", "Waiting to be sent"
+        SENDING = "sending", "Being sent"
+        UNCERTAIN = "uncertain", "Outcome unknown, being checked"
+        UNDECIDED = "undecided", "Needs your decision"
+        DONE = "done", "Done"
+        REFUSED = "refused", "Refused"
+        WITHDRAWN = "withdrawn", "Taken back"
+        GIVEN_UP = "given_up", "Given up"
+
+    OPEN = (State.WAITING, State.SENDING, State.UNCERTAIN, State.UNDECIDED)
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4)
+    kind = models.CharField(max_length=40)
+    title = models.CharField(max_length=200)
+    subject_type = models.CharField(max_length=40)
+    subject_id = models.TextField()
+    patient_id = models.UUIDField(null=True)
+    lock = models.TextField(default="", blank=True)
+    payload = SealedJSON()
+    form_id = models.UUIDField(unique=True, help_text="One per form shown: a second send is none")
+    form_url = models.TextField(default="", blank=True)
+    form_data = SealedJSON(default=dict, help_text="What stood in the form, as typed")
+    requested_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    requested_at = models.DateTimeField(db_default=Now())
+    request_id = models.CharField(
+        max_length=32, default="", db_default="", help_text="Of the page's request that asked"
+    )
+    reason = models.TextField(default="", blank=True)
+    idempotency_key = models.UUIDField()
+    keyed_at = models.DateTimeField(null=True, help_text="When this key was first sent")
+    keys = models.PositiveSmallIntegerField(default=1)
+    state = models.CharField(max_length=12, choices=State, default=State.WAITING)
+    due_at = models.DateTimeField(db_default=Now())
+    attempts = models.PositiveSmallIntegerField(default=0)
+    looks = models.PositiveSmallIntegerField(default=0)
+    doubted = models.BooleanField(default=False)
+    lease_token = models.UUIDField(null=True)
+    lease_until = models.DateTimeField(null=True)
+    first_sent_at = models.DateTimeField(null=True)
+    sent_at = models.DateTimeField(null=True)
+    settle_until = models.DateTimeField(
+        null=True, help_text="Until then a slow sending may still arrive"
+    )
+    hindrance = models.TextField(default="", blank=True, help_text="Why it still waits")
+    refusal = models.TextField(default="", blank=True, help_text="The service's words, or ours")
+    refusal_fields = models.JSONField(default=list)
+    status = models.PositiveSmallIntegerField(null=True, help_text="HTTP status of the refusal")
+    found = models.JSONField(default=list, help_text="What may be what was asked for: id, words")
+    remote_id = models.TextField(default="", blank=True)
+    done_url = models.TextField(default="", blank=True)
+    confirmed_by = models.CharField(
+        max_length=10, default="", blank=True, help_text="answer, look-up, person"
+    )
+    decided_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
+    decision = models.CharField(max_length=10, default="", blank=True)
+    finished_at = models.DateTimeField(null=True)
+
+    objects = CommandRecords.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["lock"],
+                condition=Q(state__in=["waiting", "sending", "uncertain", "undecided"])
+                & ~Q(lock=""),
+                name="one_open_command",
+            )
+        ]
+        indexes = [
+            # Reader: outbox.deliver
+            models.Index(
+                fields=["due_at"],
+                condition=Q(state__in=["waiting", "sending", "uncertain", "undecided"]),
+                name="command_due",
+            ),
+            # Reader: the strip on a record's page
+            models.Index(
+                fields=["subject_type", "subject_id", "-requested_at"], name="command_of_subject"
+            ),
+            # Reader: what people did to a patient's records
+            models.Index(
+                fields=["patient_id", "-requested_at"],
+                condition=Q(patient_id__isnull=False),
+                name="command_of_patient",
+            ),
+            models.Index(fields=["-requested_at", "id"], name="command_newest"),
+            # Readers: tabs of the list
+            models.Index(fields=["requested_by", "-requested_at", "id"], name="command_of_person"),
+            models.Index(
+                fields=["-requested_at", "id"],
+                condition=Q(state="refused"),
+                name="command_refused",
+            ),
+            # Reader: patients.commands.carry_on
+            models.Index(
+                fields=["finished_at"],
+                condition=Q(confirmed_by="person"),
+                name="command_by_person",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.state}"
+
+    @property
+    def is_open(self) -> bool:
+        return self.state in self.OPEN
+
+
+class CommandAttempt(models.Model):
+    """One sending or look-up of a command: when, and how it ended. No content."""
+
+    command = models.ForeignKey(CommandRecord, on_delete=models.CASCADE, related_name="history")
+    phase = models.CharField(max_length=10, help_text="send, look up")
+    began_at = models.DateTimeField()
+    ended_at = models.DateTimeField(db_default=Now())
+    outcome = models.CharField(max_length=12)
+    status = models.PositiveSmallIntegerField(null=True)
+    trace_id = models.CharField(max_length=64, default="", blank=True)

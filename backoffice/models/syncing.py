@@ -1,0 +1,112 @@
+"""Work of the mirror: lists that are walked, records that are looked up, what differed."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+
+class SyncRun(models.Model):
+    """One walk over a list of the service. The row is the work: see `sync.py`."""
+
+    class State(models.TextChoices):
+        DUE = "due", "Due"
+        RUNNING = "running", "Running"
+        DONE = "done", "Done"
+        FAILED = "failed", "Failed"
+
+    resource = models.CharField(max_length=40)
+    full = models.BooleanField(help_text="A sweep over everything; otherwise what changed")
+    state = models.CharField(max_length=10, choices=State, default=State.DUE)
+    created_at = models.DateTimeField(db_default=Now())
+    started_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+    window_start = models.DateTimeField(null=True, help_text="Updated since; null for all")
+    server_date = models.DateTimeField(null=True, help_text="Service's clock at the first page")
+    checkpoint = models.JSONField(default=dict, help_text="Where to resume")
+    due_at = models.DateTimeField(db_default=Now())
+    attempts = models.PositiveSmallIntegerField(default=0)
+    fence = models.BigIntegerField(default=0, help_text="Grows with each claim; guards writes")
+    lease_until = models.DateTimeField(null=True)
+    total = models.BigIntegerField(null=True, help_text="Rows the service says it has")
+    fetched = models.BigIntegerField(default=0)
+    created = models.BigIntegerField(default=0)
+    changed = models.BigIntegerField(default=0)
+    unchanged = models.BigIntegerField(default=0)
+    older = models.BigIntegerField(default=0)
+    unseen = models.BigIntegerField(default=0)
+    unreadable = models.BigIntegerField(default=0)
+    drifted = models.BigIntegerField(default=0)
+    error = models.CharField(max_length=300, default="", blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["resource", "full"],
+                condition=Q(state__in=["due", "running"]),
+                name="one_open_run_of_a_kind",
+            )
+        ]
+        indexes = [
+            models.Index(fields=["resource", "-created_at"], name="run_latest_of_resource"),
+            # Reader: sync.claim
+            models.Index(
+                fields=["due_at"], condition=Q(state__in=["due", "running"]), name="run_claimable"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.resource} {'full' if self.full else 'incremental'} {self.state}"
+
+
+class Drift(models.Model):
+    """A difference between mirror and service that a sweep found and repaired, or a change at the
+    service that is not to be expected."""
+
+    class Kind(models.TextChoices):
+        MISSING_LOCAL = "missing_local", "Was missing here"
+        MISSING_REMOTE = "missing_remote", "No longer at the service"
+        STALE = "stale", "Was out of date here"
+        SCHEMA = "schema", "Could not be read"
+        HISTORY_CONFLICT = "history_conflict", "History was rewritten"
+        MOVED = "moved", "Went to another patient"
+        REGRESSED = "regressed", "Went back in its life"
+
+    run = models.ForeignKey(SyncRun, on_delete=models.CASCADE, null=True, related_name="drifts")
+    resource = models.CharField(max_length=40)
+    key = models.TextField()
+    kind = models.CharField(max_length=20, choices=Kind)
+    detail = models.TextField(default="", blank=True)
+    found_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        indexes = [models.Index(fields=["-found_at"], name="drift_latest")]
+
+
+class Lookup(models.Model):
+    """One record that is read by its own call, and when it is to be read next.
+
+    `due_at` null means nothing is expected to change. `generation` grows with every new reason to
+    look, so that an answer asked for before the reason does not clear it.
+    """
+
+    pk = models.CompositePrimaryKey("kind", "key")
+    kind = models.CharField(max_length=30)
+    key = models.TextField()
+    due_at = models.DateTimeField(null=True, db_default=Now())
+    generation = models.BigIntegerField(default=1, db_default=1)
+    attempts = models.PositiveSmallIntegerField(default=0, db_default=0)
+    lease_token = models.UUIDField(null=True)
+    lease_until = models.DateTimeField(null=True)
+    looked_at = models.DateTimeField(null=True)
+    error = models.CharField(max_length=300, default="", db_default="", blank=True)
+
+    class Meta:
+        indexes = [
+            # Reader: sync.drain
+            models.Index(
+                fields=["kind", "due_at"], condition=Q(due_at__isnull=False), name="lookup_due"
+            ),
+            models.Index(fields=["kind"], condition=~Q(error=""), name="lookup_failing"),
+        ]
