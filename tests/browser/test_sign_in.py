@@ -331,6 +331,29 @@ def test_an_answer_that_says_ended_covers_the_page(page: Browser, short: str, ho
     wait_until(lambda: page.run(f"{asked}.length") > 1, 10, "it asks for news again")
 
 
+def test_what_a_form_keeps_by_itself_notices_that_the_session_has_ended(
+    page: Browser, strict: str, house: House
+) -> None:
+    log_in(page, strict, "front-desk")
+    page.open(f"{strict}/patients/register/")
+    house.query("DELETE FROM backoffice_staffsession RETURNING 1")
+    page.type("#id_first_name", "Testa")
+    page.type("#id_city", "Sampleton")
+    page.sees("You have been logged out", 10)
+    assert page.run("return document.querySelector('#id_first_name').value") == "Testa"
+
+
+def test_a_log_out_ends_it_at_once_in_tabs_that_ask_for_no_news(page: Browser, strict: str) -> None:
+    log_in(page, strict, "front-desk")
+    page.open(f"{strict}/patients/register/")
+    first = window(page)
+    switch(page, page.call("POST", "/window/new", {"type": "tab"})["handle"])
+    page.open(f"{strict}/preferences/")
+    log_out(page)
+    switch(page, first)
+    page.sees("You have been logged out", 10)
+
+
 def test_a_log_out_ends_it_in_every_tab(short: str) -> None:
     with ExitStack() as stack:
         page: Any = stack.enter_context(browser())

@@ -128,7 +128,9 @@ document.addEventListener("htmx:beforeSwap", ({ detail }) => {
   if (detail.xhr.status === 400 && detail.target.id === "list") Object.assign(detail, { shouldSwap: true, isError: false });
 });
 document.addEventListener("htmx:responseError", (event) => {
-  if (event.detail.xhr.status === 401) document.dispatchEvent(new Event("session-ended"));
-  else toast("That did not work. Try again.");
+  const { status } = event.detail.xhr;
+  // The token of a form ends with its session: what is sent then is refused before it is asked who sends.
+  if (status === 401 || status === 403) document.dispatchEvent(new Event("session-ended"));
+  if (status !== 401) toast("That did not work. Try again.");
 });
 document.addEventListener("htmx:sendError", () => toast("No connection. Try again."));

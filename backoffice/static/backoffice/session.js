@@ -143,10 +143,11 @@ document.addEventListener("session-ended", () => check());
 document.addEventListener("visibilitychange", () => { if (!document.hidden) awake(); });
 addEventListener("focus", awake);
 addEventListener("pageshow", (event) => { if (event.persisted) awake(); });
-// Pages that load tell the others of this browser.
+// Pages that load, or are logged out of, tell the others of this browser.
 const tabs = new BroadcastChannel("session");
-tabs.addEventListener("message", awake);
+tabs.addEventListener("message", ({ data }) => { if (data === "left") setTimeout(check, 1000); else awake(); });
 tabs.postMessage("loaded");
+document.addEventListener("submit", ({ target }) => { if (target.matches("[action$='/logout/']")) tabs.postMessage("left"); });
 // Come back to, or told: another tab may have logged in or out, or the machine may have slept.
 function awake() {
   if (ended.open || ending.open || ends - Date.now() < WARNED_MS || Date.now() - heard > 60_000) check();
