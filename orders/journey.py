@@ -116,7 +116,8 @@ class Turn:
     """The answer to "where is it?": what is, since when, whether that is usual, who is next.
 
     `usual` says what is usual and how we know, as a sentence; empty where nothing is expected.
-    `handled`: somebody did our part, so it is not our turn until there is news.
+    `handled`: somebody did our part, so it is not our turn until there is news. `signed`: somebody
+    signed the result that is in.
     """
 
     term: Term
@@ -127,6 +128,7 @@ class Turn:
     source: str = ""
     most: timedelta | None = None
     handled: bool = False
+    signed: bool = False
 
     @property
     def dwell(self) -> str:
@@ -139,6 +141,8 @@ class Turn:
     def whose(self) -> str:
         if self.handled and self.term.turn == vocabulary.US:
             return ""
+        if self.signed and self.term.family == vocabulary.RESULT_IN:
+            return "Signed: nothing is left to do."
         return {
             vocabulary.US: "Our turn.",
             vocabulary.PATIENT: "The patient’s turn.",

@@ -29,6 +29,7 @@ from orders.models import (
     OrderEvent,
     Result,
     ResultMarker,
+    Review,
     UsualTime,
     with_move,
 )
@@ -60,6 +61,10 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
     exception = group_of(order, now)
     handling = Handling.objects.filter(pk=order.pk).select_related("by").first()
     handled = exception != "" and is_handled(order, handling, now)
+    reviews = Review.objects.filter(pk=order.pk).select_related("signer")
+    review = reviews.first() if result is not None else None
+    signed = review is not None and review.signer is not None and not review.in_queue
+    turn = turn_of(order, events, now, UsualTime.of(order))
 
     audit.viewed(
         request,
@@ -73,7 +78,7 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
     )
     context = {
         "order": order,
-        "turn": replace(turn_of(order, events, now, UsualTime.of(order)), handled=handled),
+        "turn": replace(turn, handled=handled, signed=signed),
         "place": place_of(order, standing),
         "exception": exception if may(request.user, "exceptions.work") else "",
         "handling": handling,
@@ -92,6 +97,7 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
         "visits": visits,
         "siblings": siblings,
         "result": result,
+        "review": review,
         "markers": _ranked(markers),
         "missing": [marker for marker in markers if marker.is_missing],
         "shipment": order.said("details", "data", "shipment"),

@@ -3,7 +3,6 @@
 {% load results %}
 {% ring completeness %}             a small ring and `7 of 9 back`; takes a `Completeness`
 {% spark row.values %}              up to six points; a gap where the unit differs
-{% review_state order.pk %}         whether a result was signed, by whom: one query
 """
 
 from __future__ import annotations
@@ -11,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import Any, Final
-from uuid import UUID
+from typing import Final
 
 from django import template
 from django.template import Context
@@ -20,7 +18,6 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from backoffice.access import may
 from backoffice.templatetags.chart import scale, written
 from backoffice.templatetags.shapes import glyph_svg
 from backoffice.templatetags.spoken import spoken
@@ -195,13 +192,6 @@ def ago_exactly(moment: datetime, now: datetime) -> str:
         return f"{seconds} s ago"
     local = timezone.localtime(moment)
     return f"at {spoken(local, timezone.localtime(now))}"
-
-
-@register.inclusion_tag("reviewing/_state.html", takes_context=True)
-def review_state(context: Context, order_id: UUID) -> dict[str, Any]:
-    """Whether the result of an order waits for somebody, or who signed it: one query."""
-    found = Review.objects.filter(pk=order_id).select_related("signer").first()
-    return {"review": found, "sees_results": may(context["request"].user, "results.view")}
 
 
 # The chart of one marker

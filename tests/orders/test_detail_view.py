@@ -25,7 +25,9 @@ from orders.models import (
     ResultMarker,
     Transaction,
 )
+from orders.reviewing.signing import sign
 from tests.api.rows import envelope, order, staff, uid
+from tests.reviewing.rows import came
 
 pytestmark = pytest.mark.django_db
 
@@ -450,6 +452,18 @@ def test_an_order_whose_exception_was_handled_says_by_whom_when_and_how(
     words = turn_shown(client, row)
     assert "Our turn." in words and "Needs a person" in words, "there is news"
     assert "Last done: put off, cora" in words
+
+
+def test_it_is_our_turn_until_the_result_is_signed(client: Client, clinician: User) -> None:
+    row = make(low_level_status="completed", bucket="result-in")
+    came(row.pk, ("Sodium", "4.1", "normal"))
+    assert "Our turn." in turn_shown(client, row)
+    sign(row.pk, 1, clinician)
+    words = turn_shown(client, row)
+    assert "Signed: nothing is left to do." in words and "Our turn" not in words
+    assert "Signed by " in get(client, row).content.decode()
+    came(row.pk, ("Sodium", "5.6", "abnormal"))
+    assert "Our turn." in turn_shown(client, row), "a correction waits again"
 
 
 def test_who_may_not_see_patients_learns_only_that_it_was_handled(client: Client) -> None:
