@@ -13,7 +13,7 @@ from django.utils.dateparse import parse_datetime
 from backoffice.models import AuditEntry, CommandRecord, User
 from backoffice.team.models import AssignmentChange, Contact, Note
 from backoffice.team.reading import elsewhere
-from backoffice.team.subjects import OF_RESULTS, Subject
+from backoffice.team.subjects import OF_RESULTS, Subject, url_of, word_for
 
 MOST: Final = 100
 OURS: Final = ("note", "assignment", "contact")
@@ -27,8 +27,17 @@ DECISIONS: Final = {
 WORDS: Final = {
     "report": "Changed a lab report",
     "event": "Had events applied again",
+    "sign result": "Signed the result",
+    "undo signature": "Took the signature back",
+    "acknowledge critical": "Acknowledged the critical values",
+    "critical call": "Called about the critical values",
+    "exception": "Handled the exception",
 }
 """Kinds of audit entries that come from no request; others are shown as they are called."""
+OF_ORDERS: Final = frozenset(
+    ("sign result", "undo signature", "acknowledge critical", "critical call", "exception")
+)
+"""Kinds of audit entries whose ids are those of orders."""
 CRITICAL: Final = ("acknowledge critical", "critical call")
 """Kinds of audit entries that tell how a result turned out."""
 DETAILS: Final = ("patient.info", "patient.create")
@@ -153,13 +162,24 @@ def _decisions(
         kind, _, decision = entry.object_type.partition(" ")
         if "." not in kind:
             what = WORDS.get(entry.object_type, entry.object_type.capitalize())
-            found.append(Change(entry.at, entry.actor, what, reason=entry.reason))
+            on, url = _order_of(entry, subject)
+            found.append(
+                Change(entry.at, entry.actor, what, reason=entry.reason, on=on, on_url=url)
+            )
         elif decision in DECISIONS:
             row = next((rows[key] for key in entry.object_ids if key in rows), None)
             what = f"{DECISIONS[decision]}: {row.title if row else kind}"
             url = str(row.pk) if row else ""
             found.append(Change(entry.at, entry.actor, what, reason=entry.reason, url=url))
     return found
+
+
+def _order_of(entry: AuditEntry, subject: Subject) -> tuple[str, str]:
+    """The order that an entry is about, where the page is that of its patient."""
+    one = entry.object_type in OF_ORDERS and len(entry.object_ids) == 1
+    if not one or subject.type != "patient":
+        return "", ""
+    return word_for("order"), url_of("order", entry.object_ids[0])
 
 
 def _assigned(move: AssignmentChange) -> str:

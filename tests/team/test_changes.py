@@ -135,4 +135,8 @@ def test_how_a_result_turned_out_is_told_to_those_who_see_results(rf: RequestFac
     team.note(request, "result", ORDER, "Potassium 6.9, call again", PATIENT)
     about = subject("patient", PATIENT, PATIENT)
     assert len(changes_of(about, sees_results=True)) == 4
-    assert [one.what for one in changes_of(about, sees_results=False)] == ["Sign result"]
+    (signed_,) = changes_of(about, sees_results=False)
+    assert (signed_.what, signed_.on) == ("Signed the result", "order")
+    assert signed_.on_url == f"/orders/{ORDER}/"
+    (of_order,) = changes_of(subject("order", ORDER, PATIENT), sees_results=False)
+    assert (of_order.what, of_order.on_url) == ("Signed the result", "")
