@@ -36,6 +36,8 @@ FEW_NAMES: Final = 600
 """Words of names, whose numbers are told to the planner: it knows how many orders to expect."""
 CAP_OF_MANY_NAMES: Final = 100
 """To count more of their orders takes longer than to show them."""
+SELDOM: Final = ("status", "interpretation", "is_critical")
+"""Few orders pass most of their values, also of many names: up to five hundred are found at once."""
 SHORT_TIME: Final = timedelta(days=32)
 LETTERS_OF_FEW: Final = 3
 THEIRS: Final = Expected(rows=20_000, cost=math.inf)
@@ -76,7 +78,8 @@ def _looked_for(form: Any, size: int, place: Place) -> tuple[Count, Page[Order]]
         rows, typed, soon = rows.filter(Among(F("names"), few)), {}, THEIRS
     everything = ORDERS.everything(form.user)
     called = rows.called(typed) if typed else rows
-    cap = CAP_OF_MANY_NAMES if typed else COUNT_CAP
+    many = typed and not any(form.cleaned_data[name] for name in SELDOM)
+    cap = CAP_OF_MANY_NAMES if many else COUNT_CAP
     counted = gathered(called, everything, form.keyset(), cap, soon)
     if not counted.count.capped or counted.whole is not None:
         return counted.count, ORDERS.page(counted.rows, form, size, place, counted.whole)
