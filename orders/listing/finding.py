@@ -37,7 +37,7 @@ FEW_NAMES: Final = 600
 CAP_OF_MANY_NAMES: Final = 100
 """To count more of their orders takes longer than to show them."""
 SELDOM: Final = ("status", "interpretation", "is_critical")
-"""Few orders pass most of their values, also of many names: up to five hundred are found at once."""
+"""Few orders pass most of their values: those of many names are still worth finding at once."""
 SHORT_TIME: Final = timedelta(days=32)
 LETTERS_OF_FEW: Final = 3
 THEIRS: Final = Expected(rows=20_000, cost=math.inf)
