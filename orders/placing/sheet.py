@@ -184,6 +184,9 @@ def _no_choice(name: str, text: str) -> str:
 
 def _words(one: Finding, wish: Wish, account: str) -> str:
     """A finding as it is told of a table, where nothing can be chosen but by what is written."""
+    if one.kind == "physician missing":
+        known = "; ".join(f"{two.npi} {two.first_name} {two.last_name}" for two in wish.physicians)
+        return f"Under this account our own physician orders: write their NPI ({known})."
     if one.kind != "account":
         return one.words
     names = "; ".join(account_words(each) for each in wish.usable_accounts)

@@ -14,10 +14,11 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from backoffice.models import AuditEntry, CommandRecord
-from labs.models import LabAccount, LabAccountTeam, LabTest
+from labs.models import LabAccount, LabAccountTeam, LabTest, Physician
 from orders.models import Order
 from orders.placing import drafts, sheet
 from orders.placing.people import is_name
+from orders.placing.wish import PHYSICIAN_NEEDED
 from patients.models import Demographics, Patient
 from tests.api.rows import envelope, uid
 from tests.audit.trail import forget
@@ -319,6 +320,17 @@ def checked(client: Client, person: Demographics, panel: LabTest, account: str) 
     raw = table([str(person.pk), panel.name, "ACCOUNT-1", account], head=head)
     row: sheet.Row = send(client, raw, "check").context["rows"][0]
     return row
+
+
+def test_where_our_own_physician_orders_a_table_is_told_whose_number_to_write(
+    desk: Desk, person: Demographics, panel: LabTest, accounts: tuple[LabAccount, LabAccount]
+) -> None:
+    account = accounts[0]
+    LabAccount.objects.filter(pk=account.pk).update(delegated_flow=PHYSICIAN_NEEDED[0])
+    known = Physician.objects.filter(missing_since=None)[0]
+    words = " ".join(checked(desk.client("clinician"), person, panel, str(account.pk)).faults)
+    assert "our own physician orders: write their NPI" in words
+    assert f"{known.npi} {known.first_name} {known.last_name}" in words
 
 
 def test_a_word_that_the_service_does_not_know_is_answered_with_those_it_does(
