@@ -10,6 +10,7 @@ from django.views.decorators.http import require_safe
 
 from backoffice import audit
 from backoffice.access import may, requires
+from labs.models import Lab
 from orders.models import Order
 from orders.reviewing.history import Value, values_of
 from patients.models import Demographics
@@ -35,8 +36,10 @@ def trend(request: HttpRequest, patient_id: UUID, key: str) -> HttpResponse:
     audit.viewed(request, "result", {value.order_id for value in values}, [patient_id])
     by_name = may(request.user, "patients.view")
     numbers = [value for value in values if value.number is not None]
+    labs = dict(Lab.objects.filter(slug__in={v.lab for v in values}).values_list("slug", "name"))
     context = {
         "values": values,
+        "rows": [(value, labs.get(value.lab, value.lab)) for value in reversed(values)],
         "newest": values[-1],
         "unit": numbers[-1].unit if numbers else "",
         "drawn": [v for v in numbers if v.unit == numbers[-1].unit],
