@@ -32,14 +32,14 @@ _SEEING: Final = (".view", ".read", ".open")
 
 
 def told(granted: Collection[str]) -> str:
-    """`Works on orders and patients; only sees results`. Of all permissions: `Everything`."""
+    """`Works on orders and patients; can only view results`. Of all permissions: `Everything`."""
     if PERMISSIONS.keys() <= set(granted):
         return "Everything"
     held = {area: [one for one in names if one in granted] for area, names in AREAS.items()}
     working = [area for area, names in held.items() if not all(map(_only_sees, names))]
     seeing = [area for area, names in held.items() if names and area not in working]
     parts = [f"works on {_listed(working)}"] if working else []
-    parts += [f"only sees {_listed(seeing)}"] if seeing else []
+    parts += [f"can only view {_listed(seeing)}"] if seeing else []
     words = "; ".join(parts) or "nothing"
     return words[0].upper() + words[1:]
 

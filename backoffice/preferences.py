@@ -16,11 +16,11 @@ from backoffice.access import signed_in
 from backoffice.accounts.entrance import keep_theme
 from backoffice.models import User
 
-THEMES: Final = (("", "As the system has it"), ("light", "Light"), ("dark", "Dark"))
+THEMES: Final = (("", "Same as the system"), ("light", "Light"), ("dark", "Dark"))
 DENSITIES: Final = (
-    ("compact", "Compact: the most rows on a page"),
+    ("compact", "Compact: most rows on a page"),
     ("default", "Normal"),
-    ("touch", "Tall: for fingers"),
+    ("touch", "Tall: easy to tap"),
 )
 
 
@@ -30,8 +30,8 @@ class PreferencesForm(forms.Form):
     theme = forms.ChoiceField(
         label="Theme", choices=THEMES, required=False, widget=forms.RadioSelect
     )
-    density = forms.ChoiceField(label="Height of rows", choices=DENSITIES, widget=forms.RadioSelect)
-    single_keys = forms.BooleanField(label="Shortcuts of one key", required=False)
+    density = forms.ChoiceField(label="Row height", choices=DENSITIES, widget=forms.RadioSelect)
+    single_keys = forms.BooleanField(label="Single-key shortcuts", required=False)
     time_zone = forms.CharField(
         label="Your time zone",
         max_length=64,

@@ -97,7 +97,7 @@ def value(request: HttpRequest, value_id: int) -> HttpResponse:
             try:
                 _decide(request, row, form)
             except MeanwhileDecided:
-                form.add_error(None, "Somebody decided on this meanwhile. Look what stands there.")
+                form.add_error(None, "Somebody has just decided on this. See what it says now.")
                 row.refresh_from_db()
                 form.data = {**request.POST.dict(), "seen": str(row.decision)}
             else:

@@ -49,7 +49,7 @@ class LabAccountAdmin(Catalogue):
     list_display = ("account", "lab", "status", "delegated_flow", "teams")
     list_filter = ("status", "lab")
     searched = ("pk", "provider_account_id")
-    found_by = "Its whole id, or its number at the lab"
+    found_by = "Full ID, or the number at the lab"
     listing = _LISTS["lab-accounts"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
@@ -62,7 +62,7 @@ class LabAccountAdmin(Catalogue):
 
     @display("Teams")
     def teams(self, account: Any) -> SafeString:
-        words = f"{account.allowed} team{'' if account.allowed == 1 else 's'}: look or change"
+        words = f"{account.allowed} team{'' if account.allowed == 1 else 's'}: view or change"
         return format_html('<a href="{}">{}</a>', self.lead(account)[0], words)
 
     def lead(self, row: Any) -> tuple[str, str]:
@@ -73,8 +73,11 @@ class TeamForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in th
     class Meta:
         model = Team
         fields = ("id", "name")
-        labels = {"id": "Id of the team"}
-        help_texts = {"name": "What staff read beside its id, and type when it is left without."}
+        labels = {"id": "Team ID"}
+        help_texts = {
+            "name": "Shown to staff beside the ID, and typed to confirm that a team is left "
+            "without an account."
+        }
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -133,10 +136,10 @@ class TeamAdmin(Kind):
 
 @register(Lab, site=site)
 class LabAdmin(Catalogue):
-    words = "Labs of the service"
+    words = "Labs the service works with"
     topic = "lab"
     list_display = ("id", "name", "slug", "city", "missing_since")
-    found_by = "Its whole number"
+    found_by = "Full number"
     listing = _LISTS["labs"]
 
     def lead(self, row: Any) -> tuple[str, str]:
@@ -148,7 +151,7 @@ class MarkerAdmin(Catalogue):
     words = "What labs measure"
     topic = "marker"
     list_display = ("id", "name", "slug", "lab_id", "type", "missing_since")
-    found_by = "Its whole number"
+    found_by = "Full number"
     listing = _LISTS["markers"]
 
 
@@ -169,7 +172,7 @@ class PhysicianAdmin(Catalogue):
     topic = "physician"
     sort = Sort(("npi",))
     list_display = ("npi", "first_name", "last_name", "missing_since")
-    found_by = "The whole NPI"
+    found_by = "Full NPI"
     listing = _LISTS["physicians"]
 
 

@@ -33,7 +33,7 @@ class OrderAdmin(RecordAdmin):
         "missing_since",
     )
     searched = ("pk", "sample_id")
-    found_by = "Its whole id, or its sample id"
+    found_by = "Full ID, or sample ID"
 
     def reasons(self, row: Any) -> Reasons:
         return {"orders": [row.pk]}
@@ -62,7 +62,7 @@ class AppointmentAdmin(RecordAdmin):
     needs = ("appointments.view", "patients.view", "records.view")
     list_display = ("id", "order_id", "type", "status", "start_at", "superseded_at")
     searched = ("pk", "order")
-    found_by = "Its whole id, or its order’s"
+    found_by = "Full ID, or the order’s ID"
 
     def reasons(self, row: Any) -> Reasons:
         kind = DRAW_KIND_OF_TYPE.get(row.type)
@@ -81,7 +81,7 @@ class ResultAdmin(RecordAdmin):
     needs = ("results.view", "patients.view", "records.view")
     sort = Sort(("order",))
     list_display = ("order_id", "status", "interpretation", "returned", "missing", "as_of")
-    found_by = "Its order’s whole id"
+    found_by = "The order’s full ID"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows = super().get_queryset(request).select_related("order")

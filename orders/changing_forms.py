@@ -30,7 +30,7 @@ class WhyForm(AskForm):
         error_messages={"required": "Choose why it is cancelled."},
     )
     reason = forms.CharField(
-        label="More about it",
+        label="Details",
         max_length=REASON_LETTERS,
         required=False,
         help_text="For your colleagues; the service does not see it.",

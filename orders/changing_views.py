@@ -127,7 +127,7 @@ def drawn(request: HttpRequest, order_id: UUID) -> HttpResponse:
     order = get_object_or_404(Order, pk=order_id)
     command = CompleteDraw(order_id=order.pk, user_id=order.user_id)
     words = "The sample was drawn", "Yes, it was drawn"
-    says = "The order goes on to the lab. This cannot be taken back."
+    says = "The order moves on to the lab. This cannot be undone."
     return _changed(request, order, AskForm.of(request), words, lambda told: command, says)
 
 
@@ -139,7 +139,7 @@ def resend(request: HttpRequest, order_id: UUID) -> HttpResponse:
     command = ResendEvents(order_id=order.pk, user_id=order.user_id)
     words = "Deliver the latest event again", "Deliver it again"
     says = (
-        "The service sends us its latest event of this order once more. The order stays as it is."
+        "The service sends us its latest event about this order again. The order does not change."
     )
     return _changed(request, order, AskForm.of(request), words, lambda told: command, says)
 

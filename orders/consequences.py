@@ -73,9 +73,9 @@ def of_cancelling(order: Order) -> Cancelling:
     if low == "draw_completed":
         found.warn("The sample has been drawn already. It will not be tested.")
     if order.origin in ("redraw", "recreation"):
-        found.will("Only this order ends; the others of its transaction stand.")
+        found.will("Only this order ends; the others in its transaction continue.")
     _message(found, order)
-    found.not_("A cancelled order cannot be taken up again: it would be ordered anew.")
+    found.not_("A cancelled order cannot be reopened: place a new one instead.")
     return found
 
 
@@ -128,7 +128,7 @@ def _visit(found: Cancelling, order: Order) -> None:
         return
     when = at(visit.start_at, visit.iana_timezone)
     if visit.type == rules.HOME:
-        found.will(f"The visit at home is cancelled, too: {when}.")
+        found.will(f"The at-home visit is cancelled too: {when}.")
         if visit.start_at is not None and visit.start_at - timezone.now() < rules.REFUND:
             found.warn("It begins in less than 24 hours, so it is not refundable.")
         elif visit.start_at is not None:

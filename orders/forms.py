@@ -120,9 +120,9 @@ class OrderFilters(FilterForm):
     shipping_recipient_name = forms.CharField(
         required=False, max_length=100, label="Name on the parcel", help_text=WORD_BEGINNINGS
     )
-    user_id = UuidField(label="Patient id")
+    user_id = UuidField(label="Patient ID")
     order_ids = UuidsField(required=False, label="Order ids", widget=RepeatedText)
-    order_transaction_id = UuidField(label="Transaction id")
+    order_transaction_id = UuidField(label="Transaction ID")
 
     SORTS = SORTS
     FALLING = FALLING

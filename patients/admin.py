@@ -20,7 +20,7 @@ class OfPatient(RecordAdmin):
     needs: ClassVar[tuple[str, ...]] = ("patients.view", "records.view")
     patient = "user_id"
     searched: ClassVar[tuple[str, ...]] = ("pk", "user")
-    found_by = "Its whole id, or the patient’s"
+    found_by = "Full ID, or the patient’s ID"
 
     def lead(self, row: Any) -> tuple[str, str]:
         whose = getattr(row, self.patient)
@@ -35,7 +35,7 @@ class PatientAdmin(OfPatient):
     sort = Sort(("created_on", "id"), descending=True)
     list_display = ("id", "client_user_id", "created_on", "fallback_time_zone", "missing_since")
     searched = ("pk", "client_user_id")
-    found_by = "The whole id, or the whole client user id"
+    found_by = "Full ID, or the full client user ID"
 
     def reasons(self, row: Any) -> Reasons:
         return {"users": [row.pk]}
@@ -49,7 +49,7 @@ class DemographicsAdmin(OfPatient):
     sort = Sort(("user",))
     list_display = ("user_id", "first_name", "last_name", "dob", "missing_since")
     searched = ("pk",)
-    found_by = "The patient’s whole id"
+    found_by = "The patient’s full ID"
 
     def reasons(self, row: Any) -> Reasons:
         return {"demographics": [row.pk]}
@@ -78,14 +78,14 @@ class InsuranceAdmin(OfPatient):
 
 @register(Payor, site=site)
 class PayorAdmin(RecordAdmin):
-    words = "Met in searches so far"
+    words = "Found in searches so far"
     plural = "insurance companies"
     topic = "payor"
     needs = ("patients.view", "records.view")
     sort = Sort(("payor_code",))
     list_display = ("payor_code", "name", "source", "city", "state")
     searched = ("pk", "name")
-    found_by = "Its whole code or name"
+    found_by = "Full code or name"
 
     def reasons(self, row: Any) -> Reasons:
         return {"payors": [row.name]}
@@ -93,11 +93,11 @@ class PayorAdmin(RecordAdmin):
 
 @register(Provider, site=site)
 class ProviderAdmin(RecordAdmin):
-    words = "Whom devices send to"
+    words = "Sources of device data"
     plural = "device providers"
     topic = "provider"
     needs = ("patients.view", "records.view")
     sort = Sort(("slug",))
     list_display = ("slug", "name", "auth_type", "missing_since")
-    found_by = "Its whole name in addresses"
+    found_by = "Full slug"
     listing = PROVIDER_LIST

@@ -203,13 +203,13 @@ class PersonForm(BlockForm):
     gender = _choice("Sex", "person.gender", required=True)
     phone_number = PhoneField(label="Phone", max_length=32)
     email = forms.EmailField(label="E-mail", max_length=200)
-    first_line = _text("Street and number")
+    first_line = _text("Street address")
     second_line = _text("Apartment, unit", required=False)
     city = _text("City", 100)
     state = _state()
     zip = ZipField(label="ZIP code", max_length=10)
     access_notes = _text(
-        "How to get in",
+        "Access notes",
         1000,
         required=False,
         help_text="For the phlebotomist: gate, door, dog.",
@@ -221,7 +221,7 @@ class PersonForm(BlockForm):
     proxy_same_address = forms.BooleanField(
         label="Lives with the patient", required=False, initial=True
     )
-    proxy_first_line = _text("Street and number", required=False)
+    proxy_first_line = _text("Street address", required=False)
     proxy_city = _text("City", 100, required=False)
     proxy_state = _state(required=False)
     proxy_zip = ZipField(label="ZIP code", max_length=10, required=False)
@@ -304,18 +304,18 @@ class InsuranceForm(BlockForm):
     payor_query = _text("Insurance company", 100, required=False)
     payor = forms.CharField(label="Insurance company", required=False, max_length=300)
     payor_new = forms.BooleanField(
-        label="Not in the list: make it a company of our own", required=False
+        label="Not in the list: add it as a company of our own", required=False
     )
     payor_name = _text("Name of the company", required=False)
-    payor_first_line = _text("Street and number", required=False)
+    payor_first_line = _text("Street address", required=False)
     payor_second_line = _text("Suite", required=False)
     payor_city = _text("City", 100, required=False)
     payor_state = _state(required=False)
     payor_zip = ZipField(label="ZIP code", max_length=10, required=False)
-    member_id = _text("Member id", 60, required=False)
-    group_id = _text("Group id", 60, required=False)
+    member_id = _text("Member ID", 60, required=False)
+    group_id = _text("Group ID", 60, required=False)
     relationship = forms.ChoiceField(
-        label="The patient is to the policy holder",
+        label="Patient’s relationship to the policyholder",
         required=False,
         choices=_choices("insurance.relationship", "")[1:],
     )
@@ -333,7 +333,7 @@ class InsuranceForm(BlockForm):
     guarantor_same_address = forms.BooleanField(
         label="Lives with the patient", required=False, initial=True
     )
-    guarantor_first_line = _text("Street and number", required=False)
+    guarantor_first_line = _text("Street address", required=False)
     guarantor_city = _text("City", 100, required=False)
     guarantor_state = _state(required=False)
     guarantor_zip = ZipField(label="ZIP code", max_length=10, required=False)
@@ -354,7 +354,7 @@ class InsuranceForm(BlockForm):
             )
         else:
             self.need({"payor": "Search for the insurance company and choose it."})
-        self.need({"member_id": "Give the member id: it stands on the card."})
+        self.need({"member_id": "Enter the member ID: it is on the card."})
         if data.get("relationship") not in ("Self", ""):
             self.need_somebody("guarantor_", "the guarantor: the policy holder is someone else")
         return data
@@ -412,7 +412,7 @@ class RegisterForm(RegisterOnForm):
         label="Reference",
         max_length=200,
         initial=new_reference,
-        help_text="Ours, drawn at random. The service sees it: nothing personal may stand in it.",
+        help_text="Made at random. The service sees it, so it must not contain anything personal.",
     )
 
     def clean_client_user_id(self) -> str:
@@ -434,7 +434,7 @@ class RegisterForm(RegisterOnForm):
         reference = fold(data.get("client_user_id", ""))
         names = [fold(data.get(name, "")) for name in ("first_name", "last_name")]
         if any(len(name) > 2 and name in reference for name in names):
-            self.add_error("client_user_id", "The patient's name stands in it: take another one.")
+            self.add_error("client_user_id", "It contains the patient's name: choose another one.")
         return data
 
 

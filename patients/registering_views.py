@@ -130,7 +130,7 @@ def register_on(request: HttpRequest, patient_id: UUID) -> HttpResponse:
 @require_http_methods(METHODS)
 def edit(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     """Who a patient is."""
-    return _details(request, patient_id, PersonForm, "Edit the details")
+    return _details(request, patient_id, PersonForm, "Edit details")
 
 
 def _details(
@@ -191,7 +191,7 @@ def insure(request: HttpRequest, patient_id: UUID) -> HttpResponse:
                 form.data = _with(form.data, **_insurance_marks(patient))
     current = [in_force(patient.pk, True), in_force(patient.pk, False)]
     more = {"patient": patient, "person": person, "current": [one for one in current if one]}
-    return _page(request, "patients/insure.html", form, title="Add an insurance", **more)
+    return _page(request, "patients/insure.html", form, title="Add insurance", **more)
 
 
 @requires("patients.view", "patients.change")
@@ -447,8 +447,8 @@ def actions_of(patient: Patient, user: Any) -> list[dict[str, Any]]:
         return []
     offers = (
         ("Order tests", "orders:new", "orders.create"),
-        ("Edit the details", "patients:edit", "patients.change"),
-        ("Add an insurance", "patients:insure", "patients.change"),
+        ("Edit details", "patients:edit", "patients.change"),
+        ("Add insurance", "patients:insure", "patients.change"),
     )
     return [
         {"label": label, "url": reverse(page, args=[patient.pk]), "primary": page == "orders:new"}

@@ -43,14 +43,14 @@ class EventFilters(forms.Form):
     """What the log can be narrowed by. Ids only: no word about a person stands in the address."""
 
     type = TypeField()
-    user_id = UuidField(label="Patient id")
+    user_id = UuidField(label="Patient ID")
     subject_id = forms.CharField(
         required=False,
         max_length=200,
-        label="Order or record id",
+        label="Order or record ID",
         help_text="The whole id of the order, job, workout or other record it is about.",
     )
-    message_id = forms.CharField(required=False, max_length=200, label="Message id")
+    message_id = forms.CharField(required=False, max_length=200, label="Message ID")
     since = MomentField(label="Received from")
     until = MomentField(label="Received until", end_of_day=True, help_text="The whole day.")
     conflict = forms.BooleanField(required=False, label="Came again with another body")

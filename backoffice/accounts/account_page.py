@@ -92,4 +92,4 @@ def device(agent: str) -> str:
     """`Firefox on Windows`, from what a browser says of itself."""
     browser = next((name for sign, name in _BROWSERS.items() if sign in agent), "")
     system = next((name for sign, name in _SYSTEMS.items() if sign in agent), "")
-    return " on ".join(part for part in (browser, system) if part) or "Another program"
+    return " on ".join(part for part in (browser, system) if part) or "Unknown browser"

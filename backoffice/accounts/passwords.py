@@ -32,7 +32,7 @@ from backoffice.accounts.models import StaffSession
 from backoffice.models import User
 from backoffice.requests import address_of
 
-RULES: Final = "12 characters or more. Words that belong together only for you are best."
+RULES: Final = "At least 12 characters. A few unrelated words work well."
 
 # Changed
 
@@ -49,7 +49,7 @@ class _Chosen:
         super().__init__(*args, **kwargs)
         self.fields["new_password1"].help_text = RULES
         self.fields["new_password2"].help_text = ""
-        self.fields["new_password2"].label = "The same again"
+        self.fields["new_password2"].label = "New password again"
 
     def save(self, commit: bool = True) -> User:
         request = context.request

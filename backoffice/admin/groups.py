@@ -9,11 +9,11 @@ PEOPLE: Final = "People and roles"
 LABORATORIES: Final = "Laboratories"
 MIRROR: Final = "Mirror"
 WORK: Final = "Work"
-VALUES: Final = "Unknown values"
+VALUES: Final = "Vocabulary"
 GROUPS: Final = {
     PEOPLE: "",
     LABORATORIES: "",
-    MIRROR: "What the service told us, as it told us. To be read, and to be fetched again.",
+    MIRROR: "What the service sent, exactly as it sent it: to read, and to fetch again.",
     WORK: "",
     VALUES: "",
 }
@@ -35,19 +35,20 @@ class Link:
 LINKS: Final = (
     Link(PEOPLE, "What each role may do", "Roles and permissions side by side", "roles",
          "staff.change"),
-    Link(WORK, "Events", "What the service sent by webhook, and what became of it", "events:list",
+    Link(WORK, "Events", "What the service sent by webhook, and the outcomes", "events:list",
          "events.view"),
-    Link(WORK, "Replay failed events", "All that failed for one reason, after a preview",
+    Link(WORK, "Replay failed events", "All that failed for the same reason, after a preview",
          "events:replay", "events.replay"),
     Link(WORK, "Requests", "What staff asked of the service", "commands:list", "commands.view"),
-    Link(WORK, "Requests to decide", "Those whose outcome nobody knows", "commands:list",
+    Link(WORK, "Requests to decide", "Requests whose outcome is unknown", "commands:list",
          "commands.decide", "?show=decide"),
-    Link(WORK, "Runs", "Walks over the lists of the service", "system:runs", "system.view"),
-    Link(WORK, "Look-ups", "Records read one by one: what is due, what fails", "system:health",
+    Link(WORK, "Runs", "Syncs of the service’s lists", "system:runs", "system.view"),
+    Link(WORK, "Look-ups", "Records read one by one: what is due, what failed", "system:health",
          "system.view", "#lookups"),
-    Link(WORK, "Differences", "Where the mirror differed from the service", "system:drift",
+    Link(WORK, "Differences", "Where our copy differed from the service", "system:drift",
          "system.view"),
-    Link(WORK, "Unread records", "What does not fit its columns", "system:unread", "system.view"),
-    Link(VALUES, "Values we have no word for", "Say what they mean: bucket and words",
+    Link(WORK, "Unread records", "Records that do not fit their columns", "system:unread",
+         "system.view"),
+    Link(VALUES, "Unknown values", "Give each a meaning: bucket and words",
          "system:unknown", "system.view"),
 )  # fmt: skip

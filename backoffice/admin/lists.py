@@ -87,7 +87,7 @@ class KeysetList(ChangeList):
         return drawn(lookup_field(name, row, self.model_admin)[2], short=True)
 
     def _label(self, name: Any) -> str:
-        return capitalised(str(label_for_field(name, self.model, self.model_admin)))
+        return written(str(label_for_field(name, self.model, self.model_admin)))
 
 
 class Kind(ModelAdmin):  # type: ignore[type-arg]  # generic only in the stubs
@@ -224,6 +224,21 @@ def drawn(value: Any, *, short: bool = False) -> SafeString | str:
 
 def capitalised(words: str) -> str:
     return words[:1].upper() + words[1:]
+
+
+SPELLED: Final = {
+    "id": "ID", "url": "URL", "npi": "NPI", "abn": "ABN", "iana": "IANA", "hrv": "HRV",
+    "rem": "REM", "zip": "ZIP", "zipcode": "ZIP code", "dob": "date of birth", "email": "e-mail",
+    "lat": "latitude", "lng": "longitude", "hr": "heart rate", "heartrate": "heart rate",
+    "avg": "average", "min": "lowest", "max": "highest", "tat": "turnaround", "org": "organisation",
+    "timezone": "time zone",
+}  # fmt: skip
+"""What names of columns shorten, as people write it."""
+
+
+def written(name: str) -> str:
+    """The name of a column as a label: `provider id` is `Provider ID`."""
+    return capitalised(" ".join(SPELLED.get(word, word) for word in name.split()))
 
 
 def address_of(site: str, row: Model, page: str = "change") -> str:

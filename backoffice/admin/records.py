@@ -25,21 +25,21 @@ from django.views.decorators.http import require_POST, require_safe
 from backoffice import audit, sync, vocabulary
 from backoffice.access import may, roles_with
 from backoffice.admin import groups
-from backoffice.admin.lists import Kind, address_of, capitalised, deferred, display, drawn
+from backoffice.admin.lists import Kind, address_of, capitalised, deferred, display, drawn, written
 from backoffice.models import Lookup, SyncRun
 from backoffice.sync_health import state_of
 from backoffice.templatetags.spoken import ago
 
 MOST: Final = 100
 """Rows that are fetched again at once."""
-ASKED: Final = "The service is asked within seconds. What comes of it stands on the page of each."
+ASKED: Final = "The service is asked within seconds. The outcome appears on each record’s page."
 LISTED: Final = (
-    "The service reads these only with their whole list. A run over it is asked for, and stands "
-    "under System > Runs."
+    "These can only be fetched with their whole list. A run over it has been requested; see "
+    "System > Runs."
 )
-OPEN: Final = "A run over this list is open already: it brings what there is."
-NOTHING: Final = "None of these can be fetched: no call of the service reads them."
-TOO_MANY: Final = f"Choose at most {MOST} at once. Nothing was asked."
+OPEN: Final = "A run over this list is already open and will bring them."
+NOTHING: Final = "None of these can be fetched: the service offers no call for it."
+TOO_MANY: Final = f"Choose at most {MOST} at once. Nothing was requested."
 
 Reasons = Mapping[str, Iterable[object]]
 """Kinds of look-ups, each with the keys it reads."""
@@ -69,7 +69,7 @@ class RecordAdmin(Kind):
     searched: ClassVar[tuple[str, ...]] = ("pk",)
     """Indexed columns that the search box looks into, for exactly what was typed."""
     listing: ClassVar[sync.Listing | None] = None
-    found_by = "Its whole id"
+    found_by = "Full ID"
     search_fields = ("pk",)  # `get_search_results` reads `searched`
     actions = ("fetch_again",)
 
@@ -138,7 +138,7 @@ class RecordAdmin(Kind):
             "list_url": address_of_list(self),
             "fetch_url": address_of(self.admin_site.name, row, "fetch"),
             "columns": [
-                (capitalised(str(field.verbose_name)), drawn(getattr(row, field.attname)))
+                (written(str(field.verbose_name)), drawn(getattr(row, field.attname)))
                 for field in self.opts.fields
                 if field.name not in ("record", "content_hash")
             ],
@@ -215,14 +215,14 @@ def _of_lookups(kind: str, found: list[Lookup]) -> Fetch:
     what = vocabulary.LISTS.get(kind, kind)
     now = timezone.now()
     if not found:
-        return Fetch(what, "Came with its list so far.", vocabulary.PREPARING)
+        return Fetch(what, "Came with its list; not fetched on its own yet.", vocabulary.PREPARING)
     due = [one for one in found if one.due_at is not None and one.due_at <= now]
     failing = next((one for one in found if one.error), None)
     looked = max((one.looked_at for one in found if one.looked_at), default=None)
     if failing is not None:
         return Fetch(what, f"{failing.error}. {_again(failing, now)}", vocabulary.NEEDS_ACTION)
     if due:
-        return Fetch(what, "Asked for: a worker reads it next.", vocabulary.ON_THE_WAY)
+        return Fetch(what, "Requested: a worker reads it next.", vocabulary.ON_THE_WAY)
     if looked is None:
         return Fetch(what, "Not read yet.", vocabulary.PREPARING)
     return Fetch(what, f"Read {ago(looked, now)}.", vocabulary.RESULT_IN)
@@ -241,6 +241,6 @@ def _of_list(listing: sync.Listing) -> Fetch:
 
 def _again(failing: Lookup, now: datetime) -> str:
     if failing.due_at is None:
-        return "Not asked again by itself."
+        return "Will not be retried automatically."
     soon = failing.due_at - now < timedelta(minutes=1)
-    return f"Asked again {'within a minute' if soon else ago(failing.due_at, now)}."
+    return f"Retried {'within a minute' if soon else ago(failing.due_at, now)}."

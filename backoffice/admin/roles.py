@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 from backoffice import areas
 from backoffice.access import ADMINISTRATOR, PERMISSIONS, ROLES
 from backoffice.admin import groups
-from backoffice.admin.lists import Kind, display
+from backoffice.admin.lists import Kind, capitalised, display
 from backoffice.admin.site import site
 from backoffice.models import User
 from backoffice.paging import Sort
@@ -26,12 +26,16 @@ class RoleAdmin(Kind):
     words = "What each role may do, and who holds it"
     needs = ("staff.change",)
     sort = Sort(("name",))
-    list_display = ("name", "grants", "people")
+    list_display = ("title", "grants", "people")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows = super().get_queryset(request).filter(name__in=ROLES)
         held: QuerySet[Any] = rows.annotate(holders=Count("user", filter=Q(user__is_active=True)))
         return held
+
+    @display("Name")
+    def title(self, role: Group) -> str:
+        return capitalised(role.name)
 
     @display("May do")
     def grants(self, role: Group) -> str:

@@ -38,7 +38,7 @@ YOURSELF: Final = "Nobody takes the administration from themselves: ask another 
 END_YOURSELF: Final = "Nobody ends their own account: ask another administrator."
 WITHOUT_ROLE: Final = "{} has no role: whoever logs in with this account finds no pages."
 NO_LONGER: Final = "You are no administrator any more: somebody took it from you just now."
-SHOWN: Final = "You are shown a first password for them, and their sessions end."
+SHOWN: Final = "You are shown a temporary password for them, and their sessions end."
 TAKEN: Final = "Another account has this {}: everybody has one of their own."
 
 
@@ -54,7 +54,7 @@ class StaffForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in t
     roles = forms.MultipleChoiceField(
         label="Roles", required=False, widget=forms.CheckboxSelectMultiple
     )
-    anew = forms.BooleanField(label="Void their password", required=False)
+    anew = forms.BooleanField(label="Reset their password", required=False)
 
     class Meta:
         model = User
@@ -62,7 +62,7 @@ class StaffForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in t
         labels = {"username": "Log-in name", "email": "E-mail", "is_active": "Active"}
         help_texts = {
             "username": "",
-            "is_active": "Otherwise nobody can log in with it, and who is logged in is out at "
+            "is_active": "If not ticked, nobody can log in with it, and open sessions end at "
             "once. What was done under it stays on record.",
         }
 
@@ -83,9 +83,8 @@ class StaffForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in t
         if self.instance._state.adding or self.is_service:
             del self.fields["anew"]
         else:
-            self.fields["anew"].help_text = (
-                "Where it was forgotten, or somebody else knows it. "
-                + ("They get a link to set another." if settings.EMAIL_URL else SHOWN)
+            self.fields["anew"].help_text = "If it was forgotten, or somebody else knows it. " + (
+                "They get a link to set another." if settings.EMAIL_URL else SHOWN
             )
 
     @property
@@ -155,7 +154,7 @@ class StaffAdmin(Kind):
 
     group = groups.PEOPLE
     singular, plural = "member of staff", "staff"
-    words = "Make accounts, give roles, end accounts"
+    words = "Create accounts, assign roles, close accounts"
     needs = ("staff.change",)
     changes = "staff.change"
     sort = Sort(("username",))
@@ -210,7 +209,7 @@ class StaffAdmin(Kind):
         form = super().get_form(request, obj, change, fields=StaffForm.Meta.fields)
         return type("Form", (form,), {"actor": request.user})
 
-    @admin.action(description="Take away second factors")
+    @admin.action(description="Remove second factors")
     def take_second_factors(self, request: HttpRequest, people: QuerySet[User]) -> None:
         with transaction.atomic():
             for user in people:
@@ -218,7 +217,9 @@ class StaffAdmin(Kind):
                 others_of(user.pk, request).delete()
                 audit.asked(request, "second factor", [user.pk], (), "taken away")
                 mailing.tell(request, user, "Your second factors were taken away")
-        messages.success(request, "They are logged out, and set up a new one at their next log-in.")
+        messages.success(
+            request, "They are logged out, and set up a new second factor at their next log-in."
+        )
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
         """The account, its roles and the entry about both, in the transaction of the request."""

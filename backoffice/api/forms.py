@@ -20,7 +20,7 @@ class TokenForm(forms.Form):
     account = forms.CharField(
         label="Service account",
         max_length=150,
-        help_text="The program that will use it, such as reporting. A name that is new makes an "
+        help_text="The program that will use it, such as reporting. A new name creates an "
         "account, which nobody can log in with.",
         widget=forms.TextInput({"autocomplete": "off", "spellcheck": "false"}),
     )
@@ -32,13 +32,13 @@ class TokenForm(forms.Form):
         widget=forms.TextInput({"autocomplete": "off"}),
     )
     scopes = forms.MultipleChoiceField(
-        label="It may",
+        label="Scopes",
         choices=[(scope, PERMISSIONS[scope].capitalize()) for scope in SCOPES],
         widget=forms.CheckboxSelectMultiple,
         error_messages={"required": "Tick at least one: a token for nothing is of no use."},
     )
     days = forms.TypedChoiceField(
-        label="Good for",
+        label="Valid for",
         choices=_LENGTHS,
         coerce=lambda days: int(days) or None,
         empty_value=None,

@@ -24,7 +24,7 @@ SIZE: Final = 50
 NEWEST_FIRST: Final = Sort(("created_at", "id"), descending=True)
 METHODS: Final = ("GET", "HEAD", "POST")
 _STATES: Final = {
-    "good": ("result-in", "tick", "Good"),
+    "good": ("result-in", "tick", "Active"),
     "expired": ("closed", "dash", "Expired"),
     "revoked": ("closed", "dash", "Revoked"),
 }

@@ -57,7 +57,7 @@ class TrailFilters(FilterForm):
     person = PersonField(required=False, label="Who", widget=forms.CheckboxSelectMultiple)
     did = forms.MultipleChoiceField(
         required=False,
-        label="Did",
+        label="Action",
         choices=list(ACTIONS.items()),
         widget=forms.CheckboxSelectMultiple,
     )
@@ -70,17 +70,17 @@ class TrailFilters(FilterForm):
         label="Outcome",
         choices=[("", "Either"), ("ok", "Done"), ("refused", "Refused")],
     )
-    patient = UuidField(label="Patient id")
+    patient = UuidField(label="Patient ID")
     record = forms.CharField(
         required=False,
         max_length=200,
-        label="Record id",
+        label="Record ID",
         help_text="The whole id of an order, report, request or other record.",
     )
     request = forms.CharField(
         required=False,
         max_length=64,
-        label="Request id",
+        label="Request ID",
         help_text="As it stands in log lines and in the answer's X-Request-ID.",
     )
 
@@ -88,7 +88,7 @@ class TrailFilters(FilterForm):
     FALLING = frozenset({"at"})
     FILTERS: ClassVar = (
         Filter("Who", ("person",), first=True),
-        Filter("Did", ("did",), first=True),
+        Filter("Action", ("did",), first=True),
         Filter("Kind", ("kind",), first=True),
         Filter("Date", ("day", "since", "until"), first=True, zoned=True),
         Filter("About", ("patient", "record"), first=True),

@@ -94,7 +94,7 @@ COLUMNS: Final = (
             Cell("As", lambda row: row.actor_kind),
         ),
     ),
-    Column("did", "Did", (Cell("Did", lambda row: row.action),)),
+    Column("did", "Action", (Cell("Action", lambda row: row.action),)),
     Column(
         "about",
         "About",
@@ -217,7 +217,7 @@ def _plain(label: str, name: str, css: str = "") -> Callable[[AuditEntry, Any], 
 
 CELLS: Final[dict[str, Callable[[AuditEntry, Any], str]]] = {
     "who": _who,
-    "did": lambda row, user: f'<td data-label="Did">{escape(did(row))}</td>\n',
+    "did": lambda row, user: f'<td data-label="Action">{escape(did(row))}</td>\n',
     "about": _about,
     "patient": _patient,
     "outcome": lambda row, user: f'<td data-label="Outcome">{outcome(row.outcome)}</td>\n',

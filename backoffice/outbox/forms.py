@@ -83,7 +83,7 @@ def asked_again(request: HttpRequest, **about: Any) -> CommandRecord | None:
 def busy_words(other: CommandRecord, user: Any) -> str:
     """Who asked for what about the same thing, when, and how it stands."""
     return f"{_who(other, user)} asked for something about this already: {other.title}, " + (
-        f"{_when(other.requested_at)}. It stands at: {other.get_state_display()}."
+        f"{_when(other.requested_at)}. It is now: {other.get_state_display()}."
     )
 
 

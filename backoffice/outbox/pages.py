@@ -27,7 +27,7 @@ TABS: Final = {
     "refused": "Refused",
     "": "All",
 }
-LATE: Final = "Someone was faster, or it has moved on meanwhile. This is how it stands now."
+LATE: Final = "Someone was faster, or it has moved on in the meantime. This is its current state."
 REASON_LETTERS: Final = 500
 
 

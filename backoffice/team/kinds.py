@@ -17,47 +17,47 @@ class Kind:
 
 KINDS: Final[dict[str, Kind]] = {
     "critical-waits": Kind(
-        "A critical result that nobody has acknowledged for half an hour",
+        "Critical results that nobody has acknowledged for half an hour",
         "This {subject} is critical, and nobody has acknowledged it",
         "A critical result waits for somebody to acknowledge it",
     ),
     "assigned": Kind(
-        "Something is given to me",
+        "Work given to me",
         "This {subject} was given to you",
         "Something was given to you",
     ),
     "taken": Kind(
-        "Something that was mine is taken by somebody",
+        "Work of mine that somebody else takes",
         "This {subject} is no longer yours",
         "Something that was yours has been taken by somebody else",
     ),
     "mentioned": Kind(
-        "I am named in a note",
-        "You are named in a note on this {subject}",
-        "You are named in a note",
+        "Notes that mention me",
+        "You are mentioned in a note on this {subject}",
+        "You are mentioned in a note",
     ),
     "needs-action": Kind(
-        "An order that is mine needs action",
+        "Orders of mine that need action",
         "This {subject} is yours and needs action",
         "An order that is yours needs you",
     ),
     "result-in": Kind(
-        "The result of an order that is mine is in",
+        "Results that come in for orders of mine",
         "The result of this {subject}, which is yours, is in",
         "The result of an order that is yours is in",
     ),
     "visit-moved": Kind(
-        "The visit of an order that is mine is moved or cancelled",
+        "Visits moved or cancelled on orders of mine",
         "The visit of this {subject}, which is yours, has changed",
         "The visit of an order that is yours has changed",
     ),
     "refused": Kind(
-        "A request of mine is refused",
+        "Requests of mine that are refused",
         "This {subject} of yours was refused",
         "A request of yours was refused",
     ),
     "undecided": Kind(
-        "A request of mine waits for a decision",
+        "Requests of mine that need a decision",
         "This {subject} of yours waits for a decision",
         "A request of yours waits for a decision",
     ),

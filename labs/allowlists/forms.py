@@ -58,7 +58,7 @@ class TeamsForm(AskForm):
     reason = forms.CharField(
         label="Reason",
         max_length=REASON_LETTERS,
-        help_text="Stands in the change log.",
+        help_text="Shown in the change log.",
         error_messages={"required": "Say why, for the change log."},
     )
     confirm = forms.CharField(label="Confirm", max_length=200, required=False)

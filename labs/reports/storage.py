@@ -41,19 +41,19 @@ ENDINGS: Final[dict[str, str]] = {
 PROBLEMS: Final[dict[str, str]] = {
     "empty": "is empty.",
     "kind": "is not a PDF, JPEG or PNG. What counts is what is in the file, not its name.",
-    "two_kinds": "is two kinds of file in one. Print or scan the report anew and choose that.",
-    "broken": "cannot be read: it is damaged. Save, print or scan the report anew.",
+    "two_kinds": "is two kinds of file in one. Print or scan the report again and choose that.",
+    "broken": "cannot be read: it is damaged. Save, print or scan the report again.",
     "truncated": "is not complete: its end is missing. Copy or scan it again.",
-    "trailing": "carries other data behind its end. Print or scan the report anew.",
+    "trailing": "carries other data behind its end. Print or scan the report again.",
     "encrypted": "is protected by a password or encrypted. Save a copy without protection.",
     "active": "carries scripts, forms that send, or other files. Print it to a plain PDF first.",
     "hidden": "is built so that its content cannot be checked. Print it to a plain PDF first.",
-    "bomb": "unpacks to far more than it should. Print or scan the report anew.",
+    "bomb": "unpacks to far more than it should. Print or scan the report again.",
     "no_pages": "has no page.",
     "pages": "has more than 30 pages. Split it, or choose the pages with results.",
     "pixels": "has more than 50 million pixels. Scan it at a lower resolution.",
     "animated": "is an animation. Save it as a plain picture.",
-    "unsafe": "could not be read safely. Print or scan the report anew.",
+    "unsafe": "could not be read safely. Print or scan the report again.",
 }
 """Ends of the sentence "‹name› …"."""
 

@@ -222,7 +222,7 @@ class RestoreLabTest(_OfLabTest, kw_only=True):
     kind: ClassVar[str] = "lab_test.restore"
 
     def title(self) -> str:
-        return f"Bring back the lab test {self.name[:150]}"
+        return f"Restore the lab test {self.name[:150]}"
 
     def form(self) -> str:
         return reverse("labs:test-restore", args=[self.lab_test_id])

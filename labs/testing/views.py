@@ -30,7 +30,7 @@ SHOWN = 30
 ARCHIVING = (
     "Nobody can order it any more.",
     "Orders under way go on.",
-    "It can be brought back later.",
+    "It can be restored later.",
 )
 RESTORING = ("It can be ordered again, without a new approval.",)
 RENAMING = ("Orders that were placed keep the name they were placed under until they change.",)
@@ -109,7 +109,7 @@ def restore(request: HttpRequest, lab_test_id: UUID) -> HttpResponse:
     test = get_object_or_404(LabTest, pk=lab_test_id)
     command = RestoreLabTest(lab_test_id=test.pk, name=test.name)
     form = ReasonForm.of(request)
-    return _change(request, test, form, command, "Bring back", "Bring it back", RESTORING)
+    return _change(request, test, form, command, "Restore", "Restore it", RESTORING)
 
 
 def actions_of(test: LabTest, user: Any) -> list[tuple[str, str]]:
@@ -117,7 +117,7 @@ def actions_of(test: LabTest, user: Any) -> list[tuple[str, str]]:
     if not may(user, "lab_tests.change") or test.auto_generated or test.missing_since:
         return []
     if test.status == ARCHIVED:
-        return [("labs:test-restore", "Bring back…")]
+        return [("labs:test-restore", "Restore…")]
     return [("labs:test-rename", "Rename…"), ("labs:test-archive", "Archive…")]
 
 

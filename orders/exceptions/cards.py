@@ -99,7 +99,7 @@ OUTCOMES: Final = {
         Outcome(Contact.Outcome.SPOKE.value, "1", "Spoke", 3),
         Outcome(Contact.Outcome.VOICEMAIL.value, "2", "Voicemail", 1),
         Outcome(Contact.Outcome.WRONG_NUMBER.value, "3", "Wrong number", 1),
-        Outcome(Contact.Outcome.RESHIP_ASKED.value, "4", "Re-ship asked", 2, kits=True),
+        Outcome(Contact.Outcome.RESHIP_ASKED.value, "4", "Re-ship requested", 2, kits=True),
     )
 }
 

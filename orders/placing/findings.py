@@ -177,7 +177,7 @@ def _again(wish: Wish) -> Iterator[Finding]:
 def _sample(wish: Wish) -> Iterator[Finding]:
     sample = wish.one("sample_id")
     if not sample:
-        yield Finding("no sample id", "The sample id is missing.", "sample_id")
+        yield Finding("no sample id", "The sample ID is missing.", "sample_id")
         return
     taken = wish.same_sample
     if taken is not None:
@@ -196,7 +196,7 @@ def _how(wish: Wish) -> Iterator[Finding]:
     elif wish.account is None and chosen:
         yield Finding("account", "The chosen account cannot be used for this lab.", "lab_account")
     elif wish.account is None and wish.replaces and usable:
-        words = "This order replaces one at the wrong lab: choose the account anew."
+        words = "This order replaces one at the wrong lab: choose the account again."
         yield Finding("account anew", words, "lab_account")
     elif wish.account is None and len(usable) > 1:
         names = "; ".join(account_words(account) for account in usable)

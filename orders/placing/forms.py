@@ -44,7 +44,7 @@ class PlaceForm(forms.Form):
     gender = forms.ChoiceField(label="Sex", required=False)
     phone_number = _text("Phone", 40, widget=forms.TextInput({"type": "tel"}))
     email = _text("E-mail", 254, widget=forms.TextInput({"type": "email"}))
-    first_line = _text("Street and number")
+    first_line = _text("Street address")
     second_line = _text("Second line")
     city = _text("City")
     state = _text("State", 40, help_text="Two letters.")
@@ -66,7 +66,7 @@ class PlaceForm(forms.Form):
     )
     activate_by = _day("Send it out on", help_text="Leave it empty to send it out now.")
     priority = forms.BooleanField(label="Urgent (STAT), where the lab offers it", required=False)
-    sample_id = _text("Sample id", 100, help_text="Requisition, control or reference number.")
+    sample_id = _text("Sample ID", 100, help_text="Requisition, control or reference number.")
     another = forms.BooleanField(label="Yes, order it another time", required=False)
 
     def __init__(self, wish: Wish) -> None:

@@ -93,7 +93,7 @@ class _Looking(AskForm):
 class HomeForm(_Looking):
     """A visit at a patient's home."""
 
-    first_line = forms.CharField(label="Street and number", max_length=200)
+    first_line = forms.CharField(label="Street address", max_length=200)
     second_line = forms.CharField(label="Apartment, floor", max_length=200, required=False)
     city = forms.CharField(label="City", max_length=100)
     state = forms.RegexField(
@@ -109,7 +109,7 @@ class HomeForm(_Looking):
         error_messages={"invalid": "Five digits, or five and four: 85004 or 85004-1234."},
     )
     access_notes = forms.CharField(
-        label="How to get in",
+        label="Access notes",
         required=False,
         max_length=NOTES,
         widget=_area(2, maxlength=NOTES, **{"data-count": NOTES}),

@@ -123,7 +123,7 @@ def why_not_move(order: Order, visit: Appointment) -> str:
     if visit.event_status in ("pending", "reserved") and not visit.can_reschedule:
         return "The visit has no agreed time yet, so there is nothing to move."
     if not visit.can_reschedule:
-        return "The provider does not let this visit be moved. Cancel it and book anew."
+        return "The provider does not let this visit be moved. Cancel it and book again."
     return ""
 
 

@@ -33,7 +33,7 @@ def fate(status: str, action: str | None) -> str:
         return "It was rejected: it belongs to none of our orders."
     if action == "accept":
         return "It was given to an order."
-    return f"It stands at: {vocabulary.term('unmatched.status', status).label}."
+    return f"It is now: {vocabulary.term('unmatched.status', status).label}."
 
 
 class _OfResult(Command, kw_only=True):

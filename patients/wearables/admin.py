@@ -19,7 +19,7 @@ _AROUND: Final = timedelta(days=1)
 
 @register(HistoricalPull, site=site)
 class HistoricalPullAdmin(OfPatient):
-    words = "How the past of each connection was read"
+    words = "How each source’s history was read"
     topic = "pull"
     list_display = ("id", "user_id", "provider", "resource", "status", "missing_since")
     listing = PULL_LIST

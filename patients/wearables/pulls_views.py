@@ -35,7 +35,7 @@ class PullFilters(forms.Form):
     provider = forms.CharField(required=False, max_length=100, label="Provider")
     resource = forms.CharField(required=False, max_length=100, label="Resource")
     error = forms.CharField(required=False, max_length=100, label="Error")
-    user_id = forms.UUIDField(required=False, label="Patient id")
+    user_id = forms.UUIDField(required=False, label="Patient ID")
 
     COLUMNS: Final = {
         "status": "status",

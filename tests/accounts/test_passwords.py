@@ -67,7 +67,7 @@ def test_a_link_sets_a_new_password_once_and_ends_all_sessions(client: Client, p
     assert set_anew(stranger, link(post))["Location"] == "/accounts/login/"
     assert not StaffSession.objects.filter(user=user).exists()
     assert client.get("/preferences/").status_code == 302
-    assert "no longer good" in set_anew(Client(), link(post)).content.decode()
+    assert "no longer works" in set_anew(Client(), link(post)).content.decode()
     assert log_in(stranger, password=PASSWORD).status_code == 200
     assert log_in(stranger, password=NEW).status_code == 302
     assert AuditEntry.objects.get(object_type="password").reason == "by e-mail"
@@ -101,7 +101,7 @@ def test_it_is_good_for_half_an_hour(post: Post) -> None:
     ask()
     send_due()
     with time_machine.travel(timezone.now() + timedelta(seconds=1801)):
-        assert "no longer good" in set_anew(Client(), link(post)).content.decode()
+        assert "no longer works" in set_anew(Client(), link(post)).content.decode()
     assert configured.PASSWORD_RESET_TIMEOUT == 1800
 
 

@@ -33,8 +33,8 @@ def test_every_right_of_every_role_stands_there(client: Client, settings: Settin
     rows = table(client.get(ADDRESS).content.decode())
     for name, words in access.PERMISSIONS.items():
         granted = ["yes" if name in access.ROLES[role] else "no" for role in access.ROLES]
-        assert rows[words] == granted, name
-    demanded = dict(zip(access.ROLES, rows["Second factor demanded"], strict=True))
+        assert rows[words[0].upper() + words[1:]] == granted, name
+    demanded = dict(zip(access.ROLES, rows["Second factor required"], strict=True))
     assert [role for role, said in demanded.items() if said == "yes"] == ["lab admin"]
     assert "People" not in rows
 

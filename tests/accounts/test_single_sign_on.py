@@ -143,7 +143,7 @@ def test_accounts_are_made_where_that_is_wanted_without_a_role(
     assert (entry.after or {})["log-in name"] == "ada.there"
     assert not made.groups.exists() and not made.has_usable_password()
     assert client.get("/orders/").status_code == 403
-    assert "Is it still you?" in client.get("/accounts/proof/").content.decode()
+    assert "Confirm that it is you" in client.get("/accounts/proof/").content.decode()
 
 
 def test_roles_come_from_the_claim_and_go_with_it(

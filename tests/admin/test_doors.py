@@ -66,7 +66,7 @@ def test_the_first_page_leads_everywhere(client: Client, administrator: User) ->
     page = client.get("/admin/").content.decode()
     for model, _ in KINDS:
         assert f'href="{reverse(name_of(model, "changelist"))}"' in page
-    for group in ("People and roles", "Laboratories", "Mirror", "Work", "Unknown values"):
+    for group in ("People and roles", "Laboratories", "Mirror", "Work", "Vocabulary"):
         assert f">{group}</h2>" in page
     for route in ("events:list", "events:replay", "commands:list", "system:unknown", "system:runs"):
         assert f'href="{reverse(route)}' in page

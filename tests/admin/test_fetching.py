@@ -58,7 +58,7 @@ def test_a_record_is_read_again_and_the_page_says_so(desk: Desk) -> None:
         updated_at="2000-01-01T00:00Z",
     )  # fmt: skip
     page = fetch(client, row)
-    assert "Asked for: a worker reads it next." in page
+    assert "Requested: a worker reads it next." in page
     entry = AuditEntry.objects.get(object_type="fetch order again")
     assert (entry.action, entry.object_ids) == ("change", [str(row.pk)])
     assert entry.patient_ids == [row.user_id]
@@ -78,7 +78,7 @@ def test_a_failure_is_told(desk: Desk) -> None:
     page = client.get(reverse("admin:orders_order_change", args=[row.pk])).content.decode()
     desk.sandbox.control("faults", {})
     said = Lookup.objects.get(kind="orders", key=str(row.pk)).error
-    assert said and said in page and "Asked again within a minute." in page
+    assert said and said in page and "Retried within a minute." in page
 
 
 def test_each_kind_gives_the_reason_its_sync_reads(desk: Desk) -> None:
@@ -116,9 +116,9 @@ def test_what_has_no_call_of_its_own_comes_with_its_list(desk: Desk) -> None:
     SyncRun.objects.all().delete()
     row = Marker.objects.earliest("id")
     page = fetch(client, row)
-    assert "The service reads these only with their whole list" in page
+    assert "These can only be fetched with their whole list" in page
     assert SyncRun.objects.get().resource == "markers"
-    assert "open already" in fetch(client, row)
+    assert "already open" in fetch(client, row)
     assert SyncRun.objects.count() == 1
     markers = next(one for one in labs_sync.LISTINGS if one.resource == "markers")
     sync.work(markers, seconds=30)

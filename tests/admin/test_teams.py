@@ -43,7 +43,7 @@ def test_every_team_with_its_accounts(
     client: Client, administrator: User, account: LabAccount
 ) -> None:
     page = client.get(LIST).content.decode()
-    assert "Our team" in page and str(OTHER) in page and "Give it a name" in page
+    assert "Our team" in page and str(OTHER) in page and "Name this team" in page
     assert page.count(reverse("labs:account", args=[account.pk])) == 2
 
 

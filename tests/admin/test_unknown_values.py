@@ -189,7 +189,7 @@ def test_two_people_do_not_overwrite_each_other(client: Client, lab_admin: User)
     row = met()
     decide(client, row, "closed", "First")
     answer = decide(client, row, "at-lab", "Second", seen="0")
-    assert answer.status_code == 422 and "decided on this meanwhile" in answer.content.decode()
+    assert answer.status_code == 422 and "has just decided on this" in answer.content.decode()
     assert 'value="Second"' in answer.content.decode(), "nothing typed is lost"
     assert UnknownValue.objects.get(pk=row.pk).label == "First"
 

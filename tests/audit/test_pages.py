@@ -244,7 +244,7 @@ def test_the_download_has_what_the_filters_find(client: Client, auditor: User, a
     answer = client.post(f"{ADDRESS}export/", {"everything": "1", "query": "did=print"})
     text = b"".join(answer.streaming_content).decode()  # type: ignore[attr-defined]
     (row,) = csv.DictReader(io.StringIO(text))
-    assert (row["Who"], row["Did"], row["Records"]) == ("ada-sample", "print", "a b")
+    assert (row["Who"], row["Action"], row["Records"]) == ("ada-sample", "print", "a b")
     assert row["Patients"] == f"{WHO} {OTHER}"
     assert row["Reason"] == "'=cmd()"
     entry = AuditEntry.objects.get(actor=auditor)
@@ -294,7 +294,7 @@ def test_integrity_says_that_it_is_whole_and_what_to_remember(
     seals.seal()
     checking.work()
     page = client.get(f"{ADDRESS}integrity/").content.decode()
-    assert "Nothing was changed, removed or slipped in" in page
+    assert "Nothing was changed, removed or inserted" in page
     assert seals.head() in page
 
 
@@ -314,7 +314,7 @@ def test_an_auditor_asks_for_a_check_once(client: Client, auditor: User) -> None
         assert client.post(f"{ADDRESS}integrity/check/").status_code == 302
     asked = AuditCheck.objects.get()
     assert asked.asked_by == auditor
-    assert "A check is asked for" in client.get(f"{ADDRESS}integrity/").content.decode()
+    assert "A check has been requested" in client.get(f"{ADDRESS}integrity/").content.decode()
     checking.work()
     asked.refresh_from_db()
     assert asked.finished_at is not None

@@ -288,7 +288,7 @@ def test_a_record_on_paper_is_what_there_is_to_read(
     on_paper.run(CRITICALS)
     told = on_paper.text("main")
     for words in (
-        *("New note", "Name a colleague with @", "Nobody is on this", "Why do we believe this?"),
+        *("New note", "Mention a colleague with @", "Nobody is on this", "Why do we believe this?"),
         *("Change log", "Let a colleague sign", "critical result", "Insurance history"),
     ):
         assert words not in told

@@ -111,7 +111,7 @@ def test_disconnecting_says_what_it_may_not_do_and_does_it_in_six(
 def test_across_patients_what_fails_is_grouped_by_error(page: Browser, office: Office) -> None:
     page.link("System")
     page.open(f"{office.url}/system/pulls/")
-    page.sees("What fails")
+    page.sees("What failed")
     head, first = page.text("#failing"), page.text(".table tbody tr")
     assert head and "Failed" in first
     picture(page, "pulls")
@@ -146,7 +146,7 @@ def test_who_is_named_finds_it_by_the_bell(page: Browser, office: Office) -> Non
     with browser() as other:
         office.log_in(other, "front-desk")
         other.click(".bell")
-        other.sees("You are named in a note")
+        other.sees("You are mentioned in a note")
         picture(other, "notifications")
         other.click(".told a")
         other.sees("Asked the caller")

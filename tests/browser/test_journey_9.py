@@ -63,7 +63,7 @@ def test_an_order_and_its_visit_are_cancelled_within_the_budget(
     began = time.monotonic()
     page.click(f'.lead a[href="/orders/{order}/"]')  # 1
     page.link("Cancel…")  # 2
-    page.sees("The visit at home is cancelled, too")
+    page.sees("The at-home visit is cancelled too")
     page.click("#id_why option[value=patient]")  # 3
     page.link("Cancel the order for Vera N.")  # 4
     assert time.monotonic() - began < SECONDS

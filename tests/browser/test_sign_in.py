@@ -121,9 +121,9 @@ def test_an_app_is_set_up_before_any_page_shows_and_asked_for_ever_after(
     page.open(f"{strict}/accounts/second-factor/app/remove/")
     clean(page, script, "Remove your authenticator app?")
     page.open(f"{strict}/accounts/second-factor/codes/new/")
-    clean(page, script, "Make new recovery codes?")
+    clean(page, script, "Create new recovery codes?")
     page.open(f"{strict}/accounts/proof/code/")
-    clean(page, script, "Is it still you?")
+    clean(page, script, "Confirm that it is you")
     page.open(f"{strict}/accounts/")
     log_out(page)
 
@@ -158,7 +158,7 @@ def test_a_first_password_is_handed_over_and_replaced(
     page.sees("nora@example.invalid")
     page.open(f"{strict}/admin/backoffice/user/")
     page.link("Nora Madeup")
-    clean(page, script, "Void their password")
+    clean(page, script, "Reset their password")
     log_out(page)
 
     page.type("#id_username", "nora")
@@ -193,7 +193,7 @@ def test_a_passkey_logs_in_alone_and_is_a_second_factor(page: Browser, strict: s
     page.sees("Find a patient")
     page.open(f"{strict}/accounts/proof/passkey/?next=/preferences/")
     page.click("#passkey-button")
-    page.sees("Height of rows")
+    page.sees("Row height")
     log_out(page)
 
     log_in(page, strict, "front-desk")

@@ -329,7 +329,7 @@ def test_a_tick_does_not_outlive_the_reading(client: Client, report: Report) -> 
     ])  # fmt: skip
     sync.bring([(told(again), None)])
     shown = page(client, report)
-    assert "The service read this row anew" in shown
+    assert "The service read this row again" in shown
     assert "0</span> of 2 checked" in shown
     assert "5.5" in shown
 

@@ -204,7 +204,7 @@ def test_cancelling_shows_what_will_and_will_not_happen(
     page = ask(client, "cancel")
     words = page.content.decode()
     assert "2 will be cancelled" in words and "3 cannot be cancelled" in words
-    assert "A cancelled order cannot be taken up again" in words
+    assert "A cancelled order cannot be reopened" in words
     assert "Cancel 2 orders" in words
     entry = AuditEntry.objects.get(action="list")
     assert entry.row_count == 5 and uid("patient", 1) in entry.patient_ids

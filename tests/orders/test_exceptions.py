@@ -390,10 +390,10 @@ def test_where_nobody_can_be_called_no_call_is_offered(client: Client, coordinat
     User.objects.update(time_zone="America/Denver")
     row = make(1, "problem_in_transit_customer", **NOBODY)
     page = card(client, row, "delivery")
-    for words in ("Hello", "To say", "Spoke", "Voicemail", "Wrong number", "UTC", "There now",
+    for words in ("Hello", "What to say", "Spoke", "Voicemail", "Wrong number", "UTC", "Local time",
                   "their place is not known", "the patient’s clock"):  # fmt: skip
         assert words not in page, words
-    for words in ("Nobody to call", "9 Depot Way", "Re-ship asked", "Put off", "Handled",
+    for words in ("Nobody to call", "9 Depot Way", "Re-ship requested", "Put off", "Handled",
                   "your clock"):  # fmt: skip
         assert words in page, words
     refused = send(client, row, "spoke")
@@ -420,7 +420,7 @@ def test_without_a_kit_none_is_promised(
 
 def test_a_kit_may_be_sent_again(client: Client, coordinator: User) -> None:
     page = card(client, make(1, "sample_error"))
-    assert "May we send you a new kit" in page and "Re-ship asked" in page
+    assert "May we send you a new kit" in page and "Re-ship requested" in page
 
 
 def test_the_clock_of_a_patient_is_found_or_said_to_be_unknown() -> None:

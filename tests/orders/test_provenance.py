@@ -105,7 +105,7 @@ def test_a_look_up_read_it(client: Client) -> None:
     Lookup.objects.create(kind="orders", key=KEY, looked_at=NOW + timedelta(seconds=1))
     answer = get(client)
     assert sources(answer) == {"Status of the order": "look-up"}
-    assert "asked the service for this record by itself" in answer.content.decode()
+    assert "asked the service for this record directly" in answer.content.decode()
 
 
 def test_nothing_on_record_is_said_so(client: Client) -> None:

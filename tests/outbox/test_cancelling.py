@@ -103,7 +103,7 @@ def test_the_dialog_offers_what_the_service_allows(low: str, method: str) -> Non
     assert found.possible == (low in POSSIBLE[method])
     if found.possible:
         said = words(found)
-        assert "cannot be taken up again" in said
+        assert "cannot be reopened" in said
         assert ("no kit goes out" in said) == (method == "testkit")
         assert ("drawn already" in said) == (low == "draw_completed")
     else:
@@ -116,7 +116,7 @@ def test_a_visit_at_home_goes_with_it_and_late_it_is_not_refunded() -> None:
     one.save()
     there = visit(one)
     said = words(of_cancelling(one))
-    assert "visit at home is cancelled, too" in said and "so it is refunded" in said
+    assert "at-home visit is cancelled too" in said and "so it is refunded" in said
     there.start_at = timezone.now() + timedelta(hours=23)
     there.save()
     said = words(of_cancelling(one))

@@ -197,7 +197,7 @@ def test_good_rows_are_imported_and_bad_ones_come_back_with_reasons(
     assert "Line 2 has this sample id too" in told["SHEET-1"]["reason"]
     assert "No patient" in told["SHEET-3"]["reason"]
     assert told["SHEET-4"]["test"] == "'=1+1"
-    assert "sample id is missing" in told[""]["reason"]
+    assert "sample ID is missing" in told[""]["reason"]
     assert AuditEntry.objects.filter(action="export", row_count__gt=0).exists()
 
 

@@ -448,7 +448,7 @@ def own(desk: Desk, lab: Lab, request: pytest.FixtureRequest) -> LabTest:
 def test_a_lab_test_is_renamed_archived_and_brought_back(desk: Desk, own: LabTest) -> None:
     client = desk.client("lab admin")
     page = client.get(reverse("labs:test", args=[own.pk])).content.decode()
-    assert "Archive…" in page and "Bring back…" not in page
+    assert "Archive…" in page and "Restore…" not in page
     new_name = f"{own.name[:180]} anew"
     address = reverse("labs:test-rename", args=[own.pk])
     assert desk.fill(client, address, name=new_name).status_code == 302

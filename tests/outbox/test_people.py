@@ -279,7 +279,7 @@ def test_an_insurance_is_never_two(desk: Desk, more: dict[str, str]) -> None:
         assert current.member_id == f"M-{number}"
     assert Insurance.objects.filter(user_id=patient.pk).count() == 4
     page = told(client.get(reverse("patients:insurance", args=[patient.pk])))
-    assert 'Before</h2><span class="count">3</span>' in page
+    assert 'Earlier</h2><span class="count">3</span>' in page
 
 
 def test_a_payor_of_our_own_is_never_two_and_its_insurance_follows(desk: Desk) -> None:

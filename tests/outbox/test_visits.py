@@ -99,7 +99,7 @@ def test_to_cancel_and_rebook_leads_to_the_times(desk: Desk) -> None:
     assert address in page and "Cancel and rebook" in page
     assert reverse("orders:move", args=[order.pk]) not in page
     moving = client.get(reverse("orders:move", args=[order.pk])).content.decode()
-    assert "Cancel it and book anew" in moving and 'name="slot"' not in moving
+    assert "Cancel it and book again" in moving and 'name="slot"' not in moving
 
     values, _, shown = opened(client, address)
     assert "the patient has no visit" in shown.content.decode()

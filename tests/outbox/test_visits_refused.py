@@ -229,7 +229,7 @@ def test_a_team_that_may_not_is_told_and_keeps_what_it_typed(desk: Desk, status:
 
 
 @pytest.mark.parametrize(
-    ("do", "words"), [("cancel", "no visit any more"), ("fix", "Cancel it and book anew")]
+    ("do", "words"), [("cancel", "no visit any more"), ("fix", "Cancel it and book again")]
 )
 def test_a_visit_that_cannot_be_moved_any_more_is_left_alone(
     desk: Desk, do: str, words: str

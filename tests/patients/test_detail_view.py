@@ -63,10 +63,10 @@ def test_it_works(client: Client, maria: None) -> None:
     page = get(client).content.decode()
     for words in ("Maria Testperson", "1 Jun 2015", "Female", "Under 18", "+1 555 010 0123",
                   "maria@example.invalid", "1 Sample Street", "Asian", "never_heard_of",
-                  "Pat Proxy-Sample", "There now", "MST", "Madeup Mutual", "M-NOW", "Spouse",
+                  "Pat Proxy-Sample", "Local time", "MST", "Madeup Mutual", "M-NOW", "Spouse",
                   "Seen here since", "Band One", "Not working", "1 pull failed or retrying",
                   "Permission lapsed – connect again", "ring-two",
-                  "Time zone, where a device tells none", "Of all days",
+                  "Time zone if devices send none", "All days",
                   "Nobody is on this", "No notes and no calls yet", "Change log"):  # fmt: skip
         assert words in page, words
     assert "Fallback" not in page and "Without bounds" not in page

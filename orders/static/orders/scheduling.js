@@ -7,7 +7,7 @@ const left = () => {
     const words = list.querySelector("[data-left]");
     if (!words) continue;
     const clock = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
-    words.textContent = seconds ? `Read anew in ${clock}.` : "Being read anew …";
+    words.textContent = seconds ? `Refreshes in ${clock}.` : "Refreshing …";
   }
 };
 left();
@@ -17,7 +17,7 @@ const count = (area) => {
   const shown = document.querySelector(`[data-counted="${area.id}"]`);
   if (!shown) return;
   const rest = Number(area.dataset.count) - [...area.value].length;
-  shown.textContent = `${rest} left`;
+  shown.textContent = `${rest.toLocaleString("en-US")} left.`;
 };
 const countAll = () => document.querySelectorAll("[data-count]").forEach(count);
 countAll();
