@@ -58,6 +58,8 @@ PROOFS: Final = {
 KEPT: Final = ("pages",)
 WITHOUT_WORDS: Final = ("up", "check")
 ANEW: Final = "--anew"
+DEMO_ENVIRONMENT: Final = "sandbox us"
+"""What a demo's database says it holds (`installation.py`): no demo is of production."""
 READ_SETTINGS: Final = """
 import sys
 from django.core.exceptions import ImproperlyConfigured
@@ -175,6 +177,12 @@ def throw_away(servers: Servers) -> None:
             " another PostgreSQL.",
             code=2,
         )
+    if not is_empty(servers.database_url) and not is_of_a_demo(servers.database_url):
+        raise Trouble(
+            f"{ANEW} throws data away, and only what a demo here made up: this database holds what"
+            " ./run up brought from a configured service.",
+            code=2,
+        )
     say("Throwing away what was made up before")
     name = embedded.database_name(servers.database_url)
     for each in (name, f"{name}_sandbox"):
@@ -272,6 +280,20 @@ def is_empty(database_url: str) -> bool:
             return found.fetchone() is None
     except psycopg.Error:
         return False
+
+
+def is_of_a_demo(database_url: str) -> bool:
+    """Whether a demo's sandbox stands beside a database, and it says that it holds no more."""
+    beside = f"{embedded.database_name(database_url)}_sandbox"
+    with psycopg.connect(database_url, connect_timeout=3) as connection:
+        found = connection.execute("SELECT FROM pg_database WHERE datname = %s", [beside])
+        if found.fetchone() is None:
+            return False
+        found = connection.execute("SELECT to_regclass('backoffice_installation')")
+        if found.fetchone() == (None,):
+            return True
+        found = connection.execute("SELECT environment FROM backoffice_installation")
+        return all(row == (DEMO_ENVIRONMENT,) for row in found.fetchall())
 
 
 def port_of(name: str, default: int) -> int:

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import psycopg
 import pytest
 
 from backoffice import embedded, launcher
@@ -237,16 +238,31 @@ def test_extra_words_are_refused(command: str) -> None:
     assert done.stdout == f"./run {command} {told}: nonsense\n"
 
 
-def test_a_demo_begins_anew_only_where_its_data_is_its_own(tmp_path: Path) -> None:
+def test_a_demo_begins_anew_only_where_its_data_is_its_own() -> None:
     server = os.environ["DATABASE_URL"]
     url = databases.migrated_house(server)
     name = urlsplit(url).path.lstrip("/")
-    try:
-        with pytest.raises(launcher.Trouble, match="names another PostgreSQL"):
-            launcher.throw_away(Servers(url, "unix:///nowhere", embedded=False))
+    ours = Servers(url, "unix:///nowhere", embedded=True)
+
+    def says_it_holds(environment: str) -> None:
+        with psycopg.connect(url) as connection:
+            connection.execute("UPDATE backoffice_installation SET environment = %s", [environment])
+
+    def refused(servers: Servers, words: str) -> None:
+        with pytest.raises(launcher.Trouble, match=words):
+            launcher.throw_away(servers)
         assert not launcher.is_empty(url)
-        launcher.throw_away(Servers(url, "unix:///nowhere", embedded=True))
-        assert launcher.is_empty(url)
+
+    try:
+        refused(Servers(url, "unix:///nowhere", embedded=False), "names another PostgreSQL")
+        refused(ours, "from a configured service")  # There was no demo: no sandbox is beside it.
+        ours.database(f"{name}_sandbox")
+        says_it_holds("production us")
+        refused(ours, "from a configured service")
+        says_it_holds("sandbox us")
+        for _ in range(2):
+            launcher.throw_away(ours)
+            assert launcher.is_empty(url)
     finally:
         databases.drop(url)
         embedded.postgres.drop_database(server, f"{name}_sandbox")
