@@ -16,7 +16,7 @@ KEPT: Final = timedelta(days=14)
 
 class Draft(models.Model):
     """A form as it was typed so far. Each kind says whose it is, seals `typed` (field names to
-    values), and has an index of `saved_at` for `forget_old`."""
+    values), and has an index of `saved_at` for `forget_old`, which a bell of its own rings for."""
 
     saved_at = models.DateTimeField(db_default=Now())
 
@@ -28,7 +28,6 @@ class Draft(models.Model):
         """In place of what was kept of the same form before."""
         values = {"typed": dict(typed), "saved_at": timezone.now()}
         cls._default_manager.update_or_create(**whose, defaults=values)
-        cls.forget_old()
 
     @classmethod
     def forget_old(cls) -> None:

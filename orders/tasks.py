@@ -7,6 +7,7 @@ from backoffice.lists import bulk
 from orders import deciding
 from orders.commands import COMMANDS
 from orders.listing.rows import ORDERS
+from orders.models import OrderDraft
 from orders.reviewing import waiting
 from orders.reviewing.escalating import tell_of_criticals
 from orders.sync import CHANGES, SUBJECTS, SWEEP
@@ -70,6 +71,11 @@ def follow_decisions() -> None:
 def check_counts() -> None:
     counting.mend()
     counting.forget_old()
+
+
+@shared_task
+def forget() -> None:
+    OrderDraft.forget_old()
 
 
 @shared_task

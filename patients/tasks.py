@@ -4,6 +4,7 @@ from celery import shared_task
 
 from backoffice import outbox, sync
 from patients.commands import COMMANDS, carry_on
+from patients.models import RegistrationDraft
 from patients.sync import LISTINGS, SUBJECTS
 
 
@@ -22,3 +23,8 @@ def look_up() -> None:
 def deliver() -> None:
     outbox.deliver(COMMANDS)
     carry_on()
+
+
+@shared_task
+def forget() -> None:
+    RegistrationDraft.forget_old()

@@ -15,12 +15,14 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from backoffice.celery import app
 from backoffice.models import CommandRecord, User
 from backoffice.outbox import NotNow
 from labs.models import Lab, LabAccount, LabAccountTeam, LabTest, LabTestMarker, Marker, Physician
 from orders.commands import CreateOrder
 from orders.models import Order, OrderDraft
 from orders.placing.people import is_name, is_npi, phone, plain_name
+from orders.tasks import forget
 from patients.models import Demographics, Insurance
 from tests.api.rows import TEAM, demographics, envelope, order, patient, staff, uid
 
@@ -421,7 +423,9 @@ def test_a_draft_is_its_writers_own_and_old_ones_go(client_of: Client) -> None:
     assert "mine alone" not in other.get(address).content.decode()
     OrderDraft.objects.update(saved_at=timezone.now() - timedelta(days=15))
     other.post(address, {**typed(), "do": "leave"})
+    forget()
     assert OrderDraft.objects.count() == 1
+    assert "orders.tasks.forget" in {bell["task"] for bell in app.conf.beat_schedule.values()}
 
 
 def test_typing_brings_the_summary_and_a_choice_the_fields(client_of: Client) -> None:

@@ -11,9 +11,11 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
+from backoffice.celery import app
 from backoffice.models import CommandRecord, User
 from patients import drafts
 from patients.models import RegistrationDraft
+from patients.tasks import forget
 from tests.api.rows import demographics, patient, staff, uid
 from tests.patients.test_registering import CARD, PERSON, REGISTER, desk
 
@@ -129,8 +131,11 @@ def test_it_is_sealed_in_the_database(client: Client, desk: User) -> None:
     assert "Testa" not in text and "MEMBER-1" not in text
 
 
-def test_an_old_one_is_forgotten_when_another_is_kept(client: Client, desk: User) -> None:
-    RegistrationDraft.keep({"first_name": ["Old"]}, user=staff("front desk", "colleague"))
-    RegistrationDraft.objects.update(saved_at=timezone.now() - timedelta(days=15))
+def test_an_old_one_is_forgotten_though_nobody_types(client: Client, desk: User) -> None:
     leave(client, first_name="Testa")
+    RegistrationDraft.keep({"first_name": ["Old"]}, user=staff("front desk", "colleague"))
+    long_ago = timezone.now() - timedelta(days=15)
+    RegistrationDraft.objects.exclude(user=desk).update(saved_at=long_ago)
+    forget()
     assert [row.user_id for row in RegistrationDraft.objects.all()] == [desk.pk]
+    assert "patients.tasks.forget" in {bell["task"] for bell in app.conf.beat_schedule.values()}
