@@ -125,6 +125,12 @@ class CommandRecord(models.Model):
                 condition=Q(state="refused"),
                 name="command_refused",
             ),
+            # Reader: team.telling. A request may have waited for weeks before it was refused.
+            models.Index(
+                fields=["finished_at"],
+                condition=Q(state="refused"),
+                name="command_refused_lately",
+            ),
             # Reader: patients.commands.carry_on
             models.Index(
                 fields=["finished_at"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
-from django.db.models import CharField, Exists, OuterRef, Q, Value
+from django.db.models import CharField, Exists, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import Cast, Concat
 from django.utils import timezone
 
@@ -24,6 +24,16 @@ KIND_OF: Final = {
 def tell_of_requests() -> int:
     """Whose request was refused, or waits for a decision, is told; once for each sending of it."""
     told = 0
+    for kind, rows in untold().items():
+        for row in rows.select_related("requested_by")[:AT_ONCE]:
+            occurrence = f"attempt {row.attempts}"
+            told += notify([row.requested_by], kind, "command", row.pk, about=occurrence)
+    return told
+
+
+def untold() -> dict[str, QuerySet[CommandRecord]]:
+    """By the kind of notification, what nobody was told of yet."""
+    found: dict[str, QuerySet[CommandRecord]] = {}
     since = timezone.now() - BACK
     for state, kind in KIND_OF.items():
         about = Concat(Value("attempt "), Cast(OuterRef("attempts"), CharField()))
@@ -35,8 +45,5 @@ def tell_of_requests() -> int:
             about=about,
         )
         recent = Q(finished_at__gt=since) if kind == "refused" else Q()
-        rows = CommandRecord.objects.filter(recent, ~Exists(already), state=state)
-        for row in rows.select_related("requested_by")[:AT_ONCE]:
-            occurrence = f"attempt {row.attempts}"
-            told += notify([row.requested_by], kind, "command", row.pk, about=occurrence)
-    return told
+        found[kind] = CommandRecord.objects.filter(recent, ~Exists(already), state=state)
+    return found

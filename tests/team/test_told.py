@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from django.db import connection
 from django.test import Client, RequestFactory
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
@@ -14,7 +15,7 @@ from pytest_django import DjangoAssertNumQueries
 from backoffice import team
 from backoffice.access import roles_of
 from backoffice.models import CommandRecord, MailChoice, Notification, User
-from backoffice.team.telling import tell_of_requests
+from backoffice.team.telling import tell_of_requests, untold
 from orders.models import Appointment, Order
 from orders.watching import tell_of_orders
 from tests.api.rows import NOW, envelope, order, patient, staff, uid
@@ -61,6 +62,18 @@ def test_requests_that_end_badly_are_told_once_for_each_sending() -> None:
     assert tell_of_requests() == 0
     CommandRecord.objects.filter(pk=waits.pk).update(attempts=3)
     assert tell_of_requests() == 1
+
+
+def test_of_what_was_refused_only_the_latest_is_looked_at() -> None:
+    """Every ten seconds, however many were refused in all the years before."""
+    ana = staff("front desk", "ana")
+    for number in range(200):
+        ended = timezone.now() - timedelta(days=30 + number)
+        asked(ana, state="refused", requested_at=ended, finished_at=ended)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE backoffice_commandrecord")
+        cursor.execute("SET LOCAL enable_seqscan = off")
+    assert "command_refused_lately" in untold()["refused"].explain()
 
 
 def visit(start: Any, **values: Any) -> Appointment:
