@@ -23,7 +23,7 @@ OWN: Final = "own"
 """Value of `columns`: the person's own columns, though a view has others."""
 NO_VIEW: Final = "all"
 """Value of `view`: not even the one the list opens with."""
-OWN_NAMES: Final = PLACE | {"view", "columns", "run"}
+OWN_NAMES: Final = PLACE | {"view", "columns", "run", "panel"}
 """What stands in the address of a list beside its filters."""
 NAMED: Final = 5
 LONGEST_NAME: Final = 40

@@ -336,6 +336,16 @@ def test_names_that_no_filter_has_are_told(client: Client, lead: User, few: None
     for address in (ADDRESS, "/patients/"):
         page = client.get(f"{address}?ordered_from=banana&what=1").content.decode()
         assert "no filter called “ordered_from”, “what”" in page
+
+
+def test_no_name_of_ours_is_told_as_one_that_no_filter_has(
+    client: Client, lead: User, few: None
+) -> None:
+    here = "bucket=at-lab&after=x&at=51&view=all"
+    given = {"column": ["patient", "status", "turn"], "move": "up:turn", "here": here}
+    answer = client.post(f"{ADDRESS}columns/", given, follow=True)
+    assert "panel=columns" in answer.redirect_chain[-1][0]
+    assert "no filter called" not in answer.content.decode()
     many = "&".join(f"n{n}=1" for n in range(9)) + "&" + "x" * 90 + "=<b>"
     (notice,) = client.get(f"{ADDRESS}?{many}").context["list"].notices
     assert "“n4”, …" in notice and "n5" not in notice
