@@ -1,4 +1,5 @@
-"""Pages that stand open learn what becomes of an upload, whoever writes it."""
+"""Pages that stand open learn what becomes of an upload, whoever writes it; of more than
+`changes.MOST` at once they learn that there are many."""
 
 from django.db import migrations
 
@@ -7,7 +8,8 @@ CREATE FUNCTION report_told() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   INSERT INTO backoffice_change (xact, topic, rows, subjects)
   SELECT pg_current_xact_id()::text::bigint, 'labs_report', count(*),
-    array_agg(DISTINCT id) || array_agg(DISTINCT user_id)
+    CASE WHEN count(*) <= 200
+      THEN array_remove(array_agg(DISTINCT id) || array_agg(DISTINCT user_id), NULL) END
   FROM fresh HAVING count(*) > 0;
   RETURN NULL;
 END $$;

@@ -36,8 +36,6 @@ FEW_NAMES: Final = 600
 """Words of names, whose numbers are told to the planner: it knows how many orders to expect."""
 CAP_OF_MANY_NAMES: Final = 100
 """To count more of their orders takes longer than to show them."""
-SELDOM: Final = ("status", "interpretation", "is_critical")
-"""Few orders pass most of their values: those of many names are still worth finding at once."""
 SHORT_TIME: Final = timedelta(days=32)
 LETTERS_OF_FEW: Final = 3
 THEIRS: Final = Expected(rows=20_000, cost=math.inf)
@@ -78,8 +76,7 @@ def _looked_for(form: Any, size: int, place: Place) -> tuple[Count, Page[Order]]
         rows, typed, soon = rows.filter(Among(F("names"), few)), {}, THEIRS
     everything = ORDERS.everything(form.user)
     called = rows.called(typed) if typed else rows
-    many = typed and not any(form.cleaned_data[name] for name in SELDOM)
-    cap = CAP_OF_MANY_NAMES if many else COUNT_CAP
+    cap = CAP_OF_MANY_NAMES if typed and not _rare(form.cleaned_data) else COUNT_CAP
     counted = gathered(called, everything, form.keyset(), cap, soon)
     if not counted.count.capped or counted.whole is not None:
         return counted.count, ORDERS.page(counted.rows, form, size, place, counted.whole)
@@ -101,6 +98,15 @@ def _few_called(typed: Mapping[str, str]) -> str | None:
         return None
     count, names = up_to(OrderNameWord.called(typed).values("names"), FEW_NAMES)
     return names if count <= FEW_NAMES else None
+
+
+def _rare(asked: Mapping[str, Any]) -> bool:
+    """Whether few orders are in such a state: those of many names are still found at once."""
+    return (
+        (bool(asked["status"]) and "completed" not in asked["status"])
+        or asked["interpretation"] not in ("", "normal")
+        or asked["is_critical"] == "true"
+    )
 
 
 def _sorts_a_short_time(form: Any) -> bool:
