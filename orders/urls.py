@@ -21,6 +21,7 @@ urlpatterns = [
     path("new/<uuid:patient_id>/panels/", placing.panels, name="panels"),
     path("import/", sheet_views.import_sheet, name="import-sheet"),
     path("import/sample/", sheet_views.sample_sheet, name="import-sample"),
+    path("import/standing/", sheet_views.standing, name="import-standing"),
     path("import/<uuid:patient_id>/", placing.write, {"importing": True}, name="import"),
     path(
         "import/<uuid:patient_id>/review/",

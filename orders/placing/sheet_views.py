@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import uuid
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any, Final
 
 from django import forms
+from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.dateparse import parse_datetime
 from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice import audit, outbox
 from backoffice.access import requires
 from backoffice.models import CommandRecord
 from backoffice.outbox.forms import busy_words
+from orders.commands.importing import ImportOrder
 from orders.placing import bodies, sheet
 from orders.placing.views import METHODS, NEEDED
 
@@ -78,6 +83,40 @@ def import_sheet(request: HttpRequest) -> HttpResponse:
 
 @requires(*NEEDED)
 @require_safe
+def standing(request: HttpRequest) -> HttpResponse:
+    """How the imports stand that were asked for since a moment, for the page that shows them."""
+    commands: list[CommandRecord] = []
+    if "since" in request.GET:
+        try:
+            since = parse_datetime(request.GET["since"])
+        except ValueError:
+            since = None
+        if since is None or since.tzinfo is None:
+            raise BadRequest("This is no moment.")
+        asked = CommandRecord.objects.filter(
+            kind=ImportOrder.kind, requested_by=request.user.pk, requested_at__gte=since
+        )
+        commands = list(asked.order_by("requested_at", "pk")[: sheet.MOST_ROWS])
+    context = {"polled": True, **_standing(commands)}
+    return render(request, "orders/placing/_sheet_standing.html", context)
+
+
+def _standing(commands: Sequence[CommandRecord]) -> dict[str, Any]:
+    """How often each state is met; in the order of the states, and when the first was asked."""
+    met = Counter(command.state for command in commands)
+    return {
+        "commands": commands,
+        "states": [(state, met[state]) for state in CommandRecord.State.values if met[state]],
+        "open": any(
+            command.is_open and command.state != CommandRecord.State.UNDECIDED
+            for command in commands
+        ),
+        "since": min((command.requested_at for command in commands), default=None),
+    }
+
+
+@requires(*NEEDED)
+@require_safe
 def sample_sheet(request: HttpRequest) -> HttpResponse:
     """A file to begin with: the head line and one row of nobody."""
     return _download(sheet.sample(), "orders-to-import.csv")
@@ -126,6 +165,7 @@ def _page(
         "done": done,
         "columns": sheet.COLUMNS,
         "most_rows": sheet.MOST_ROWS,
+        **_standing([row.command for row in rows if row.command is not None]),
     }
     return render(request, PAGE, context, status=status)
 

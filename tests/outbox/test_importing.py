@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import re
+from html import unescape
 from typing import Any
 
 import pytest
@@ -219,6 +221,27 @@ def test_an_import_that_is_sent_again_shows_what_it_asked_for(
     page = send(client, edited, "import", form_id)
     assert "sample id already" in page.content.decode()
     assert CommandRecord.objects.count() == 1
+
+
+def test_the_page_of_an_import_follows_what_becomes_of_its_rows(
+    desk: Desk, person: Demographics, panel: LabTest
+) -> None:
+    client = desk.client("clinician")
+    standing = reverse("orders:import-standing")
+    raw = table([str(person.pk), panel.name, "FOLLOW-1"])
+    page = send(client, raw, "import").content.decode()
+    asked = CommandRecord.objects.get()
+    poll = re.search(rf'hx-get="({standing}[^"]+)"', page)
+    assert poll and f'id="asked-{asked.pk}"' in page and "Waiting" in page
+    assert "hx-get" in client.get(unescape(poll[1])).content.decode()
+    desk.deliver()
+    answer = client.get(unescape(poll[1])).content.decode()
+    assert f'id="asked-{asked.pk}" hx-swap-oob="true"' in answer and "Done" in answer
+    assert "hx-get" not in answer, "all is told"
+    other = desk.client("lab coordinator").get(unescape(poll[1])).content.decode()
+    assert str(asked.pk) not in other
+    for nonsense in ("?since=", "?since=tomorrow", "?since=2026-01-01", "?since=2026-02-31T00:00Z"):
+        assert client.get(standing + nonsense).status_code == 400, nonsense
 
 
 def test_rows_are_checked_like_the_form_in_few_queries(
