@@ -315,7 +315,7 @@ class InsuranceForm(BlockForm):
     member_id = _text("Member ID", 60, required=False)
     group_id = _text("Group ID", 60, required=False)
     relationship = forms.ChoiceField(
-        label="Patient’s relationship to the policyholder",
+        label="Relationship to policyholder",
         required=False,
         choices=_choices("insurance.relationship", "")[1:],
     )

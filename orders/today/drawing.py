@@ -152,7 +152,7 @@ def _critical(review: Review, order: Order | None) -> str:
     test = escape((order and order.lab_test_name) or "order not read yet")
     stands = "acknowledged, nobody reached yet"
     if not review.is_acknowledged:
-        stands = "nobody has acknowledged it"
+        stands = "not yet acknowledged"
     call = f". Next call {when(review.next_call_at)}" if review.next_call_at else ""
     return (
         f'<li data-st="critical">{glyph_svg("octagon")}'

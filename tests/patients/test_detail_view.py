@@ -66,7 +66,7 @@ def test_it_works(client: Client, maria: None) -> None:
                   "Pat Proxy-Sample", "Local time", "MST", "Madeup Mutual", "M-NOW", "Spouse",
                   "Seen here since", "Band One", "Not working", "1 pull failed or retrying",
                   "Permission lapsed – connect again", "ring-two",
-                  "Time zone if devices send none", "All days",
+                  "Account time zone", "All days",
                   "Nobody is on this", "No notes and no calls yet", "Change log"):  # fmt: skip
         assert words in page, words
     assert "Fallback" not in page and "Without bounds" not in page

@@ -198,9 +198,9 @@ def test_one_is_said_as_one_and_two_as_two(
 def test_criticals_are_named_to_those_who_see_results(shift: tuple[Client, User, Any]) -> None:
     client, _, _ = shift
     critical(place(9, user_id=uid("patient", 3)))
-    assert "nobody has acknowledged it" in client.get(ADDRESS).content.decode()
+    assert "not yet acknowledged, since" in client.get(ADDRESS).content.decode()
     desk, _ = enter("front desk")
-    assert "nobody has acknowledged it" not in desk.get(ADDRESS).content.decode()
+    assert "not yet acknowledged, since" not in desk.get(ADDRESS).content.decode()
     assert enter("viewer")[0].get(ADDRESS).status_code == 403
 
 
