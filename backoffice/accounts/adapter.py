@@ -53,7 +53,7 @@ class Adapter(DefaultAccountAdapter):
     """`ACCOUNT_ADAPTER`. Every success and every refusal is recorded; nobody signs up."""
 
     error_messages = DefaultAccountAdapter.error_messages | {
-        "username_password_mismatch": "User name and password do not match. "
+        "username_password_mismatch": "Log-in name and password do not match. "
         "Both are case-sensitive.",
         "incorrect_password": "That is not your password.",
     }

@@ -22,9 +22,9 @@ KINDS: Final[dict[str, Kind]] = {
         "A critical result waits for somebody to acknowledge it",
     ),
     "assigned": Kind(
-        "Work given to me",
-        "This {subject} was given to you",
-        "Something was given to you",
+        "Work assigned to me",
+        "This {subject} was assigned to you",
+        "Something was assigned to you",
     ),
     "taken": Kind(
         "Work of mine that somebody else takes",

@@ -69,7 +69,7 @@ PLACES: Final = (
         "r",
         (
             Door("To review", "reviewing:queue", "results.view"),
-            Door("Without a match", "unmatched:list", "results.match"),
+            Door("Unmatched", "unmatched:list", "results.match"),
             Door("Uploaded reports", "reports:list", "reports.view"),
             Door("Quality", "reviewing:quality", "results.view"),
         ),

@@ -463,7 +463,7 @@ LISTS: Final[dict[str, str]] = {
     "backfill": "Device history",
     "workout-stream": "Workout streams",
     "results": "Results",
-    "unmatched": "Results without a match",
+    "unmatched": "Unmatched results",
     "lab-test-markers": "Markers of lab tests",
     "report-jobs": "Lab reports being read",
     "appointment-psc": "Appointments at service centres",

@@ -76,7 +76,7 @@ COLUMNS: Final = (
         (Cell("Changed", lambda row: row.updated_at, timed=True),),
         sort="updated_at",
     ),
-    Column("held", "Given to", (Cell("Given to", _held_by),)),
+    Column("held", "Assigned to", (Cell("Assigned to", _held_by),)),
     Column("order", "Order", (), css="roomy"),
     Column(
         "result",

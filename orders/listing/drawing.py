@@ -140,7 +140,7 @@ def _held(row: Any, sight: Sight) -> str:
         user = row.held.user
         short = escape(user.get_short_name() or user.get_username())
         shown = f'<span title="{escape(user.get_full_name())}">{short}</span>'
-    return f'<td data-label="Given to" class="nowrap">{shown}</td>\n'
+    return f'<td data-label="Assigned to" class="nowrap">{shown}</td>\n'
 
 
 def _over(row: Any, sight: Sight) -> str:

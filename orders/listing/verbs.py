@@ -63,12 +63,12 @@ class AssignForm(AskForm):
 
 class Assign(Verb):
     name = "assign"
-    label = "Give to…"
+    label = "Assign…"
     needs = ("notes.write",)
     form = AssignForm
 
     def title(self, given: Mapping[str, Any]) -> str:
-        return f"Give orders to {given['name']}" if given else "Give orders to somebody"
+        return f"Assign orders to {given['name']}" if given else "Assign orders"
 
     def given(self, form: AskForm) -> dict[str, Any]:
         to = form.cleaned_data["to"]

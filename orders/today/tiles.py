@@ -69,7 +69,7 @@ _KINDS: Final = (
           ("appointments.view",)),
     _Kind("Visits today", "appointments:list", {"show": "today"}, vocabulary.ON_THE_WAY,
           ("appointments.view",)),
-    _Kind("Results without a match", "unmatched:list", {}, vocabulary.NEEDS_ACTION,
+    _Kind("Unmatched results", "unmatched:list", {}, vocabulary.NEEDS_ACTION,
           ("results.match", "orders.view", "patients.view"),
           lambda: UnmatchedResult.objects.filter(missing_since=None, status=OURS)),
     _Kind("Reports to check", "reports:list", {}, vocabulary.NEEDS_ACTION, ("reports.view",),

@@ -15,7 +15,7 @@ from backoffice.models import AuditEntry, StaffSession, User
 from tests.accounts.people import PASSWORD, log_in, person
 
 pytestmark = pytest.mark.django_db
-WORDS = "User name and password do not match"
+WORDS = "Log-in name and password do not match"
 PAGE = "/accounts/sessions/end/"
 
 

@@ -55,7 +55,7 @@ def test_a_result_of_nobody_known_goes_to_a_patient(page: Browser, office: Offic
         "SELECT first_name, last_name FROM sandbox_userinfo ORDER BY user_id LIMIT 1"
     )
     page.click(".nav a[data-go=r]")
-    page.link("Without a match")
+    page.link("Unmatched")
     page.link(STRAY)
     page.link("Accept")
     page.sees("Say which order or patient it belongs to")

@@ -46,6 +46,10 @@ def count(office: Office, where: str = "true") -> int:
     return int(office.house.value(f"SELECT count(*) FROM orders_order WHERE {where}"))
 
 
+CURRENT_VIEW = "return document.querySelector('#views [aria-current=page]').textContent"
+"""At once: the tabs are replaced when their counts are there."""
+
+
 def test_filter_and_save_the_view(page: Browser, office: Office) -> None:
     kits = count(office, "method = 'testkit'")
     page.open(f"{office.url}/orders/")
@@ -59,7 +63,7 @@ def test_filter_and_save_the_view(page: Browser, office: Office) -> None:
     page.type("#view_name", "Kits")
     page.click("#save-view .acts button")
     page.sees("Saved as “Kits”.")
-    assert page.text('#views [aria-current="page"]').startswith("Kits")
+    assert page.run(CURRENT_VIEW).startswith("Kits")
     page.open(f"{office.url}/orders/")
     page.sees(f"of {count(office)} orders")
     page.find("#views .count")
@@ -205,7 +209,7 @@ def test_all_that_match_are_taken_in_the_background(page: Browser, office: Offic
     page.sees(f"Take orders: {count(office, where)} of {count(office, where)}.")
     assert "bucket=result-in" in page.url
     page.link("Show what changed")
-    page.find("tbody td[data-label='Given to'] [title='Lars Madeup']")
+    page.find("tbody td[data-label='Assigned to'] [title='Lars Madeup']")
     taken = office.house.value(
         "SELECT count(*) FROM backoffice_assignment a JOIN orders_order o"
         f" ON o.id::text = a.subject_id WHERE {where}"

@@ -334,7 +334,7 @@ def test_an_answer_that_says_ended_covers_the_page(page: Browser, short: str, ho
 def test_what_a_form_keeps_by_itself_notices_that_the_session_has_ended(
     page: Browser, strict: str, house: House
 ) -> None:
-    log_in(page, strict, "front-desk")
+    log_in(page, strict, "administrator")
     page.open(f"{strict}/patients/register/")
     house.query("DELETE FROM backoffice_staffsession RETURNING 1")
     page.type("#id_first_name", "Testa")
@@ -344,7 +344,7 @@ def test_what_a_form_keeps_by_itself_notices_that_the_session_has_ended(
 
 
 def test_a_log_out_ends_it_at_once_in_tabs_that_ask_for_no_news(page: Browser, strict: str) -> None:
-    log_in(page, strict, "front-desk")
+    log_in(page, strict, "administrator")
     page.open(f"{strict}/patients/register/")
     first = window(page)
     switch(page, page.call("POST", "/window/new", {"type": "tab"})["handle"])

@@ -113,7 +113,7 @@ def test_giving_to_somebody_asks_whom_first(client: Client, clinician: User, fiv
     other = staff("front desk", "frida")
     page = ask(client, "assign", 1, 2)
     assert page.status_code == 200 and not BulkRun.objects.exists()
-    assert "frida" in page.content.decode() and "Give to 2 orders" in page.content.decode()
+    assert "frida" in page.content.decode() and "Assign 2 orders" in page.content.decode()
     for role in ("viewer", "auditor"):
         blind = ask(client, "assign", 1, 2, go="1", to=staff(role).pk)
         assert blind.status_code == 422, "who may not work on orders is given none"

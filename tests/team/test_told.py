@@ -145,7 +145,7 @@ def test_the_page_groups_by_day_and_record_and_names_only_for_who_may(client: Cl
     assert page.count("Iron, Testa Sample") == 1
     assert "This order is yours and needs action" in page
     assert "The result of this order, which is yours, is in" in page
-    assert "Unmatched result 00000000" in page and "given to you" in page
+    assert "Unmatched result 00000000" in page and "assigned to you" in page
     assert page.count("<li data-unseen>") == 2
 
 
@@ -188,7 +188,7 @@ def test_all_are_seen_but_what_came_after_the_page(client: Client) -> None:
     client.post("/notifications/seen/", {"newest": newest})
     assert Notification.objects.get(seen_at=None).kind == "result-in"
     page = client.get("/notifications/?show=unseen").content.decode()
-    assert "which is yours, is in" in page and "given to you" not in page
+    assert "which is yours, is in" in page and "assigned to you" not in page
 
 
 def test_each_person_chooses_what_is_mailed(client: Client) -> None:
