@@ -111,7 +111,9 @@ class OrderFilters(FilterForm):
     changed = DaysField("changed", label="Changed")
     updated_start_date = MomentField(label="Changed from")
     updated_end_date = MomentField(label="Changed before", help_text="The start of that day.")
-    assigned = AssignedField(required=False, label="Assigned to", widget=forms.CheckboxSelectMultiple)
+    assigned = AssignedField(
+        required=False, label="Assigned to", widget=forms.CheckboxSelectMultiple
+    )
     lab = LateChoices(required=False, label="Lab", widget=forms.CheckboxSelectMultiple)
     quiet = forms.ChoiceField(required=False, label="Over its usual time", choices=YES_NO)
     patient_name = forms.CharField(
