@@ -28,6 +28,8 @@ from django.db.models import (
 from django.db.models.fields.tuple_lookups import TupleGreaterThan, TupleLessThan
 from django.http import HttpRequest
 
+from backoffice import statements
+
 Row = TypeVar("Row", bound=Model)
 Edge = tuple[Any, ...] | None
 First = Callable[[QuerySet[Any], Sequence[str], Edge, bool, int], Any]
@@ -109,7 +111,7 @@ def page_of(
     they are filtered by and sorted, in an index that has it all if there is one. No index of the
     sort is walked to look for them: they may all stand at its other end.
 
-    `read(rows, edge, most, descending)`, where there is a shorter way to them, finds the first
+    `read(columns, edge, descending, most)`, where there is a shorter way to them, finds the first
     `most` rows beyond the `edge`.
     A cursor that cannot be read, or whose row is gone, starts from the first page.
     """
@@ -117,14 +119,13 @@ def page_of(
     backwards = edge is not None and not after
     descending = sort.descending != backwards
     if read is not None:
-        found = list(read(rows, edge, size + 1, descending))
+        found = list(read(sort.columns, edge, descending, size + 1))
+    elif whole is not None:
+        keys = (first or sorted_apart)(rows, sort.columns, edge, descending, size + 1)
+        found = _with_keys(whole, keys, sort.columns, descending, size + 1)
     else:
-        start = edge
-        if whole is not None:
-            keys = (first or sorted_apart)(rows, sort.columns, edge, descending, size + 1)
-            rows, start = whole.filter(pk__in=keys), None
         columns = [F(name) for name in sort.columns]
-        found = list(_beyond(rows, columns, start, descending)[: size + 1])
+        found = list(_beyond(rows, columns, edge, descending)[: size + 1])
     more, found = len(found) > size, found[:size]
     if backwards:
         found.reverse()
@@ -135,6 +136,36 @@ def page_of(
         next=_encode(found[-1], sort) if more or backwards else None,
         previous=_encode(found[0], sort) if (more if backwards else edge is not None) else None,
     )
+
+
+def _with_keys(
+    whole: QuerySet[Row], keys: Any, by: Sequence[str], descending: bool, most: int
+) -> list[Row]:
+    """Rows by their keys, sorted: one statement around the one that finds the keys. Django takes as
+    long to compose it as PostgreSQL to answer it, so it does only where `whole` is no plain table.
+    """
+    query, model = whole.query, whole.model
+    if query.where or query.select_related or query.annotations or isinstance(keys, list):
+        return list(
+            _beyond(whole.filter(pk__in=keys), [F(name) for name in by], None, descending)[:most]
+        )
+    try:
+        sought, values = keys.query.sql_with_params()
+    except EmptyResultSet:
+        return []
+    told, deferred = query.deferred_loading
+    names, but = ((), tuple(sorted(told))) if deferred else (tuple(sorted(told)), ())
+    direction = "DESC" if descending else "ASC"
+    order = ", ".join(f"{_column(model, name)} {direction}" for name in by)
+    statement = (
+        f"SELECT {statements.columns(model, names, but)} FROM {model._meta.db_table}"  # noqa: S608
+        f" WHERE {_column(model, model._meta.pk.name)} IN ({sought}) ORDER BY {order} LIMIT {most}"
+    )
+    return statements.read(model, statement, values, names, but, planned=False)
+
+
+def _column(model: type[Model], name: str) -> str:
+    return f"{model._meta.db_table}.{model._meta.get_field(name).column}"  # type: ignore[union-attr]
 
 
 def _beyond(
@@ -324,8 +355,9 @@ def _decode(rows: QuerySet[Row], sort: Sort, cursor: str | None) -> tuple[Any, .
         return None
     if not sort.private:
         return values
-    known = rows.model._default_manager.filter(**{columns[0]: values[0]})
-    return known.values_list(*sort.columns).first()
+    own = [rows.model._meta.get_field(name) for name in sort.columns]
+    known = statements.where(rows.model, f"{own[-1].column} = %s", values, tuple(sort.columns))  # type: ignore[union-attr]
+    return tuple(getattr(known[0], one.attname) for one in own) if known else None  # type: ignore[union-attr]
 
 
 def _storable(text: str) -> bool:

@@ -77,10 +77,15 @@ def read(
     values: Sequence[Any] | Mapping[str, Any],
     names: Names = (),
     but: Names = (),
+    *,
+    planned: bool = True,
 ) -> list[Row]:
-    """Rows that begin with these `columns` of `model`; what follows them become attributes."""
+    """Rows that begin with these `columns` of `model`; what follows them become attributes.
+
+    Not `planned`: a statement of its own, whose plan depends on its values.
+    """
     fields = _fields(model, names, but)
-    with cursor() as asked:
+    with cursor() if planned else connection.cursor() as asked:
         asked.execute(statement, values)
         found = asked.fetchall()
         told_more = found and len(found[0]) > len(fields)

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from django.db.models import F, Q, QuerySet
 
+from backoffice import statements
 from backoffice.paging import (
     COUNT_CAP,
     SOON,
@@ -26,7 +27,7 @@ from backoffice.paging import (
     up_to,
     walked,
 )
-from orders.listing.rows import ORDERS
+from orders.listing.rows import ORDERS, SHOWN
 from orders.models import Order, OrderNameWord
 from orders.models.name import first_of_names
 from orders.models.order import STILL_UPDATED, OrderQuerySet, until_and_since, usually
@@ -58,9 +59,27 @@ def found(form: Any, size: int, place: Place, known: Counts | None) -> tuple[Cou
         return _looked_for(form, size, place)
     asked = form.cleaned_data
     number = known.of(bucket=asked["bucket"], statuses=asked["status"], methods=asked["order_type"])
+    if not (asked["bucket"] or asked["status"] or asked["order_type"]):
+        everything = ORDERS.everything(form.user)
+        page = page_of(everything, form.keyset(), size=size, read=_of_all, **place)
+        return Count(number), page
     whole = ORDERS.everything(form.user) if number <= _soon(form).rows else None
     rows = ORDERS.unworded(form, form.user)
     return Count(number), ORDERS.page(rows, form, size, place, whole)
+
+
+def _of_all(columns: Sequence[str], edge: Edge, descending: bool, most: int) -> list[Order]:
+    """The first of all orders beyond an edge, along the index of the sort."""
+    sense, direction = ("<", "DESC") if descending else (">", "ASC")
+    keys, beyond = ", ".join(columns), ""
+    if edge is not None:
+        beyond = f" WHERE ({keys}) {sense} ({', '.join(['%s'] * len(edge))})"
+    order = ", ".join(f"{column} {direction}" for column in columns)
+    statement = (
+        f"SELECT {statements.columns(Order, SHOWN)} FROM orders_order{beyond}"  # noqa: S608
+        f" ORDER BY {order} LIMIT {most}"
+    )
+    return statements.read(Order, statement, edge or (), SHOWN)
 
 
 def _looked_for(form: Any, size: int, place: Place) -> tuple[Count, Page[Order]]:

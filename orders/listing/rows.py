@@ -27,6 +27,8 @@ from orders.models import Order
 from orders.models.order import CAN_GO_QUIET, LIST_COLUMNS, OrderQuerySet
 
 SUBJECT: Final = "order"
+SHOWN: Final = (*LIST_COLUMNS, "lab_slug", "order_transaction_id")
+"""Columns that a row shows, whatever its reader has chosen."""
 
 
 class Orders(Listing):
@@ -51,7 +53,7 @@ class Orders(Listing):
         )
 
     def everything(self, user: Any) -> QuerySet[Order]:
-        return Order.objects.only(*LIST_COLUMNS, "lab_slug", "order_transaction_id")
+        return Order.objects.only(*SHOWN)
 
     def rows(self, form: Any, user: Any) -> QuerySet[Order]:
         return self.unworded(form, user).worded(form.cleaned_data, by_name=form.by_name)
@@ -62,7 +64,7 @@ class Orders(Listing):
         given = form.cleaned_data
         sort = form.sort[0]
         rows = Order.objects.filtered(given, sort)
-        rows = rows.only(*LIST_COLUMNS, "lab_slug", "order_transaction_id")
+        rows = rows.only(*SHOWN)
         since = given["start_date"]
         if given["ordered"]:
             since, after = given["ordered"]
