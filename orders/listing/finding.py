@@ -9,8 +9,9 @@ from functools import partial
 from typing import Any, Final
 
 from django.db.models import F, Q, QuerySet
+from django.utils import timezone
 
-from backoffice import statements
+from backoffice import statements, vocabulary
 from backoffice.paging import (
     COUNT_CAP,
     SOON,
@@ -30,14 +31,17 @@ from backoffice.paging import (
 from orders.listing.rows import ORDERS, SHOWN
 from orders.models import Order, OrderNameWord
 from orders.models.name import first_of_names
-from orders.models.order import STILL_UPDATED, OrderQuerySet, until_and_since, usually
+from orders.models.order import CAN_GO_QUIET, STILL_UPDATED, OrderQuerySet, until_and_since, usually
 from orders.today.counting import Counts, counts
 
 FEW_NAMES: Final = 600
 """Words of names, whose numbers are told to the planner: it knows how many orders to expect."""
+OPEN: Final = (*CAN_GO_QUIET, vocabulary.NEEDS_ACTION)
+"""Buckets of orders that are not over yet: most are young."""
 CAP_OF_MANY_NAMES: Final = 100
 """To count more of their orders takes longer than to show them."""
 SHORT_TIME: Final = timedelta(days=32)
+LATELY: Final = timedelta(days=3)
 LETTERS_OF_FEW: Final = 3
 THEIRS: Final = Expected(rows=20_000, cost=math.inf)
 """Orders of a few names, found at once rather than walked to: a name may have thousands."""
@@ -88,7 +92,7 @@ def _looked_for(form: Any, size: int, place: Place) -> tuple[Count, Page[Order]]
     # of what is over its usual time and whatever else. By a moment these stand together, though,
     # and may do so at the other end.
     quiet = form.cleaned_data["quiet"] == "true" and form.sort[0] in ("patient_name", "last_status")
-    walks = len(typed) > 1 or quiet or _sorts_a_short_time(form)
+    walks = len(typed) > 1 or quiet or _sorts_a_short_time(form) or _stands_first(form)
     soon = None if walks else _soon(form)
     few = _few_called(typed) if typed else None
     if few is not None:
@@ -97,8 +101,9 @@ def _looked_for(form: Any, size: int, place: Place) -> tuple[Count, Page[Order]]
     called = rows.called(typed) if typed else rows
     cap = CAP_OF_MANY_NAMES if typed and not _rare(form.cleaned_data) else COUNT_CAP
     counted = gathered(called, everything, form.keyset(), cap, soon)
-    if not counted.count.capped or counted.whole is not None:
-        return counted.count, ORDERS.page(counted.rows, form, size, place, counted.whole)
+    whole = everything if typed and _few_by_name(form) else counted.whole
+    if not counted.count.capped or whole is not None:
+        return counted.count, ORDERS.page(counted.rows, form, size, place, whole)
     if quiet and few is None:
         rows, typed = _narrowed(form, along=True)
     return counted.count, page_of_many(rows, typed, form, size, place)
@@ -123,8 +128,20 @@ def _rare(asked: Mapping[str, Any]) -> bool:
     """Whether few orders are in such a state: those of many names are still found at once."""
     return (
         (bool(asked["status"]) and "completed" not in asked["status"])
-        or asked["interpretation"] not in ("", "normal")
+        or asked["interpretation"] not in ("", "normal", "abnormal")
         or asked["is_critical"] == "true"
+    )
+
+
+def _few_by_name(form: Any) -> bool:
+    """Whether so few were ordered or changed lately that it is quick to sort them by name: those
+    who are called so have many more orders, one after the other."""
+    asked = form.cleaned_data
+    begun = [asked["start_date"], asked["updated_start_date"]]
+    begun += [asked[name][0] for name in ("ordered", "changed") if asked[name]]
+    latest = max((each for each in begun if each), default=None)
+    return (
+        form.sort[0] == "patient_name" and latest is not None and timezone.now() - latest <= LATELY
     )
 
 
@@ -136,6 +153,16 @@ def _sorts_a_short_time(form: Any) -> bool:
         "updated_at": asked["changed"] or (asked["updated_start_date"], asked["updated_end_date"]),
     }.get(form.sort[0], (None, None))
     return first is not None and last is not None and last - first <= SHORT_TIME
+
+
+def _stands_first(form: Any) -> bool:
+    """Whether they stand where the list begins: what is open or has just changed among the newest,
+    and those of a bucket by their updates in an index of their own."""
+    asked, (key, direction) = form.cleaned_data, form.sort
+    if key == "updated_at":
+        return bool(asked["bucket"])
+    recent = asked["bucket"] in OPEN or asked["quiet"] == "true" or bool(asked["changed"])
+    return recent and key == "created_at" and direction == "desc"
 
 
 def _soon(form: Any) -> Expected:
