@@ -13,12 +13,15 @@ from itertools import chain
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+from django.core.exceptions import EmptyResultSet
+
 from backoffice import vocabulary
 from backoffice.access import may
 from backoffice.addresses import record_url
 from backoffice.models import AS_RECEIVED, User
-from backoffice.statements import Row, array, by_key, cursor, where
-from orders.models import Appointment, Order
+from backoffice.paging import EVERYBODY
+from backoffice.statements import Row, array, by_key, columns, cursor, read, where
+from orders.models import Appointment, Order, OrderNameWord
 from orders.models.appointment import ENDED
 from patients.models import Demographics, Patient, ids_beginning_with
 
@@ -231,10 +234,16 @@ def _is_code(text: str) -> bool:
 def _orders_by_name(text: str, known: Sequence[UUID]) -> list[Order]:
     """Orders that carry the name but belong to none of these patients: a kit without a patient
     yet, a parcel to somebody else, a patient of whom only the order knows the name, or once did."""
-    rows = Order.objects.named(text)
+    called = OrderNameWord.called({"names": text}).values("names")[:EVERYBODY]
+    try:
+        names, values = called.query.sql_with_params()
+    except EmptyResultSet:
+        return []
+    statement = f"SELECT {columns(Order, _SHOWN)} FROM orders_order WHERE names_id IN ({names})"  # noqa: S608
     if known:
-        rows = rows.exclude(user_id__in=known)
-    return list(rows.only(*_SHOWN)[:FOUND])
+        statement += " AND (user_id IS NULL OR user_id <> ALL(%s))"
+        values = (*values, list(known))
+    return read(Order, f"{statement} LIMIT {FOUND}", values, _SHOWN, planned=False)
 
 
 def _visits_by_code(text: str) -> list[Appointment]:

@@ -135,8 +135,11 @@ class OrderQuerySet(models.QuerySet["Order"]):
         }
         rows = self.filter(**{name: value for name, value in plain.items() if value})
         rows = rows.created(given["start_date"], given["end_date"], sort)
-        since = given["start_date"]
-        rows = rows.updated(given["updated_start_date"], given["updated_end_date"], sort, since)
+        # Results that are not normal stand in an index by when they were ordered.
+        found_by = "created_at" if given["interpretation"] not in ("", "normal") else sort
+        rows = rows.updated(
+            given["updated_start_date"], given["updated_end_date"], found_by, given["start_date"]
+        )
         if never_usual(*until_and_since(given)):
             rows = rows.filter(STILL_UPDATED)
         if given["is_critical"] == "true":
