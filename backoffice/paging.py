@@ -111,7 +111,7 @@ def page_of(
     they are filtered by and sorted, in an index that has it all if there is one. No index of the
     sort is walked to look for them: they may all stand at its other end.
 
-    `read(columns, edge, descending, most)`, where there is a shorter way to them, finds the first
+    `read(rows, edge, most, descending)`, where there is a shorter way to them, finds the first
     `most` rows beyond the `edge`.
     A cursor that cannot be read, or whose row is gone, starts from the first page.
     """
@@ -119,7 +119,7 @@ def page_of(
     backwards = edge is not None and not after
     descending = sort.descending != backwards
     if read is not None:
-        found = list(read(sort.columns, edge, descending, size + 1))
+        found = list(read(rows, edge, size + 1, descending))
     elif whole is not None:
         keys = (first or sorted_apart)(rows, sort.columns, edge, descending, size + 1)
         found = _with_keys(whole, keys, sort.columns, descending, size + 1)

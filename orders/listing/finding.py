@@ -64,15 +64,18 @@ def found(form: Any, size: int, place: Place, known: Counts | None) -> tuple[Cou
     asked = form.cleaned_data
     number = known.of(bucket=asked["bucket"], statuses=asked["status"], methods=asked["order_type"])
     if not (asked["bucket"] or asked["status"] or asked["order_type"]):
-        everything = ORDERS.everything(form.user)
-        page = page_of(everything, form.keyset(), size=size, read=_of_all, **place)
+        everything, sort = ORDERS.everything(form.user), form.keyset()
+        read = partial(_of_all, sort.columns)
+        page = page_of(everything, sort, size=size, read=read, **place)
         return Count(number), page
     whole = ORDERS.everything(form.user) if number <= _soon(form).rows else None
     rows = ORDERS.unworded(form, form.user)
     return Count(number), ORDERS.page(rows, form, size, place, whole)
 
 
-def _of_all(columns: Sequence[str], edge: Edge, descending: bool, most: int) -> list[Order]:
+def _of_all(
+    columns: Sequence[str], _: QuerySet[Order], edge: Edge, most: int, descending: bool
+) -> list[Order]:
     """The first of all orders beyond an edge, along the index of the sort."""
     sense, direction = ("<", "DESC") if descending else (">", "ASC")
     keys, beyond = ", ".join(columns), ""
