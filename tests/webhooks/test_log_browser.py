@@ -101,7 +101,7 @@ def test_look_filter_preview_replay(page: Browser, place: Place) -> None:
     page.sees("Type: labtest.order")
     assert "type=labtest.order" in page.url
     page.link("Failed 1")
-    page.sees("1 events")
+    page.sees("1 event")
     assert "show=failed" in page.url
 
     page.link("Order changed")
