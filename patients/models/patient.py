@@ -40,9 +40,12 @@ class PatientQuerySet(QuerySet["Patient"]):
         """Ids of at most `most` patients that match, those first whose names are just the words
         typed: one query, however many share a beginning."""
         whole = PatientNameWord.called(text, whole=True).values("user_id")
-        parts: list[str] = []
-        values: list[Any] = []
-        for rank, rows in enumerate([*_by_id(text), whole, _people(text)]):
+        parts = ["(SELECT id, 0 FROM patients_patient WHERE client_user_id = %s LIMIT %s)"]
+        values: list[Any] = [text, most]
+        if ids := ids_beginning_with(text):
+            parts.append("(SELECT id, 1 FROM patients_patient WHERE id BETWEEN %s AND %s LIMIT %s)")
+            values += [*ids, most]
+        for rank, rows in enumerate((whole, _people(text)), start=2):
             # Of a name several words may begin so: then its patient is found more than once.
             with suppress(EmptyResultSet):
                 query, given = rows[: 2 * most].query.sql_with_params()
