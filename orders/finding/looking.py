@@ -15,12 +15,12 @@ from uuid import UUID
 
 from django.core.exceptions import EmptyResultSet
 
-from backoffice import vocabulary
+from backoffice import statements, vocabulary
 from backoffice.access import may
 from backoffice.addresses import record_url
 from backoffice.models import AS_RECEIVED, User
 from backoffice.paging import EVERYBODY
-from backoffice.statements import Row, array, by_key, columns, cursor, read, where
+from backoffice.statements import Row, array, by_key, columns, cursor, where
 from orders.models import Appointment, Order, OrderNameWord
 from orders.models.appointment import ENDED
 from patients.models import Demographics, Patient, ids_beginning_with
@@ -48,12 +48,21 @@ class Person:
 
     patient: UUID
     about: Demographics | None
+    newest: list[UUID] = field(default_factory=list)
+    """Their newest orders; `LAST` of them at most."""
     orders: list[Order] = field(default_factory=list)
-    """The newest; `LAST` of them at most."""
+    """Those of them that were read: all of who was found alone, else what is told of each."""
     open_orders: list[UUID] = field(default_factory=list)
     """All that are under way, the newest first."""
     once: str = ""
     """The name on an order, where the patient was found by that and is called otherwise."""
+
+    @property
+    def order(self) -> Order | None:
+        """What is told of them: their one open order, which they lead to, or else the newest."""
+        if len(self.open_orders) == 1:
+            return next((one for one in self.orders if one.pk == self.open_orders[0]), None)
+        return self.orders[0] if self.orders else None
 
     @property
     def name(self) -> str:
@@ -69,7 +78,7 @@ class Person:
     @property
     def url(self) -> str:
         """Their one open order, or only order; else their page."""
-        own = self.open_orders or [order.pk for order in self.orders]
+        own = self.open_orders or self.newest
         if len(own) == 1:
             return of_order(own[0])
         return record_url("patients:detail", self.patient)
@@ -168,11 +177,13 @@ def _people(text: str, most: int) -> tuple[list[Person], list[Order]]:
         told = {row[0]: _Last(*row[1:]) for row in asked.fetchall()}
     shown = sorted((pk for pk in ids if pk in told), key=lambda pk: told[pk].weight)[:most]
     about = by_key(Demographics, shown, _ABOUT)
-    orders = by_key(Order, chain.from_iterable(told[pk].newest or () for pk in shown), _SHOWN)
+    read = {pk: told[pk].read(LAST if len(shown) == 1 else 1) for pk in shown}
+    orders = by_key(Order, chain.from_iterable(read.values()), _SHOWN)
     people = []
     for pk in shown:
-        own = [orders[each] for each in told[pk].newest or () if each in orders]
-        people.append(Person(pk, about.get(pk), own, told[pk].under_way or []))
+        newest, under_way = told[pk].newest or [], told[pk].under_way or []
+        own = [orders[each] for each in read[pk] if each in orders]
+        people.append(Person(pk, about.get(pk), newest, own, under_way))
         people[-1].once = owners[pk] if owners.get(pk) not in (None, people[-1].name) else ""
     return people, [o for o in named if o.user_id not in told]
 
@@ -183,6 +194,12 @@ class _Last(NamedTuple):
     newest: list[UUID] | None
     under_way: list[UUID] | None
     at: datetime | None
+
+    def read(self, most: int) -> list[UUID]:
+        """The newest, and the one that is open."""
+        found = (self.newest or [])[:most]
+        one = self.under_way if self.under_way and len(self.under_way) == 1 else []
+        return list(dict.fromkeys([*found, *one]))
 
     @property
     def weight(self) -> tuple[bool, float]:
@@ -243,7 +260,7 @@ def _orders_by_name(text: str, known: Sequence[UUID]) -> list[Order]:
     if known:
         statement += " AND (user_id IS NULL OR user_id <> ALL(%s))"
         values = (*values, list(known))
-    return read(Order, f"{statement} LIMIT {FOUND}", values, _SHOWN, planned=False)
+    return statements.read(Order, f"{statement} LIMIT {FOUND}", values, _SHOWN, planned=False)
 
 
 def _visits_by_code(text: str) -> list[Appointment]:

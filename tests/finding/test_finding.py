@@ -136,6 +136,19 @@ def older(n: int, of: int, days: int, **values: Any) -> Order:
     return ordered(n, of, created_at=NOW - timedelta(days=days), **values)
 
 
+def test_of_several_people_each_is_told_by_what_they_lead_to(client: Client, desk: User) -> None:
+    for of, last in ((1, "Gonzalez"), (2, "Gonzalo")):
+        person(of, "Maria", last)
+        for n in range(1, 8):
+            shown = {"bucket": "at-lab" if n == 7 else "closed", "lab_test_name": f"Panel {of}{n}"}
+            older(10 * of + n, of, n, **shown)
+    for one in found(client, "gonzal").people:
+        assert str(one.order.pk) in one.url
+        assert one.order.lab_test_name.endswith("7") and len(one.newest) == LAST
+    page = client.post("/find/suggestions/", {"q": "gonzal"}).content.decode()
+    assert "Panel 17" in page and "Panel 27" in page and "Panel 11" not in page
+
+
 def test_open_orders_are_counted_however_many_are_newer(client: Client, desk: User) -> None:
     person(1, "Maria", "Gonzalez")
     for n in range(1, 8):
