@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 import time_machine
+from django.http import QueryDict
 from django.template import Context, Template
 from django.test import RequestFactory
 from django.utils import timezone
@@ -27,6 +28,14 @@ def clock() -> Any:
 
 def text(template: str, **context: Any) -> str:
     return Template("{% load ui %}" + template).render(Context(context))
+
+
+def test_an_address_without_a_value_has_nothing_in_its_place() -> None:
+    given = QueryDict("lab=north&lab=south&status=lost&after=x")
+    assert ui.address_without(given, "status", "lost") == "?lab=north&lab=south"
+    assert ui.address_without(given, "lab", "north") == "?status=lost&lab=south"
+    assert ui.address_without(QueryDict("status=lost"), "status", "lost") == "?"
+    assert ui.address_with(given, size=25) == "?lab=north&lab=south&status=lost&size=25"
 
 
 def test_every_glyph_and_icon_that_is_named_exists() -> None:

@@ -433,7 +433,7 @@ def address_with(given: QueryDict, **changes: Any) -> str:
     dropped = {"after", "before", "at", "panel", *changes}
     kept = [written for name, written in _written(given) if name not in dropped]
     new = [(name, value) for name, value in changes.items() if value not in (None, "")]
-    return f"?{'&'.join([*kept, urlencode(new, doseq=True)] if new else kept)}"
+    return f"?{'&'.join(filter(None, [*kept, urlencode(new, doseq=True)]))}"
 
 
 def _written(given: QueryDict) -> list[tuple[str, str]]:
