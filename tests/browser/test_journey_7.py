@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -47,6 +48,15 @@ def fill(page: Browser, *given: tuple[str, str]) -> None:
         press(page, text)
 
 
+def a_person(office: Office) -> tuple[Any, ...]:
+    """First and last name and birth date of somebody grown-up, as they are typed."""
+    return office.house.query(
+        "SELECT first_name, last_name, to_char(dob, 'MMDDYYYY') FROM patients_demographics"
+        " WHERE dob < '2000-01-01' AND first_name ~ '^[A-Za-z]+$' AND last_name ~ '^[A-Za-z]+$'"
+        " ORDER BY user_id LIMIT 1"
+    )[0]
+
+
 def test_a_person_with_insurance_by_keyboard(page: Browser, office: Office) -> None:
     press(page, "c")
     press(page, "p")
@@ -79,11 +89,7 @@ def test_a_person_with_insurance_by_keyboard(page: Browser, office: Office) -> N
 
 
 def test_a_swapped_name_is_offered_and_can_be_told_apart(page: Browser, office: Office) -> None:
-    first, last, born = office.house.query(
-        "SELECT first_name, last_name, to_char(dob, 'MMDDYYYY') FROM patients_demographics"
-        " WHERE dob < '2000-01-01' AND first_name ~ '^[A-Za-z]+$' AND last_name ~ '^[A-Za-z]+$'"
-        " ORDER BY user_id LIMIT 1"
-    )[0]
+    first, last, born = a_person(office)
     page.open(f"{office.url}/patients/register/")
     page.sees("Possible duplicates")
     fill(page, ("first_name", last), ("last_name", first), ("dob", born))
@@ -102,6 +108,26 @@ def test_a_swapped_name_is_offered_and_can_be_told_apart(page: Browser, office: 
         lambda: office.house.value("SELECT count(*) FROM patients_differentpeople") == 1,
         20, "it is remembered",
     )  # fmt: skip
+
+
+def test_whoever_is_at_a_possible_duplicate_stays_there_when_they_are_drawn_again(
+    page: Browser, office: Office
+) -> None:
+    first, last, born = a_person(office)
+    page.open(f"{office.url}/patients/register/")
+    page.sees("Possible duplicates")
+    fill(page, ("first_name", first), ("last_name", last), ("dob", born))
+    tab_to(page, "gender")
+    page.sees("Not the same person")
+    for there in ("section[aria-labelledby=alike] a", "[name=not_same]"):
+        page.run(
+            "window.old = document.querySelector(arguments[0]); old.focus();"
+            "document.getElementById('id_email').dispatchEvent(new Event('change'))",
+            there,
+        )
+        wait_until(lambda: page.run("return !old.isConnected"), 10, "they are drawn again")
+        at = page.run("return document.activeElement === document.querySelector(arguments[0])", there)
+        assert at, there
 
 
 def test_on_a_phone_possible_duplicates_stand_before_the_button(page: Browser) -> None:
