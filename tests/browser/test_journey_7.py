@@ -126,7 +126,9 @@ def test_whoever_is_at_a_possible_duplicate_stays_there_when_they_are_drawn_agai
             there,
         )
         wait_until(lambda: page.run("return !old.isConnected"), 10, "they are drawn again")
-        at = page.run("return document.activeElement === document.querySelector(arguments[0])", there)
+        at = page.run(
+            "return document.activeElement === document.querySelector(arguments[0])", there
+        )
         assert at, there
 
 
