@@ -18,8 +18,8 @@ from django.core.exceptions import EmptyResultSet
 from backoffice import statements, vocabulary
 from backoffice.access import may
 from backoffice.addresses import record_url
+from backoffice.keys import EVERYBODY
 from backoffice.models import AS_RECEIVED, User
-from backoffice.paging import EVERYBODY
 from backoffice.statements import Row, array, by_key, columns, cursor, where
 from orders.models import Appointment, Order, OrderNameWord
 from orders.models.appointment import ENDED

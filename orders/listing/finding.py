@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from functools import partial
@@ -12,25 +11,24 @@ from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from backoffice import statements, vocabulary
-from backoffice.paging import (
-    COUNT_CAP,
-    SOON,
+from backoffice.counts import Count, capped_count
+from backoffice.gathering import SOON, Expected, expected, gathered, up_to
+from backoffice.keys import (
     Among,
-    Count,
     Edge,
-    Expected,
     First,
-    Page,
-    Place,
-    gathered,
-    page_of,
+    Sought,
+    all_by_key,
+    all_of,
+    in_order,
+    past,
     sorted_apart,
-    up_to,
     walked,
 )
+from backoffice.paging import Page, Place, at_once, page_of
 from orders.listing.rows import ORDERS, SHOWN
 from orders.models import Order, OrderNameWord
-from orders.models.name import first_of_names
+from orders.models.name import at_the_first_names, first_of_names
 from orders.models.order import CAN_GO_QUIET, STILL_UPDATED, OrderQuerySet, until_and_since, usually
 from orders.today.counting import Counts, counts
 
@@ -38,12 +36,12 @@ FEW_NAMES: Final = 600
 """Words of names, whose numbers are told to the planner: it knows how many orders to expect."""
 OPEN: Final = (*CAN_GO_QUIET, vocabulary.NEEDS_ACTION)
 """Buckets of orders that are not over yet: most are young."""
-CAP_OF_MANY_NAMES: Final = 100
-"""To count more of their orders takes longer than to show them."""
+BY_MOMENT: Final = ("created_at", "updated_at", "last_status")
+"""Sorts by when orders were ordered or updated, if behind a status."""
 SHORT_TIME: Final = timedelta(days=32)
 LATELY: Final = timedelta(days=3)
 LETTERS_OF_FEW: Final = 3
-THEIRS: Final = Expected(rows=20_000, cost=math.inf)
+OF_FEW_NAMES: Final = 20_000
 """Orders of a few names, found at once rather than walked to: a name may have thousands."""
 
 
@@ -77,39 +75,76 @@ def _of_all(
     columns: Sequence[str], _: QuerySet[Order], edge: Edge, most: int, descending: bool
 ) -> list[Order]:
     """The first of all orders beyond an edge, along the index of the sort."""
-    sense, direction = ("<", "DESC") if descending else (">", "ASC")
-    keys, beyond = ", ".join(columns), ""
-    if edge is not None:
-        beyond = f" WHERE ({keys}) {sense} ({', '.join(['%s'] * len(edge))})"
-    order = ", ".join(f"{column} {direction}" for column in columns)
     statement = (
-        f"SELECT {statements.columns(Order, SHOWN)} FROM orders_order{beyond}"  # noqa: S608
-        f" ORDER BY {order} LIMIT {most}"
+        f"SELECT {statements.columns(Order, SHOWN)} FROM orders_order"  # noqa: S608
+        f"{past(columns, edge, descending)} ORDER BY {in_order(columns, descending)} LIMIT {most}"
     )
     return statements.read(Order, statement, edge or (), SHOWN)
 
 
 def _looked_for(form: Any, size: int, place: Place) -> tuple[Count, Page[Order]]:
     rows, typed = _narrowed(form)
-    # The planner takes two boxes of words for independent and would expect far too few; so it does
-    # of what is over its usual time and whatever else. By a moment these stand together, though,
-    # and may do so at the other end.
-    quiet = form.cleaned_data["quiet"] == "true" and form.sort[0] in ("patient_name", "last_status")
-    walks = len(typed) > 1 or quiet or _sorts_a_short_time(form) or _stands_first(form)
-    soon = None if walks else _soon(form)
-    few = _few_called(typed) if typed else None
-    if few is not None:
-        rows, typed, soon = rows.filter(Among(F("names"), few)), {}, THEIRS
-    everything = ORDERS.everything(form.user)
-    called = rows.called(typed) if typed else rows
-    cap = CAP_OF_MANY_NAMES if typed and not _rare(form.cleaned_data) else COUNT_CAP
-    counted = gathered(called, everything, form.keyset(), cap, soon)
-    whole = everything if typed and _few_by_name(form) else counted.whole
-    if not counted.count.capped or whole is not None:
-        return counted.count, ORDERS.page(counted.rows, form, size, place, whole)
-    if quiet and few is None:
+    everything, soon = ORDERS.everything(form.user), None if _walks(form) else _soon(form)
+    if typed:
+        few = _few_called(typed)
+        if few is None:
+            return _of_many_names(rows, typed, form, size, place)
+        rows, soon = rows.filter(Among(F("names"), few)), None
+        found = at_once(rows, form.keyset(), everything, size=size, most=OF_FEW_NAMES, **place)
+        if found:
+            return found
+    counted = gathered(rows, everything, form.keyset(), soon=soon)
+    if not counted.count.capped or counted.whole is not None:
+        return counted.count, ORDERS.page(counted.rows, form, size, place, counted.whole)
+    if not typed and _over_apart(form):
+        rows, _ = _narrowed(form, along=True)
+    return counted.count, page_of_many(rows, {}, form, size, place)
+
+
+def _of_many_names(
+    rows: OrderQuerySet, typed: Mapping[str, str], form: Any, size: int, place: Place
+) -> tuple[Count, Page[Order]]:
+    """To look up who is called so takes longer than all the rest: it is done once, for the page,
+    and of a long list no more is said than that it goes on."""
+    everything, sort, called = ORDERS.everything(form.user), form.keyset(), rows.called(typed)
+    by_name, begins = form.sort[0] == "patient_name", not (place["after"] or place["before"])
+    few = _rare(form.cleaned_data) or _few_by_name(form)
+    if few or (len(typed) == 1 and _quick(called, form)):
+        find = all_by_key if by_name else all_of
+        found = at_once(called, sort, everything, size=size, most=SOON.rows, find=find, **place)
+        if found:
+            return found
+    if _over_apart(form):
         rows, typed = _narrowed(form, along=True)
-    return counted.count, page_of_many(rows, typed, form, size, place)
+    page: Page[Order] = Page()
+    if by_name and begins:
+        first = partial(at_the_first_names, OrderNameWord.called(typed))
+        page = page_of(rows, sort, size=size, whole=everything, first=first)
+    if not page.next:
+        page = page_of_many(rows, typed, form, size, place)
+    if begins:
+        return Count(len(page.rows), capped=page.next is not None), page
+    return capped_count(called, size), page
+
+
+def _walks(form: Any) -> bool:
+    """Whether it is known that they are walked to."""
+    return _over_apart(form) or _sorts_a_short_time(form) or _stands_first(form)
+
+
+def _over_apart(form: Any) -> bool:
+    """The planner takes what is over its usual time for independent of whatever else, and would
+    expect far too few. By a moment these stand together, though, and may do so at the other end."""
+    return form.cleaned_data["quiet"] == "true" and form.sort[0] in ("patient_name", "last_status")
+
+
+def _quick(rows: QuerySet[Order], form: Any) -> bool:
+    """Whether the planner thinks that it is quick to find them all. Where it is known that they are
+    walked to, it is not asked: so are those of a short time, who stand together by each moment."""
+    if _walks(form) or (form.sort[0] in BY_MOMENT and _short_times(form.cleaned_data)):
+        return False
+    guess, soon = expected(rows, form.keyset().columns), _soon(form)
+    return guess.rows <= soon.rows and guess.cost <= soon.cost
 
 
 def _narrowed(form: Any, *, along: bool = False) -> tuple[OrderQuerySet, dict[str, str]]:
@@ -150,12 +185,20 @@ def _few_by_name(form: Any) -> bool:
 
 def _sorts_a_short_time(form: Any) -> bool:
     """Whether all stand close together where the list begins: they are walked to, not all found."""
-    asked = form.cleaned_data
-    first, last = {
+    return form.sort[0] in _short_times(form.cleaned_data)
+
+
+def _short_times(asked: Mapping[str, Any]) -> set[str]:
+    """The moments of orders that are asked for from a short time."""
+    times = {
         "created_at": asked["ordered"] or (asked["start_date"], asked["end_date"]),
         "updated_at": asked["changed"] or (asked["updated_start_date"], asked["updated_end_date"]),
-    }.get(form.sort[0], (None, None))
-    return first is not None and last is not None and last - first <= SHORT_TIME
+    }
+    return {
+        moment
+        for moment, (first, last) in times.items()
+        if first is not None and last is not None and last - first <= SHORT_TIME
+    }
 
 
 def _stands_first(form: Any) -> bool:
@@ -186,23 +229,24 @@ def page_of_many(
     the names are found first: orders are told by these as they are walked, or by name taken from
     one name after the other. Of those in a time by one moment, sorted by another, most are looked
     for where they usually stand. Those over their usual time are told inside the index, too."""
-    near = _usual_place(form)
-    if not (near or form.cleaned_data["quiet"] or form.searched()):
-        return ORDERS.page(rows, form, size, place)
-    first: First = partial(_there_and_elsewhere, near) if near else walked
-    if typed and form.sort[0] == "patient_name":
-        first = partial(first_of_names, OrderNameWord.called(typed))
-    elif typed:
-        rows = rows.called(typed, along=True)
+    rows, first = _way(rows, typed, form)
     whole = ORDERS.everything(form.user)
     return page_of(rows, form.keyset(), size=size, whole=whole, first=first, **place)
+
+
+def _way(rows: OrderQuerySet, typed: Mapping[str, str], form: Any) -> tuple[OrderQuerySet, First]:
+    if typed and form.sort[0] == "patient_name":
+        return rows, partial(first_of_names, OrderNameWord.called(typed))
+    near = _usual_place(form)
+    rows = rows.called(typed, along=True) if typed else rows
+    return rows, partial(_there_and_elsewhere, near) if near else walked
 
 
 def _usual_place(form: Any) -> Q | None:
     """Where most of those stand that are in a time by one moment, sorted by the other or by one
     behind a status: the index leads there."""
     sort, (until, since) = form.sort[0], until_and_since(form.cleaned_data)
-    if sort not in ("created_at", "updated_at", "last_status"):
+    if sort not in BY_MOMENT:
         return None
     return usually(until if sort != "created_at" else None, since if sort != "updated_at" else None)
 
@@ -214,9 +258,10 @@ def _there_and_elsewhere(
     edge: Edge,
     descending: bool,
     most: int,
-) -> QuerySet[Order, Any]:
+) -> Sought:
     """Keys of the first where most stand, along the index of the sort, and of the first of the few
     others."""
-    there: QuerySet[Order, Any] = walked(rows.filter(near), columns, edge, descending, most)
+    there, those = walked(rows.filter(near), columns, edge, descending, most)
     others = rows.filter(~near, STILL_UPDATED)
-    return there.union(sorted_apart(others, columns, edge, descending, most), all=True)
+    elsewhere, these = sorted_apart(others, columns, edge, descending, most)
+    return f"({there}) UNION ALL ({elsewhere})", (*those, *these)

@@ -15,8 +15,8 @@ from django.db.models.lookups import GreaterThan
 from django.utils.dateparse import parse_date
 
 from backoffice import vocabulary
+from backoffice.keys import EVERYBODY, unguessed
 from backoffice.models import Mirrored, Read
-from backoffice.paging import EVERYBODY, unguessed
 from orders.models.name import OrderName, OrderNameWord
 from patients.models import ids_beginning_with, mirrored_patient
 from patients.names import words
@@ -397,7 +397,7 @@ class Order(Mirrored):
                 include=["last_event_id", "missing_since"],
                 name="exception_other",
             ),
-            # And of lists of what is over its usual time, sorted by it or not.
+            # And of lists of what is over its usual time, sorted by it or not; of one lab, too.
             _walked(
                 "exception_quiet",
                 "quiet_at",
@@ -405,6 +405,7 @@ class Order(Mirrored):
                 condition=Q(quiet_at__isnull=False),
                 include=["last_event_id", "missing_since"],
             ),
+            _walked("order_quiet_of_lab", "lab_slug", "id", condition=Q(quiet_at__isnull=False)),
             models.Index(
                 fields=["sample_id"], condition=Q(sample_id__isnull=False), name="order_sample"
             ),

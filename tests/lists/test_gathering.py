@@ -6,7 +6,8 @@ import pytest
 from django.db import connection
 from django.db.models import QuerySet
 
-from backoffice.paging import Page, Sort, expected, gathered, page_of
+from backoffice.gathering import expected, gathered
+from backoffice.paging import Page, Sort, page_of
 from orders.models import Order
 from tests.api.rows import order
 

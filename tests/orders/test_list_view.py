@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,8 +13,8 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from backoffice.gathering import gathered
 from backoffice.models import AuditEntry, User
-from backoffice.paging import Expected
 from orders.listing import finding
 from orders.models import Order
 from patients.names import name_key
@@ -58,7 +59,7 @@ def shown(client: Client, *, code: int = 200, **query: Any) -> list[int]:
 @pytest.mark.parametrize("sort", ["created_at", "patient_name"])
 @pytest.mark.parametrize("direction", ["asc", "desc"])
 @pytest.mark.parametrize(
-    ("few", "theirs"), [(600, finding.THEIRS), (600, Expected(0, 0)), (3, finding.THEIRS)]
+    ("few", "theirs", "told"), [(600, 20_000, "30"), (600, 5, "5+"), (3, 20_000, "25+")]
 )
 def test_of_many_orders_of_few_or_many_who_are_called_so_a_page_is_found(
     client: Client,
@@ -66,13 +67,13 @@ def test_of_many_orders_of_few_or_many_who_are_called_so_a_page_is_found(
     sort: str,
     direction: str,
     few: int,
-    theirs: Expected,
+    theirs: int,
+    told: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for cap in ("COUNT_CAP", "CAP_OF_MANY_NAMES"):
-        monkeypatch.setattr(finding, cap, 5)
+    monkeypatch.setattr(finding, "gathered", partial(gathered, cap=5))
     monkeypatch.setattr(finding, "FEW_NAMES", few)
-    monkeypatch.setattr(finding, "THEIRS", theirs)
+    monkeypatch.setattr(finding, "OF_FEW_NAMES", theirs)
     for n in range(60):
         place(n, ("Ada", "Bea")[n % 2], f"Sample{n % 7}")
     asked = {"patient_name": "ad", "search_input": "sam", "size": "25"}
@@ -80,11 +81,12 @@ def test_of_many_orders_of_few_or_many_who_are_called_so_a_page_is_found(
     with CaptureQueriesContext(connection) as captured:
         first = client.get(ADDRESS, asked)
     said = " ".join(query["sql"] for query in captured.captured_queries)
-    walked = "AS one (number, name)" if sort == "patient_name" else "CASE WHEN ("
+    walked = "one (number, name)" if sort == "patient_name" else "CASE WHEN ("
     assert (walked in said) == (few == 3)
-    assert str(first.context["total"]) == "5+"
+    assert str(first.context["total"]) == told
     rows = [row.pk for row in first.context["page"].rows]
     last = client.get(ADDRESS, {**asked, "after": first.context["page"].next})
+    assert str(last.context["total"]) == told
     rows += [row.pk for row in last.context["page"].rows]
     sign = "-" if direction == "desc" else ""
     adas = Order.objects.filter(patient_first_name="Ada").order_by(f"{sign}{sort}", f"{sign}pk")

@@ -12,7 +12,8 @@ import time_machine
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from backoffice.paging import COUNT_CAP, Page, Place
+from backoffice.counts import COUNT_CAP
+from backoffice.paging import Page, Place
 from orders.forms import SORTS, OrderFilters
 from orders.listing.finding import found, page_of_many
 from orders.listing.rows import ORDERS
