@@ -52,14 +52,15 @@ class _Plain(Func):
 
 def all_of(rows: QuerySet[Any], columns: Sequence[str], most: int) -> Sought:
     """In no order."""
-    return rows.order_by().values("pk", *columns)[:most].query.sql_with_params()
+    found: QuerySet[Any, Any] = rows.order_by().values("pk", *columns)[:most]
+    return found.query.sql_with_params()
 
 
 def all_by_key(rows: QuerySet[Any], columns: Sequence[str], most: int) -> Sought:
-    """In no order; the columns of the sort are read of those that match. For a sort by what no
-    index of a filter has."""
+    """In no order; the columns of the sort are read of those that match. For a sort by what the
+    index of the filters does not have."""
     keys = rows.order_by().values("pk")[:most]
-    found = rows.model._default_manager.filter(pk__in=keys).order_by()
+    found: QuerySet[Any, Any] = rows.model._default_manager.filter(pk__in=keys).order_by()
     return found.values("pk", *columns).query.sql_with_params()
 
 

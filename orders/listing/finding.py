@@ -40,6 +40,8 @@ BY_MOMENT: Final = ("created_at", "updated_at", "last_status")
 """Sorts by when orders were ordered or updated, if behind a status."""
 SHORT_TIME: Final = timedelta(days=32)
 LATELY: Final = timedelta(days=3)
+QUICK: Final = SOON.cost / 2
+"""Beyond it, to find all who are called so takes longer than to walk to the first of them."""
 LETTERS_OF_FEW: Final = 3
 OF_FEW_NAMES: Final = 20_000
 """Orders of a few names, found at once rather than walked to: a name may have thousands."""
@@ -84,7 +86,10 @@ def _of_all(
 
 def _looked_for(form: Any, size: int, place: Place) -> tuple[Count, Page[Order]]:
     rows, typed = _narrowed(form)
-    everything, soon = ORDERS.everything(form.user), None if _walks(form) else _soon(form)
+    everything, soon = ORDERS.everything(form.user), _soon(form)
+    if _walks(form) or form.sort[0] == "patient_name":
+        # Patients stand among all names whatever their orders are: the planner knows how far to go.
+        soon = None
     if typed:
         few = _few_called(typed)
         if few is None:
@@ -108,9 +113,11 @@ def _of_many_names(
     and of a long list no more is said than that it goes on."""
     everything, sort, called = ORDERS.everything(form.user), form.keyset(), rows.called(typed)
     by_name, begins = form.sort[0] == "patient_name", not (place["after"] or place["before"])
-    few = _rare(form.cleaned_data) or _few_by_name(form)
+    rare_result = _has_rare_result(form.cleaned_data)
+    few = rare_result or _has_rare_status(form.cleaned_data) or _few_by_name(form)
     if few or (len(typed) == 1 and _quick(called, form)):
-        find = all_by_key if by_name else all_of
+        # Beside rare results the index has the name, too.
+        find = all_by_key if by_name and not rare_result else all_of
         found = at_once(called, sort, everything, size=size, most=SOON.rows, find=find, **place)
         if found:
             return found
@@ -143,8 +150,8 @@ def _quick(rows: QuerySet[Order], form: Any) -> bool:
     walked to, it is not asked: so are those of a short time, who stand together by each moment."""
     if _walks(form) or (form.sort[0] in BY_MOMENT and _short_times(form.cleaned_data)):
         return False
-    guess, soon = expected(rows, form.keyset().columns), _soon(form)
-    return guess.rows <= soon.rows and guess.cost <= soon.cost
+    guess = expected(rows, form.keyset().columns)
+    return guess.rows <= _soon(form).rows and guess.cost <= QUICK
 
 
 def _narrowed(form: Any, *, along: bool = False) -> tuple[OrderQuerySet, dict[str, str]]:
@@ -162,12 +169,15 @@ def _few_called(typed: Mapping[str, str]) -> str | None:
     return names if count <= FEW_NAMES else None
 
 
-def _rare(asked: Mapping[str, Any]) -> bool:
-    """Whether few orders are in such a state: those of many names are still found at once."""
+def _has_rare_status(asked: Mapping[str, Any]) -> bool:
+    """Whether few orders are in such a status: those of many names are still found at once."""
+    return bool(asked["status"]) and "completed" not in asked["status"]
+
+
+def _has_rare_result(asked: Mapping[str, Any]) -> bool:
+    """The same of their results."""
     return (
-        (bool(asked["status"]) and "completed" not in asked["status"])
-        or asked["interpretation"] not in ("", "normal", "abnormal")
-        or asked["is_critical"] == "true"
+        asked["interpretation"] not in ("", "normal", "abnormal") or asked["is_critical"] == "true"
     )
 
 

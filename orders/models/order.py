@@ -92,6 +92,11 @@ than to walk, the same columns find and sort them inside one index (`backoffice.
 """
 
 
+BY_NAME: Final = ("patient_name",)
+"""Beside what few are found by, who are then sorted by name: thousands of names would be read from
+as many pages of the table."""
+
+
 def _walked(name: str, *key: str, **options: Any) -> models.Index:
     """An index for a sort, with the columns of the filters `ALONG`."""
     bare = [column.removeprefix("-") for column in key]
@@ -369,15 +374,17 @@ class Order(Mirrored):
 
     class Meta:
         indexes = [
-            _walked("order_newest", "-created_at", "-id"),
-            _walked("order_last_updated", "-updated_at", "-id"),
+            _walked("order_newest", "-created_at", "-id", include=BY_NAME),
+            _walked("order_last_updated", "-updated_at", "-id", include=BY_NAME),
             _walked("order_by_patient_name", "patient_name", "id"),
-            _walked("order_by_status", "low_level_status", "created_at", "id"),
+            _walked("order_by_status", "low_level_status", "created_at", "id", include=BY_NAME),
             _walked("order_by_bucket", "bucket", "-updated_at", "-id"),
             # Reader: the API's filter by the first part of the status.
             models.Index(fields=["status", "id"], name="order_by_stage"),
             _walked("order_by_method", "method", "-created_at", "-id"),
-            models.Index(fields=["user", "-created_at"], name="order_of_patient"),
+            models.Index(
+                fields=["user", "-created_at"], include=["id", "bucket"], name="order_of_patient"
+            ),
             models.Index(fields=["patient_dob"], name="order_patient_dob"),
             BrinIndex(fields=["as_of"], name="order_as_of"),
             # Readers: the groups of the exception queue (`orders.exceptions.queue`). What tells
@@ -429,6 +436,7 @@ class Order(Mirrored):
                 "-created_at",
                 "-id",
                 condition=Q(interpretation__isnull=False) & ~Q(interpretation="normal"),
+                include=BY_NAME,
             ),
             models.Index(
                 fields=["activate_by"],
