@@ -14,8 +14,8 @@ from typing import Final
 from django.conf import settings
 from django.db import connection
 
-from backoffice.counts import Count
 from backoffice.models import SyncRun
+from backoffice.paging.counts import Count
 
 CAP: Final = 10_000
 GRACE: Final = timedelta(minutes=1)

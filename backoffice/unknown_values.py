@@ -17,7 +17,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from backoffice import audit, vocabulary
 from backoffice.access import may, requires
 from backoffice.models import UnknownValue, User
-from backoffice.paging import Sort, page_of, place_of
+from backoffice.paging.pages import Sort, page_of, place_of
 
 SIZE: Final = 50
 LAST_SEEN: Final = Sort(("last_seen", "id"), descending=True)

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 from backoffice import sync_health, unknown_values, vocabulary
 from backoffice.access import requires
 from backoffice.models import Drift, SyncRun, UnreadRecord
-from backoffice.paging import Sort, page_of, place_of
+from backoffice.paging.pages import Sort, page_of, place_of
 
 SIZE: Final = 50
 LATEST: Final = 10

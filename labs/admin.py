@@ -21,7 +21,7 @@ from backoffice import audit
 from backoffice.admin import Kind, RecordAdmin, groups, site
 from backoffice.admin.lists import display
 from backoffice.admin.records import Reasons
-from backoffice.paging import Sort
+from backoffice.paging.pages import Sort
 from labs import sync
 from labs.allowlists.teams import in_order, known_teams, names
 from labs.models import Lab, LabAccount, LabAccountTeam, LabTest, Marker, Physician, Team

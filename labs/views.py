@@ -14,8 +14,8 @@ from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
 from backoffice.access import requires
-from backoffice.counts import capped_count
-from backoffice.paging import Sort, page_of, place_of
+from backoffice.paging.counts import capped_count
+from backoffice.paging.pages import Sort, page_of, place_of
 from backoffice.statements import columns, read
 from labs.details import billing_by_state, questions
 from labs.drawing import Row, draw

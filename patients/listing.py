@@ -13,13 +13,13 @@ from django.views.decorators.http import require_http_methods
 
 from backoffice import audit, vocabulary
 from backoffice.access import requires
-from backoffice.counts import COUNT_CAP, Count
-from backoffice.gathering import gathered
 from backoffice.lists.forms import FilterForm
 from backoffice.lists.listing import Cell, Column, Listing
 from backoffice.lists.screen import Screen
 from backoffice.models import AS_RECEIVED
-from backoffice.paging import Page, Place, place_of
+from backoffice.paging.counts import COUNT_CAP, Count
+from backoffice.paging.gathering import gathered
+from backoffice.paging.pages import Page, Place, place_of
 from backoffice.sealed_words import seal_address, to_address
 from backoffice.statements import array, by_key, cursor
 from patients.drawing import draw

@@ -16,7 +16,7 @@ from backoffice.access import may, requires
 from backoffice.audit import lookers
 from backoffice.audit.listing import COLUMNS, TRAIL
 from backoffice.models import AS_RECEIVED
-from backoffice.paging import Sort, page_of, place_of
+from backoffice.paging.pages import Sort, page_of, place_of
 from backoffice.statements import prepared, where
 from patients.models import Demographics, DifferentPeople, Insurance, Patient
 from patients.pages import page_of_patient

@@ -17,10 +17,10 @@ from django.views.decorators.http import require_safe
 
 from backoffice import audit, vocabulary
 from backoffice.access import may, requires, roles_with
-from backoffice.counts import Count, capped_count
 from backoffice.encryption import CannotOpen
 from backoffice.lists.fields import status_of
-from backoffice.paging import Page, Sort, page_of
+from backoffice.paging.counts import Count, capped_count
+from backoffice.paging.pages import Page, Sort, page_of
 from orders.models import Order
 from patients.models import Demographics
 from webhooks import log, payloads, silence

@@ -23,7 +23,7 @@ from django.utils.html import conditional_escape
 from django.utils.safestring import SafeString
 
 from backoffice.access import may
-from backoffice.paging import Page, Sort, page_of, place_of
+from backoffice.paging.pages import Page, Sort, page_of, place_of
 from backoffice.templatetags import ui
 
 Cell = TypeVar("Cell", bound=Callable[..., Any])

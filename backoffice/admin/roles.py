@@ -17,7 +17,7 @@ from backoffice.admin import groups
 from backoffice.admin.lists import Kind, capitalised, display
 from backoffice.admin.site import site
 from backoffice.models import User
-from backoffice.paging import Sort
+from backoffice.paging.pages import Sort
 
 
 class RoleAdmin(Kind):

@@ -30,7 +30,7 @@ from backoffice.admin import groups
 from backoffice.admin.lists import Kind, display
 from backoffice.admin.site import site
 from backoffice.models import User
-from backoffice.paging import Sort
+from backoffice.paging.pages import Sort
 from backoffice.preferences import PreferencesForm
 from backoffice.templatetags.team import staff_name
 

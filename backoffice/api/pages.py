@@ -18,7 +18,7 @@ from backoffice.api import tokens
 from backoffice.api.forms import TokenForm
 from backoffice.api.models import ApiToken
 from backoffice.models import User
-from backoffice.paging import Sort, page_of, place_of
+from backoffice.paging.pages import Sort, page_of, place_of
 
 SIZE: Final = 50
 NEWEST_FIRST: Final = Sort(("created_at", "id"), descending=True)

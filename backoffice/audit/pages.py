@@ -22,13 +22,13 @@ from backoffice.audit import checking, listing, retention, seals
 from backoffice.audit.listing import OWN_COLUMNS, TRAIL
 from backoffice.audit.models import AuditCheck, AuditEntry, AuditReview, AuditSeal
 from backoffice.audit.recording import kind_words
-from backoffice.counts import capped_count
-from backoffice.gathering import gathered
 from backoffice.lists.fields import status_of
 from backoffice.lists.listing import staff_of
 from backoffice.lists.screen import Screen
 from backoffice.outbox.asking import ring
-from backoffice.paging import Sort, page_of, place_of
+from backoffice.paging.counts import capped_count
+from backoffice.paging.gathering import gathered
+from backoffice.paging.pages import Sort, page_of, place_of
 
 SIZE: Final = 50
 NEWEST_FIRST: Final = Sort(("at", "id"), descending=True)

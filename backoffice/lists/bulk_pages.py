@@ -22,7 +22,7 @@ from backoffice.lists.models import BulkRow, BulkRun
 from backoffice.lists.pages import keys_of, selected
 from backoffice.models import CommandRecord
 from backoffice.outbox import AskForm, asking
-from backoffice.paging import Sort, page_of, place_of
+from backoffice.paging.pages import Sort, page_of, place_of
 
 SHOWN: Final = 50
 GONE: Final = "None of these rows is there any more: nothing was done."

@@ -20,7 +20,7 @@ from backoffice import audit
 from backoffice.lists.forms import FilterForm
 from backoffice.lists.formulas import harmless
 from backoffice.lists.listing import Cell, Column, Listing
-from backoffice.paging import Place
+from backoffice.paging.pages import Place
 
 PAGE: Final = 2_000
 BOM: Final = "\ufeff"

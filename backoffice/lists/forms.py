@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from backoffice.form_controls import choices_of
 from backoffice.lists.fields import LateChoices
-from backoffice.paging import Sort
+from backoffice.paging.pages import Sort
 from backoffice.sealed_words import Words, opened
 
 SIZE: Final = 50

@@ -16,7 +16,7 @@ from backoffice.access import may
 from backoffice.addresses import page_url
 from backoffice.lists.forms import FilterForm
 from backoffice.models import User
-from backoffice.paging import Page, Place, Sort, page_of
+from backoffice.paging.pages import Page, Place, Sort, page_of
 from backoffice.sealed_words import Words
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from uuid import UUID
 from django.http import HttpRequest, QueryDict
 
 from backoffice.addresses import query_of
-from backoffice.counts import Count
 from backoffice.lists import views as saving
 from backoffice.lists.forms import PLACE, SIZE, SIZES, FilterForm, filters_in
 from backoffice.lists.listing import Column, Listing, staff_of
 from backoffice.lists.models import BulkRun, ListChoice, SavedView
-from backoffice.paging import Page
+from backoffice.paging.counts import Count
+from backoffice.paging.pages import Page
 from backoffice.sealed_words import sealed
 from backoffice.statements import columns, read
 

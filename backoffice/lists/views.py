@@ -15,10 +15,10 @@ from redis.exceptions import RedisError
 
 from backoffice.access import ROLES, SERVICE_ACCOUNT, may, roles_of
 from backoffice.addresses import query_of
-from backoffice.counts import capped_count
 from backoffice.lists.forms import SORTING, FilterForm
 from backoffice.lists.listing import Listing
 from backoffice.lists.models import SavedView
+from backoffice.paging.counts import capped_count
 from backoffice.statements import columns, read
 
 MOST: Final = 50

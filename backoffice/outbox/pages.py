@@ -16,7 +16,7 @@ from backoffice import audit
 from backoffice.access import may, requires
 from backoffice.models import CommandRecord
 from backoffice.outbox.asking import DECISIONS, decide, withdraw
-from backoffice.paging import Sort, page_of, place_of
+from backoffice.paging.pages import Sort, page_of, place_of
 
 SIZE: Final = 50
 NEWEST_FIRST: Final = Sort(("requested_at", "id"), descending=True)

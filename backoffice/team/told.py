@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from backoffice.access import requires
 from backoffice.models import User
-from backoffice.paging import Sort, page_of, place_of
+from backoffice.paging.pages import Sort, page_of, place_of
 from backoffice.team.kinds import KINDS
 from backoffice.team.models import MailChoice, Notification
 from backoffice.team.subjects import url_of, word_for

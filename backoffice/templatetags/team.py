@@ -18,9 +18,9 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
 from backoffice.access import may
-from backoffice.counts import Count
 from backoffice.frame_numbers import declare, found
 from backoffice.models import User
+from backoffice.paging.counts import Count
 from backoffice.team.reading import SHOWN, said_about, who_has
 from backoffice.team.subjects import Subject, subject
 from backoffice.team.writing import LETTERS, MENTION

@@ -17,10 +17,10 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from backoffice import audit
 from backoffice.access import may, requires
-from backoffice.counts import capped_count
 from backoffice.encryption import CannotOpen
 from backoffice.models import User
-from backoffice.paging import Sort, page_of, place_of
+from backoffice.paging.counts import capped_count
+from backoffice.paging.pages import Sort, page_of, place_of
 from labs.reports import acceptance, review, sending, storage
 from labs.reports.forms import TABS, RowForm, TickForm
 from labs.reports.models import Report, ReportFile

@@ -20,7 +20,7 @@ from backoffice.lists.export import download
 from backoffice.lists.forms import FilterForm
 from backoffice.lists.listing import Cell, Column, Listing
 from backoffice.models import User
-from backoffice.paging import Sort
+from backoffice.paging.pages import Sort
 from orders.appointments.forms import TABS, AppointmentFilters
 from orders.appointments.rows import Visit, visits
 from orders.models import Appointment

@@ -14,7 +14,7 @@ from django.utils.dateparse import parse_date
 from backoffice import statements, vocabulary
 from backoffice.lists.fields import AnyChoice, OpenChoices, in_order
 from backoffice.models import User
-from backoffice.paging import Sort
+from backoffice.paging.pages import Sort
 from backoffice.team.models import Assignment
 from orders.models import Appointment, Order
 from orders.scheduling.rules import TYPE_OF_METHOD

@@ -14,10 +14,10 @@ from django.views.decorators.http import require_safe
 
 from backoffice import audit
 from backoffice.access import may, requires
-from backoffice.counts import Count, capped_counts
 from backoffice.lists.fields import status_of
 from backoffice.models import User
-from backoffice.paging import Page, Sort, page_of, place_of
+from backoffice.paging.counts import Count, capped_counts
+from backoffice.paging.pages import Page, Sort, page_of, place_of
 from orders.appointments.forms import TABS, AppointmentFilters, DayField
 from orders.appointments.rows import (
     NOT_OF_A_DAY,

@@ -19,9 +19,9 @@ from django.db.models.functions import Cast
 
 from backoffice import vocabulary
 from backoffice.access import may
-from backoffice.counts import Count, counted, counting
 from backoffice.models import Assignment, CommandRecord, User
-from backoffice.paging import Page, Sort, page_of
+from backoffice.paging.counts import Count, counted, counting
+from backoffice.paging.pages import Page, Sort, page_of
 from orders.models import Handling, Order, OrderMove, UnmatchedResult
 from orders.models.order import CAN_GO_QUIET, OTHER_TROUBLE, TROUBLE, OrderQuerySet
 from orders.reviewing import open_criticals

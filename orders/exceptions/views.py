@@ -16,7 +16,7 @@ from backoffice import audit, sync, team
 from backoffice.access import may, requires
 from backoffice.addresses import record_url
 from backoffice.models import User
-from backoffice.paging import place_of
+from backoffice.paging.pages import place_of
 from backoffice.templatetags.spoken import ago
 from backoffice.templatetags.team import staff_name
 from orders.exceptions import cards, handling, queue

@@ -18,8 +18,8 @@ from django.core.exceptions import EmptyResultSet
 from backoffice import statements, vocabulary
 from backoffice.access import may
 from backoffice.addresses import record_url
-from backoffice.keys import EVERYBODY
 from backoffice.models import AS_RECEIVED, User
+from backoffice.paging.keys import EVERYBODY
 from backoffice.statements import Row, array, by_key, columns, cursor, where
 from orders.models import Appointment, Order, OrderNameWord
 from orders.models.appointment import ENDED
@@ -275,7 +275,7 @@ _OF_VISIT: Final = (
 
 
 def _by_code(
-    model: type[Row], shown: Sequence[str], text: str, ids: Sequence[str], code: str, order: str
+    model: type[Row], shown: statements.Names, text: str, ids: Sequence[str], code: str, order: str
 ) -> list[Row]:
     """Rows of which one of these ids or this code begins so, each found by its index.
 
@@ -292,10 +292,10 @@ def _by_code(
         return []
     keys = (f"(SELECT id FROM {table} WHERE {one} LIMIT {FOUND})" for one in readings)  # noqa: S608
     statement = (
-        f"SELECT {', '.join(shown)} FROM {table}"  # noqa: S608 - our names
+        f"SELECT {columns(model, shown)} FROM {table}"  # noqa: S608 - our names
         f" WHERE id IN ({' UNION ALL '.join(keys)}) ORDER BY {order} LIMIT {FOUND}"
     )
-    return list(model._default_manager.raw(statement, asked))
+    return statements.read(model, statement, asked, shown, planned=False)
 
 
 def _visits_of(patient_id: UUID) -> list[Appointment]:

@@ -22,7 +22,7 @@ from orders.finding.looking import LEAST, Found, find
 
 LONGEST: Final = 100
 KEPT: Final = 5
-SUGGESTED: Final = 6
+SUGGESTED: Final = 5
 _SESSION: Final = "found"
 
 

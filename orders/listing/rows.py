@@ -15,10 +15,10 @@ from django.utils.safestring import SafeString
 
 from backoffice import statements, team
 from backoffice.access import may
-from backoffice.keys import unguessed
 from backoffice.lists.listing import Listing, Preset
 from backoffice.lists.screen import Screen
 from backoffice.models import Assignment
+from backoffice.paging.keys import unguessed
 from orders.forms import ME, NOBODY, OrderFilters
 from orders.listing.columns import COLUMNS
 from orders.listing.drawing import draw

@@ -10,10 +10,10 @@ from django.views.decorators.http import require_http_methods
 
 from backoffice import audit, vocabulary
 from backoffice.access import requires
-from backoffice.counts import Count
 from backoffice.lists.fields import status_of
 from backoffice.lists.screen import Screen
-from backoffice.paging import Page, place_of
+from backoffice.paging.counts import Count
+from backoffice.paging.pages import Page, place_of
 from backoffice.sealed_words import seal_address, to_address
 from orders.listing.finding import found, known_counts
 from orders.listing.rows import ORDERS

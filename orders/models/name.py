@@ -8,7 +8,7 @@ from typing import Any, Final
 from django.db import models
 from django.db.models import Q, QuerySet
 
-from backoffice.keys import EVERYBODY, Edge, Sought, in_order, past
+from backoffice.paging.keys import EVERYBODY, Edge, Sought, in_order, past
 from patients.models import has_word
 from patients.names import LONGEST_WORD, words
 

@@ -15,8 +15,8 @@ from django.db.models.lookups import GreaterThan
 from django.utils.dateparse import parse_date
 
 from backoffice import vocabulary
-from backoffice.keys import EVERYBODY, unguessed
 from backoffice.models import Mirrored, Read
+from backoffice.paging.keys import EVERYBODY, unguessed
 from orders.models.name import OrderName, OrderNameWord
 from patients.models import ids_beginning_with, mirrored_patient
 from patients.names import words
@@ -88,7 +88,7 @@ row: seconds at a million orders. With these columns in the index, rows are pass
 and the table is visited only for those that are shown. That serves every filter with every sort,
 where an index per pair would take thirty. Statistics over the same columns together
 (`order_kinds`) tell the planner what goes with what. Where it is shorter to find all that match
-than to walk, the same columns find and sort them inside one index (`backoffice.paging.gathered`).
+than to walk, the same columns find and sort them inside one index (`orders.listing.ways`).
 """
 
 

@@ -11,7 +11,7 @@ from django.db.models.fields.tuple_lookups import TupleGreaterThan
 
 from backoffice import statements, tallies
 from backoffice.models import Assignment, User
-from backoffice.paging import Sort
+from backoffice.paging.pages import Sort
 from orders.reviewing.models import IN_QUEUE, OPEN_CRITICAL, RANKS, Review
 
 IN_ORDER: Final = Sort(("rank", "since", "order_id"))

@@ -8,8 +8,8 @@ from uuid import UUID
 from django import template
 
 from backoffice import vocabulary
-from backoffice.counts import Count, capped_count
 from backoffice.models import CommandRecord
+from backoffice.paging.counts import Count, capped_count
 from orders.commands import CreateOrder, ImportOrder
 from orders.models import Order
 

@@ -19,8 +19,8 @@ from django.utils import timezone
 
 from backoffice import vocabulary
 from backoffice.access import may
-from backoffice.counts import Count, counted, counting
 from backoffice.models import CommandRecord
+from backoffice.paging.counts import Count, counted, counting
 from labs.reports.models import FOR_US, Report
 from orders.appointments.forms import visits_of
 from orders.appointments.rows import to_book

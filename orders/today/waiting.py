@@ -11,8 +11,8 @@ from uuid import UUID
 
 from django.db.models import F, Value
 
-from backoffice.counts import Count
 from backoffice.models import User
+from backoffice.paging.counts import Count
 from backoffice.statements import by_key
 from backoffice.team.models import Assignment
 from orders.exceptions import queue

@@ -14,10 +14,10 @@ from django.db import connection, models
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Lower
 
-from backoffice.counts import COUNT_CAP
-from backoffice.gathering import up_to
-from backoffice.keys import EVERYBODY, Among, unguessed
 from backoffice.models import Mirrored
+from backoffice.paging.counts import COUNT_CAP
+from backoffice.paging.gathering import up_to
+from backoffice.paging.keys import EVERYBODY, Among, unguessed
 from patients.models.name import PatientNameWord, has_word
 from patients.names import told, words
 

@@ -17,8 +17,8 @@ from django.views.decorators.http import require_safe
 
 from backoffice import audit, vocabulary
 from backoffice.access import requires
-from backoffice.counts import capped_count
-from backoffice.paging import Sort, page_of, place_of
+from backoffice.paging.counts import capped_count
+from backoffice.paging.pages import Sort, page_of, place_of
 from patients.models import Demographics
 from patients.wearables.models import HistoricalPull
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.db import connection
 from django.db.models import QuerySet
 
-from backoffice.gathering import expected, gathered
-from backoffice.paging import Page, Sort, page_of
+from backoffice.paging.gathering import expected, gathered
+from backoffice.paging.pages import Page, Place, Sort, at_once, page_of
 from orders.models import Order
 from tests.api.rows import order
 
@@ -32,7 +34,7 @@ def some() -> QuerySet[Order]:
     return Order.objects.filter(low_level_status="completed")
 
 
-def keys(page: Page[Order]) -> list[object]:
+def keys(page: Page[Order]) -> list[Any]:
     return [row.pk for row in page.rows]
 
 
@@ -43,11 +45,44 @@ def test_every_page_in_both_directions(some: QuerySet[Order], sort: Sort) -> Non
     assert gone_through(some, sort, Order.objects.all()) == walked
     found = gathered(some, Order.objects.all(), sort)
     assert gone_through(found.rows, sort, found.whole) == walked
+    assert all_found(some, sort) == walked
+
+
+def all_found(rows: QuerySet[Order], sort: Sort) -> list[list[Any]]:
+    """The same pages, each by the statement that finds them all and tells how many."""
+    pages: list[list[Any]] = []
+    place: Place = {"after": None, "before": None}
+    while not pages or place["after"]:
+        found = at_once(rows, sort, Order.objects.all(), size=7, most=30, **place)
+        assert found and str(found[0]) == "30"
+        pages.append(keys(found[1]))
+        back: Place = {"after": None, "before": found[1].previous}
+        if found[1].previous:
+            earlier = at_once(rows, sort, Order.objects.all(), size=7, most=30, **back)
+            assert earlier and keys(earlier[1]) == pages[-2]
+        place = {"after": found[1].next, "before": None}
+    assert at_once(rows, sort, Order.objects.all(), size=7, most=29, **back) is None
+    return pages
+
+
+@pytest.mark.parametrize("sort", SORTS)
+def test_beyond_the_last_row_they_are_counted_all_the_same(
+    some: QuerySet[Order], sort: Sort
+) -> None:
+    whole = Order.objects.all()
+    found = at_once(some, sort, whole, size=29, most=30)
+    assert found and found[1].next
+    rest = Order.objects.filter(pk__in=keys(found[1]))
+    beyond = at_once(rest, sort, whole, size=29, most=30, after=found[1].next)
+    assert beyond and (str(beyond[0]), beyond[1].rows) == ("29", [])
+    assert at_once(rest, sort, whole, size=29, most=28, after=found[1].next) is None
+    nobody = at_once(some.none(), sort, whole, size=7, most=30)
+    assert nobody and (nobody[0].value, nobody[1].rows) == (0, [])
 
 
 def gone_through(
     rows: QuerySet[Order], sort: Sort, whole: QuerySet[Order] | None
-) -> list[list[object]]:
+) -> list[list[Any]]:
     """Keys of each page, forwards; going back meets the same."""
     page = page_of(rows, sort, size=7, whole=whole)
     pages = [keys(page)]

@@ -13,10 +13,10 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from backoffice.gathering import gathered
 from backoffice.models import AuditEntry, User
+from backoffice.paging.gathering import gathered
 from orders.listing import finding
-from orders.models import Order
+from orders.models import Order, name
 from patients.names import name_key
 from tests.api.rows import NOW, order, staff, uid
 
@@ -59,7 +59,13 @@ def shown(client: Client, *, code: int = 200, **query: Any) -> list[int]:
 @pytest.mark.parametrize("sort", ["created_at", "patient_name"])
 @pytest.mark.parametrize("direction", ["asc", "desc"])
 @pytest.mark.parametrize(
-    ("few", "theirs", "told"), [(600, 20_000, "30"), (600, 5, "5+"), (3, 20_000, "25+")]
+    ("few", "theirs", "told", "among"),
+    [
+        (600, 20_000, "30", 400),
+        (600, 5, "5+", 400),
+        (3, 20_000, "25+", 400),
+        (3, 20_000, "25+", 3),
+    ],
 )
 def test_of_many_orders_of_few_or_many_who_are_called_so_a_page_is_found(
     client: Client,
@@ -69,10 +75,12 @@ def test_of_many_orders_of_few_or_many_who_are_called_so_a_page_is_found(
     few: int,
     theirs: int,
     told: str,
+    among: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(finding, "gathered", partial(gathered, cap=5))
     monkeypatch.setattr(finding, "FEW_NAMES", few)
+    monkeypatch.setattr(name, "FIRST_NAMES", among)
     monkeypatch.setattr(finding, "OF_FEW_NAMES", theirs)
     for n in range(60):
         place(n, ("Ada", "Bea")[n % 2], f"Sample{n % 7}")

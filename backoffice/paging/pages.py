@@ -18,8 +18,8 @@ from django.db.models import F, Model, QuerySet
 from django.http import HttpRequest
 
 from backoffice import statements
-from backoffice.counts import COUNT_CAP, Count
-from backoffice.keys import (
+from backoffice.paging.counts import COUNT_CAP, Count
+from backoffice.paging.keys import (
     Edge,
     First,
     Row,

@@ -11,9 +11,9 @@ from django.core.exceptions import EmptyResultSet
 from django.db import connection
 from django.db.models import F, QuerySet
 
-from backoffice.counts import COUNT_CAP, Count
-from backoffice.keys import Among, Row
-from backoffice.paging import Sort
+from backoffice.paging.counts import COUNT_CAP, Count
+from backoffice.paging.keys import Among, Row
+from backoffice.paging.pages import Sort
 
 
 class Expected(NamedTuple):
