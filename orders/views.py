@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import cache
 from typing import Final
 from uuid import UUID
 
@@ -31,9 +30,9 @@ from orders.models import (
     ResultMarker,
     Review,
     UsualTime,
-    with_move,
+    order_with_move,
 )
-from orders.models.order import OrderQuerySet
+from orders.models.order import LIST_COLUMNS
 
 RANK: Final = {"critical": 0, "abnormal": 1, "unknown": 2}
 
@@ -48,7 +47,8 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
     by_start = "order_id = %s ORDER BY superseded_at DESC, start_at DESC"
     visits = where(Appointment, by_start, [order.pk], but=AS_RECEIVED)
     visits.sort(key=lambda visit: visit.superseded_at is not None)
-    siblings = list(Order.objects.siblings_of(order).listed())
+    of_one = "order_transaction_id = %s AND id <> %s ORDER BY created_at"
+    siblings = where(Order, of_one, [order.order_transaction_id, order.pk], LIST_COLUMNS)
     result = by_key(Result, [order.pk], but=AS_RECEIVED).get(order.pk)
     sees_results = may(request.user, "results.view")
     markers = where(ResultMarker, "result_id = %s", [order.pk]) if sees_results else []
@@ -116,16 +116,9 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
 
 def _order(order_id: UUID) -> Order:
     try:
-        return _orders().get(pk=order_id)
+        return order_with_move(order_id)
     except Order.DoesNotExist as error:
         raise Http404 from error
-
-
-@cache
-def _orders() -> OrderQuerySet:
-    """Put together once: that takes longer than the answer."""
-    found = Order.objects.select_related("order_transaction", "user")
-    return with_move(found.defer("order_transaction__record", "user__record"))
 
 
 def _ranked(markers: Iterable[ResultMarker]) -> list[ResultMarker]:

@@ -66,7 +66,7 @@ BASELINE: Final[dict[str, int]] = {
     "appointments, otherwise: appointments:sites": 11,
     "appointments, otherwise: appointments:sheet": 10,
     "labs: labs:list": 5,
-    "order page: with a result": 20,
+    "order page: with a result": 21,
     "report page: with a result": 31,
     "patient page: with a result": 18,
 }

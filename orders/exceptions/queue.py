@@ -108,7 +108,7 @@ def put_off(now: datetime) -> QuerySet[Handling]:
 
 def group_of(order: Order, now: datetime) -> str:
     """The group an order belongs to as it stands, handled or not; empty for none. Of its move it
-    is known where `with_move` read it."""
+    is known where `order_with_move` read it."""
     if order.move_waits:
         return MOVED
     low = order.low_level_status

@@ -24,7 +24,7 @@ from orders.exceptions.forms import OutcomeForm
 from orders.exceptions.queue import CRITICAL, GROUPS, PUT_OFF
 from orders.journey import turn_of
 from orders.local_time import Place
-from orders.models import Handling, Order, OrderEvent, UsualTime, with_move
+from orders.models import Handling, Order, OrderEvent, UsualTime, order_with_move
 from orders.scheduling.rules import standing_visit
 
 NEEDED = ("exceptions.work", "orders.view", "patients.view")
@@ -237,9 +237,8 @@ def _card(
 
 
 def _order(order_id: UUID) -> Order:
-    found = Order.objects.select_related("user").defer("user__record")
     try:
-        return with_move(found).get(pk=order_id)
+        return order_with_move(order_id)
     except Order.DoesNotExist as error:
         raise Http404 from error
 

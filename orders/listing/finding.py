@@ -11,7 +11,17 @@ from django.db.models import F, QuerySet
 from backoffice import statements
 from backoffice.paging.counts import Count, capped_count
 from backoffice.paging.gathering import SOON, gathered, up_to
-from backoffice.paging.keys import Among, Edge, First, all_by_key, all_of, in_order, past, walked
+from backoffice.paging.keys import (
+    Among,
+    Edge,
+    First,
+    all_by_key,
+    all_of,
+    in_order,
+    past,
+    sorted_apart,
+    walked,
+)
 from backoffice.paging.pages import Page, Place, at_once, page_of
 from orders.listing import ways
 from orders.listing.rows import ORDERS, SHOWN
@@ -41,14 +51,13 @@ def found(form: Any, size: int, place: Place, known: Counts | None) -> tuple[Cou
         return _looked_for(form, size, place)
     asked = form.cleaned_data
     number = known.of(bucket=asked["bucket"], statuses=asked["status"], methods=asked["order_type"])
+    everything, sort = ORDERS.everything(form.user), form.keyset()
     if not (asked["bucket"] or asked["status"] or asked["order_type"]):
-        everything, sort = ORDERS.everything(form.user), form.keyset()
         read = partial(_of_all, sort.columns)
-        page = page_of(everything, sort, size=size, read=read, **place)
-        return Count(number), page
-    whole = ORDERS.everything(form.user) if number <= ways.soon(form).rows else None
+        return Count(number), page_of(everything, sort, size=size, read=read, **place)
+    first = sorted_apart if number <= ways.soon(form).rows else walked
     rows = ORDERS.unworded(form, form.user)
-    return Count(number), ORDERS.page(rows, form, size, place, whole)
+    return Count(number), page_of(rows, sort, size=size, whole=everything, first=first, **place)
 
 
 def _of_all(

@@ -2,7 +2,7 @@ from orders.exceptions.models import Handling
 from orders.models.appointment import Appointment, AppointmentEvent
 from orders.models.critical import CriticalResult
 from orders.models.draft import OrderDraft
-from orders.models.move import OrderMove, with_move
+from orders.models.move import OrderMove, order_with_move
 from orders.models.name import OrderName, OrderNameWord
 from orders.models.order import Order, OrderEvent, Transaction
 from orders.models.result import Result, ResultMarker
@@ -47,5 +47,5 @@ __all__ = [
     "Transaction",
     "UnmatchedResult",
     "UsualTime",
-    "with_move",
+    "order_with_move",
 ]

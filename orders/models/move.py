@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Final
+from uuid import UUID
+
 from django.conf import settings
 from django.db import models
-from django.db.models import OuterRef, Q, Subquery, Value
-from django.db.models.functions import Concat, Now
+from django.db.models import Q
+from django.db.models.functions import Now
 
-from backoffice.models import Read
-from orders.models.order import Order, OrderQuerySet
-from patients.models import Demographics
+from backoffice import statements
+from backoffice.models import AS_RECEIVED, Read
+from orders.models.order import Order
+from patients.models import Patient
 
 
 class OrderMove(Read):
@@ -40,7 +44,7 @@ class OrderMove(Read):
             models.Index(
                 fields=["order"], condition=Q(settled_at__isnull=True), name="move_to_look_into"
             ),
-            # Reader: OrderQuerySet.with_move
+            # Reader: order_with_move
             models.Index(fields=["order", "-id"], name="move_of_order"),
             # Readers: what happened around a patient
             models.Index(fields=["before"], name="move_from_patient"),
@@ -51,19 +55,31 @@ class OrderMove(Read):
         return f"move of order {self.order_id}"
 
 
-def with_move(rows: OrderQuerySet) -> OrderQuerySet:
-    """Orders with their last move: `last_move` is its key; `moved_from`, `moved_name`, `moved_at`
-    and `move_waits` tell of it."""
-    moves = OrderMove.objects.filter(order_id=OuterRef("pk")).order_by("-id")
-    people = Demographics.objects.filter(pk=OuterRef("moved_from"))
-    names = people.values(
-        name=Concat("first_name", Value(" "), "last_name", output_field=models.TextField())
-    )
-    told: dict[str, Subquery] = {
-        "last_move": Subquery(moves.values("pk")[:1]),
-        "moved_from": Subquery(moves.values("before")[:1]),
-        "moved_at": Subquery(moves.values("at")[:1]),
-        "move_waits": Subquery(moves.values(waits=Q(settled_at=None))[:1]),
-        "moved_name": Subquery(names),
-    }
-    return rows.annotate(**told)
+_ONE: Final = """
+SELECT {columns}, orders_transaction.status AS transaction_status,
+ last.id AS last_move, last.before AS moved_from, last.at AS moved_at, last.waits AS move_waits,
+ CASE WHEN other.user_id IS NOT NULL THEN concat(other.first_name, ' ', other.last_name) END
+  AS moved_name
+FROM orders_order
+LEFT JOIN orders_transaction ON orders_transaction.id = orders_order.order_transaction_id
+LEFT JOIN LATERAL (
+ SELECT id, before, at, settled_at IS NULL AS waits FROM orders_ordermove
+ WHERE order_id = orders_order.id ORDER BY id DESC LIMIT 1
+) AS last ON true
+LEFT JOIN patients_demographics AS other ON other.user_id = last.before
+WHERE orders_order.id = %s
+"""
+
+
+def order_with_move(order_id: UUID) -> Order:
+    """One order, whole, with its last move: `last_move` is its key; `moved_from`, `moved_name`,
+    `moved_at` and `move_waits` tell of it. Its patient and the status of its transaction are known,
+    too. Raises Order.DoesNotExist."""
+    statement = _ONE.format(columns=statements.columns(Order))
+    found = statements.read(Order, statement, [order_id])
+    if not found:
+        raise Order.DoesNotExist(order_id)
+    order, key = found[0], found[0].user_id
+    known = statements.by_key(Patient, [key], but=AS_RECEIVED)
+    Order._meta.get_field("user").set_cached_value(order, known.get(key))
+    return order

@@ -119,13 +119,6 @@ class OrderQuerySet(models.QuerySet["Order"]):
         """With the columns a row of a list shows."""
         return self.only(*LIST_COLUMNS)
 
-    def siblings_of(self, order: Order) -> Self:
-        """The other orders of its transaction, oldest first."""
-        if order.order_transaction_id is None:
-            return self.none()
-        rows = self.filter(order_transaction_id=order.order_transaction_id)
-        return rows.exclude(pk=order.pk).order_by("created_at")
-
     def filtered(self, given: Mapping[str, Any], sort: str) -> Self:
         """Orders by the parameters of `GET /v3/orders` (orders.md 4), as `OrderFilters` read them,
         all but words; `sort` is what they will be sorted by."""
@@ -363,12 +356,13 @@ class Order(Mirrored):
         help_text="Both of them; a trigger sets it",
     )
 
-    # Of its last move to another patient, where `with_move` reads it.
+    # Where `order_with_move` reads them: of its last move to another patient, and its transaction.
     last_move: int | None = None
     moved_from: UUID | None = None
     moved_name: str | None = None
     moved_at: datetime | None = None
     move_waits: bool | None = None
+    transaction_status: str | None = None
 
     objects = OrderQuerySet.as_manager()
 
