@@ -119,7 +119,8 @@ def _status(row: Any, sight: Sight) -> str:
 
 
 def _turn(row: Any, sight: Sight) -> str:
-    return f'<td data-label="Turn">{whose_turn(row, sight.now)}</td>\n'
+    shown = f'<span class="muted nowrap">{row.done}</span>' if row.done else ""
+    return f'<td data-label="Turn">{shown or whose_turn(row, sight.now)}</td>\n'
 
 
 def _test(row: Any, sight: Sight) -> str:

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
-from backoffice import statements, team
+from backoffice import statements, team, vocabulary
 from backoffice.access import may
 from backoffice.lists.listing import Listing, Preset
 from backoffice.lists.screen import Screen
@@ -89,8 +89,10 @@ class Orders(Listing):
         return rows
 
     def dressed(self, rows: list[Order], user: Any) -> list[Order]:
-        """With who works on them and the names of their labs: two queries."""
+        """With who works on them, whether our part is done, and the names of their labs: three
+        queries."""
         held = team.holders(SUBJECT, [row.pk for row in rows])
+        done = _done(rows)
         slugs = {row.lab_slug for row in rows if row.lab_slug}
         labs = _names_of(slugs)
         by_name = may(user, "patients.view")
@@ -99,6 +101,7 @@ class Orders(Listing):
             row.held = held.get(str(row.pk))  # type: ignore[attr-defined]
             row.lab_name = labs.get(row.lab_slug or "", row.lab_slug or "")  # type: ignore[attr-defined]
             row.by_name = by_name  # type: ignore[attr-defined]
+            row.done = done.get(row.pk, "")  # type: ignore[attr-defined]
             row.over_since = (  # type: ignore[attr-defined]
                 row.quiet_at
                 if row.quiet_at and row.quiet_at <= now and row.bucket in CAN_GO_QUIET
@@ -130,6 +133,29 @@ def _names_of(labs: Iterable[str]) -> dict[str, str]:
     with statements.cursor() as cursor:
         cursor.execute("SELECT slug, name FROM labs_lab WHERE slug = ANY(%s)", [list(labs)])
         return dict(cursor.fetchall())
+
+
+def _done(rows: Iterable[Order]) -> dict[UUID, str]:
+    """Where it would be our turn, but somebody has done our part and there is no news since: in a
+    word. The page of an order says the same (`orders.journey.Turn`)."""
+    ours: dict[bool, list[UUID]] = {True: [], False: []}
+    for row in rows:
+        item = vocabulary.order_term(row.low_level_status, row.method, ())
+        if item.turn == vocabulary.US:
+            ours[item.family == vocabulary.RESULT_IN].append(row.pk)
+    with statements.cursor() as cursor:
+        cursor.execute(_DONE, [ours[True], ours[False]])
+        return dict(cursor.fetchall())
+
+
+_DONE: Final = """
+SELECT order_id, 'Signed' FROM orders_review
+WHERE order_id = ANY(%s) AND signer_id IS NOT NULL AND version <= signed
+UNION ALL
+SELECT order_id, CASE outcome WHEN 'snoozed' THEN 'Put off' ELSE 'Handled' END
+FROM orders_handling JOIN orders_order ON orders_order.id = order_id
+WHERE order_id = ANY(%s) AND event_id >= last_event_id AND (until IS NULL OR until > now())
+"""
 
 
 def _given_to(people: list[str], user: Any) -> Q:

@@ -427,13 +427,22 @@ def turn_shown(client: Client, row: Order) -> str:
     return " ".join(strip_tags(section[: section.index("</section>")]).split())
 
 
+def turn_in_list(client: Client) -> str:
+    """Of the only order."""
+    page = client.get("/orders/").content.decode()
+    cell = page[page.index('<td data-label="Turn">') :]
+    return " ".join(strip_tags(cell[: cell.index("</td>")]).split())
+
+
 def test_an_order_whose_exception_was_handled_says_by_whom_when_and_how(
     client: Client, clinician: User
 ) -> None:
     row = make(low_level_status="lost", bucket="needs-action")
     before = turn_shown(client, row)
     assert "Our turn." in before and "Needs a person" in before
+    assert turn_in_list(client).startswith("Us")
     held = handled(row)
+    assert turn_in_list(client) == "Handled"
     words = turn_shown(client, row)
     assert "Handled by cora, " in words
     assert "just now: “Ordered again”. Back only if there is news." in words
@@ -448,22 +457,29 @@ def test_an_order_whose_exception_was_handled_says_by_whom_when_and_how(
     Handling.objects.update(outcome="snoozed", reason="On a trip")
     words = turn_shown(client, row)
     assert "Put off by cora, " in words and "just now: “On a trip”. Back " in words
+    assert turn_in_list(client) == "Put off"
+    Handling.objects.update(until=timezone.now() - timedelta(minutes=1))
+    assert turn_in_list(client).startswith("Us"), "it has come back"
+    Handling.objects.update(until=timezone.now() + timedelta(days=1))
     Handling.objects.update(event_id=held.event_id - 1)
     words = turn_shown(client, row)
     assert "Our turn." in words and "Needs a person" in words, "there is news"
     assert "Last done: put off, cora" in words
+    assert turn_in_list(client).startswith("Us")
 
 
 def test_it_is_our_turn_until_the_result_is_signed(client: Client, clinician: User) -> None:
     row = make(low_level_status="completed", bucket="result-in")
     came(row.pk, ("Sodium", "4.1", "normal"))
-    assert "Our turn." in turn_shown(client, row)
+    assert "Our turn." in turn_shown(client, row) and turn_in_list(client).startswith("Us")
     sign(row.pk, 1, clinician)
+    assert turn_in_list(client) == "Signed"
     words = turn_shown(client, row)
     assert "Signed: nothing is left to do." in words and "Our turn" not in words
     assert "Signed by " in get(client, row).content.decode()
     came(row.pk, ("Sodium", "5.6", "abnormal"))
     assert "Our turn." in turn_shown(client, row), "a correction waits again"
+    assert turn_in_list(client).startswith("Us")
 
 
 def test_who_may_not_see_patients_learns_only_that_it_was_handled(client: Client) -> None:
