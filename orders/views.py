@@ -48,7 +48,8 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
     visits = where(Appointment, by_start, [order.pk], but=AS_RECEIVED)
     visits.sort(key=lambda visit: visit.superseded_at is not None)
     of_one = "order_transaction_id = %s AND id <> %s ORDER BY created_at"
-    siblings = where(Order, of_one, [order.order_transaction_id, order.pk], LIST_COLUMNS)
+    transaction = order.order_transaction_id
+    siblings = where(Order, of_one, [transaction, order.pk], LIST_COLUMNS) if transaction else []
     result = by_key(Result, [order.pk], but=AS_RECEIVED).get(order.pk)
     sees_results = may(request.user, "results.view")
     markers = where(ResultMarker, "result_id = %s", [order.pk]) if sees_results else []

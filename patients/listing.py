@@ -192,13 +192,14 @@ def patient_list(request: HttpRequest) -> HttpResponse:
         [patient.pk for patient in page.rows],
         searched=bool(filters.text),
     )
+    pager = screen.pager(page, total)
     context = {
         "list": screen,
         "filters": filters,
         "page": page,
-        "pager": screen.pager(page, total),
+        "pager": pager,
         "rows": PATIENTS.dressed(page.rows, request.user),
-        "total": total,
+        "total": pager["total"],
     }
     return render(request, "patients/list.html", context, status=200 if valid else 400)
 

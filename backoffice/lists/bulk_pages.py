@@ -46,11 +46,13 @@ def bulk(request: HttpRequest, *, listing: Listing) -> HttpResponse:
     if not everything and not keys_of(request):
         messages.error(request, f"Tick the {listing.nouns[1]} first.")
         return redirect(f"{listing.address()}?{back}")
-    begun = "go" in request.POST or not verb.asked_first
+    total = rows.order_by().count()
+    # Of all that match one is always told how many there are before it begins.
+    asked_first = verb.asked_first or (everything and total > 0)
+    begun = "go" in request.POST or not asked_first
     data = request.POST.copy()
     data.setdefault("form_id", str(uuid.uuid4()))
     form = verb.form(data) if begun else verb.form()
-    total = rows.order_by().count()
     if begun and form.is_valid():
         seen = request.POST.get("total", "")
         if everything and verb.asks and seen != str(total):

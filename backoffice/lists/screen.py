@@ -226,6 +226,8 @@ class Screen:
             if total.capped:
                 total = Count(last)
             first, last = max(total.value - len(page.rows) + 1, 1), total.value
+        elif total is not None and total.capped:
+            total = Count(max(total.value, last), capped=True)
         return {
             "page": page,
             "first": first,

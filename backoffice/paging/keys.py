@@ -108,9 +108,9 @@ def rows_of(
     Django takes as long to compose it as PostgreSQL to answer it, so it does only where `whole` is
     no plain table.
     """
-    query, (statement, values) = whole.query, sought
+    statement, values = sought
     keys = f"SELECT key FROM ({statement}) AS sought ({_names(by)})"  # noqa: S608 - ours
-    if query.where or query.select_related or query.annotations:
+    if not _is_plain(whole):
         rows = whole.filter(pk__in=RawSQL(keys, values))  # noqa: S611 - ours
         return list(beyond(rows, [F(name) for name in by], None, descending)[:most])
     return _read(whole, keys, values, by, descending, most)
@@ -121,6 +121,7 @@ def rows_and_number_of(
 ) -> tuple[list[Row], int]:
     """The first rows, beyond an edge, of a plain table whose keys are sought; and how many keys
     these are: zero where there is no such row."""
+    assert _is_plain(whole)
     statement, values = sought
     begin = f"WITH sought ({_names(by)}) AS MATERIALIZED ({statement}) "
     sort = _sort(by)
@@ -131,6 +132,11 @@ def rows_and_number_of(
     number = ", (SELECT count(*) FROM sought) AS among"
     found = _read(whole, keys, (*values, *(edge or ())), by, descending, most, begin, number)
     return found, found[0].among if found else 0  # type: ignore[attr-defined]
+
+
+def _is_plain(whole: QuerySet[Any]) -> bool:
+    query = whole.query
+    return not (query.where or query.select_related or query.annotations)
 
 
 def _read(

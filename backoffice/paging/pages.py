@@ -75,10 +75,10 @@ def page_of(
     whole: QuerySet[Row] | None = None,
     first: First | None = None,
 ) -> Page[Row]:
-    """One page of `rows`: one query, plus one by key for a private cursor, plus what `first` asks.
+    """One page of `rows`: one query, plus one by key for a private cursor.
 
-    `whole`: all rows. Then the keys of those on the page are found first, and their rows are read
-    by these: `first` finds them. Without `first` few rows match, and are `sorted_apart`.
+    `whole`: all rows. Then those on the page are read by their keys, which `first` finds inside an
+    index. Without `first` few rows match, and are `sorted_apart`.
 
     `read(rows, edge, most, descending)`, where there is a shorter way to them, finds the first
     `most` rows beyond the `edge`.

@@ -10,7 +10,7 @@ from django.db.models import F, QuerySet
 
 from backoffice import statements
 from backoffice.paging.counts import Count, capped_count
-from backoffice.paging.gathering import SOON, gathered, up_to
+from backoffice.paging.gathering import gathered, up_to
 from backoffice.paging.keys import (
     Among,
     Edge,
@@ -34,7 +34,6 @@ COUNTED_BY: Final = frozenset({"status", "order_type"})
 """Filters by what orders are counted by as they change, beside their bucket."""
 FEW_NAMES: Final = 600
 """Words of names, whose numbers are told to the planner: it knows how many orders to expect."""
-LETTERS_OF_FEW: Final = 3
 OF_FEW_NAMES: Final = 20_000
 """Orders of a few names, found at once rather than walked to: a name may have thousands."""
 
@@ -74,15 +73,16 @@ def _of_all(
 def _looked_for(form: Any, size: int, place: Place) -> tuple[Count, Page[Order]]:
     rows, typed = _narrowed(form)
     everything = ORDERS.everything(form.user)
-    soon = None if ways.is_walked(form) or ways.is_by_name(form) else ways.soon(form)
     if typed:
         few = _few_called(typed)
         if few is None:
             return _of_many_names(rows, typed, form, size, place)
-        rows, soon = rows.filter(Among(F("names"), few)), None
+        rows = rows.filter(Among(F("names"), few))
         found = at_once(rows, form.keyset(), everything, size=size, most=OF_FEW_NAMES, **place)
         if found:
             return found
+    walks = typed or ways.is_walked(form) or ways.sorts_by_name(form)
+    soon = None if walks else ways.soon(form)
     counted = gathered(rows, everything, form.keyset(), soon=soon)
     if not counted.count.capped or counted.whole is not None:
         return counted.count, ORDERS.page(counted.rows, form, size, place, counted.whole)
@@ -94,18 +94,20 @@ def _looked_for(form: Any, size: int, place: Place) -> tuple[Count, Page[Order]]
 def _of_many_names(
     rows: OrderQuerySet, typed: Mapping[str, str], form: Any, size: int, place: Place
 ) -> tuple[Count, Page[Order]]:
-    """To look up who is called so takes longer than all the rest: it is done once, for the page,
-    and of a long list no more is said than that it goes on."""
+    """To look up who is called so takes longer than all the rest: it is done for the page alone,
+    and of a long list no more is said than that it goes on. Behind the first page they are counted,
+    up to as many as a page has."""
     everything, sort, called = ORDERS.everything(form.user), form.keyset(), rows.called(typed)
-    by_name, begins = ways.is_by_name(form), not (place["after"] or place["before"])
+    by_name, begins = ways.sorts_by_name(form), not (place["after"] or place["before"])
     if ways.has_few(form) or (len(typed) == 1 and ways.is_quick(called, form)):
         # Beside rare results the index has the name, too.
         find = all_by_key if by_name and not ways.has_rare_result(form) else all_of
-        found = at_once(called, sort, everything, size=size, most=SOON.rows, find=find, **place)
+        most = ways.soon(form).rows
+        found = at_once(called, sort, everything, size=size, most=most, find=find, **place)
         if found:
             return found
     if ways.is_over_apart(form):
-        rows, typed = _narrowed(form, along=True)
+        rows, _ = _narrowed(form, along=True)
     page: Page[Order] = Page()
     if by_name and begins:
         first = partial(at_the_first_names, OrderNameWord.called(typed))
@@ -124,10 +126,7 @@ def _narrowed(form: Any, *, along: bool = False) -> tuple[OrderQuerySet, dict[st
 
 
 def _few_called(typed: Mapping[str, str]) -> str | None:
-    """The numbers of the names that begin so, as PostgreSQL writes an array; None: too many. Of one
-    or two letters there are, and nobody looks."""
-    if len("".join(typed.values()).strip()) < LETTERS_OF_FEW:
-        return None
+    """The numbers of the names that begin so, as PostgreSQL writes an array; None: too many."""
     count, names = up_to(OrderNameWord.called(typed).values("names"), FEW_NAMES)
     return names if count <= FEW_NAMES else None
 
@@ -145,7 +144,7 @@ def page_of_many(
 
 
 def _way(rows: OrderQuerySet, typed: Mapping[str, str], form: Any) -> tuple[OrderQuerySet, First]:
-    if typed and ways.is_by_name(form):
+    if typed and ways.sorts_by_name(form):
         return rows, partial(first_of_names, OrderNameWord.called(typed))
     near = ways.usual_place(form)
     rows = rows.called(typed, along=True) if typed else rows

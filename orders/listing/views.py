@@ -49,12 +49,13 @@ def order_list(request: HttpRequest) -> HttpResponse:
         searched=filters.searched(),
     )
     narrowed = filters.narrowed()
+    pager = screen.pager(page, total)
     context = {
         "list": screen,
         "filters": filters,
         "page": page,
-        "pager": screen.pager(page, total),
-        "total": total,
+        "pager": pager,
+        "total": pager["total"],
         "tabs": _tabs(filters.cleaned_data.get("bucket") or "", None if narrowed else known),
         "chips": filters.in_force(request.GET),
         "narrowed": narrowed,

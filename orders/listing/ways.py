@@ -26,7 +26,7 @@ QUICK: Final = SOON.cost / 2
 """Beyond it, to find all who are called so takes longer than to walk to the first of them."""
 
 
-def is_by_name(form: Any) -> bool:
+def sorts_by_name(form: Any) -> bool:
     """Patients stand among all names whatever their orders are: the planner, who takes the one for
     independent of the other, knows how far there is to walk."""
     return bool(form.sort[0] == "patient_name")
@@ -44,10 +44,7 @@ def is_over_apart(form: Any) -> bool:
 
 
 def is_quick(rows: QuerySet[Order], form: Any) -> bool:
-    """Whether the planner thinks that it is quick to find them all. Where it is known that they are
-    walked to, it is not asked: so are those of a short time, who stand together by each moment."""
-    if is_walked(form) or (form.sort[0] in BY_MOMENT and _short_times(form.cleaned_data)):
-        return False
+    """Whether the planner thinks that it is quick to find them all who are called so."""
     guess = expected(rows, form.keyset().columns)
     return guess.rows <= soon(form).rows and guess.cost <= QUICK
 
@@ -57,7 +54,8 @@ def has_few(form: Any) -> bool:
     at once."""
     asked = form.cleaned_data
     rare_status = bool(asked["status"]) and "completed" not in asked["status"]
-    return rare_status or has_rare_result(form) or (is_by_name(form) and _is_late(asked))
+    rare = rare_status or asked["bucket"] == vocabulary.NEEDS_ACTION or has_rare_result(form)
+    return rare or (sorts_by_name(form) and _is_late(asked))
 
 
 def has_rare_result(form: Any) -> bool:

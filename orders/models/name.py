@@ -120,6 +120,7 @@ def first_of_names(
 
 
 FIRST_NAMES: Final = 400
+"""Enough for a page where one of eight has an order that fits."""
 
 
 def at_the_first_names(

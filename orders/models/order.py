@@ -376,6 +376,7 @@ class Order(Mirrored):
             # Reader: the API's filter by the first part of the status.
             models.Index(fields=["status", "id"], name="order_by_stage"),
             _walked("order_by_method", "method", "-created_at", "-id"),
+            # Readers: the patient's page; the search box, which asks of many patients what is open.
             models.Index(
                 fields=["user", "-created_at"], include=["id", "bucket"], name="order_of_patient"
             ),

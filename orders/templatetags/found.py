@@ -6,6 +6,8 @@ from __future__ import annotations
 from html import escape
 
 from django import template
+from django.template.defaultfilters import title
+from django.utils.html import conditional_escape
 from django.utils.safestring import SafeString
 
 from backoffice.templatetags.ui import age, day, initials, local_day, order_badge, short_id
@@ -39,11 +41,11 @@ def found_order(order: Order, by_name: bool, by_sample: bool = False) -> SafeStr
     if by_sample:
         what, about = escape(order.sample_id or ""), f"{name} · {about}" if by_name else about
     elif not by_name:
-        what = escape(initials(order.patient_name))
+        what = conditional_escape(initials(order.patient_name))
     elif order.patient_name:
         what = name
     elif order.recipient_name:
-        what = f"Parcel for <bdi>{escape(order.recipient_name.title())}</bdi>"
+        what = f"Parcel for <bdi>{escape(title(order.recipient_name))}</bdi>"
     else:
         what = "Kit without patient"
     return _found(what, about, _state(order, local_day(order.created_at)))

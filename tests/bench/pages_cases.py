@@ -105,6 +105,7 @@ def written(samples: Samples) -> dict[str, list[str]]:
     return {
         "search_input": [
             "a",
+            "xu",
             f"{person.first_name} {person.last_name[:3]}",
             str(person.dob),
             order.sample_id or "",

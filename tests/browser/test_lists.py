@@ -206,6 +206,8 @@ def test_all_that_match_are_taken_in_the_background(page: Browser, office: Offic
     page.click("[data-pick-all]")
     page.click("[data-everything]")
     page.link("Take")
+    page.sees("all that match the filters")
+    page.link(f"Take {count(office, where)} orders")
     page.sees(f"Take orders: {count(office, where)} of {count(office, where)}.")
     assert "bucket=result-in" in page.url
     page.link("Show what changed")

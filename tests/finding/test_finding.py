@@ -390,3 +390,18 @@ def test_who_sees_no_people_is_told_so(client: Client, clinic: None) -> None:
     client.force_login(staff("front desk", "colleague"))
     told = client.post("/find/suggestions/", {"q": NOWHERE}).content.decode()
     assert "Nothing matches" in told and "Your role" not in told
+
+
+def test_a_kit_of_nobody_is_told_by_a_dash_to_whom_names_are_not_shown(client: Client) -> None:
+    order(1, user_id=None, patient_name="").save()
+    client.force_login(staff("viewer"))
+    page = client.post("/find/suggestions/", {"q": str(uid("order", 1))[:8]}).content.decode()
+    assert '<strong><span class="muted"' in page and "&lt;" not in page
+
+
+def test_a_parcel_is_told_by_its_recipient(client: Client) -> None:
+    named = order(1, user_id=None, patient_name="", recipient_name="2nd floor & <co>")
+    named.save()
+    client.force_login(staff("clinician"))
+    page = client.post("/find/suggestions/", {"q": str(uid("order", 1))[:8]}).content.decode()
+    assert "Parcel for <bdi>2nd Floor &amp; &lt;Co&gt;</bdi>" in page

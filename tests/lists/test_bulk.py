@@ -76,7 +76,10 @@ def test_ticked_orders_are_taken(client: Client, clinician: User, five: None) ->
 def test_everything_means_the_filter_not_the_page(
     client: Client, clinician: User, five: None
 ) -> None:
-    ask(client, "take", query="status=lost&size=1")
+    asked = ask(client, "take", query="status=lost&size=1")
+    assert (asked.status_code, BulkRun.objects.count()) == (200, 0)
+    assert "Take 3 orders" in " ".join(asked.content.decode().split())
+    ask(client, "take", query="status=lost&size=1", go="1")
     work()
     assert held() == {1, 2, 3}
 
@@ -172,7 +175,7 @@ def test_a_worker_that_dies_leaves_the_rest_to_the_next(
 def test_a_run_that_is_held_is_left_to_its_holder(
     client: Client, clinician: User, five: None
 ) -> None:
-    ask(client, "take")
+    ask(client, "take", go="1")
     BulkRun.objects.update(lease_token=uuid.uuid4(), lease_until="2999-01-01T00:00Z")
     assert bulk.work([ORDERS]) == 0
     BulkRun.objects.update(lease_until="2020-01-01T00:00Z")
@@ -181,7 +184,7 @@ def test_a_run_that_is_held_is_left_to_its_holder(
 
 
 def test_it_can_be_stopped(client: Client, clinician: User, five: None) -> None:
-    ask(client, "take")
+    ask(client, "take", go="1")
     run = BulkRun.objects.get()
     client.post(f"{ADDRESS}bulk/{run.pk}/stop/")
     work()
@@ -191,7 +194,7 @@ def test_it_can_be_stopped(client: Client, clinician: User, five: None) -> None:
 
 
 def test_who_lost_the_role_does_nothing_more(client: Client, clinician: User, five: None) -> None:
-    ask(client, "take")
+    ask(client, "take", go="1")
     clinician.groups.clear()
     work()
     run = BulkRun.objects.get()
