@@ -111,12 +111,15 @@ def order_bucket(low_level_status: str, method: str, history: Iterable[str]) -> 
     return PREPARING
 
 
-def order_term(low_level_status: str, method: str, history: Iterable[str]) -> Term:
-    """Words, family and turn of an order's status, with the bucket rule applied."""
+def order_term(
+    low_level_status: str, method: str, history: Iterable[str], bucket: str = ""
+) -> Term:
+    """Words, family and turn of an order's status, with the bucket rule applied. `bucket`: as it is
+    stored, by those who do not have the history."""
     known = term("order.low_level_status", low_level_status or "unknown")
     if known.value not in _REQUISITION:
         return known
-    bucket = order_bucket(low_level_status, method, history)
+    bucket = bucket or order_bucket(low_level_status, method, history)
     imported = known.value == "requisition_bypassed"
     return replace(
         known,

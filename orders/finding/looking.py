@@ -59,8 +59,8 @@ class Person:
 
     @property
     def order(self) -> Order | None:
-        """What is told of them: their one open order, which they lead to, or else the newest."""
-        if len(self.open_orders) == 1:
+        """What is told of them: the newest that is open, or else the newest."""
+        if self.open_orders:
             return next((one for one in self.orders if one.pk == self.open_orders[0]), None)
         return self.orders[0] if self.orders else None
 
@@ -196,10 +196,8 @@ class _Last(NamedTuple):
     at: datetime | None
 
     def read(self, most: int) -> list[UUID]:
-        """The newest, and the one that is open."""
-        found = (self.newest or [])[:most]
-        one = self.under_way if self.under_way and len(self.under_way) == 1 else []
-        return list(dict.fromkeys([*found, *one]))
+        """The newest, and the newest that is open."""
+        return list(dict.fromkeys([*(self.newest or [])[:most], *(self.under_way or [])[:1]]))
 
     @property
     def weight(self) -> tuple[bool, float]:

@@ -22,7 +22,7 @@ def _status(row: Any) -> str:
 def _turn(row: Any) -> str:
     if row.done:
         return str(row.done)
-    whose = vocabulary.order_term(row.low_level_status, row.method, ()).turn
+    whose = vocabulary.order_term(row.low_level_status, row.method, (), row.bucket).turn
     return whose.removeprefix("the ").capitalize()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Self
 from uuid import UUID
 
@@ -12,14 +12,13 @@ from django.db import models
 from django.db.models import F, Q, Value
 from django.db.models.functions import Upper
 from django.db.models.lookups import GreaterThan
-from django.utils.dateparse import parse_date
 
 from backoffice import vocabulary
 from backoffice.models import Mirrored, Read
 from backoffice.paging.keys import EVERYBODY, unguessed
 from orders.models.name import OrderName, OrderNameWord
 from patients.models import ids_beginning_with, mirrored_patient
-from patients.names import words
+from patients.names import birth_date, words
 
 LIST_COLUMNS: Final = (
     "id",
@@ -194,9 +193,10 @@ class OrderQuerySet(models.QuerySet["Order"]):
         """Those of them that fit what was typed as far as it is no name, and what of it is: words
         by column, as `called` takes them.
 
-        `search_input` is an order id, user id, name, birth date, recipient (specification) or
-        sample id; without `by_name` it matches ids, never people. Where it may be a name as well
-        as a number it is a union: alternatives in one condition would be tried on every order.
+        `search_input` is the beginning of an order id, user id or sample id, a name, a recipient or
+        a birth date in any spelling (specification: whole ids, ISO dates); without `by_name` it
+        matches ids, never people. Where it may be a name as well as a number it is a union:
+        alternatives in one condition would be tried on every order.
         """
         typed = {column: given[name] for name, column in WORDED.items() if given[name]}
         rows, text = self, given["search_input"].strip()
@@ -224,11 +224,11 @@ class OrderQuerySet(models.QuerySet["Order"]):
 
 def _readings(text: str, *, by_name: bool) -> tuple[bool, Q]:
     """Whether it may be a name, and what else it may be."""
-    born, ids = _date(text), ids_beginning_with(text)
+    born, ids = birth_date(text), ids_beginning_with(text)
     named = by_name and not born and bool(words(text))
     numbered = Q()
     if not named or any(mark.isdigit() for mark in text):
-        numbered |= Q(sample_id=text)
+        numbered |= Q(sample_id__istartswith=text)
     if ids and not born:
         numbered |= Q(pk__range=ids) | Q(user__gte=ids[0], user__lte=ids[1])
     if by_name and born:
@@ -290,13 +290,6 @@ def _later(moment: datetime, by: timedelta) -> datetime:
 
 _FIRST: Final = datetime(1, 1, 2, tzinfo=UTC)
 _LAST: Final = datetime(9999, 12, 30, tzinfo=UTC)
-
-
-def _date(text: str) -> date | None:
-    try:
-        return parse_date(text)
-    except ValueError:
-        return None
 
 
 class Order(Mirrored):

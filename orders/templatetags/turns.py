@@ -24,7 +24,7 @@ _NOBODY: Final = SafeString('<span class="muted" aria-label="not given">—</spa
 def whose_turn(order: Order, now: datetime | None = None) -> SafeString:
     """`Patient · 9 d`, and where it is over the usual time `⚠ 3 d over`. Whoever says many gives
     the moment."""
-    item = vocabulary.order_term(order.low_level_status, order.method, ())
+    item = vocabulary.order_term(order.low_level_status, order.method, (), order.bucket)
     whose = item.turn.removeprefix("the ").capitalize()
     if not whose and item.family != vocabulary.UNKNOWN:
         return _NOBODY

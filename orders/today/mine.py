@@ -50,8 +50,9 @@ class Draft:
 
 
 def held_by(user: User) -> list[Held]:
-    """Due next first, then what was taken first: five queries."""
-    return described(Assignment.objects.filter(user=user).order_by("at"))
+    """Due next first, then what was taken first; one more than is shown tells that there are more.
+    Five queries."""
+    return described(Assignment.objects.filter(user=user).order_by("at"), MOST + 1)
 
 
 def described(rows: QuerySet[Assignment], most: int = MOST, *, results: bool = False) -> list[Held]:

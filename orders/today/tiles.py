@@ -65,8 +65,8 @@ class _Kind:
 _KINDS: Final = (
     _Kind("Ready to book", "appointments:list", {"show": "book"}, vocabulary.WITH_PATIENT,
           ("appointments.view", "orders.view"), lambda: to_book(())),
-    _Kind("Visits requested", "appointments:list", {"show": "requested"}, vocabulary.PREPARING,
-          ("appointments.view",)),
+    _Kind("Requested, no time yet", "appointments:list", {"show": "requested"},
+          vocabulary.PREPARING, ("appointments.view",)),
     _Kind("Visits today", "appointments:list", {"show": "today"}, vocabulary.ON_THE_WAY,
           ("appointments.view",)),
     _Kind("Unmatched results", "unmatched:list", {}, vocabulary.NEEDS_ACTION,

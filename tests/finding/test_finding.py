@@ -156,6 +156,7 @@ def test_open_orders_are_counted_however_many_are_newer(client: Client, desk: Us
     (one,) = found(client, "gonzalez").people
     assert len(one.orders) == LAST
     assert one.open_orders == [uid("order", n) for n in (5, 6, 7)]
+    assert one.order and one.order.pk == uid("order", 5), "not a finished one that is newer"
     page = client.post("/find/suggestions/", {"q": "gonzalez"}).content.decode()
     assert "3 open" in page
     assert lead(client, "gonzalez") == of_patient(1)

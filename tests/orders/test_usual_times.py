@@ -376,6 +376,14 @@ def test_a_row_says_whose_turn_without_a_query(django_assert_num_queries: object
         "closed": order(4, low_level_status="cancelled", last_event_at=now, quiet_at=None),
         "unknown": order(5, low_level_status="teleported", last_event_at=now, quiet_at=None),
         "no event": order(6, low_level_status="", last_event_at=None, quiet_at=None),
+        "sent back": order(
+            7,
+            low_level_status="requisition_created",
+            method="testkit",
+            bucket="with-patient",
+            last_event_at=now,
+            quiet_at=None,
+        ),
     }
     with django_assert_num_queries(0):  # type: ignore[operator]
         rows = {name: whose_turn(row) for name, row in told.items()}
@@ -384,6 +392,7 @@ def test_a_row_says_whose_turn_without_a_query(django_assert_num_queries: object
     assert "Lab · 5 h" in rows["to come"] and "over" not in rows["to come"].replace("overdue", "")
     assert "Us · 0 min" in rows["never"] and "over</span>" not in rows["never"]
     assert "not given" in rows["closed"]
+    assert "Patient · 0 min" in rows["sent back"], "paperwork came after the kit"
     assert "Nobody knows" in rows["unknown"] and "Nobody knows" in rows["no event"]
 
 
