@@ -18,12 +18,12 @@ import django
 from django_migration_linter import MigrationLinter
 
 BEFORE_THE_FIRST_RELEASE = {
-    "backoffice": 14,
-    "labs": 4,
-    "orders": 18,
-    "patients": 5,
-    "webhooks": 4,
-    "wearables": 2,
+    "backoffice": 3,
+    "labs": 3,
+    "orders": 6,
+    "patients": 4,
+    "webhooks": 2,
+    "wearables": 1,
 }
 """The last number of each app."""
 NOT_ASKED = (

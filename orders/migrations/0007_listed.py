@@ -1,9 +1,10 @@
 """Names beside what few orders are found by, the state of orders beside their patient, and what is
-over its usual time by lab. One index after the other, while people work: a list is slow for as long
-as its index is away, a few seconds at a million orders. May be begun again wherever it ended."""
+over its usual time by lab."""
 
-from django.contrib.postgres.operations import AddIndexConcurrently, RemoveIndexConcurrently
+from django.contrib.postgres.operations import AddIndexConcurrently
 from django.db import migrations, models
+
+from backoffice.indexes import ReplaceIndex
 
 
 class Migration(migrations.Migration):
@@ -15,28 +16,23 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        RemoveIndexConcurrently('order', 'order_newest'),
-        AddIndexConcurrently(
+        ReplaceIndex(
             'order',
             models.Index(fields=['-created_at', '-id', 'updated_at', 'bucket', 'low_level_status', 'method', 'interpretation', 'lab_slug', 'names', 'quiet_at', 'activate_by'], include=('patient_name',), name='order_newest'),
         ),
-        RemoveIndexConcurrently('order', 'order_last_updated'),
-        AddIndexConcurrently(
+        ReplaceIndex(
             'order',
             models.Index(fields=['-updated_at', '-id', 'created_at', 'bucket', 'low_level_status', 'method', 'interpretation', 'lab_slug', 'names', 'quiet_at', 'activate_by'], include=('patient_name',), name='order_last_updated'),
         ),
-        RemoveIndexConcurrently('order', 'order_by_status'),
-        AddIndexConcurrently(
+        ReplaceIndex(
             'order',
             models.Index(fields=['low_level_status', 'created_at', 'id', 'updated_at', 'bucket', 'method', 'interpretation', 'lab_slug', 'names', 'quiet_at', 'activate_by'], include=('patient_name',), name='order_by_status'),
         ),
-        RemoveIndexConcurrently('order', 'order_of_patient'),
-        AddIndexConcurrently(
+        ReplaceIndex(
             'order',
             models.Index(fields=['user', '-created_at'], include=('id', 'bucket'), name='order_of_patient'),
         ),
-        RemoveIndexConcurrently('order', 'order_rare_interpretation'),
-        AddIndexConcurrently(
+        ReplaceIndex(
             'order',
             models.Index(condition=models.Q(('interpretation__isnull', False), models.Q(('interpretation', 'normal'), _negated=True)), fields=['interpretation', '-created_at', '-id', 'updated_at', 'bucket', 'low_level_status', 'method', 'lab_slug', 'names', 'quiet_at', 'activate_by'], include=('patient_name',), name='order_rare_interpretation'),
         ),
