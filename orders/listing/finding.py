@@ -126,7 +126,10 @@ def _narrowed(form: Any, *, along: bool = False) -> tuple[OrderQuerySet, dict[st
 
 
 def _few_called(typed: Mapping[str, str]) -> str | None:
-    """The numbers of the names that begin so, as PostgreSQL writes an array; None: too many."""
+    """The numbers of the names that begin so, as PostgreSQL writes an array; None: too many. Of one
+    letter nobody looks: there are, or else the planner knows it (`ways.is_quick`)."""
+    if len(typed) == 1 and len("".join(typed.values()).strip()) == 1:
+        return None
     count, names = up_to(OrderNameWord.called(typed).values("names"), FEW_NAMES)
     return names if count <= FEW_NAMES else None
 

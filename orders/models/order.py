@@ -193,8 +193,8 @@ class OrderQuerySet(models.QuerySet["Order"]):
         """Those of them that fit what was typed as far as it is no name, and what of it is: words
         by column, as `called` takes them.
 
-        `search_input` is the beginning of an order id, user id or sample id, a name, a recipient or
-        a birth date in any spelling (specification: whole ids, ISO dates); without `by_name` it
+        `search_input` is the beginning of an order id or user id, a name, a recipient, a birth date
+        in any spelling (specification: whole ids, ISO dates) or a sample id; without `by_name` it
         matches ids, never people. Where it may be a name as well as a number it is a union:
         alternatives in one condition would be tried on every order.
         """
@@ -228,7 +228,7 @@ def _readings(text: str, *, by_name: bool) -> tuple[bool, Q]:
     named = by_name and not born and bool(words(text))
     numbered = Q()
     if not named or any(mark.isdigit() for mark in text):
-        numbered |= Q(sample_id__istartswith=text)
+        numbered |= Q(sample_id=text)
     if ids and not born:
         numbered |= Q(pk__range=ids) | Q(user__gte=ids[0], user__lte=ids[1])
     if by_name and born:
