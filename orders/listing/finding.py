@@ -95,8 +95,8 @@ def _of_many_names(
     rows: OrderQuerySet, typed: Mapping[str, str], form: Any, size: int, place: Place
 ) -> tuple[Count, Page[Order]]:
     """To look up who is called so takes longer than all the rest: it is done for the page alone,
-    and of a long list no more is said than that it goes on. Behind the first page they are counted,
-    up to as many as a page has."""
+    and of a long list no more is said than that it goes on. They are counted at its end, up to as
+    many as a page has."""
     everything, sort, called = ORDERS.everything(form.user), form.keyset(), rows.called(typed)
     by_name, begins = ways.sorts_by_name(form), not (place["after"] or place["before"])
     if ways.has_few(form) or (len(typed) == 1 and ways.is_quick(called, form)):
@@ -114,9 +114,9 @@ def _of_many_names(
         page = page_of(rows, sort, size=size, whole=everything, first=first)
     if not page.next:
         page = page_of_many(rows, typed, form, size, place)
-    if begins:
-        return Count(len(page.rows), capped=page.next is not None), page
-    return capped_count(called, size), page
+    if page.next and len(page.rows) == size:
+        return Count(size, capped=True), page
+    return Count(len(page.rows)) if begins else capped_count(called, size), page
 
 
 def _narrowed(form: Any, *, along: bool = False) -> tuple[OrderQuerySet, dict[str, str]]:

@@ -15,6 +15,8 @@ from backoffice.models import User
 from backoffice.paging.pages import Sort, _encode
 from orders.exceptions.queue import GROUPS
 from orders.forms import SORTS as ORDER_SORTS
+from orders.forms import OrderFilters
+from orders.listing.rows import ORDERS
 from orders.models import Order
 from patients.forms import PatientFilters
 from patients.models import Demographics, Patient
@@ -83,6 +85,13 @@ def _orders(samples: Samples) -> Iterator[Case]:
                     f"{key} {direction}, {place}",
                     f"{path}?{urlencode({**asked, 'after': cursor})}",
                 )
+    for key in ("created_at", "patient_name"):
+        given = {"patient_name": "a", "order_key": key, "order_direction": "desc"}
+        form = OrderFilters(given, by_name=True, sees_results=True)
+        assert form.is_valid()
+        for place, cursor in depths(ORDERS.rows(form, None), form.keyset()):
+            address = _address(path, {**given, "after": cursor})
+            yield Case("orders, deep", f"name a, {key} desc, {place}", address)
     filters = order_filters(samples)
     for name, given in filters.items():
         yield Case("orders, one filter", name, _address(path, given))
