@@ -140,7 +140,7 @@ def _done(rows: Iterable[Order]) -> dict[UUID, str]:
     word. The page of an order says the same (`orders.journey.Turn`)."""
     ours: dict[bool, list[UUID]] = {True: [], False: []}
     for row in rows:
-        item = vocabulary.order_term(row.low_level_status, row.method, ())
+        item = vocabulary.order_term(row.low_level_status, row.method, (), row.bucket)
         if item.turn == vocabulary.US:
             ours[item.family == vocabulary.RESULT_IN].append(row.pk)
     with statements.cursor() as cursor:

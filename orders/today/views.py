@@ -34,7 +34,8 @@ def page(request: HttpRequest) -> HttpResponse:
     told = digest.digest(user, sees_results=may(user, "results.view"))
     work, buckets = tiles(user)
     draws = _draws(user) if may(user, "appointments.view") else []
-    held = mine.held_by(user)
+    taken = mine.held_by(user)
+    held = taken[: mine.MOST]
     drafts = mine.drafts_of(user) if may(user, "orders.create", "patients.view") else []
     asked = mine.requests_of(user) if may(user, "commands.view") else []
     shown = [news for group in told.groups for news in group.orders]
@@ -56,6 +57,7 @@ def page(request: HttpRequest) -> HttpResponse:
         "buckets": buckets,
         "draws": draws,
         "held": held,
+        "held_more": len(taken) > len(held),
         "drafts": drafts,
         "asked": asked,
         "by_name": by_name,
