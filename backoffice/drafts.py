@@ -6,10 +6,13 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
-from django.db import models
+from django.db import models, transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
+WRITTEN: Final = "written"
+"""The field in which a page says how far a form was written: a name of its own, a dot, and how
+often something was typed in it since it was opened."""
 KEPT: Final = timedelta(days=14)
 """A draft holds personal data: one that nobody touched for so long goes."""
 
@@ -19,16 +22,30 @@ class Draft(models.Model):
     values), and has an index of `saved_at` for `forget_old`, which a bell of its own rings for."""
 
     saved_at = models.DateTimeField(db_default=Now())
+    written = models.CharField(max_length=40, db_default="")
 
     class Meta:
         abstract = True
 
     @classmethod
-    def keep(cls, typed: Mapping[str, Sequence[str]], **whose: Any) -> None:
-        """In place of what was kept of the same form before."""
-        values = {"typed": dict(typed), "saved_at": timezone.now()}
-        cls._default_manager.update_or_create(**whose, defaults=values)
+    def keep(cls, typed: Mapping[str, Sequence[str]], written: str = "", **whose: Any) -> None:
+        """In place of what was kept of the same form before. A page that is left sends what stands
+        in it while what it sent before is under way: the later one may come first, and stays."""
+        values = {"typed": dict(typed), "saved_at": timezone.now(), "written": written[:40]}
+        with transaction.atomic():
+            drafts = cls._default_manager.select_for_update()
+            draft, is_new = drafts.get_or_create(**whose, defaults=values)
+            if not is_new and not _is_overtaken(written, draft.written):
+                for name, value in values.items():
+                    setattr(draft, name, value)
+                draft.save(update_fields=list(values))
 
     @classmethod
     def forget_old(cls) -> None:
         cls._default_manager.filter(saved_at__lt=timezone.now() - KEPT).delete()
+
+
+def _is_overtaken(written: str, by: str) -> bool:
+    """Whether one page had written more when it sent the other."""
+    (page, _, typed), (other, _, more) = written.partition("."), by.partition(".")
+    return page == other and typed.isdecimal() and more.isdecimal() and int(typed) < int(more)

@@ -8,12 +8,13 @@ from django.http import QueryDict
 
 from backoffice import outbox
 from backoffice.addresses import query_of, uuid_in
+from backoffice.drafts import WRITTEN
 from backoffice.models import CommandRecord, User
 from patients.commands import CreateUser
 from patients.models import RegistrationDraft
 from patients.registering_forms import RegisterForm
 
-KEPT_OUT: Final = ("csrfmiddlewaretoken", "do", "find_payor", "shown")
+KEPT_OUT: Final = ("csrfmiddlewaretoken", "do", "find_payor", "shown", WRITTEN)
 GIVEN: Final = {"form_id", "client_user_id", "relationship"}
 """What a form holds before anybody typed in it."""
 
@@ -39,7 +40,7 @@ def keep(user: Any, typed: QueryDict) -> None:
     if set(RegisterForm(typed).changed_data) <= GIVEN:
         drop(user, typed.get("form_id", ""))
     else:
-        RegistrationDraft.keep(outbox.kept(typed, KEPT_OUT), user=user)
+        RegistrationDraft.keep(outbox.kept(typed, KEPT_OUT), typed.get(WRITTEN, ""), user=user)
 
 
 def drop(user: Any, form_id: str) -> None:

@@ -16,6 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from backoffice import audit, remote
 from backoffice.access import may, requires
 from backoffice.addresses import uuid_in
+from backoffice.drafts import WRITTEN
 from backoffice.models import CommandRecord
 from backoffice.outbox import AskForm, Command, asked_again
 from backoffice.service import errors
@@ -45,7 +46,7 @@ SENT: Final = (
     "This form has been sent already, with other contents. Look at what became of that first;"
     " then send this one, if it is still wanted."
 )
-NOT_TYPED: Final = {"csrfmiddlewaretoken", "form_id", "shown"}
+NOT_TYPED: Final = {"csrfmiddlewaretoken", "form_id", "shown", WRITTEN}
 
 
 @requires("patients.view", "patients.change")

@@ -16,6 +16,7 @@ from django.http import HttpRequest, QueryDict
 from django.utils import timezone
 
 from backoffice import audit, requests
+from backoffice.drafts import WRITTEN
 from backoffice.models import CommandRecord, CommandRecords, User
 from backoffice.outbox.command import KEY_LIVES, Command, NotNow
 
@@ -25,7 +26,7 @@ RINGING: Final = 0.3
 """Seconds that ringing may take: it is not the work."""
 TITLE: Final = 200
 """Letters of a title."""
-NOT_TYPED: Final = ("csrfmiddlewaretoken", "form_id")
+NOT_TYPED: Final = ("csrfmiddlewaretoken", "form_id", WRITTEN)
 DECISIONS: Final = ("again", "exists", "give-up")
 
 

@@ -19,9 +19,9 @@ def of(user: Any, patient: Patient, importing: bool) -> OrderDraft | None:
     return rows.first()
 
 
-def keep(user: Any, patient: Patient, importing: bool, typed: Typed) -> None:
+def keep(user: Any, patient: Patient, importing: bool, typed: Typed, written: str = "") -> None:
     assert isinstance(user, User)
-    OrderDraft.keep(typed, user=user, patient_id=patient.pk, importing=importing)
+    OrderDraft.keep(typed, written, user=user, patient_id=patient.pk, importing=importing)
 
 
 def drop(user: Any, patient: Patient, importing: bool) -> None:

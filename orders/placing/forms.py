@@ -9,6 +9,7 @@ from django.http import QueryDict
 
 from backoffice import outbox, vocabulary
 from backoffice.addresses import query_of
+from backoffice.drafts import WRITTEN
 from labs.models import LabAccount
 from orders.placing.questions import Question
 from orders.placing.wish import TYPED_PHYSICIAN, Wish
@@ -16,7 +17,7 @@ from orders.placing.wish import TYPED_PHYSICIAN, Wish
 NOTE_LETTERS: Final = 1000
 PERSON: Final = ("first_name", "last_name", "dob", "gender", "phone_number", "email")
 ADDRESS: Final = ("first_line", "second_line", "city", "state", "zip")
-KEPT_OUT: Final = ("csrfmiddlewaretoken", "form_id", "do", "shape", "panel")
+KEPT_OUT: Final = ("csrfmiddlewaretoken", "form_id", "do", "shape", "panel", WRITTEN)
 """What a form sends that is no part of the order."""
 _GENDERS: Final = ("female", "male", "other", "unknown")
 

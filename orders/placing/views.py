@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice import audit, outbox
 from backoffice.access import requires
+from backoffice.drafts import WRITTEN
 from backoffice.models import CommandRecord
 from backoffice.outbox.forms import busy_words
 from orders.models import Order
@@ -181,7 +182,7 @@ def _written(
     wish = Wish(patient, person, typed, importing)
     if request.POST.get("shape", wish.shape) != wish.shape:
         typed.pop("another", None)  # The tick was for what was chosen before.
-    drafts.keep(request.user, patient, importing, typed)
+    drafts.keep(request.user, patient, importing, typed, request.POST.get(WRITTEN, ""))
     if do == "leave":
         return HttpResponse(status=204)
     form = PlaceForm(wish)

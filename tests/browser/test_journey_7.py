@@ -214,11 +214,15 @@ def test_what_was_typed_waits_while_another_page_is_open(page: Browser, office: 
     fill(page, ("first_name", "Halfa"), ("last_name", "Typed"))
     page.open(f"{office.url}/today/")  # At once: the last word was not kept by itself yet.
     page.sees("Today")
-    page.open(f"{office.url}/patients/register/")
-    page.sees("Kept from")
     field = "return document.querySelector('#id_{}').value"
+
+    def is_kept() -> bool:
+        page.open(f"{office.url}/patients/register/")
+        return bool(page.run(field.format("last_name")) == "Typed")
+
+    wait_until(is_kept, 20, "what was sent on leaving is kept")
+    page.sees("Kept from")
     assert page.run(field.format("first_name")) == "Halfa"
-    assert page.run(field.format("last_name")) == "Typed"
     page.click("button[value=discard]")
     page.sees("As soon as a name and birth date")
     assert page.run(field.format("first_name")) == ""

@@ -19,6 +19,7 @@ from tests.api.rows import demographics, patient, staff
 from tests.browser import Browser, browser, missing
 from tests.labs.documents import HTML, pdf, png
 from tests.sandboxes import Sandbox
+from tests.sync.house import wait_until
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -94,7 +95,7 @@ def test_from_the_patients_page_to_acceptance(
         the_clock_ticks()
         page.sees("What was read")
         drawn = "return [...document.querySelectorAll('.pages img')].map(i => i.naturalWidth)"
-        assert page.run(drawn) == [40, 40], "both pictures are shown"
+        wait_until(lambda: page.run(drawn) == [40, 40], 20, "both pictures are shown")
 
         page.click("#row-0 [aria-pressed]")
         page.sees("Checked by")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -31,6 +32,8 @@ from tests.reviewing.rows import came
 
 pytestmark = pytest.mark.django_db
 
+TIMES = re.compile(r'datetime="[^"]*"|name="csrfmiddlewaretoken" value="[^"]*"')
+"""Where any few digits or letters may stand by chance."""
 RECORD = {
     "details": {
         "type": "testkit",
@@ -314,7 +317,7 @@ def test_the_front_desk_learns_that_a_result_is_in_but_no_value(
     client.force_login(staff("front desk"))
     page = get(client, result).content.decode()
     assert "The result is in." in page
-    assert "6.913" not in page
+    assert "6.913" not in TIMES.sub("", page)
     assert "Potassium" not in page
 
 
@@ -351,7 +354,7 @@ def test_the_record_as_received_is_for_some_only(client: Client, role: str, sees
 def test_a_viewer_sees_the_order_but_not_whose(client: Client) -> None:
     client.force_login(staff("viewer"))
     row = make(interpretation="critical", passthrough="Canary of ours")
-    page = get(client, row).content.decode().replace('id="critical"', "")
+    page = TIMES.sub("", get(client, row).content.decode().replace('id="critical"', ""))
     for words in (
         *("Maria", "Testperson", "Canary note", "Sample Street", "555", "E11.9"),
         *("Canary parcel", "Canary of ours", "TRK-1", "example.com/track", "ritical"),

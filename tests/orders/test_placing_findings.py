@@ -415,6 +415,15 @@ def test_a_draft_that_changed_after_its_review_is_reviewed_again(client_of: Clie
     assert asked.payload["body"]["clinical_notes"] == "second"
 
 
+def test_a_draft_that_was_overtaken_on_its_way_changes_nothing(client_of: Client) -> None:
+    address = page_of(client_of)
+    for note, written in (("whole", "page.10"), ("who", "page.9")):
+        sent = {**typed(clinical_notes=note), "written": written, "do": "leave"}
+        client_of.post(address, sent)
+    kept = OrderDraft.objects.get().typed
+    assert kept["clinical_notes"] == ["whole"] and "written" not in kept
+
+
 def test_a_draft_is_its_writers_own_and_old_ones_go(client_of: Client) -> None:
     address = page_of(client_of)
     client_of.post(address, {**typed(clinical_notes="mine alone"), "do": "leave"})

@@ -52,6 +52,20 @@ def test_what_was_typed_is_there_after_coming_back(client: Client, desk: User) -
     assert 'value="MUPLAN1 Made-up Mutual" checked' in " ".join(content.split())
 
 
+def test_what_is_told_on_leaving_is_not_lost_to_what_was_told_before(
+    client: Client, desk: User
+) -> None:
+    form_id = leave(client, first_name="Testa", last_name="Sample", written="page.12")
+    leave(client, form_id, first_name="Testa", written="page.9")  # Sent before, and overtaken.
+    assert values(client)["last_name"] == "Sample"
+    leave(client, form_id, first_name="Testa", last_name="Sampleton", written="page.13")
+    assert values(client)["last_name"] == "Sampleton"
+    for opened_anew in ("other.1", "", "page", "other.²"):
+        leave(client, form_id, first_name="Testa", last_name=opened_anew, written=opened_anew)
+        assert values(client)["last_name"] == opened_anew
+    assert "written" not in RegistrationDraft.objects.get().typed
+
+
 def test_whom_it_looks_like_is_shown_again_with_what_was_said_of_them(
     client: Client, desk: User
 ) -> None:

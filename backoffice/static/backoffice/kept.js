@@ -5,7 +5,11 @@ const form = document.querySelector("form[data-kept]");
 let typed = 0, asked = 0, kept = 0;
 
 if (form) {
-  form.addEventListener("input", () => { typed += 1; });
+  // What is sent on leaving may overtake what was sent before: each says how far it was written.
+  const page = Math.random().toString(36).slice(2), written = document.createElement("input");
+  Object.assign(written, { type: "hidden", name: "written", value: `${page}.0` });
+  form.append(written);
+  form.addEventListener("input", () => { typed += 1; written.value = `${page}.${typed}`; });
   form.addEventListener("htmx:beforeRequest", (event) => { if (event.detail.elt === form) asked = typed; });
   form.addEventListener("htmx:afterRequest", (event) => { if (event.detail.successful && event.detail.elt === form) kept = asked; });
   form.addEventListener("submit", () => { kept = typed; });
