@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
@@ -11,8 +12,9 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 WRITTEN: Final = "written"
-"""The field in which a page says how far a form was written: a name of its own, a dot, and how
-often something was typed in it since it was opened."""
+"""The field in which a page says how far a form was written."""
+_SAID: Final = re.compile(r"[a-z0-9]{1,20}\.[0-9]{1,9}")
+"""A name that the page gave itself, a dot, and how often something was typed in it so far."""
 KEPT: Final = timedelta(days=14)
 """A draft holds personal data: one that nobody touched for so long goes."""
 
@@ -31,7 +33,8 @@ class Draft(models.Model):
     def keep(cls, typed: Mapping[str, Sequence[str]], written: str = "", **whose: Any) -> None:
         """In place of what was kept of the same form before. A page that is left sends what stands
         in it while what it sent before is under way: the later one may come first, and stays."""
-        values = {"typed": dict(typed), "saved_at": timezone.now(), "written": written[:40]}
+        written = written if _SAID.fullmatch(written) else ""
+        values = {"typed": dict(typed), "saved_at": timezone.now(), "written": written}
         with transaction.atomic():
             drafts = cls._default_manager.select_for_update()
             draft, is_new = drafts.get_or_create(**whose, defaults=values)
@@ -48,4 +51,4 @@ class Draft(models.Model):
 def _is_overtaken(written: str, by: str) -> bool:
     """Whether one page had written more when it sent the other."""
     (page, _, typed), (other, _, more) = written.partition("."), by.partition(".")
-    return page == other and typed.isdecimal() and more.isdecimal() and int(typed) < int(more)
+    return bool(typed) and page == other and int(typed) < int(more)

@@ -60,9 +60,10 @@ def test_what_is_told_on_leaving_is_not_lost_to_what_was_told_before(
     assert values(client)["last_name"] == "Sample"
     leave(client, form_id, first_name="Testa", last_name="Sampleton", written="page.13")
     assert values(client)["last_name"] == "Sampleton"
-    for opened_anew in ("other.1", "", "page", "other.²"):
-        leave(client, form_id, first_name="Testa", last_name=opened_anew, written=opened_anew)
-        assert values(client)["last_name"] == opened_anew
+    for opened_anew in ("other.1", "", "page", "page.²", "page.\x001", "page.1" * 9):
+        name = f"Sample-{len(opened_anew)}"
+        leave(client, form_id, first_name="Testa", last_name=name, written=opened_anew)
+        assert values(client)["last_name"] == name
     assert "written" not in RegistrationDraft.objects.get().typed
 
 
