@@ -12,6 +12,9 @@ from django.utils.safestring import SafeString
 from backoffice.addresses import record_url
 from backoffice.lists.screen import Screen
 from backoffice.templatetags.ui import DASH, age, dash, day, local_day, phone, short_id, words
+from patients.told import ToldByOrder
+
+TOLD: Final = ' <span class="muted small">from an order</span>'
 
 
 def draw(rows: list[Any], screen: Screen) -> SafeString:
@@ -29,8 +32,9 @@ def _name(row: Any) -> str:
     name, person = '<span class="muted">Name not given</span>', row["person"]
     if person:
         name = f"<bdi>{escape(person.first_name)} {escape(person.last_name)}</bdi>"
+    told = TOLD if isinstance(person, ToldByOrder) else ""
     url = record_url("patients:detail", row["patient"].pk)
-    return f'<th scope="row" class="lead"><a href="{url}" hx-boost="false">{name}</a></th>\n'
+    return f'<th scope="row" class="lead"><a href="{url}" hx-boost="false">{name}</a>{told}</th>\n'
 
 
 def _born(row: Any) -> str:

@@ -25,8 +25,12 @@ from backoffice.statements import array, by_key, cursor
 from patients.drawing import draw
 from patients.forms import PatientFilters, demographics_of
 from patients.models import Called, Demographics, Patient, PatientQuerySet
+from patients.told import ToldByOrder, told_by_orders
 
-NAMELESS: Final = "Sorted by name, here and in a download: patients without a name are left out."
+NAMELESS: Final = (
+    "Sorted by name, here and in a download: patients without a name, and those named by an order"
+    " alone, are left out."
+)
 FINISHED: Final = (vocabulary.RESULT_IN, vocabulary.CLOSED)
 _UNDER_WAY: Final = (
     "SELECT user_id, count(*) FROM orders_order WHERE user_id = ANY(%s)"  # noqa: S608 - our names
@@ -42,7 +46,7 @@ class Row(TypedDict):
     """One patient with who they are and how many of their orders are under way."""
 
     patient: Patient
-    person: Demographics | None
+    person: Demographics | ToldByOrder | None
     open_orders: int
 
 
@@ -139,7 +143,8 @@ class Patients(Listing):
         return Page(found, next=page.next, previous=page.previous)
 
     def dressed(self, rows: list[Patient], user: Any) -> list[Row]:
-        people = demographics_of(rows)
+        people: dict[UUID, Demographics | ToldByOrder] = {**demographics_of(rows)}
+        people |= told_by_orders(patient.pk for patient in rows if patient.pk not in people)
         with cursor() as asked:
             asked.execute(_UNDER_WAY, [array(patient.pk for patient in rows)])
             under_way = dict(asked.fetchall())

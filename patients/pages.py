@@ -11,6 +11,7 @@ from backoffice.access import may
 from backoffice.addresses import record_url
 from backoffice.statements import by_key
 from patients.models import Demographics, Patient
+from patients.told import told_by_orders
 
 TABS: Final = (
     ("Overview", "patients:detail", ()),
@@ -23,13 +24,16 @@ TABS: Final = (
 
 
 def page_of_patient(request: HttpRequest, patient_id: UUID) -> dict[str, Any]:
-    """The patient, who it is, and the tabs this reader may open; 404 where there is none."""
+    """The patient, who it is (`named`, where only an order tells), and the tabs this reader may
+    open; 404 where there is none."""
     patient = by_key(Patient, [patient_id]).get(patient_id)
     if patient is None:
         raise Http404
+    person = by_key(Demographics, [patient_id]).get(patient_id)
     return {
         "patient": patient,
-        "person": by_key(Demographics, [patient_id]).get(patient_id),
+        "person": person,
+        "named": person or told_by_orders([patient_id]).get(patient_id),
         "patient_tabs": tabs_of(request, patient_id),
     }
 

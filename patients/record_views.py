@@ -131,7 +131,7 @@ def _who_looked(request: HttpRequest, patient_id: UUID) -> dict[str, Any]:
     """Who the patient is stands there for those who may see patients; an auditor knows the id."""
     page = page_of_patient(request, patient_id)
     if not may(request.user, "patients.view"):
-        page |= {"person": None, "patient_tabs": []}
+        page |= {"person": None, "named": None, "patient_tabs": []}
     people = lookers.lookers_of(patient_id)
     total = sum(one.all for one in people)
     return {**page, "people": people, "total": total, "most": PRINTED}

@@ -108,6 +108,18 @@ def test_a_patient_of_whom_nothing_is_known_still_has_a_page(
         assert words in page, words
 
 
+def test_a_patient_named_by_an_order_alone_is_not_nameless(client: Client, clinician: User) -> None:
+    patient(1).save()
+    named = {"patient_first_name": "Olga", "patient_last_name": "Madeup", "patient_name": "olga"}
+    order(1, user_id=WHO, patient_dob=date(1990, 3, 4), **named).save()
+    page = get(client).content.decode()
+    assert "<h1><bdi>Olga Madeup</bdi></h1>" in page and "Name not given" not in page
+    assert "from their newest order" in page and "4 Mar 1990" in page
+    client.force_login(staff("lab admin"))
+    sheet = client.get(f"{ADDRESS}viewers/sheet/").content.decode()
+    assert "<bdi>Olga Madeup</bdi>, born" in sheet
+
+
 def test_a_patient_gone_at_the_service_says_so(client: Client, clinician: User) -> None:
     patient(1, missing_since=NOW).save()
     assert "The service no longer has this patient" in get(client).content.decode()
