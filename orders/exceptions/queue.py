@@ -119,8 +119,7 @@ def group_of(order: Order, now: datetime) -> str:
         return OTHER
     if order.bucket == vocabulary.UNKNOWN:
         return UNKNOWN
-    over = order.quiet_at is not None and order.quiet_at <= now
-    return QUIET if over and order.bucket in CAN_GO_QUIET else ""
+    return QUIET if order.quiet_since(now) else ""
 
 
 def counts(now: datetime, user: Any) -> dict[str, Count]:

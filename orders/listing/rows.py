@@ -102,11 +102,7 @@ class Orders(Listing):
             row.lab_name = labs.get(row.lab_slug or "", row.lab_slug or "")  # type: ignore[attr-defined]
             row.by_name = by_name  # type: ignore[attr-defined]
             row.done = done.get(row.pk, "")  # type: ignore[attr-defined]
-            row.over_since = (  # type: ignore[attr-defined]
-                row.quiet_at
-                if row.quiet_at and row.quiet_at <= now and row.bucket in CAN_GO_QUIET
-                else None
-            )
+            row.over_since = row.quiet_since(now)  # type: ignore[attr-defined]
         return rows
 
     def drawn(self, rows: list[Order], screen: Screen) -> SafeString:

@@ -436,6 +436,11 @@ class Order(Mirrored):
             _walked("order_still_updated", "created_at", "id", condition=STILL_UPDATED),
         ]
 
+    def quiet_since(self, now: datetime) -> datetime | None:
+        """When its usual time was over, if it is. What needs a person anyway does not go quiet."""
+        is_over = self.quiet_at is not None and self.quiet_at <= now
+        return self.quiet_at if is_over and self.bucket in CAN_GO_QUIET else None
+
 
 class OrderEvent(Read):
     """One step of an order's history. Rows are added, never changed."""

@@ -31,14 +31,14 @@ def whose_turn(order: Order, now: datetime | None = None) -> SafeString:
     now = now or timezone.now()
     return SafeString(
         f'<span class="whose nowrap" title="{usual_of(order)}">{whose or "Nobody knows"}'
-        f"{rested_of(order, now)}</span>{over_of(order, now)}"
+        f"{rested_of(order, now)}</span>{over_of(order.quiet_since(now), now)}"
     )
 
 
 @register.simple_tag
 def over_usual(order: Order) -> SafeString:
-    """`⚠ 3 d over`; nothing while it is not."""
-    return over_of(order, timezone.now())
+    """`⚠ 3 d over`, of what wants somebody at once, too; nothing while it is not."""
+    return over_of(order.quiet_at, timezone.now())
 
 
 def rested_of(order: Order, now: datetime) -> str:
@@ -54,12 +54,12 @@ def usual_of(order: Order) -> str:
     return f"Usual up to {span(order.quiet_at - order.last_event_at)}"
 
 
-def over_of(order: Order, now: datetime) -> SafeString:
-    if order.quiet_at is None or order.quiet_at > now:
+def over_of(since: datetime | None, now: datetime) -> SafeString:
+    if since is None or since > now:
         return SafeString("")
     return SafeString(
         f' <span class="st bare over" data-st="needs-action">{glyph_svg("warning")}'
-        f"{span(now - order.quiet_at)} over</span>"
+        f"{span(now - since)} over</span>"
     )
 
 

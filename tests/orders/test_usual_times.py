@@ -371,6 +371,13 @@ def test_a_row_says_whose_turn_without_a_query(django_assert_num_queries: object
                  quiet_at=now - timedelta(days=3, minutes=1))  # fmt: skip
     told = {
         "late": late,
+        "for us": order(
+            8,
+            low_level_status="lost",
+            bucket="needs-action",
+            last_event_at=now - timedelta(days=9),
+            quiet_at=now - timedelta(days=9),
+        ),
         "to come": order(2, last_event_at=now - timedelta(hours=5), quiet_at=now + HOUR),
         "never": order(3, low_level_status="completed", last_event_at=now, quiet_at=None),
         "closed": order(4, low_level_status="cancelled", last_event_at=now, quiet_at=None),
@@ -389,6 +396,7 @@ def test_a_row_says_whose_turn_without_a_query(django_assert_num_queries: object
         rows = {name: whose_turn(row) for name, row in told.items()}
     assert "Patient · 9 d" in rows["late"] and "3 d over" in rows["late"]
     assert 'title="Usual up to 6 d"' in rows["late"]
+    assert "Us · 9 d" in rows["for us"] and "over</span>" not in rows["for us"]
     assert "Lab · 5 h" in rows["to come"] and "over" not in rows["to come"].replace("overdue", "")
     assert "Us · 0 min" in rows["never"] and "over</span>" not in rows["never"]
     assert "not given" in rows["closed"]
