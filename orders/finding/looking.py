@@ -121,6 +121,7 @@ def find(text: str, user: User, most: int = MOST) -> Found:
     visits = _visits_by_code(text) if may(user, "appointments.view") else []
     named: list[Order] = []
     if may(user, "patients.view"):
+        _name(visits[:most])
         found.people, named = _people(text, most + 1)
         if found.people and len(text.replace("-", "")) < SURE and ids_beginning_with(text):
             # The end of a phone number begins the ids of a few orders, too, by chance.
@@ -292,6 +293,16 @@ def _by_code(
         f" WHERE id IN ({' UNION ALL '.join(keys)}) ORDER BY {order} LIMIT {FOUND}"
     )
     return statements.read(model, statement, asked, shown, planned=False)
+
+
+def _name(visits: Sequence[Appointment]) -> None:
+    """Whose visits they are, as the service knows them; else as on the order."""
+    people = by_key(Demographics, {visit.user_id for visit in visits}, _ABOUT)
+    unknown = {visit.order_id for visit in visits if visit.user_id not in people}
+    orders = by_key(Order, unknown, _SHOWN)
+    for visit in visits:
+        name = name_of(people.get(visit.user_id)) or name_of(orders.get(visit.order_id))
+        visit.name = name  # type: ignore[attr-defined]
 
 
 def _visits_of(patient_id: UUID) -> list[Appointment]:

@@ -282,6 +282,14 @@ def test_the_one_patient_comes_with_orders_and_visits(client: Client, clinic: No
     assert 'role="option"' in page and "MST" in page
 
 
+def test_a_visit_found_by_its_number_says_whose_it_is(client: Client, clinic: None) -> None:
+    for name in ("Maria Gonzalez", "Mary Once"):
+        page = client.post("/find/suggestions/", {"q": "A7654321"}).content.decode()
+        assert f"<bdi>{name}</bdi> · " in page
+        Demographics.objects.all().delete()
+        Order.objects.update(patient_first_name="Mary", patient_last_name="Once")
+
+
 @pytest.mark.parametrize(
     "text",
     ["a", "%", "_", "%%", "'; --", "😀😀", "\\", "* & !", "x" * 100, "zz zz", NOWHERE, "-----"],
