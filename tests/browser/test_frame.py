@@ -89,7 +89,7 @@ def test_news_are_told_within_two_seconds_and_nothing_moves(page: Browser, offic
     page.run("document.querySelector('[data-show-news]').click()")
     wait_until(
         lambda: page.run("return document.querySelector('[data-live]').hidden"),
-        10,
+        60,
         "news are shown",
     )
     assert not page.run("return document.title").startswith("(")
@@ -159,7 +159,7 @@ def test_filters_and_ticks_stay_when_news_are_shown(page: Browser, office: Offic
     page.run("document.querySelector('[data-show-news]').click()")
     wait_until(
         lambda: page.run("return document.getElementById('live').textContent") == "Updated",
-        10,
+        60,
         "loaded",
     )
     assert "order_key=updated_at" in page.url
@@ -173,23 +173,23 @@ def test_without_answers_the_page_says_how_old_it_is(page: Browser) -> None:
     page.run("document.querySelector('[data-live]').dataset.url = '/live/'")
     page.link("Try again")
     wait_until(
-        lambda: page.run("return document.querySelector('[data-live]').hidden"), 10, "live again"
+        lambda: page.run("return document.querySelector('[data-live]').hidden"), 60, "live again"
     )
 
 
 def test_places_and_rows_by_keyboard(page: Browser, office: Office) -> None:
     press(page, "ga")
-    wait_until(lambda: "/appointments/" in page.url, 10, "g a goes to appointments")
+    wait_until(lambda: "/appointments/" in page.url, 60, "g a goes to appointments")
     press(page, "go")
-    wait_until(lambda: page.url.endswith("/orders/"), 10, "g o goes to orders")
+    wait_until(lambda: page.url.endswith("/orders/"), 60, "g o goes to orders")
     rows = page.run(ROWS)
     press(page, "jjk")
     assert page.run("return document.activeElement.href") == rows[0]
     press(page, ENTER)
-    wait_until(lambda: page.url == rows[0], 10, "Enter opens")
+    wait_until(lambda: page.url == rows[0], 60, "Enter opens")
     page.sees("Journey")
     press(page, ESCAPE)
-    wait_until(lambda: page.url.endswith("/orders/"), 10, "Escape leads back")
+    wait_until(lambda: page.url.endswith("/orders/"), 60, "Escape leads back")
 
 
 def test_keys_rest_while_one_types_and_with_modifiers(page: Browser) -> None:
@@ -216,7 +216,7 @@ def test_help_lists_what_the_page_declares(page: Browser) -> None:
     press(page, "q")
     assert page.run("return document.title") != "pressed", "a key of the page under a dialog"
     press(page, ESCAPE)
-    wait_until(lambda: not page.all("dialog[open]"), 5, "the dialog is shut")
+    wait_until(lambda: not page.all("dialog[open]"), 60, "the dialog is shut")
     press(page, "q")
     assert page.run("return document.title") == "pressed"
 
@@ -251,7 +251,7 @@ def test_the_places_are_at_hand_on_small_screens(page: Browser, width: int) -> N
         assert all(right - left >= 24 and height >= 24 for left, right, height in places)
         assert all(left >= 0 and right <= width for left, right, _ in places), "none is cut"
         page.click('.nav a[data-go="p"]')
-        wait_until(lambda: page.url.endswith("/patients/"), 10, "the place opens")
+        wait_until(lambda: page.url.endswith("/patients/"), 60, "the place opens")
     finally:
         page.resize(1280, 900)
 

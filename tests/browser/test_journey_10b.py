@@ -108,7 +108,7 @@ def test_a_team_left_with_nothing_is_named_within_six(page: Browser, office: Off
     hands.type("#id_reason", "the second clinic closed")
     hands.link("Save")
     assert hands.interactions <= MOST
-    wait_until(lambda: SECOND not in teams(office), 20, "the list is written")
+    wait_until(lambda: SECOND not in teams(office), 60, "the list is written")
     assert teams(office) == before - {SECOND}
 
 

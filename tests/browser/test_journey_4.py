@@ -147,11 +147,11 @@ def test_a_corrected_report_comes_back_with_what_changed(page: Browser, office: 
         lambda: office.house.value(
             "SELECT version > signed FROM orders_review WHERE order_id = %s", [order_id]
         ),
-        20,
+        60,
         "it is in the queue again",
     )
     page.open(f"{office.url}/results/?mine=on")
-    wait_until(lambda: marked(page) == order_id, 10, "for who signed it")
+    wait_until(lambda: marked(page) == order_id, 60, "for who signed it")
     page.sees("What the correction changed")
     go(page, "s", lambda: marked(page) != order_id, "signed again")
 
@@ -166,9 +166,9 @@ def test_only_what_is_out_of_range_and_the_document_beside(page: Browser, office
         go(page, "j", lambda was=was: marked(page) not in ("", was), "the next one")  # type: ignore[misc]
     every = page.run(rows)
     press(page, "f")
-    wait_until(lambda: 0 < page.run(rows) < every, 5, "normal rows are hidden")
+    wait_until(lambda: 0 < page.run(rows) < every, 60, "normal rows are hidden")
     press(page, "f")
-    wait_until(lambda: page.run(rows) == every, 5, "and shown")
+    wait_until(lambda: page.run(rows) == every, 60, "and shown")
     press(page, "p")
     page.find("details.original[open] iframe")
     order_id = marked(page)
@@ -178,6 +178,6 @@ def test_only_what_is_out_of_range_and_the_document_beside(page: Browser, office
             " AND %s = ANY(object_ids)",
             [order_id],
         ),
-        15,
+        60,
         "the document was asked for, and that is recorded",
     )

@@ -126,7 +126,7 @@ def test_what_is_typed_outlives_leaving_and_choosing(page: Browser, place: Place
     page.sees("call first")
     page.type("#id_icd_codes", "E11.9")
     page.open(f"{place.url}/patients/{place.patient}/")
-    wait_until(lambda: "E11.9" in _drafts(place), 10, "the draft is kept", every=0.1)
+    wait_until(lambda: "E11.9" in _drafts(place), 60, "the draft is kept", every=0.1)
     page.open(place.new())
     page.sees("Your draft")
     assert page.run("return document.getElementById('id_icd_codes').value") == "E11.9"

@@ -79,7 +79,7 @@ def test_a_person_with_insurance_by_keyboard(page: Browser, office: Office) -> N
     wait_until(
         lambda: office.house.value(
             "SELECT count(*) FROM backoffice_commandrecord WHERE state = 'done'"
-        ) == 3, 20, "all three steps are done",
+        ) == 3, 60, "all three steps are done",
     )  # fmt: skip
     assert office.sandbox.query(
         "SELECT count(*) FROM sandbox_insurance i JOIN sandbox_userinfo u USING (user_id)"
@@ -106,7 +106,7 @@ def test_a_swapped_name_is_offered_and_can_be_told_apart(page: Browser, office: 
     page.sees("Save the patient's details")
     wait_until(
         lambda: office.house.value("SELECT count(*) FROM patients_differentpeople") == 1,
-        20, "it is remembered",
+        60, "it is remembered",
     )  # fmt: skip
 
 
@@ -125,7 +125,7 @@ def test_whoever_is_at_a_possible_duplicate_stays_there_when_they_are_drawn_agai
             "document.getElementById('id_email').dispatchEvent(new Event('change'))",
             there,
         )
-        wait_until(lambda: page.run("return !old.isConnected"), 10, "they are drawn again")
+        wait_until(lambda: page.run("return !old.isConnected"), 60, "they are drawn again")
         at = page.run(
             "return document.activeElement === document.querySelector(arguments[0])", there
         )
@@ -191,7 +191,7 @@ def test_a_payor_of_our_own_on_the_same_page(page: Browser, office: Office) -> N
         lambda: office.sandbox.query(
             "SELECT count(*) FROM sandbox_insurance i JOIN sandbox_payor p"
             " ON p.payor_code = i.payor_id WHERE p.name = 'Village Fund'"
-        ) == [(1,)], 20, "the insurance is there",
+        ) == [(1,)], 60, "the insurance is there",
     )  # fmt: skip
     patient = office.house.value(
         "SELECT user_id FROM patients_demographics WHERE last_name = 'Invented'"
@@ -220,7 +220,7 @@ def test_what_was_typed_waits_while_another_page_is_open(page: Browser, office: 
         page.open(f"{office.url}/patients/register/")
         return bool(page.run(field.format("last_name")) == "Typed")
 
-    wait_until(is_kept, 20, "what was sent on leaving is kept")
+    wait_until(is_kept, 60, "what was sent on leaving is kept")
     page.sees("Kept from")
     assert page.run(field.format("first_name")) == "Halfa"
     page.click("button[value=discard]")

@@ -35,7 +35,7 @@ def test_a_result_that_fits_is_accepted_and_its_order_opens(page: Browser, offic
     page.open(f"{office.url}/unmatched/{stray}/")
     page.sees("Order has a result")
     page.link("Accept")
-    wait_until(lambda: "/orders/" in page.url, 20, "the order is open")
+    wait_until(lambda: "/orders/" in page.url, 60, "the order is open")
     page.sees("Recreated")
     page.sees("Result in")
     new = page.url.rstrip("/").rpartition("/")[2]
@@ -43,7 +43,7 @@ def test_a_result_that_fits_is_accepted_and_its_order_opens(page: Browser, offic
         lambda: bool(
             office.house.value("SELECT count(*) FROM orders_result WHERE order_id = %s", [new])
         ),
-        20,
+        60,
         "its values are read",
     )
 
@@ -65,6 +65,6 @@ def test_a_result_of_nobody_known_goes_to_a_patient(page: Browser, office: Offic
     assert last not in page.url, "names stay out of addresses"
     page.click(".other input[type=radio]")
     page.link("Accept")
-    wait_until(lambda: "/orders/" in page.url, 20, "the order is open")
+    wait_until(lambda: "/orders/" in page.url, 60, "the order is open")
     page.sees("Result in")
     page.sees(f"{first} {last}")

@@ -95,7 +95,7 @@ def test_from_the_patients_page_to_acceptance(
         the_clock_ticks()
         page.sees("What was read")
         drawn = "return [...document.querySelectorAll('.pages img')].map(i => i.naturalWidth)"
-        wait_until(lambda: page.run(drawn) == [40, 40], 20, "both pictures are shown")
+        wait_until(lambda: page.run(drawn) == [40, 40], 60, "both pictures are shown")
 
         page.click("#row-0 [aria-pressed]")
         page.sees("Checked by")

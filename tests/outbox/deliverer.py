@@ -6,6 +6,7 @@ does what Celery's do, and answers with a line. See `tests/outbox/workers.py` fo
     {"at": ["delivering.py:_begin:return", "transport.py:read:call"], "signal": "KILL"}
         works until nothing is due; gets the signal when these moments have come, in this order
     {"go_on": 123}      lets a stopped worker go on, to its end
+    {"kill": 123}       kills a stopped worker
     {"loop": true}      works on and on, until somebody kills it
     {"for": 1.0}        works for so many seconds
     {"rest": true}      waits until those have ended
@@ -49,6 +50,9 @@ def main() -> None:
         elif "go_on" in asked:
             os.kill(asked["go_on"], signal.SIGCONT)
             answer = _ended(asked["go_on"])
+        elif "kill" in asked:
+            os.kill(asked["kill"], signal.SIGKILL)
+            answer = _ended(asked["kill"])
         else:
             orphaned = dies_with_parent(signal.SIGKILL)
             pid = os.fork()

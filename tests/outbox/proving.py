@@ -71,7 +71,7 @@ class Proof:
 
     def writes(self, since: int, path: str = "", least: int = 0) -> list[dict[str, Any]]:
         """The calls that came since, once they have all been carried out that will be: so many at
-        least. What a killed worker sent may lie at the sandbox's door for a moment."""
+        least."""
         found: list[dict[str, Any]] = []
 
         def over() -> bool:
@@ -81,7 +81,7 @@ class Proof:
                 one["status"] or one["fault"] in NOT_CARRIED_OUT for one in found
             )
 
-        wait_until(over, 10, "what came to the sandbox to be carried out")
+        wait_until(over, 60, "what came to the sandbox to be carried out")
         return [one for one in found if re.search(path, one["path"])]
 
 

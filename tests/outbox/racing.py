@@ -131,7 +131,7 @@ def two_staff(proof: Proof, url: str, rounds: int) -> Rounds:
 def _delivered(proof: Proof) -> None:
     proof.workers.work()
     open_rows = CommandRecord.objects.open().exclude(state=State.UNDECIDED)
-    wait_until(lambda: not open_rows.exists(), 10, "the other worker")
+    wait_until(lambda: not open_rows.exists(), 60, "the other worker")
 
 
 def _of(people: list[Browser], row: CommandRecord) -> Browser:

@@ -171,7 +171,7 @@ def web(house: House, folder: Path, restarts: int, askers: int = 4) -> tuple[int
             office.start()
         for thread in threads:
             thread.start()
-        wait_until(lambda: balancer.answered, 20, "the first answer", 0.05)
+        wait_until(lambda: balancer.answered, 60, "the first answer", 0.05)
         for turn in range(restarts):
             offices[turn % 2].replace(balancer)
             wait_until(lambda: len(balancer.ready) == 2, 30, "both to be in use", 0.05)

@@ -51,12 +51,15 @@ class Workers:
         return bool(self._asked({"at": at, "signal": "KILL"})["went"] == "killed")
 
     def stopped(self, at: tuple[str, ...]) -> int | None:
-        """One works and is stopped at this moment: its number, for `go_on`."""
+        """One works and is stopped at this moment: its number, for `go_on` and `kill`."""
         answer = self._asked({"at": at, "signal": "STOP"})
         return int(answer["pid"]) if answer["went"] == "stopped" else None
 
     def go_on(self, pid: int) -> str:
         return str(self._asked({"go_on": pid})["went"])
+
+    def kill(self, pid: int) -> None:
+        assert self._asked({"kill": pid})["went"] == "killed"
 
     def ring(self) -> None:
         """One works for a second, beside what the test does."""
