@@ -29,6 +29,9 @@ OUTCOMES: Final = {
     NOT_REACHED: "Not reached",
 }
 
+SHOWN: Final = 40
+"""Rows of the queue beside a report, and so many more at a time, up to `LONGEST`."""
+LONGEST: Final = 400
 PLACES: Final = {
     "": "Everything",
     "critical": "Critical",
@@ -49,6 +52,9 @@ class QueueFilters(forms.Form):
     place = forms.ChoiceField(label="Urgency", required=False, choices=list(PLACES.items()))
     mine = forms.BooleanField(label="Mine only", required=False)
     critical = forms.BooleanField(label="Open criticals", required=False)
+    shown = forms.IntegerField(
+        required=False, min_value=SHOWN, max_value=LONGEST, widget=forms.HiddenInput
+    )
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -63,7 +69,11 @@ class QueueFilters(forms.Form):
 
     @property
     def narrowed(self) -> bool:
-        return any(self.chosen.values())
+        return any(value for name, value in self.chosen.items() if name != "shown")
+
+    @property
+    def rows(self) -> int:
+        return self.chosen.get("shown") or SHOWN
 
 
 class SignForm(forms.Form):

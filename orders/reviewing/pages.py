@@ -19,7 +19,14 @@ from orders.models import Order, Result
 from orders.models.order import LIST_COLUMNS
 from orders.reviewing.completeness import Completeness, completeness_of
 from orders.reviewing.differences import Difference, difference
-from orders.reviewing.forms import CallForm, DelegateForm, QueueFilters, SignForm
+from orders.reviewing.forms import (
+    LONGEST,
+    SHOWN,
+    CallForm,
+    DelegateForm,
+    QueueFilters,
+    SignForm,
+)
 from orders.reviewing.models import (
     CORRECTED,
     PARTIAL,
@@ -36,8 +43,6 @@ from orders.reviewing.report import report_of
 from orders.reviewing.signing import UNDO_SECONDS, delegation, standing
 from orders.reviewing.waiting import counts, in_order, queue
 
-SHOWN: Final = 40
-"""Rows of the queue beside a report."""
 NEXT_TRY: Final = timedelta(minutes=15)
 
 
@@ -61,16 +66,19 @@ def items_of(reviews: list[Review]) -> list[Item]:
 def queue_beside(request: HttpRequest, filters: QueueFilters) -> dict[str, Any]:
     assert isinstance(request.user, User)
     rows = queue(filters.chosen, request.user)
-    found = list(in_order(rows)[: SHOWN + 1])
+    found = list(in_order(rows)[: filters.rows + 1])
     unsigned, seen = counts()
     kept = request.GET.copy()
     for name in list(kept):
         if name not in filters.fields:
             del kept[name]
+    longer = kept.copy()
+    longer["shown"] = str(min(filters.rows + SHOWN, LONGEST))
     return {
         "filters": filters,
-        "items": items_of(found[:SHOWN]),
-        "more": len(found) > SHOWN,
+        "items": items_of(found[: filters.rows]),
+        "more": len(found) > filters.rows,
+        "longer": longer.urlencode() if filters.rows < LONGEST else "",
         "unsigned": unsigned,
         "seen": seen,
         "kept": f"?{kept.urlencode()}" if kept else "",

@@ -13,10 +13,11 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import escape
 
 from backoffice.models import AuditEntry, User
 from orders.models import CriticalAcknowledgement, CriticalCall, Delegation, Review, Signature
-from orders.reviewing.forms import CallForm, SignForm
+from orders.reviewing.forms import LONGEST, SHOWN, CallForm, SignForm
 from tests.api.rows import NOW, envelope, patient, staff, uid
 from tests.reviewing.rows import came, corrected, ordered
 
@@ -59,6 +60,25 @@ def test_the_first_of_the_queue_is_open(client: Client, anna: User) -> None:
     for wanted in ("Made-up abnormal", "Maria Testperson", "5.6 mmol/L", "High", "2 unsigned",
                    "first time", "Sign"):  # fmt: skip
         assert wanted in words, wanted
+
+
+def test_a_long_queue_is_shown_further(client: Client, anna: User) -> None:
+    for n in range(1, SHOWN + 3):
+        came(ordered(n).pk, NORMAL)
+    for narrowed in ("", "&place=normal"):
+        shown = client.get(f"{QUEUE}?{narrowed}")
+        assert len(shown.context["items"]) == SHOWN
+        opened = shown.context["review"].pk
+        more = f"{reverse('reviewing:report', args=[opened])}?{shown.context['longer']}"
+        assert f'href="{escape(more)}">Show more</a>' in shown.content.decode()
+        further = client.get(more)
+        assert len(further.context["items"]) == SHOWN + 2 and not further.context["more"]
+        assert f"shown={2 * SHOWN}" in further.context["kept"], "the next one keeps it"
+        assert further.context["narrowed"] is bool(narrowed)
+    for nonsense in ("0", "9999", "x"):
+        assert len(client.get(f"{QUEUE}?shown={nonsense}").context["items"]) == SHOWN
+    longest = client.get(f"{QUEUE}?shown={LONGEST}")
+    assert longest.context["longer"] == ""
 
 
 def test_an_empty_queue_says_so(client: Client, anna: User) -> None:
