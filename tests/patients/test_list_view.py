@@ -135,6 +135,15 @@ def test_who_only_orders_know_bears_the_name_of_the_newest(client: Client, many:
     assert "<bdi>New </bdi>" in page and "from an order" in page and "4 Mar 1990" in page
     page = client.get(ADDRESS, {"q": "jose"}).content.decode()
     assert "José" in page and "from an order" not in page
+    for text in ("jose", "new"):
+        page = client.get(ADDRESS, {"q": text}).content.decode()
+        assert (
+            "Look in orders too" in page
+            and f'<input type="hidden" name="q" value="{text}">' in page
+        )
+    assert "Look in orders too" not in client.get(ADDRESS).content.decode()
+    led = client.post("/find/", {"q": "new"}, follow=True).content.decode()
+    assert f"/patients/{uid('patient', 4)}/" in led or f"/orders/{uid('order', 1)}/" in led
 
 
 def test_sorted_by_name_it_says_who_is_left_out(client: Client, many: None) -> None:
