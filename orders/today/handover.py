@@ -96,10 +96,10 @@ class Period(forms.Form):
 
     def __init__(self, data: Any, now: datetime) -> None:
         # The minute that has begun is part of it.
-        local = timezone.localtime(now).replace(second=0, microsecond=0) + timedelta(minutes=1)
+        end = now.replace(second=0, microsecond=0) + timedelta(minutes=1)
         usual = {
-            "begin": f"{local - SHIFT:%Y-%m-%dT%H:%M}",
-            "end": f"{local:%Y-%m-%dT%H:%M}",
+            "begin": _on_the_clock(end - SHIFT, -timedelta(hours=1)),
+            "end": _on_the_clock(end, timedelta(hours=1)),
             "whose": "mine",
         }
         given = {name: data.get(name, "") for name in usual if data.get(name, "").strip()}
@@ -111,6 +111,16 @@ class Period(forms.Form):
             self.add_error("end", "Choose an end after the beginning.")
         elif begin and end and end - begin > LONGEST:
             self.add_error("begin", "A sheet covers at most seven days.")
+
+
+def _on_the_clock(moment: datetime, aside: timedelta) -> str:
+    """As one types it here. An hour that the clock shows twice cannot be typed: then the one beside
+    it."""
+    local = timezone.localtime(moment)
+    while local.replace(fold=0).utcoffset() != local.replace(fold=1).utcoffset():
+        moment += aside
+        local = timezone.localtime(moment)
+    return f"{local:%Y-%m-%dT%H:%M}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,8 +32,12 @@ import pytest
 from backoffice.embedded import dies_with_parent, free_port
 
 WAIT_SECONDS = 30.0
+SCRIPT_SECONDS, CALL_SECONDS = 120, 150
+"""The longest script looks at a whole page for barriers."""
 _ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 """What WebDriver calls an element's id in its answers."""
+_WORDS = "return document.querySelector(arguments[0])?.innerText ?? null"
+"""Found and read at once: a page may be loaded anew between two commands."""
 FLAGS = (
     "--headless=new",
     "--no-sandbox",
@@ -79,7 +83,7 @@ class Browser:
             headers={"content-type": "application/json"},
         )
         try:
-            with urlopen(request, timeout=60) as answer:  # noqa: S310
+            with urlopen(request, timeout=CALL_SECONDS) as answer:  # noqa: S310
                 return json.loads(answer.read())["value"]
         except HTTPError as error:
             said = json.loads(error.read())["value"]
@@ -133,6 +137,9 @@ class Browser:
 
     def link(self, words: str) -> None:
         """Follow the link, or press the button, that bears exactly these words."""
+        _though_swapped(lambda: self._link(words))
+
+    def _link(self, words: str) -> None:
         quoted = f'"{words}"'
         path = f"//*[self::a or self::button or self::summary][normalize-space(.)={quoted}]"
         ends = time.monotonic() + WAIT_SECONDS
@@ -146,13 +153,7 @@ class Browser:
             time.sleep(0.05)
 
     def click(self, css: str) -> None:
-        try:
-            self.press(self.find(css))
-        except BrowserError as error:
-            # Swapped for its like between finding and pressing: nothing was pressed.
-            if "stale element" not in str(error):
-                raise
-            self.press(self.find(css))
+        _though_swapped(lambda: self.press(self.find(css)))
 
     def press(self, element: str) -> None:
         # As a person scrolls: the driver takes what lies under a sticky bar for visible.
@@ -162,14 +163,20 @@ class Browser:
 
     def type(self, css: str, text: str) -> None:
         """Type into a field; for a file field, the path of a file."""
-        self.call("POST", f"/element/{self.find(css)}/value", {"text": text})
+        _though_swapped(
+            lambda: self.call("POST", f"/element/{self.find(css)}/value", {"text": text})
+        )
 
     def text(self, css: str = "body") -> str:
         """What a person reads in the first element that matches, lines without space around them.
 
         As the page tells it: the driver's own way takes a quarter of a second on a long page.
         """
-        told = self.run("return arguments[0].innerText", {_ELEMENT: self.find(css, 5)})
+        ends = time.monotonic() + 5
+        while (told := self.run(_WORDS, css)) is None:
+            if time.monotonic() > ends:
+                raise BrowserError(f"nothing matches {css} on {self.url}")
+            time.sleep(0.05)
         lines = (" ".join(line.split()) for line in str(told).splitlines())
         return "\n".join(line for line in lines if line)
 
@@ -198,6 +205,16 @@ class Browser:
         path.write_bytes(base64.b64decode(shot["data"]))
 
 
+def _though_swapped(do: Callable[[], object]) -> None:
+    """Once more where an element was swapped for its like after it was found: nothing was done."""
+    try:
+        do()
+    except BrowserError as error:
+        if "stale element" not in str(error):
+            raise
+        do()
+
+
 class _Chromium:
     """One that is kept for the next test: starting it takes longer than much of what tests do in
     it. Each test has a window of its own."""
@@ -221,6 +238,7 @@ class _Chromium:
         self.page.session = self.page.call("POST", "/session", {"capabilities": wanted})[
             "sessionId"
         ]
+        self.page.call("POST", "/timeouts", {"script": SCRIPT_SECONDS * 1000})
         self.first = self.page.call("GET", "/window")
 
     def open(self) -> Browser:

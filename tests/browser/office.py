@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.browser import Browser
+from tests.browser import Browser, BrowserError
 from tests.entering import logged_in
 from tests.sandboxes import Sandbox
 from tests.sandboxes import running as sandbox_running
-from tests.sync.house import House, Houses, running
+from tests.sync.house import House, Houses, running, wait_until
 from tests.webhooks.sending import receiving
 
-TAB, ENTER, SPACE, SHIFT = "\ue004", "\ue007", " ", "\ue008"
+TAB, ENTER, SPACE, SHIFT, BACKSPACE = "\ue004", "\ue007", " ", "\ue008", "\ue003"
 
 
 @dataclass
@@ -61,6 +62,29 @@ def press(page: Browser, keys: str) -> None:
     """Keys for whatever has the focus: text, or the marks above."""
     downs = [{"type": kind, "value": key} for key in keys for kind in ("keyDown", "keyUp")]
     page.call("POST", "/actions", {"actions": [{"type": "key", "id": "keys", "actions": downs}]})
+
+
+def within(began: float, seconds: float) -> None:
+    """What a person is promised; machines that test do many things at once, and get more."""
+    took = time.monotonic() - began
+    assert took < 4 * seconds, f"{took:.0f} s"
+
+
+def idle(page: Browser) -> None:
+    """Nothing that the page has asked by itself is under way."""
+    wait_until(lambda: not page.all(".htmx-request"), 60, "the page is at rest")
+
+
+def offered(page: Browser, css: str = ".drawer .slots") -> None:
+    """Times are there; a person tries again where the service took too long to tell them."""
+
+    def are_there() -> bool:
+        with contextlib.suppress(BrowserError):
+            if page.all("#times-retry"):
+                page.click("#times-retry")
+        return bool(page.all(css))
+
+    wait_until(are_there, 60, "times", every=0.2)
 
 
 def focus(page: Browser) -> str:

@@ -93,12 +93,18 @@ def look(page: Browser, script: str, where: str) -> list[str]:
     add("dark", page.run(AXE, *CONTRAST))
     still(page, "light")
     page.resize(320, 800)
+    page.run(DRAWN)
     add("320 px", page.run(AXE, *STANDARDS, *COLOURS), page.run(WIDE))
     page.resize(1280, 900)
     text_size(page, 200)
+    page.run(DRAWN)
     add("200 %", page.run(AXE, *STANDARDS, *COLOURS), page.run(WIDE))
     text_size(page, 100)
     return found
+
+
+DRAWN = "return new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+"""The page has heard of its new size."""
 
 
 def test_no_page_keeps_anybody_out(world: World, page: Browser, script: str) -> None:

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from tests.browser import Browser, browser, needs_browser
-from tests.browser.office import Office, at_work, press
+from tests.browser.office import Office, at_work, press, within
 from tests.sync.house import wait_until
 
 pytestmark = needs_browser
@@ -50,7 +50,7 @@ def first_of(page: Browser, queue: str) -> str:
 def go(page: Browser, keys: str, until: Callable[[], Any], what: str) -> None:
     """One interaction: a shortcut. Then wait for what it does."""
     press(page, keys)
-    wait_until(until, 15, what)
+    wait_until(until, 60, what)
 
 
 def dotted(low: str, method: str) -> str:
@@ -82,10 +82,9 @@ def test_thirty_normal_reports_are_signed_by_keyboard(page: Browser, office: Off
         was = marked(page)
         go(page, "s", lambda was=was: marked(page) not in ("", was), "the next one is open")  # type: ignore[misc]
         interactions += 1
-    took = time.monotonic() - started
+    within(started, BUDGET_SECONDS)
     signed = office.house.value("SELECT count(*) FROM orders_signature") - before
     assert signed == REPORTS and interactions <= 2 * REPORTS
-    assert took < BUDGET_SECONDS, f"{took:.0f} s for {REPORTS}"
 
 
 def test_the_last_signature_is_taken_back_with_one_key(page: Browser, office: Office) -> None:
@@ -93,7 +92,6 @@ def test_the_last_signature_is_taken_back_with_one_key(page: Browser, office: Of
     go(page, "gr", lambda: "/results/" in page.url and marked(page), "the first one is open")
     was = first_of(page, f"{office.url}/results/?place=normal")
     go(page, "s", lambda: marked(page) not in ("", was), "signed")
-    page.sees("Signed.")
     go(page, "u", lambda: marked(page) == was, "its report is open again")
     kinds = office.house.query(
         "SELECT kind FROM orders_signature WHERE order_id = %s ORDER BY id", [was]
@@ -131,7 +129,7 @@ def test_one_that_was_not_reached_stays_on_top(page: Browser, office: Office) ->
     page.type("#id_recipient", "Dr. Madeup")
     page.click("input[name=outcome][value=not_reached]")
     page.click("form.call button[type=submit]")
-    page.sees("Next attempt")
+    page.find("li[data-call]")
     open_ones = "SELECT count(*) FROM orders_review WHERE called < critical_since AND order_id = %s"
     assert office.house.value(open_ones, [order_id]) == 1
 

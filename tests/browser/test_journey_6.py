@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from tests.browser import Browser, browser, needs_browser
-from tests.browser.office import Office, at_work, press
+from tests.browser.office import Office, at_work, offered, press, within
 from tests.outbox.draws import placed
 
 pytestmark = needs_browser
@@ -60,14 +60,14 @@ def test_the_first_draw_is_booked_within_the_budget(
         page.link("Service centre")  # 2
         page.sees("may walk in")
     page.click(f'a[href="/orders/{order}/visit/book/"]')  # 2 or 3
-    page.find(".drawer .slots")
+    offered(page)
     told = page.text(".drawer")
-    assert "MST" in told and "EST" in told
+    assert "MST" in told and ("EST" in told or "EDT" in told)
     if kind == "center":
         assert "within 25 miles" in told
-    page.press(page.all(".drawer .slot input")[0])  # 4
+    page.press(page.all(".drawer .slot input")[2])  # 4
     page.click(".drawer .picking .primary")  # 5
-    assert time.monotonic() - began < SECONDS
+    within(began, SECONDS)
     page.sees("Confirmed", PATIENCE)
     page.sees("Booked")
     there = office.sandbox.query(
@@ -92,7 +92,7 @@ def test_where_nobody_comes_the_alternatives_are_told(
         page.run(f"document.querySelector('.drawer [name={name}]').value = ''")
         page.type(f".drawer [name={name}]", text)
     page.link("Look up times there")
-    page.find(".drawer .slot")
+    offered(page, ".drawer .slot")
     assert "85004" not in page.url
 
 
@@ -102,7 +102,7 @@ def test_what_is_refused_comes_back_into_the_drawer(
     address = f"{office.url}/orders/{orders['hasty']}/"
     page.open(address)
     page.link("Book")
-    page.find(".drawer .slots")
+    offered(page)
     page.type(".drawer textarea[name=notes]", "the blue door")
     page.click(".drawer .picking .primary")
     page.find(".drawer [role=alert]")
@@ -111,9 +111,9 @@ def test_what_is_refused_comes_back_into_the_drawer(
     assert page.run(kept) == "the blue door"
     press(page, ESCAPE)
     page.link("Book")
-    page.find(".drawer .slots")
+    offered(page)
     assert page.run(kept) == "the blue door", "shut by mistake, nothing is lost"
-    page.press(page.all(".drawer .slot input")[0])
+    page.press(page.all(".drawer .slot input")[2])
     page.click(".drawer .picking .primary")
     page.sees("Confirmed", PATIENCE)
     assert page.url == address and not page.all(".drawer")

@@ -9,7 +9,19 @@ from typing import Any
 import pytest
 
 from tests.browser import Browser, browser, needs_browser
-from tests.browser.office import ENTER, SPACE, Office, at_work, focus, picture, press, tab_to
+from tests.browser.office import (
+    BACKSPACE,
+    ENTER,
+    SPACE,
+    Office,
+    at_work,
+    focus,
+    idle,
+    picture,
+    press,
+    tab_to,
+    within,
+)
 from tests.sync.house import wait_until
 
 pytestmark = needs_browser
@@ -48,6 +60,21 @@ def fill(page: Browser, *given: tuple[str, str]) -> None:
         press(page, text)
 
 
+def payors(page: Browser, word: str, words: str) -> None:
+    """Look for a payor; once more where the service took too long to answer."""
+    fill(page, ("payor_query", word))
+
+    def told() -> bool:
+        idle(page)
+        text = page.text("#payors")
+        if "does not answer" in text:
+            press(page, BACKSPACE)
+            press(page, word[-1])
+        return words in text
+
+    wait_until(told, 60, words, every=0.5)
+
+
 def a_person(office: Office) -> tuple[Any, ...]:
     """First and last name and birth date of somebody grown-up, as they are typed."""
     return office.house.query(
@@ -58,14 +85,12 @@ def a_person(office: Office) -> tuple[Any, ...]:
 
 
 def test_a_person_with_insurance_by_keyboard(page: Browser, office: Office) -> None:
-    press(page, "c")
-    press(page, "p")
+    press(page, "cp")
     page.sees("Possible duplicates")
     began = time.monotonic()
     assert focus(page) == "first_name"
     fill(page, *PERSON)
-    fill(page, ("payor_query", "mutual"))
-    page.sees("Made-up Mutual")
+    payors(page, "mutual", "Made-up Mutual")
     picture(page, "register")
     press(page, ENTER)  # Looking is not sending.
     tab_to(page, "payor")
@@ -74,7 +99,7 @@ def test_a_person_with_insurance_by_keyboard(page: Browser, office: Office) -> N
     press(page, ENTER)
     page.sees("Add primary insurance: Made-up Mutual")
     page.sees("M-1001")
-    assert time.monotonic() - began < SECONDS
+    within(began, SECONDS)
     page.sees("Nadia Notreal-Sample")
     wait_until(
         lambda: office.house.value(
@@ -99,6 +124,7 @@ def test_a_swapped_name_is_offered_and_can_be_told_apart(page: Browser, office: 
     reached = ("phone_number", "555 010 0177"), ("email", "swapped@example.invalid")
     fill(page, PERSON[3], *reached, *PERSON[6:])
     picture(page, "alike")
+    idle(page)
     tab_to(page, "not_same", 40)
     press(page, SPACE)
     page.click("#id_first_name")
@@ -174,8 +200,7 @@ def test_a_payor_of_our_own_on_the_same_page(page: Browser, office: Office) -> N
     unique = (("first_name", "Ivo"), ("last_name", "Invented"), ("dob", "03041975"))
     fill(page, *unique, *PERSON[3:4], ("phone_number", "555 010 0177"))
     fill(page, ("email", "ivo@example.invalid"), *PERSON[6:])
-    fill(page, ("payor_query", "Nowhere Mutuals"))
-    page.sees("Nothing found for")
+    payors(page, "Nowhere Mutuals", "Nothing found for")
     tab_to(page, "payor_new")
     press(page, SPACE)
     fill(page, ("payor_name", "Village Fund"), ("payor_first_line", "1 Fund Road"))

@@ -236,8 +236,6 @@ def test_a_session_is_put_off_and_nothing_typed_is_lost(
     page.sees("You will be logged out in 0:", IDLE)
     assert page.run("return document.activeElement.textContent.trim()") == "Stay logged in"
     assert [*page.text("#session-ending .row").splitlines()] == ["Stay logged in", "Log out"]
-    page.run(script)
-    assert page.run("return findings.axe('tag', ['wcag2a', 'wcag2aa', 'wcag22aa'])") == []
     assert "seconds left" in page.run(
         "return document.querySelector('#session-ending [data-spoken]').textContent"
     )
@@ -250,6 +248,9 @@ def test_a_session_is_put_off_and_nothing_typed_is_lost(
     wait_until(lambda: not shown(page, "session-ending"), 60, "the warning goes")
     page.link("Save preferences")
     page.sees("Preferences saved")
+    page.sees("You will be logged out in 0:", IDLE)
+    page.run(script)
+    assert page.run("return findings.axe('tag', ['wcag2a', 'wcag2aa', 'wcag22aa'])") == []
 
 
 def test_whoever_types_or_works_in_another_tab_is_not_warned(page: Browser, short: str) -> None:
@@ -267,8 +268,8 @@ def test_whoever_types_or_works_in_another_tab_is_not_warned(page: Browser, shor
         page.open(f"{short}/preferences/")
         page.run("return new Promise(done => setTimeout(done, 2000))")
     switch(page, first)
+    wait_until(lambda: not shown(page, "session-ending"), 60, "the other tab has put it off")
     assert not shown(page, "session-ended")
-    wait_until(lambda: not shown(page, "session-ending"), 6, "the other tab has put it off")
 
 
 @pytest.mark.parametrize("again", ["viewer", "auditor"])
@@ -318,7 +319,7 @@ def test_an_answer_that_says_ended_covers_the_page(page: Browser, short: str, ho
     page.open(f"{short}/orders/")
     page.find("[data-live]")
     house.query("DELETE FROM backoffice_staffsession RETURNING 1")
-    page.sees("You have been logged out", 8)
+    page.sees("You have been logged out", 90)
     assert "/orders/" in page.url
     first = window(page)
     switch(page, page.call("POST", "/window/new", {"type": "tab"})["handle"])
@@ -328,7 +329,7 @@ def test_an_answer_that_says_ended_covers_the_page(page: Browser, short: str, ho
     wait_until(lambda: not shown(page, "session-ended"), 60, "the page is there again")
     page.run("performance.clearResourceTimings()")
     asked = "return performance.getEntriesByType('resource').filter(r => r.name.includes('/live/'))"
-    wait_until(lambda: page.run(f"{asked}.length") > 1, 60, "it asks for news again")
+    wait_until(lambda: page.run(f"{asked}.length") > 1, 90, "it asks for news again")
 
 
 def test_what_a_form_keeps_by_itself_notices_that_the_session_has_ended(
@@ -338,8 +339,7 @@ def test_what_a_form_keeps_by_itself_notices_that_the_session_has_ended(
     page.open(f"{strict}/patients/register/")
     house.query("DELETE FROM backoffice_staffsession RETURNING 1")
     page.type("#id_first_name", "Testa")
-    page.type("#id_city", "Sampleton")
-    page.sees("You have been logged out", 10)
+    page.sees("You have been logged out", 60)
     assert page.run("return document.querySelector('#id_first_name').value") == "Testa"
 
 
@@ -351,7 +351,7 @@ def test_a_log_out_ends_it_at_once_in_tabs_that_ask_for_no_news(page: Browser, s
     page.open(f"{strict}/preferences/")
     log_out(page)
     switch(page, first)
-    page.sees("You have been logged out", 10)
+    page.sees("You have been logged out", 60)
 
 
 def test_a_log_out_ends_it_in_every_tab(short: str) -> None:

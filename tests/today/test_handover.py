@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from backoffice import audit, team
 from backoffice.models import AuditEntry, CommandRecord, User
+from orders.today.handover import Period
 from tests.api.rows import demographics, patient, uid
 from tests.audit.trail import owner
 from tests.today.test_page import critical, enter, place
@@ -252,3 +253,21 @@ def test_an_entry_of_any_kind_about_anything_breaks_no_sheet(
     answer = client.get(ADDRESS)
     assert answer.status_code == 200
     assert "1 API token made" in answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("now", "begin", "end"),
+    [
+        ("2027-03-14T15:30Z", "2027-03-14T01:31", "2027-03-14T10:31"),  # 02:31 there is not.
+        ("2026-11-01T14:30Z", "2026-11-01T00:31", "2026-11-01T08:31"),  # 01:31 there is twice.
+        ("2026-11-01T06:30Z", "2026-10-31T17:31", "2026-11-01T02:31"),
+        ("2026-06-01T14:30Z", "2026-06-01T01:31", "2026-06-01T09:31"),
+    ],
+)
+def test_a_shift_may_begin_or_end_in_the_hour_of_a_change_of_clocks(
+    now: str, begin: str, end: str
+) -> None:
+    with timezone.override("America/Chicago"):
+        form = Period({}, datetime.fromisoformat(now))
+        assert form.is_valid(), form.errors
+        assert (form["begin"].value(), form["end"].value()) == (begin, end)

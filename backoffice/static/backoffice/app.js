@@ -34,7 +34,7 @@ function fade(note) {
   note.addEventListener("focusout", start);
   start();
 }
-for (const note of document.querySelectorAll(".toasts .toast")) fade(note);
+for (const note of document.querySelectorAll(".toasts .toast:not(.undo)")) fade(note);
 
 document.addEventListener("click", async (event) => {
   for (const pop of document.querySelectorAll("details[data-pop][open]")) {
@@ -79,9 +79,9 @@ document.addEventListener("htmx:configRequest", (event) => {
   for (const [name, value] of [...sent.entries?.() ?? []]) if (value === "") sent.delete(name);
 });
 
-document.addEventListener("htmx:afterSwap", () => {
+document.addEventListener("htmx:afterSwap", (event) => {
   const total = document.querySelector("[data-total]");
-  if (total) say(total.textContent.trim());
+  if (total && event.target.contains(total)) say(total.textContent.trim());
 });
 
 // Where the places lie in a strip, the current one is in view.

@@ -6,7 +6,6 @@
 const EVERY_MS = 1500;
 const SLOW_MS = 60_000;
 const OLD_MS = 45 * 60_000; // The server forgets after an hour.
-const title = document.title;
 let count = 0;
 let failed = 0;
 let asked = Date.now();
@@ -27,7 +26,9 @@ function tell(words, button = "Show") {
   const line = news.querySelector("p");
   if (line.textContent !== words) line.textContent = words;
   news.querySelector("button").textContent = button;
-  document.title = count ? `(${count}) ${title}` : title;
+  // A page may change its own title meanwhile, as Today does.
+  const title = (count ? `(${count}) ` : "") + document.title.replace(/^\(\d+\) /, "");
+  if (document.title !== title) document.title = title;
 }
 
 function show() {

@@ -9,6 +9,7 @@ const ending = document.getElementById("session-ending");
 const ended = document.getElementById("session-ended");
 const WARNED_MS = told.warned * 1000;
 const ASKED_MS = 5000; // while the warning stands: another tab may have put the end off
+const LEAVING_MS = [1000, 3000, 10_000, 30_000]; // after a log-out elsewhere, which may take its time
 const SPOKEN = [120, 60, 30, 10]; // seconds that are said aloud
 
 let ends = Date.now() + told.left * 1000;
@@ -145,7 +146,7 @@ addEventListener("focus", awake);
 addEventListener("pageshow", (event) => { if (event.persisted) awake(); });
 // Pages that load, or are logged out of, tell the others of this browser.
 const tabs = new BroadcastChannel("session");
-tabs.addEventListener("message", ({ data }) => { if (data === "left") setTimeout(check, 1000); else awake(); });
+tabs.addEventListener("message", ({ data }) => { if (data === "left") for (const wait of LEAVING_MS) setTimeout(check, wait); else awake(); });
 tabs.postMessage("loaded");
 document.addEventListener("submit", ({ target }) => { if (target.matches("[action$='/logout/']")) tabs.postMessage("left"); });
 // Come back to, or told: another tab may have logged in or out, or the machine may have slept.

@@ -1,12 +1,14 @@
 // Today as it stands open: the number in the title and the icon follow the critical results.
 
-const page = document.title.replace(/^\(\d+!\) /, "");
+// `(2) (3!) Today`: updates come first, and are live.js's.
+const [, page] = document.title.match(/^(?:\(\d+\) )?(?:\(\d+!\) )?(.*)$/);
 
 function follow() {
   const tiles = document.getElementById("tiles");
   if (!tiles) return;
   const waiting = Number(tiles.dataset.unacknowledged);
-  const title = waiting ? `(${waiting}!) ${page}` : page;
+  const [updates] = document.title.match(/^(?:\(\d+\) )?/);
+  const title = updates + (waiting ? `(${waiting}!) ${page}` : page);
   if (document.title !== title) document.title = title;
   const icon = document.querySelector("link[rel=icon]");
   if (icon && icon.getAttribute("href") !== tiles.dataset.icon) icon.href = tiles.dataset.icon;
