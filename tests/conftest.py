@@ -24,7 +24,9 @@ from tests.sandboxes import Sandbox, SandboxFactory, running
 from webhooks import receiving
 
 # What gates a change must not depend on chance; HYPOTHESIS_PROFILE=default looks further.
-hypothesis.settings.register_profile("gate", derandomize=True)
+hypothesis.settings.register_profile(
+    "gate", derandomize=True, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "gate"))
 
 

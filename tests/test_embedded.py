@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -19,6 +20,7 @@ import pytest
 import redis
 
 from backoffice import embedded
+from tests.sync.house import wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
 HOLD = """
@@ -70,6 +72,16 @@ def programs(home: Path) -> list[int]:
     return found
 
 
+def inside(folder: Path) -> list[str]:
+    """Processes that work in it."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (entry / "cwd").resolve() == folder.resolve():
+                found.append(entry.name)
+    return found
+
+
 def test_data_survive_a_stop_a_crash_and_a_reused_process_number(home: Path) -> None:
     with embedded.servers(home, durable=False) as servers:
         with psycopg.connect(servers.database_url, autocommit=True) as connection:
@@ -77,7 +89,7 @@ def test_data_survive_a_stop_a_crash_and_a_reused_process_number(home: Path) -> 
         redis.Redis.from_url(servers.redis_url).set("kept", "8")
         pid = int((home / "postgres" / "postmaster.pid").read_text().split()[0])
         os.kill(pid, signal.SIGKILL)
-        time.sleep(0.5)
+        wait_until(lambda: not inside(home / "postgres"), 60, "its children are gone, too")
     # The number in the file now belongs to a living program that is no PostgreSQL.
     (home / "postgres" / "postmaster.pid").write_text(f"{os.getpid()}\n")
     with embedded.servers(home, durable=False) as servers:

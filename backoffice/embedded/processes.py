@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -97,7 +98,10 @@ def runs(program: Path, who: Account) -> bool:
 
 
 def free_port() -> int:
-    """A TCP port nobody listens on at this moment."""
-    with socket.socket() as door:
-        door.bind(("127.0.0.1", 0))
-        return int(door.getsockname()[1])
+    """A TCP port nobody listens on at this moment. The system gives out those from 32768 on to
+    whoever opens a connection: none of them, or it may be gone before it is used."""
+    while True:
+        port = random.randrange(10_000, 32_000)  # noqa: S311 - no secret
+        with socket.socket() as door, contextlib.suppress(OSError):
+            door.bind(("127.0.0.1", port))
+            return port

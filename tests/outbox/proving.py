@@ -25,7 +25,7 @@ from tests.outbox.workers import Workers
 from tests.sandboxes import Sandbox
 from tests.sync.house import wait_until
 
-SEND_SECONDS = 1
+SEND_SECONDS = 4
 State = CommandRecord.State
 NOT_CARRIED_OUT = ("status", "drop_before", "html", "redirect")
 """Faults that stand in the place of the work."""

@@ -116,7 +116,7 @@ class Office:
         """As an operator does: drain, wait until the balancer has seen it, end, start."""
         self.draining.touch()
         wait_until(lambda: self not in balancer.ready, 30, "the balancer to see it", 0.05)
-        time.sleep(0.5)  # for who had just been sent here
+        time.sleep(3)  # for who had just been sent here
         self.process.send_signal(signal.SIGTERM)
         assert self.process.wait(40) == 0, self.house.said()
         end(self.process)

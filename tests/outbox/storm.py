@@ -17,10 +17,11 @@ from typing import Any
 from backoffice.models import CommandRecord
 from tests.outbox import workers
 from tests.outbox.cases import CASES
-from tests.outbox.proving import SEND_SECONDS, Proof, history
+from tests.outbox.proving import Proof, history
 from tests.outbox.scene import Case
 
 State = CommandRecord.State
+SEND_SECONDS = 1
 TIMES = {
     "OUTBOX_SEND_SECONDS": SEND_SECONDS,
     "OUTBOX_LEASE_SECONDS": 2,

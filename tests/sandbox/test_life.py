@@ -49,7 +49,11 @@ def test_a_fast_world_moves_on_soundly(fast: Sandbox) -> None:
 
     _until(moved)
     fast.control("clock", {"speed": 0})
-    time.sleep(2)  # the tick under way ends
+    newest = "SELECT max(id), (SELECT count(*) FROM sandbox_order) FROM sandbox_orderevent"
+    stood: list[Any] = []
+    while len(stood) < 5 or stood[-1] != stood[-5]:  # The tick under way ends.
+        stood.append(fast.query(newest))
+        time.sleep(0.5)
     soundness.numbering(fast)
     soundness.records(fast)
     soundness.histories(fast)

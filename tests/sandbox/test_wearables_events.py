@@ -189,7 +189,7 @@ def test_a_day_told_bit_by_bit_ends_as_it_is_read(sandbox_factory: SandboxFactor
                 assert got == expected, resource
                 compared += len(got)
             for kind in SUMMARIES:
-                wide = ("2025-01-01", "2027-12-31")
+                wide = ("2025-01-01", f"{ended.year}-12-31")
                 read = _read_summaries(http, user, kind, *wide)
                 for key, record in summaries.items():
                     if key[0] == kind and record["user_id"] == user:

@@ -75,11 +75,11 @@ def test_429_before_doing_anything(world: World) -> None:
 
 def test_slow_is_carried_out_after_the_client_has_given_up(world: World) -> None:
     order = world.place()["id"]
-    _arm(world, "slow", latency_ms=900)
+    _arm(world, "slow", latency_ms=5_000)
     with pytest.raises(httpx.ReadTimeout):
         world.http.post(f"/v3/order/{order}/cancel", timeout=0.3)
     assert world.lows(order) == ["ordered"]
-    give_up = time.monotonic() + 10
+    give_up = time.monotonic() + 60
     while world.lows(order) == ["ordered"] and time.monotonic() < give_up:
         time.sleep(0.1)
     assert world.lows(order) == ["ordered", "cancelled"]
@@ -87,9 +87,9 @@ def test_slow_is_carried_out_after_the_client_has_given_up(world: World) -> None
 
 def test_slow_after_has_done_the_work_while_the_client_waits(world: World) -> None:
     order = world.place()["id"]
-    _arm(world, "slow_after", latency_ms=3000)
+    _arm(world, "slow_after", latency_ms=12_000)
     with pytest.raises(httpx.ReadTimeout):
-        world.http.post(f"/v3/order/{order}/cancel", timeout=1.5)
+        world.http.post(f"/v3/order/{order}/cancel", timeout=6)
     assert world.lows(order) == ["ordered", "cancelled"]
 
 

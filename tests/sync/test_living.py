@@ -76,7 +76,7 @@ def test_database_stops_and_starts(living: Living) -> None:
     """P9, S14: PostgreSQL is gone in the middle of the first sync. After its return
     work goes on where it stood, with no process started anew (within ten seconds:
     `./run chaos sync`)."""
-    wait_until(lambda: living.held() >= 1_000, 60, "the first thousand orders", every=0.02)
+    wait_until(lambda: living.held() >= 1_000, 180, "the first thousand orders", every=0.02)
     living.cluster.stop()
     time.sleep(3)
     assert living.alive()

@@ -360,7 +360,7 @@ def test_fence(big_sandbox: Sandbox, houses: Houses) -> None:
 
 def test_one_holder_at_a_time(big_sandbox: Sandbox, houses: Houses) -> None:
     """S16: two processes asked to sync the same list do it one at a time, never together."""
-    house = houses.build(big_sandbox.url)
+    house = houses.build(big_sandbox.url, SYNC_LEASE_SECONDS="60")
     both = [house.start(*SYNC, "pulls") for _ in range(2)]
     try:
         assert [process.wait(120) for process in both] == [0, 0], house.said()

@@ -165,7 +165,7 @@ def test_the_page_shows_progress_rates_and_errors(client: Client) -> None:
 def test_look_ups_due_and_failing(client: Client) -> None:
     for n in range(3):
         Lookup.objects.create(kind="results", key=str(n), due_at=NOW - timedelta(hours=1))
-    Lookup.objects.create(kind="results", key="later", due_at=NOW + timedelta(hours=1))
+    Lookup.objects.create(kind="results", key="later", due_at=NOW + timedelta(days=1))
     Lookup.objects.create(kind="results", key="never", due_at=None)
     Lookup.objects.create(kind="connections", key="x", due_at=None, error="Refused: 500")
     connections, results = sync_health.lookups()

@@ -136,4 +136,4 @@ def test_a_repeat_does_not_wait_for_the_worker_that_applies_it() -> None:
     with elsewhere(lambda: Event.objects.select_for_update().get()):
         begun = time.monotonic()
         assert delivered(sent) == 204
-        assert time.monotonic() - begun < 1
+        assert time.monotonic() - begun < 5, "it is held for ten"

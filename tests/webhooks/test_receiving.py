@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from django.db import connections, transaction
+from django.db.models import Sum
 from django.test import Client
 from pytest_django import Settings
 
@@ -109,7 +110,7 @@ def test_a_missing_header() -> None:
     assert not Event.objects.exists()
 
 
-@pytest.mark.parametrize("off", [-301, 301, -3600 * 10])
+@pytest.mark.parametrize("off", [-301, 310, -3600 * 10])
 def test_an_old_or_early_timestamp(off: int) -> None:
     sent = headers(NOTICE.body, NOTICE.id, at=time.time() + off)
     assert receive(sent, io.BytesIO(NOTICE.body).read).status == 401
@@ -224,15 +225,22 @@ def test_refusals_are_counted_by_reason() -> None:
 
 
 def test_a_flood_of_refusals_is_written_seldom_and_whole() -> None:
-    refusals = Refusals(every=1)
+    refusals = Refusals(every=5)
     for _ in range(500):
         refusals.note("bad signature")
     assert Refusal.objects.get().times == 1, "the first at once"
-    wait_until(lambda: Refusal.objects.get().times == 500, 60, "the others", every=0.1)
+
+    def times() -> int:
+        """Those of an hour have a row: there are two where it ends meanwhile."""
+        bad = Refusal.objects.filter(reason="bad signature")
+        return int(bad.aggregate(times=Sum("times"))["times"])
+
+    wait_until(lambda: times() == 500, 60, "the others", every=0.1)
     refusals.note("bad signature")
     refusals.note("too large")
-    wait_until(lambda: Refusal.objects.count() == 2, 60, "the next ones", every=0.1)
-    assert Refusal.objects.get(reason="bad signature").times == 501
+    large = Refusal.objects.filter(reason="too large")
+    wait_until(large.exists, 60, "the next ones", every=0.1)
+    assert times() == 501
 
 
 def test_what_cannot_be_counted_now_is_counted_later() -> None:
