@@ -101,7 +101,7 @@ def free_port() -> int:
     """A TCP port nobody listens on at this moment. The system gives out those from 32768 on to
     whoever opens a connection: none of them, or it may be gone before it is used."""
     while True:
-        port = random.randrange(10_000, 32_000)  # noqa: S311 - no secret
+        port = random.SystemRandom().randrange(10_000, 32_000)
         with socket.socket() as door, contextlib.suppress(OSError):
             door.bind(("127.0.0.1", port))
             return port
