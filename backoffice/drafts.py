@@ -38,17 +38,18 @@ class Draft(models.Model):
         with transaction.atomic():
             drafts = cls._default_manager.select_for_update()
             draft, is_new = drafts.get_or_create(**whose, defaults=values)
-            if not is_new and not _is_overtaken(written, draft.written):
+            if not is_new and not draft.overtakes(written):
                 for name, value in values.items():
                     setattr(draft, name, value)
                 draft.save(update_fields=list(values))
 
+    def overtakes(self, written: str) -> bool:
+        """Whether the page that says `written` had written more when it sent this."""
+        if not _SAID.fullmatch(written):
+            return False
+        (page, _, typed), (ours, _, more) = written.partition("."), self.written.partition(".")
+        return page == ours and int(typed) < int(more)
+
     @classmethod
     def forget_old(cls) -> None:
         cls._default_manager.filter(saved_at__lt=timezone.now() - KEPT).delete()
-
-
-def _is_overtaken(written: str, by: str) -> bool:
-    """Whether one page had written more when it sent the other."""
-    (page, _, typed), (other, _, more) = written.partition("."), by.partition(".")
-    return bool(typed) and page == other and int(typed) < int(more)

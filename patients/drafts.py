@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from django.db import transaction
 from django.http import QueryDict
 
 from backoffice import outbox
@@ -38,16 +39,18 @@ def keep(user: Any, typed: QueryDict) -> None:
     if sent_with(user, typed.get("form_id", "")) is not None:
         return
     if set(RegisterForm(typed).changed_data) <= GIVEN:
-        drop(user, typed.get("form_id", ""))
+        drop(user, typed.get("form_id", ""), typed.get(WRITTEN, ""))
     else:
         RegistrationDraft.keep(outbox.kept(typed, KEPT_OUT), typed.get(WRITTEN, ""), user=user)
 
 
-def drop(user: Any, form_id: str) -> None:
+def drop(user: Any, form_id: str, written: str = "") -> None:
     """The draft of this form; somebody else may be half registered in another one."""
-    draft = RegistrationDraft.objects.filter(user=user).first()
-    if draft is not None and draft.typed.get("form_id") == [form_id]:
-        draft.delete()
+    with transaction.atomic():
+        draft = RegistrationDraft.objects.select_for_update().filter(user=user).first()
+        is_ours = draft is not None and draft.typed.get("form_id") == [form_id]
+        if draft is not None and is_ours and not draft.overtakes(written):
+            draft.delete()
 
 
 def begin_anew(user: Any) -> None:

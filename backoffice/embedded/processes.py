@@ -100,8 +100,9 @@ def runs(program: Path, who: Account) -> bool:
 def free_port() -> int:
     """A TCP port nobody listens on at this moment. The system gives out those from 32768 on to
     whoever opens a connection: none of them, or it may be gone before it is used."""
-    while True:
+    for _ in range(100):
         port = random.SystemRandom().randrange(10_000, 32_000)
         with socket.socket() as door, contextlib.suppress(OSError):
             door.bind(("127.0.0.1", port))
             return port
+    raise ServersError("No port is free between 10,000 and 32,000.")

@@ -36,7 +36,7 @@ def _item(item: Item, opened: Review | None, query: str, by_name: bool) -> str:
     unread = " · values are being read" if review.version == 0 else ""
     back = item.completeness
     return (
-        f'<li data-row="{review.pk}"{FLAGS.get(review.rank, "")}>\n'
+        f'<li id="waits-{review.pk}" data-row="{review.pk}"{FLAGS.get(review.rank, "")}>\n'
         f'    <a href="{record_url("reviewing:report", review.pk)}{query}"{here}>\n'
         f'      <span class="name">{name}</span>\n'
         f"      {place_badge(review)}\n"

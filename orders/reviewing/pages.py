@@ -72,13 +72,15 @@ def queue_beside(request: HttpRequest, filters: QueueFilters) -> dict[str, Any]:
     for name in list(kept):
         if name not in filters.fields:
             del kept[name]
-    longer = kept.copy()
+    more, longer = found[filters.rows :], kept.copy()
     longer["shown"] = str(min(filters.rows + SHOWN, LONGEST))
     return {
         "filters": filters,
         "items": items_of(found[: filters.rows]),
-        "more": len(found) > filters.rows,
-        "longer": longer.urlencode() if filters.rows < LONGEST else "",
+        "more": bool(more),
+        "longer": f"?{longer.urlencode()}#waits-{more[0].pk}"
+        if more and filters.rows < LONGEST
+        else "",
         "unsigned": unsigned,
         "seen": seen,
         "kept": f"?{kept.urlencode()}" if kept else "",

@@ -130,7 +130,8 @@ def test_a_count_is_whole_beside_the_place_one_is_in(
 
 
 def test_a_page_knows_within_two_seconds(page: Browser, office: Office) -> None:
-    """With the next question but one at the latest, and there is one every second and a half."""
+    """With the next question but one at the latest, and there is one every second and a half, where
+    nothing holds the page up."""
     page.run(
         "new MutationObserver((_, watch) => { window.knew = Date.now(); watch.disconnect(); })"
         ".observe(document.querySelector('[data-live]'), {attributeFilter: ['hidden']})"
@@ -141,13 +142,17 @@ def test_a_page_knows_within_two_seconds(page: Browser, office: Office) -> None:
     )
     committed = page.run("return Date.now()")
     page.find("[data-live]:not([hidden])")
-    asked = page.run(
-        "return performance.getEntriesByType('resource').filter(one => one.name.includes('/live/'))"
+    asked = (
+        "performance.getEntriesByType('resource').filter(one => one.name.includes('/live/'))"
         ".map(one => performance.timeOrigin + one.startTime)"
-        ".filter(at => at > arguments[0] && at < window.knew).length",
-        committed,
     )
-    assert 1 <= asked <= 2, asked
+    wait_until(lambda: page.run(f"return {asked}.length") > 2, 60, "it asks again and again")
+    since = page.run(
+        f"return {asked}.filter(at => at > arguments[0] && at < window.knew)", committed
+    )
+    assert len(since) <= 2, since
+    apart = page.run(f"const all = {asked}; return all.slice(1).map((at, n) => at - all[n])")
+    assert min(apart) < 2_000, apart
 
 
 def test_filters_and_ticks_stay_when_news_are_shown(page: Browser, office: Office) -> None:

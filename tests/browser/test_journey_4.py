@@ -99,6 +99,16 @@ def test_the_last_signature_is_taken_back_with_one_key(page: Browser, office: Of
     assert kinds == [("signed",), ("undone",)]
 
 
+def test_the_way_back_is_there_as_long_as_the_server_allows_it(
+    page: Browser, office: Office
+) -> None:
+    was = first_of(page, f"{office.url}/results/?place=normal")
+    go(page, "s", lambda: marked(page) not in ("", was), "signed")
+    page.sees("Signed.")
+    page.run("return new Promise(done => setTimeout(done, 7000))")  # Other toasts are gone by now.
+    assert page.all(".undo")
+
+
 def test_a_critical_value_is_acknowledged_and_called_about(page: Browser, office: Office) -> None:
     """At most seven interactions from anywhere to signed."""
     page.open(f"{office.url}/")

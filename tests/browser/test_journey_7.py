@@ -158,6 +158,34 @@ def test_whoever_is_at_a_possible_duplicate_stays_there_when_they_are_drawn_agai
         assert at, there
 
 
+def test_a_tick_outlives_an_answer_that_was_under_way(page: Browser, office: Office) -> None:
+    first, last, born = a_person(office)
+    page.open(f"{office.url}/patients/register/")
+    page.sees("Possible duplicates")
+    fill(page, ("first_name", first), ("last_name", last), ("dob", born))
+    tab_to(page, "gender")
+    page.sees("Not the same person")
+    idle(page)
+    for ticked in (True, False):
+        page.run(
+            "window.old = document.querySelector('[name=not_same]');"
+            "document.getElementById('id_email').dispatchEvent(new Event('change')); old.click()"
+        )
+        wait_until(lambda: page.run("return !old.isConnected"), 60, "they are drawn again")
+        assert page.run("return document.querySelector('[name=not_same]').checked") is ticked
+        idle(page)
+    # What is answered without being shown, as a draft that is kept, takes no tick back either.
+    changed = (
+        "document.getElementById(arguments[0]).dispatchEvent(new Event('change', {bubbles: true}))"
+    )
+    page.run(changed, "id_gender")
+    idle(page)
+    page.run("document.querySelector('[name=not_same]').click()")
+    page.run(changed, "id_first_name")
+    idle(page)
+    assert page.run("return document.querySelector('[name=not_same]').checked")
+
+
 def test_on_a_phone_possible_duplicates_stand_before_the_button(page: Browser) -> None:
     for width, before in ((390, True), (1280, False)):
         page.resize(width, 900)

@@ -200,17 +200,27 @@ def test_enter_on_a_tick_box_fires_nothing(page: Browser, office: Office) -> Non
     assert office.house.value("SELECT count(*) FROM backoffice_bulkrun") == 0
 
 
+SLOWLY = """
+CREATE FUNCTION slowly() RETURNS trigger LANGUAGE plpgsql
+  AS $$ BEGIN PERFORM pg_sleep(0.1); RETURN NEW; END $$;
+CREATE TRIGGER slowly BEFORE INSERT ON {} FOR EACH ROW EXECUTE FUNCTION slowly();
+"""
+"""A worker that writes rows of a table takes its time."""
+
+
 def test_all_that_match_are_taken_in_the_background(page: Browser, office: Office) -> None:
     where = "method = 'testkit' AND bucket = 'result-in'"
     page.open(f"{office.url}/orders/?order_type=testkit&bucket=result-in&size=5")
     page.click("[data-pick-all]")
     page.click("[data-everything]")
+    office.house.query(SLOWLY.format("backoffice_assignment"))
     page.link("Take")
     page.sees("all that match the filters")
     page.link(f"Take {count(office, where)} orders")
     page.sees(f"Take orders: {count(office, where)} of {count(office, where)}.")
     assert "bucket=result-in" in page.url
-    page.open(page.url)
+    page.link("Show what changed")
+    office.house.query("DROP FUNCTION slowly CASCADE")
     page.find("tbody td[data-label='Assigned to'] [title='Lars Madeup']")
     taken = office.house.value(
         "SELECT count(*) FROM backoffice_assignment a JOIN orders_order o"
@@ -283,6 +293,7 @@ def test_it_works_without_scripts(page: Browser, office: Office) -> None:
         page.click("#screen summary")
         page.click("#up-turn")
         wait_until(lambda: "panel=columns" in page.url, 60, "the column has moved")
+        page.find("#screen[open]")
         page.click("[data-pick]")
         page.link("Add a note…")
         page.type("#id_text", "Without scripts.")
@@ -309,13 +320,6 @@ bulk._work(run, token, [ORDERS], float("inf"))
 """
 
 
-SLOWLY = """
-CREATE FUNCTION slowly() RETURNS trigger LANGUAGE plpgsql
-  AS $$ BEGIN PERFORM pg_sleep(0.1); RETURN NEW; END $$;
-CREATE TRIGGER slowly BEFORE INSERT ON backoffice_note FOR EACH ROW EXECUTE FUNCTION slowly();
-"""
-
-
 def test_a_killed_worker_leaves_the_rest_to_the_next(page: Browser, office: Office) -> None:
     house, text = office.house, "Killed, and once each."
     orders = count(office)
@@ -337,7 +341,7 @@ def test_a_killed_worker_leaves_the_rest_to_the_next(page: Browser, office: Offi
     house.query("UPDATE backoffice_bulkrun SET state = 'stopped', done = 0, failed = 0"
                 " WHERE id = %s", run)  # fmt: skip
     written = "SELECT count(*) FROM backoffice_note WHERE text = %s"
-    house.query(SLOWLY)
+    house.query(SLOWLY.format("backoffice_note"))
     worker = house.start("-c", DYING)
     wait_until(lambda: house.value(written, (text,)) >= 5, 30, "some are done", every=0.01)
     worker.kill()

@@ -321,6 +321,7 @@ def test_without_the_right_to_names_only_ids_and_samples_are_found(
         assert lead(client, text) == of_order(1)
         page = client.post("/find/suggestions/", {"q": text}).content.decode()
         assert "Canaria" not in page and "Gonzalez" not in page and "Jan 1980" not in page
+        assert "1980-01-02" not in page
 
 
 def test_it_is_recorded_as_a_search_with_what_was_shown(client: Client, clinic: None) -> None:

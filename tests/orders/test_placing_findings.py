@@ -493,11 +493,11 @@ def test_five_thousand_markers_are_searched_at_once(client_of: Client) -> None:
     address = reverse("orders:panels", args=[uid("patient", 1)])
     taken = []
     for _ in range(3):
-        began = time.process_time()
+        began = time.perf_counter()
         found = client_of.get(address, {"panel": "analyte 59"}).context["choices"]
-        taken.append(time.process_time() - began)
+        taken.append(time.perf_counter() - began)
         assert len(found.markers) == 10
-    assert min(taken) < 1
+    assert min(taken) < 2
 
 
 def test_repeating_brings_what_was_ordered(client_of: Client) -> None:

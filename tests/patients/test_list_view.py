@@ -128,11 +128,15 @@ def test_a_patient_without_user_information_is_not_hidden(client: Client, many: 
 
 def test_who_only_orders_know_bears_the_name_of_the_newest(client: Client, many: None) -> None:
     for n, first in ((1, "New"), (2, "Old"), (3, "")):  # Older with every number.
-        named = {"patient_first_name": first, "patient_name": first.lower()}
+        named = {
+            "patient_first_name": first,
+            "patient_last_name": "Order",
+            "patient_name": f"{first} order".lower(),
+        }
         order(n, user_id=uid("patient", 4), patient_dob=date(1990, 3, 4), **named).save()
         order(n + 10, user_id=uid("patient", 1), **named).save()
     page = client.get(ADDRESS, {"q": "clinic/0004"}).content.decode()
-    assert "<bdi>New </bdi>" in page and "from an order" in page and "4 Mar 1990" in page
+    assert "<bdi>New Order</bdi>" in page and "from an order" in page and "4 Mar 1990" in page
     page = client.get(ADDRESS, {"q": "jose"}).content.decode()
     assert "José" in page and "from an order" not in page
     for text in ("jose", "new"):

@@ -65,6 +65,9 @@ def test_what_is_told_on_leaving_is_not_lost_to_what_was_told_before(
         leave(client, form_id, first_name="Testa", last_name=name, written=opened_anew)
         assert values(client)["last_name"] == name
     assert "written" not in RegistrationDraft.objects.get().typed
+    leave(client, form_id, first_name="Testa", last_name="Sample", written="page.20")
+    leave(client, form_id, written="page.19")  # Nothing stood in it for a moment.
+    assert values(client)["last_name"] == "Sample"
 
 
 def test_whom_it_looks_like_is_shown_again_with_what_was_said_of_them(

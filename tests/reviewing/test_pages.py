@@ -69,9 +69,10 @@ def test_a_long_queue_is_shown_further(client: Client, anna: User) -> None:
         shown = client.get(f"{QUEUE}?{narrowed}")
         assert len(shown.context["items"]) == SHOWN
         opened = shown.context["review"].pk
-        more = f"{reverse('reviewing:report', args=[opened])}?{shown.context['longer']}"
+        more = f"{reverse('reviewing:report', args=[opened])}{shown.context['longer']}"
         assert f'href="{escape(more)}">Show more</a>' in shown.content.decode()
         further = client.get(more)
+        assert f'<li id="{more.partition("#")[2]}"' in further.content.decode()
         assert len(further.context["items"]) == SHOWN + 2 and not further.context["more"]
         assert f"shown={2 * SHOWN}" in further.context["kept"], "the next one keeps it"
         assert further.context["narrowed"] is bool(narrowed)

@@ -57,6 +57,5 @@ def test_one_secret_after_the_other(settings: Settings, monkeypatch: pytest.Monk
         for thread in threads:
             thread.join()
     assert not wrong
-    assert min(counts.values()) > 30
     assert Event.objects.count() == sum(counts.values())
     assert len(set(Event.objects.values_list("key_id", flat=True))) == 2

@@ -47,11 +47,14 @@ if (form) {
   const key = (one) => `${one.name} ${one.value}`;
   const stood = new Map();
   form.addEventListener("htmx:beforeSwap", ({ detail }) => {
+    stood.clear();
+    if (!detail.shouldSwap || detail.target === form) return;
     for (const one of detail.target.querySelectorAll(ticks)) stood.set(key(one), one.checked);
   });
-  form.addEventListener("htmx:afterSwap", () => {
-    for (const one of form.querySelectorAll(ticks)) if (stood.has(key(one))) one.checked = stood.get(key(one));
-    stood.clear();
+  form.addEventListener("htmx:afterSwap", ({ target }) => {
+    if (!stood.size) return;
+    for (const one of target.querySelectorAll(ticks)) if (stood.has(key(one))) one.checked = stood.get(key(one));
+    show();
   });
   show();
   const wrong = document.getElementById("wrong");
