@@ -23,6 +23,7 @@ from tests.outbox.workers import environment
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+AGAIN = "A table is in use; trying again"
 READ = "SELECT count(*) FROM django_admin_log"
 
 
@@ -68,18 +69,26 @@ def test_nobody_waits_behind_a_migration_that_waits(monkeypatch: pytest.MonkeyPa
                 waited.append(time.monotonic() - begun)
                 time.sleep(0.01)
 
+    def let_go(reader: psycopg.Connection) -> None:
+        """Once the migration has given up a first time."""
+        while not over.is_set() and AGAIN not in said.getvalue():
+            time.sleep(0.05)
+        time.sleep(0.5)
+        reader.rollback()
+
     with psycopg.connect(url) as reader:
         reader.execute(READ)
-        threading.Timer(8, reader.rollback).start()
-        traffic = threading.Thread(target=read)
-        traffic.start()
+        traffic = [threading.Thread(target=read), threading.Thread(target=let_go, args=(reader,))]
+        for thread in traffic:
+            thread.start()
         try:
             migrated(stderr=said)
         finally:
             over.set()
-            traffic.join()
+            for thread in traffic:
+                thread.join()
     assert has_column()
-    assert "A table is in use; trying again" in said.getvalue()
+    assert AGAIN in said.getvalue()
     assert 0.3 < max(waited) < 5, "readers waited for one try and no longer"
     assert asked("SELECT indisvalid FROM pg_index WHERE indexrelid = 'later_index'::regclass")[0]
 
