@@ -48,9 +48,9 @@ def drop(user: Any, form_id: str, written: str = "") -> None:
     """The draft of this form; somebody else may be half registered in another one."""
     with transaction.atomic():
         draft = RegistrationDraft.objects.select_for_update().filter(user=user).first()
-        is_ours = draft is not None and draft.typed.get("form_id") == [form_id]
-        if draft is not None and is_ours and not draft.overtakes(written):
-            draft.delete()
+        if draft is None or draft.typed.get("form_id") != [form_id] or draft.overtakes(written):
+            return
+        draft.delete()
 
 
 def begin_anew(user: Any) -> None:

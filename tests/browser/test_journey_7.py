@@ -136,15 +136,20 @@ def test_a_swapped_name_is_offered_and_can_be_told_apart(page: Browser, office: 
     )  # fmt: skip
 
 
-def test_whoever_is_at_a_possible_duplicate_stays_there_when_they_are_drawn_again(
-    page: Browser, office: Office
-) -> None:
+def shown_as_a_duplicate(page: Browser, office: Office) -> None:
+    """The form of somebody who is registered already."""
     first, last, born = a_person(office)
     page.open(f"{office.url}/patients/register/")
     page.sees("Possible duplicates")
     fill(page, ("first_name", first), ("last_name", last), ("dob", born))
     tab_to(page, "gender")
     page.sees("Not the same person")
+
+
+def test_whoever_is_at_a_possible_duplicate_stays_there_when_they_are_drawn_again(
+    page: Browser, office: Office
+) -> None:
+    shown_as_a_duplicate(page, office)
     for there in ("section[aria-labelledby=alike] a", "[name=not_same]"):
         page.run(
             "window.old = document.querySelector(arguments[0]); old.focus();"
@@ -159,12 +164,7 @@ def test_whoever_is_at_a_possible_duplicate_stays_there_when_they_are_drawn_agai
 
 
 def test_a_tick_outlives_an_answer_that_was_under_way(page: Browser, office: Office) -> None:
-    first, last, born = a_person(office)
-    page.open(f"{office.url}/patients/register/")
-    page.sees("Possible duplicates")
-    fill(page, ("first_name", first), ("last_name", last), ("dob", born))
-    tab_to(page, "gender")
-    page.sees("Not the same person")
+    shown_as_a_duplicate(page, office)
     idle(page)
     for ticked in (True, False):
         page.run(

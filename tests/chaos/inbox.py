@@ -285,7 +285,7 @@ def _troubled(url: str) -> tuple[list[float], int]:
     os.kill(pid, signal.SIGKILL)
     time.sleep(3)
     subprocess.run([program, *options, "--daemonize", "yes"], check=True, stdout=subprocess.DEVNULL)
-    wait_until(lambda: _answers(url), 60, "Redis")
+    wait_until(lambda: _answers(url), 20, "Redis")
     back.append(time.time())
     return back, int(redis.Redis.from_url(url).info("server")["process_id"])
 
