@@ -1,14 +1,11 @@
 """The patient list's filters."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from django import forms
 
 from backoffice.lists.forms import FilterForm
-from backoffice.models import AS_RECEIVED
 from backoffice.sealed_words import Words
-from backoffice.statements import by_key
-from patients.models import Demographics, Patient
 
 
 class PatientFilters(FilterForm):
@@ -24,9 +21,3 @@ class PatientFilters(FilterForm):
     @property
     def text(self) -> str:
         return str(self.cleaned_data.get("q", "")).strip()
-
-
-def demographics_of(patients: list[Patient]) -> dict[Any, Demographics]:
-    """Demographics by patient id, without the records as received: one query."""
-    keys = [patient.pk for patient in patients]
-    return by_key(Demographics, keys, but=AS_RECEIVED)

@@ -23,9 +23,9 @@ from backoffice.paging.pages import Page, Place, place_of
 from backoffice.sealed_words import seal_address, to_address
 from backoffice.statements import array, by_key, cursor
 from patients.drawing import draw
-from patients.forms import PatientFilters, demographics_of
+from patients.forms import PatientFilters
 from patients.models import Called, Demographics, Patient, PatientQuerySet
-from patients.told import ToldByOrder, told_by_orders
+from patients.told import ToldByOrder, people_of
 
 NAMELESS: Final = (
     "Sorted by name, here and in a download: patients without a name, and those named by an order"
@@ -143,8 +143,7 @@ class Patients(Listing):
         return Page(found, next=page.next, previous=page.previous)
 
     def dressed(self, rows: list[Patient], user: Any) -> list[Row]:
-        people: dict[UUID, Demographics | ToldByOrder] = {**demographics_of(rows)}
-        people |= told_by_orders(patient.pk for patient in rows if patient.pk not in people)
+        people = people_of(patient.pk for patient in rows)
         with cursor() as asked:
             asked.execute(_UNDER_WAY, [array(patient.pk for patient in rows)])
             under_way = dict(asked.fetchall())

@@ -20,9 +20,8 @@ from backoffice.sealed_words import Words, opened, to_address
 from labs.reports import intake
 from labs.reports.forms import UploadForm
 from labs.reports.intake import Ceiling, InMemory, NotTaken
-from patients.forms import demographics_of
 from patients.models import Demographics, Patient
-from patients.told import ToldByOrder, told_by_orders
+from patients.told import people_of
 
 FOUND: Final = 20
 WORDS: Final = Words("whose report", frozenset({"q"}))
@@ -48,8 +47,7 @@ def choose(request: HttpRequest) -> HttpResponse:
         found = list(rows.order_by("-created_on", "pk")[:FOUND])
         ids = [patient.pk for patient in found]
         audit.listed(request, "patient", ids, ids, searched=True)
-    people: dict[UUID, Demographics | ToldByOrder] = {**demographics_of(found)}
-    people |= told_by_orders(one.pk for one in found if one.pk not in people)
+    people = people_of(one.pk for one in found)
     context = {
         "q": text,
         "rows": [{"patient": one, "person": people.get(one.pk)} for one in found],

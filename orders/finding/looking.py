@@ -6,7 +6,7 @@ Without the right to see who a patient is, only ids and samples are looked up.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from itertools import chain
@@ -40,6 +40,10 @@ LEAST_OF_CODE: Final = 3
 SURE: Final = 6
 """Characters from which the beginning of an id means that id."""
 FINISHED: Final = (vocabulary.RESULT_IN, vocabulary.CLOSED)
+
+
+Whom = tuple[UUID | None, UUID | None]
+"""A patient and an order of theirs, as far as they are known."""
 
 
 @dataclass(slots=True)
@@ -121,7 +125,9 @@ def find(text: str, user: User, most: int = MOST) -> Found:
     visits = _visits_by_code(text) if may(user, "appointments.view") else []
     named: list[Order] = []
     if may(user, "patients.view"):
-        _name(visits[:most])
+        names = names_of({(visit.user_id, visit.order_id) for visit in visits[:most]})
+        for visit in visits[:most]:
+            visit.name = names[visit.user_id, visit.order_id]  # type: ignore[attr-defined]
         found.people, named = _people(text, most + 1)
         if found.people and len(text.replace("-", "")) < SURE and ids_beginning_with(text):
             # The end of a phone number begins the ids of a few orders, too, by chance.
@@ -141,6 +147,16 @@ def name_of(row: Demographics | Order | None) -> str:
     if isinstance(row, Demographics):
         return f"{row.first_name} {row.last_name}".strip()
     return f"{row.patient_first_name} {row.patient_last_name}".strip() if row else ""
+
+
+def names_of(found: Collection[Whom]) -> dict[Whom, str]:
+    """As the service knows them; else as on their order: two queries."""
+    people = by_key(Demographics, {patient for patient, _ in found}, _ABOUT)
+    orders = by_key(Order, {order for patient, order in found if patient not in people}, _SHOWN)
+    return {
+        (patient, order): name_of(people.get(patient)) or name_of(orders.get(order))
+        for patient, order in found
+    }
 
 
 def of_order(order: Order | UUID) -> str:
@@ -293,16 +309,6 @@ def _by_code(
         f" WHERE id IN ({' UNION ALL '.join(keys)}) ORDER BY {order} LIMIT {FOUND}"
     )
     return statements.read(model, statement, asked, shown, planned=False)
-
-
-def _name(visits: Sequence[Appointment]) -> None:
-    """Whose visits they are, as the service knows them; else as on the order."""
-    people = by_key(Demographics, {visit.user_id for visit in visits}, _ABOUT)
-    unknown = {visit.order_id for visit in visits if visit.user_id not in people}
-    orders = by_key(Order, unknown, _SHOWN)
-    for visit in visits:
-        name = name_of(people.get(visit.user_id)) or name_of(orders.get(visit.order_id))
-        visit.name = name  # type: ignore[attr-defined]
 
 
 def _visits_of(patient_id: UUID) -> list[Appointment]:

@@ -20,7 +20,7 @@ from backoffice.statements import by_key
 from backoffice.team.models import Assignment, Contact, Note
 from backoffice.team.subjects import OF_RESULTS
 from backoffice.templatetags.team import staff_name
-from orders.finding.looking import name_of
+from orders.finding import looking
 from orders.models import Order
 from orders.reviewing import open_criticals
 from orders.reviewing.models import Review
@@ -218,15 +218,8 @@ def about_request(row: CommandRecord) -> About:
 
 def names_of(found: Collection[About]) -> dict[About, str]:
     """As the service knows them; else as on their order, or as they were typed: two queries."""
-    people = mine.people_of(one.patient for one in found)
-    unknown = {one.order for one in found if one.patient not in people}
-    orders = by_key(Order, unknown, _OF_ORDER)
-    names = {}
-    for one in found:
-        person = people.get(one.patient) if one.patient else None
-        order = orders.get(one.order) if one.order else None
-        names[one] = name_of(person) or name_of(order) or one.typed
-    return names
+    names = looking.names_of({(one.patient, one.order) for one in found})
+    return {one: names[one.patient, one.order] or one.typed for one in found}
 
 
 def _order_of(row: CommandRecord | Note | Contact) -> UUID | None:

@@ -9,8 +9,7 @@ from uuid import UUID
 from django import template
 
 from backoffice.access import may
-from patients.models import Demographics
-from patients.told import told_by_orders
+from patients.told import people_of
 
 register = template.Library()
 
@@ -21,10 +20,8 @@ def names_of(context: template.Context, keys: Iterable[UUID]) -> dict[UUID, str]
     wanted = list(keys)
     if not wanted or not may(context["request"].user, "patients.view"):
         return {}
-    found = Demographics.objects.filter(pk__in=wanted).only("first_name", "last_name")
-    names = {one.pk: f"{one.first_name} {one.last_name}".strip() for one in found}
-    told = told_by_orders(key for key in wanted if key not in names)
-    return names | {key: f"{one.first_name} {one.last_name}" for key, one in told.items()}
+    people = people_of(wanted)
+    return {key: f"{one.first_name} {one.last_name}".strip() for key, one in people.items()}
 
 
 @register.simple_tag(takes_context=True)
