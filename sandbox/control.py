@@ -23,6 +23,7 @@ from sandbox.deliveries.samples import Samples
 from sandbox.draws import Draw
 from sandbox.faults import KINDS, SWITCH, Faults
 from sandbox.models import LabTest, Order, Team, User, World
+from sandbox.prepared_answers import ANSWERS, PreparedAnswer
 from sandbox.records import refresh_lab_test
 from sandbox.reports import jobs
 from sandbox.wearables import feeds
@@ -131,6 +132,18 @@ def faults(body: dict[str, Any]) -> dict[str, Any]:
         raise Refused("statuses and kinds are not empty")
     SWITCH.set(wanted)
     return SWITCH.report()
+
+
+@controlled("GET", "POST", "DELETE")
+def answers(body: dict[str, Any]) -> dict[str, Any]:
+    """POST: one more `prepared_answers.PreparedAnswer`; DELETE: none. Answers how often each was
+    served."""
+    method = body.pop("_method")
+    if method == "DELETE":
+        ANSWERS.clear()
+    elif method == "POST":
+        ANSWERS.add(PreparedAnswer(**body))
+    return ANSWERS.report()
 
 
 @controlled("GET")
@@ -317,6 +330,7 @@ def reports(body: dict[str, Any]) -> dict[str, Any]:
 urlpatterns = [
     path("status", status),
     path("clock", set_clock),
+    path("answers", answers),
     path("faults", faults),
     path("writes", writes),
     path("change", change),

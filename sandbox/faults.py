@@ -28,6 +28,7 @@ from django.http import (
 )
 
 from sandbox.draws import Draw
+from sandbox.prepared_answers import ANSWERS
 from sandbox.writes import LOG
 
 CONTROL = "/_control/"
@@ -121,7 +122,8 @@ SWITCH = Switch()
 
 
 class FaultMiddleware:
-    """Spoils answers as `SWITCH` says and keeps the log of writes; the control path is spared."""
+    """Replaces answers as `ANSWERS` says, spoils them as `SWITCH` says, and keeps the log of
+    writes; the control path is spared."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -142,7 +144,10 @@ class FaultMiddleware:
                 return hang_up()
             case "slow":
                 time.sleep(faults.latency_ms / 1000)
+        prepared = ANSWERS.take(request)
         answer = self.get_response(request)
+        if prepared is not None:
+            answer = prepared.replace(answer)
         if write is not None:
             write.status = answer.status_code
         match kind:

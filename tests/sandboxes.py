@@ -50,6 +50,10 @@ class Sandbox:
         with urlopen(request, timeout=60) as answer:  # noqa: S310
             return json.loads(answer.read() or b"null")
 
+    def prepare_answer(self, path: str, **answer: Any) -> None:
+        """Have the next reads of a path answered as `sandbox/prepared_answers.py` says."""
+        self.control("answers", {"path": path, **answer})
+
     def query(self, statement: str, parameters: Any = None) -> list[tuple[Any, ...]]:
         """Rows of the sandbox's own database: the truth that the mirror is compared with."""
         with psycopg.connect(self.database_url) as connection:
