@@ -25,7 +25,7 @@ import psycopg
 
 from backoffice import embedded, programs
 from backoffice.checking import check
-from backoffice.embedded import ROOT, Servers, ServersError
+from backoffice.embedded import ROOT, Servers, ServersError, background
 from backoffice.progress import FirstSync
 from backoffice.supervisor import ChildError, Supervisor
 
@@ -58,6 +58,7 @@ PROOFS: Final = {
 KEPT: Final = ("pages",)
 WITHOUT_WORDS: Final = ("up", "check")
 ANEW: Final = "--anew"
+STOP: Final = "--stop"
 DEMO_ENVIRONMENT: Final = "sandbox us"
 """What a demo's database says it holds (`installation.py`): no demo is of production."""
 READ_SETTINGS: Final = """
@@ -406,14 +407,47 @@ def manage(arguments: list[str]) -> int:
 
 def test(arguments: list[str]) -> int:
     """The whole suite on several processors; what is named, in one process."""
+    if STOP in arguments:
+        return stop_test_servers(arguments)
     _make_static_folder()
     if not any(not word.startswith("-") for word in arguments):
         # One more than processors: a third of the time they wait for servers and browsers.
         processes = min((os.cpu_count() or 1) + 1, MOST_TEST_PROCESSES)
         apart = ("-p", "tests.apart", "-n", str(processes))
         arguments = [*apart, "--dist", "loadfile", "--no-loadscope-reorder", *arguments]
-    with embedded.throwaway_servers() as servers:
-        return foreground([PYTHON, "-m", "pytest", *arguments], made_up(servers))
+    with test_servers() as (servers, are_reused):
+        environment = made_up(servers)
+        if are_reused:
+            environment["TEST_SERVERS"] = "reused"
+        return foreground([PYTHON, "-m", "pytest", *arguments], environment)
+
+
+@contextlib.contextmanager
+def test_servers() -> Iterator[tuple[Servers, bool]]:
+    """Servers for tests, and whether they stay for the next call: not in CI, not where some are
+    configured, and not while another call uses those that stay."""
+    configured = any(os.environ.get(name) for name in ("DATABASE_URL", "REDIS_URL", "CI"))
+    with contextlib.ExitStack() as stack:
+        reused = None
+        if not configured:
+            reused = stack.enter_context(background.background_servers(test_home()))
+        if reused:
+            yield reused, True
+        else:
+            yield stack.enter_context(embedded.throwaway_servers()), False
+
+
+def stop_test_servers(arguments: list[str]) -> int:
+    if arguments != [STOP]:
+        raise Trouble(f"./run test {STOP} takes no further words.", code=2)
+    stopped = background.stop(test_home())
+    say("The test servers are stopped." if stopped else "No test servers are running.")
+    return 0
+
+
+def test_home() -> Path:
+    """Where the servers are that `./run test` reuses."""
+    return embedded.home() / "test"
 
 
 def proofs(kind: str, names: list[str]) -> int:

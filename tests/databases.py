@@ -1,13 +1,15 @@
 """Databases for tests and for processes under test, copied from one that was made ready before.
 
-Migrations take ten seconds; a copy a tenth of one. What is copied from is made by the first of the
-processes of a test run that needs it, and goes with the process that began them.
+Migrations take ten seconds; a copy a tenth of one. What is copied from (a template) is made by the
+first of the processes of a test run that needs it, and is found again by the next run on the same
+server as long as nothing that made it has changed. Copies go with the process that began them.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import hashlib
 import os
 import subprocess
 import sys
@@ -17,13 +19,31 @@ from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
+import redis
 from psycopg import sql
 
 from backoffice.embedded import postgres
 
 ROOT = Path(__file__).resolve().parent.parent
 RUN = os.environ.get("TEST_RUN") or uuid.uuid4().hex[:12]
-"""Ends the names of all of them; processes that are started from here know it, too."""
+"""Ends the names of all copies; processes that are started from here know it, too."""
+SOURCES_OF_TEMPLATES = (
+    *("*/migrations/*.py", "*/*/migrations/*.py", "**/sql/*.sql", "requirements.lock"),
+    *("backoffice/settings.py", "backoffice/apps.py", "backoffice/access.py"),
+    *("backoffice/installation.py", "backoffice/storage.py", "backoffice/indexes.py"),
+    *("backoffice/operations/roles.py", "backoffice/management/commands/*.py"),
+)
+"""What decides how a database looks that `migrate` (and `demo_users`) made."""
+
+
+@cache
+def _version() -> str:
+    """Ends the names of templates: a hash of what makes them."""
+    digest = hashlib.sha256()
+    for pattern in SOURCES_OF_TEMPLATES:
+        for path in sorted(ROOT.glob(pattern)):
+            digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 def migrated_house(server: str) -> str:
@@ -63,7 +83,7 @@ def _sandbox(server: str) -> str:
 
 def _prepared(server: str, kind: str, template: str, *command: str) -> str:
     """Name of a copy of `template` in which a command has been run."""
-    name = f"test_{kind}_{RUN}"
+    name = f"template_{kind}_{_version()}"
     with _door(server) as connection:
         # Until the connection closes: the others wait, and find it made.
         connection.execute("SELECT pg_advisory_lock(hashtext(%s))", [name])
@@ -90,14 +110,27 @@ def _copy(server: str, template: str) -> str:
     return urlunsplit(urlsplit(server)._replace(path=f"/{name}"))
 
 
-def _tidy(server: str) -> None:
-    """The server may be gone before us."""
+def _drop_where(server: str, condition: str, *values: str) -> None:
+    """Drop databases by the name. The server may be gone before us."""
     with contextlib.suppress(psycopg.OperationalError), _door(server) as connection:
-        named = "SELECT datname FROM pg_database WHERE datname LIKE %s"
-        for (name,) in connection.execute(named, [f"test%{RUN}"]).fetchall():
+        named = f"SELECT datname FROM pg_database WHERE {condition}"
+        for (name,) in connection.execute(named.encode(), values).fetchall():
             connection.execute(
                 sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name))
             )
+
+
+def _drop_copies(server: str) -> None:
+    _drop_where(server, "datname LIKE %s", f"test%{RUN}")
+
+
+def _remove_leftovers(server: str, redis_url: str) -> None:
+    """What earlier runs left on servers that are used again: copies of killed runs, templates of
+    other sources, everything in Redis."""
+    _drop_where(server, "datname LIKE 'test%%'")
+    _drop_where(server, "datname LIKE 'template\\_%%' AND datname NOT LIKE %s", f"%{_version()}")
+    with redis.Redis.from_url(redis_url) as client:
+        client.flushall()
 
 
 def _door(server: str) -> psycopg.Connection:
@@ -107,5 +140,7 @@ def _door(server: str) -> psycopg.Connection:
 
 if "TEST_RUN" not in os.environ:
     os.environ["TEST_RUN"] = RUN
+    if os.environ.get("TEST_SERVERS") == "reused":
+        _remove_leftovers(os.environ["DATABASE_URL"], os.environ["REDIS_URL"])
     if "DATABASE_URL" in os.environ:
-        atexit.register(_tidy, os.environ["DATABASE_URL"])
+        atexit.register(_drop_copies, os.environ["DATABASE_URL"])
