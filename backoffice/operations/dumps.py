@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,22 +37,30 @@ Contents = dict[str, list[Any]]
 
 
 def program(name: str) -> str:
-    """Path of pg_dump or pg_restore, of the server's release or a later one. Raises CommandError
-    with what to install."""
+    """Path of pg_dump or pg_restore: of the server's release, or of the next later one there is.
+    Raises CommandError with what to install."""
     with connection.cursor() as cursor:
         cursor.execute("SHOW server_version_num")
         wanted = int(cursor.fetchone()[0]) // 10_000
-    for path in _candidates(name):
-        told = subprocess.run(  # noqa: S603 - a program of PostgreSQL
-            [path, "--version"], capture_output=True, text=True, check=False
+    found = {
+        release: path for path in reversed([*_candidates(name)]) if (release := _release(path))
+    }
+    usable = [release for release in found if release >= wanted]
+    if not usable:
+        raise CommandError(
+            f"{name} of PostgreSQL {wanted} or later is not installed here"
+            f" (on Debian: postgresql-client-{wanted})."
         )
-        found = re.search(r"(\d+)(\.\d+)?", told.stdout)
-        if found and int(found[1]) >= wanted:
-            return path
-    raise CommandError(
-        f"{name} of PostgreSQL {wanted} or later is not installed here"
-        f" (on Debian: postgresql-client-{wanted})."
+    # Later ones may set what an older server does not know.
+    return found[min(usable)]
+
+
+def _release(path: str) -> int | None:
+    told = subprocess.run(  # noqa: S603 - a program of PostgreSQL
+        [path, "--version"], capture_output=True, text=True, check=False
     )
+    found = re.search(r"\d+", told.stdout)
+    return int(found[0]) if found else None
 
 
 def _candidates(name: str) -> Iterator[str]:
@@ -78,17 +86,18 @@ def start(command: Sequence[str]) -> subprocess.Popen[str]:
         command,
         env={**os.environ, **variables},
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
 
 
-def finish(process: subprocess.Popen[str], what: str) -> None:
-    """Wait for its end. Raises CommandError with its last words."""
-    _, said = process.communicate()
+def finish(process: subprocess.Popen[str], what: str) -> str:
+    """Wait for its end; what it printed. Raises CommandError with the last errors it named."""
+    printed, errors = process.communicate()
     if process.returncode:
-        raise CommandError(f"{what} failed:\n{said.strip()[-2000:]}")
+        raise CommandError(f"{what} failed:\n{errors.strip()[-2000:]}")
+    return printed
 
 
 def door() -> psycopg.Connection[Any]:
@@ -107,9 +116,10 @@ def _parameters() -> dict[str, Any]:
     return connection.get_connection_params()
 
 
-def contents(opened: psycopg.Connection[Any]) -> Contents:
-    """Of every table."""
-    return {name: _content(opened, name) for (name,) in opened.execute(_TABLES).fetchall()}
+def contents(opened: psycopg.Connection[Any], tables: Collection[str] | None = None) -> Contents:
+    """Of these tables that are there, or of all."""
+    names = [name for (name,) in opened.execute(_TABLES).fetchall()]
+    return {name: _content(opened, name) for name in names if tables is None or name in tables}
 
 
 def _content(opened: psycopg.Connection[Any], table: str) -> list[Any]:

@@ -3,18 +3,24 @@
 The service went on after the moment that the backup shows. So nothing is sent again by itself:
 sending is on hold until a person releases it, what was open then is looked up at the service first,
 lists are read anew, and what the service told meanwhile is asked for again.
+
+The hold is the first row that the restore writes, before any command is in the database: whatever
+fails after it, nothing is sent.
 """
 
 from __future__ import annotations
 
 import shutil
+import tempfile
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from django.db import Error as DatabaseError
 from django.db import connection, transaction
 from django.db.migrations.loader import MigrationLoader
 
@@ -49,29 +55,33 @@ UPDATE labs_report SET state = 'uncertain', lease_until = NULL,
  sent_at = coalesce(sent_at, due_at)
 WHERE state IN ('stored', 'sending')
 """
+# Of columns that every release has: later migrations have not run on what was just restored.
+_HOLD: Final = """
+INSERT INTO backoffice_hold (restored_to) SELECT %s
+WHERE NOT EXISTS (SELECT FROM backoffice_hold WHERE released_at IS NULL)
+"""
+_HOLDS: Final = Hold._meta.db_table
+_DROP_IT: Final = "Sending is on hold. Drop this database before you restore into another one."
 
 
 def restore(folder: Path) -> Manifest:
-    """Raises CommandError; the database is left as it is where that was found out before, and to be
-    dropped where it was not."""
+    """Raises CommandError; the database is left as it is where that was found out before, and
+    sending is on hold where it was not."""
     manifest = backups.manifest_of(folder)
     _refuse_newer(manifest)
     _refuse_full_database()
-    program = dumps.program("pg_restore")
     _bring_reports(folder)
-    name = str(connection.settings_dict["NAME"])
-    dumps.finish(
-        dumps.start(
-            [
-                *(program, "--exit-on-error", "--no-owner", "--no-privileges", "--jobs=2"),
-                *(f"--dbname={name}", str(folder / backups.DUMP)),
-            ]
-        ),
-        "pg_restore",
-    )
-    _compare(manifest)
-    call_command("migrate", verbosity=0, interactive=False)
-    hold(manifest.moment)
+    _bring_rows(folder, manifest)
+    try:
+        doubt_open()
+        call_command("migrate", verbosity=0, interactive=False)
+        start_over()
+    except (CommandError, DatabaseError, ImproperlyConfigured) as error:
+        raise CommandError(
+            f"All rows are restored, and sending is on hold. Then this failed: {error}\nMend that,"
+            " run manage.py migrate, and then"
+            f" manage.py holdsending {manifest.moment.isoformat()}"
+        ) from error
     return manifest
 
 
@@ -103,29 +113,80 @@ def _bring_reports(folder: Path) -> None:
                 raise CommandError(f"{place} is there already, with other contents.")
 
 
-def _compare(manifest: Manifest) -> None:
+def _bring_rows(folder: Path, manifest: Manifest) -> None:
+    """Tables without rows, the hold, and then all other rows, indexes and constraints."""
+    dump, program = str(folder / backups.DUMP), dumps.program("pg_restore")
+    name = str(connection.settings_dict["NAME"])
+    into = (program, "--exit-on-error", "--no-owner", "--no-privileges", f"--dbname={name}")
+    listed = dumps.finish(dumps.start([program, "--list", dump]), "pg_restore").splitlines()
+    holds = [line for line in listed if _is_of_holds(line)]
+    others = [line for line in listed if line not in holds]
+    with tempfile.TemporaryDirectory() as lists:
+        first, rest = Path(lists) / "first", Path(lists) / "rest"
+        first.write_text("\n".join(holds))
+        rest.write_text("\n".join(others))
+        _run([*into, "--section=pre-data", dump])
+        _run([*into, "--section=data", f"--use-list={first}", dump])
+        _compare({_HOLDS: manifest.tables.get(_HOLDS, [])}, only=True)
+        hold_sending(manifest.moment)
+        try:
+            both = ("--section=data", "--section=post-data")
+            _run([*into, "--jobs=2", *both, f"--use-list={rest}", dump])
+            _compare({name: sums for name, sums in manifest.tables.items() if name != _HOLDS})
+        except CommandError as error:
+            raise CommandError(f"{error}\n{_DROP_IT}") from error
+
+
+def _is_of_holds(line: str) -> bool:
+    """Whether a line of the list of a dump names the rows of holds, or their next number:
+    `4711; 0 16442 TABLE DATA public backoffice_hold OWNER`."""
+    words = line.split()
+    return words[3:5] in (["TABLE", "DATA"], ["SEQUENCE", "SET"]) and words[6] in (
+        *(_HOLDS, f"{_HOLDS}_id_seq"),
+    )
+
+
+def _run(command: list[str]) -> None:
+    dumps.finish(dumps.start(command), "pg_restore")
+
+
+def _compare(expected: dumps.Contents, *, only: bool = False) -> None:
+    """`only` these tables; else they are all there are, besides that of holds."""
     with dumps.door() as opened:
-        found = dumps.contents(opened)
+        found = dumps.contents(opened, tables=expected.keys() if only else None)
+    if not only:
+        found.pop(_HOLDS, None)
     wrong = sorted(
-        name
-        for name in manifest.tables.keys() | found.keys()
-        if manifest.tables.get(name) != found.get(name)
+        name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name)
     )
     if wrong:
-        raise CommandError(
-            f"What was restored differs from the backup, in {', '.join(wrong[:5])}. Drop this"
-            " database."
-        )
+        raise CommandError(f"What was restored differs from the backup, in {', '.join(wrong[:5])}.")
 
 
 def hold(restored_to: datetime) -> None:
     """What is to be done before a worker starts on a database that shows an earlier moment."""
+    hold_sending(restored_to)
+    doubt_open()
+    start_over()
+
+
+def hold_sending(restored_to: datetime) -> None:
+    """Nothing new is sent from here on, until a person releases it."""
     with transaction.atomic(durable=True), connection.cursor() as cursor:
-        if not Hold.objects.filter(released_at=None).exists():
-            Hold.objects.create(restored_to=restored_to)
+        cursor.execute(_HOLD, [restored_to])
+
+
+def doubt_open() -> None:
+    """What was open may have been sent since the backup: it is looked up at the service first."""
+    with transaction.atomic(durable=True), connection.cursor() as cursor:
         cursor.execute(_DOUBT_COMMANDS, [MAYBE_SENT])
         cursor.execute(_LOOK_NOW, [settings.OUTBOX_SETTLE_SECONDS])
         cursor.execute(_DOUBT_REPORTS)
+
+
+def start_over() -> None:
+    """Ends what does not go on after a restore, and asks the service for what it did meanwhile."""
+    with transaction.atomic(durable=True):
         # What was stopped since does not go on: who still wants it, asks for the rest again.
         bulk.stop_open(BulkRun.objects.all())
         # Who has logged out since is not logged in again.

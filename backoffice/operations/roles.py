@@ -10,6 +10,9 @@
 
 The roles are made once, with passwords that an administrator sets. What they may do is granted
 anew after every `manage.py migrate`.
+
+The owner needs no superuser rights: to make the roles CREATEROLE, and afterwards only what it owns
+and its membership in bo_worker.
 """
 
 from __future__ import annotations
@@ -19,7 +22,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from django.core.management.base import CommandError
-from django.db import connection, transaction
+from django.db import ProgrammingError, connection, transaction
+from psycopg import errors
 
 from patients.wearables.partitions import PARENT
 
@@ -54,16 +58,22 @@ def statements(prefix: str = PREFIX) -> Iterator[str]:
             f"DO $$ BEGIN CREATE ROLE {prefix}_{kind} LOGIN;"
             " EXCEPTION WHEN duplicate_object THEN NULL; END $$;"
         )
+    for kind, limits in _LIMITS.items():
+        for name, value in limits.items():
+            yield f"ALTER ROLE {prefix}_{kind} SET {name} = '{value}';"
+    # Before anything is given to it: only a member of a role may, and so migrations and backups
+    # reach what the workers own.
+    yield f"GRANT {prefix}_worker TO {_owner()};"
     yield from grants(prefix)
 
 
 def grants(prefix: str = PREFIX) -> Iterator[str]:
+    """What the owner grants to roles that are there."""
     web, worker, audit = (f"{prefix}_{kind}" for kind in _LIMITS)
-    for kind, limits in _LIMITS.items():
-        for name, value in limits.items():
-            yield f"ALTER ROLE {prefix}_{kind} SET {name} = '{value}';"
     yield "REVOKE CREATE ON SCHEMA public FROM PUBLIC;"
     yield f"GRANT USAGE ON SCHEMA public TO {web}, {worker}, {audit};"
+    # Who is to own a table must be allowed to make tables.
+    yield f"GRANT CREATE ON SCHEMA public TO {worker};"
     yield f"REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {web}, {worker}, {audit};"
     for table, parent, owner in _tables():
         if PARENT in (table, parent):
@@ -82,10 +92,7 @@ def grants(prefix: str = PREFIX) -> Iterator[str]:
         if AUDIT.fullmatch(table):
             yield f'GRANT SELECT ON "{table}" TO {audit};'
     yield f"GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO {web}, {worker};"
-    yield f"GRANT CREATE ON SCHEMA public TO {worker};"
     yield f"GRANT EXECUTE ON FUNCTION backoffice_tidy_entries() TO {worker};"
-    # So that migrations and backups reach what the workers own.
-    yield f"GRANT {worker} TO CURRENT_USER;"
 
 
 def refresh() -> bool:
@@ -99,10 +106,28 @@ def refresh() -> bool:
 
 
 def apply(lines: Iterator[str]) -> None:
-    """All at once: nobody who works meanwhile is without rights."""
-    with transaction.atomic(), connection.cursor() as cursor:
-        for line in list(lines):
-            cursor.execute(line)
+    """All at once: nobody who works meanwhile is without rights. Raises CommandError with what the
+    owner lacks."""
+    line = ""
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            for line in list(lines):
+                cursor.execute(line)
+    except ProgrammingError as error:
+        if not isinstance(error.__cause__, errors.InsufficientPrivilege):
+            raise
+        raise CommandError(
+            f"PostgreSQL refused {line!r}: {error.__cause__.diag.message_primary}. Run"
+            " manage.py databaseroles --apply as the owner of the tables, with CREATEROLE; where"
+            f" somebody else made the roles, have them grant these to {_owner()} WITH ADMIN OPTION."
+        ) from error
+
+
+def _owner() -> str:
+    """Whom this process logs in as, in SQL."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT quote_ident(current_user)")
+        return str(cursor.fetchone()[0])
 
 
 def _tables() -> list[tuple[str, str, str]]:

@@ -147,7 +147,7 @@ def test_a_backup_that_breaks_off_leaves_nothing(
 ) -> None:
     broken = tmp_path / "pg_dump"
     broken.write_text(
-        '#!/bin/sh\n[ "$1" = --version ] && echo "pg_dump 99.1" && exit\necho broken >&2; exit 1\n'
+        '#!/bin/sh\n[ "$1" = --version ] && echo "pg_dump 18.0" && exit\necho broken >&2; exit 1\n'
     )
     broken.chmod(0o700)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
@@ -165,6 +165,8 @@ def test_programs_older_than_the_server_are_not_used(
     old.chmod(0o700)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     assert dumps.program("pg_dump") != str(old)
+    old.write_text('#!/bin/sh\necho "pg_dump (PostgreSQL) 99.1"\n')
+    assert dumps.program("pg_dump") != str(old), "one of the server's release is nearer"
 
 
 def test_a_backup_is_made_while_files_are_sealed_anew(tmp_path: Path, settings: Settings) -> None:

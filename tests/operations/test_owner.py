@@ -1,0 +1,183 @@
+"""The owner of the database has no superuser rights: its roles, backups and restores, on the oldest
+and the newest PostgreSQL. Whatever fails in a restore, sending is on hold."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from tests.operations.test_roles import MONTHS
+from tests.servers import postgres_15, postgres_18
+from tests.sync.house import House, end
+
+KINDS = ("web", "worker", "audit")
+READY = """
+import django; django.setup()
+from django.test import Client
+answer = Client(headers={"host": "localhost"}).get("/health/ready")
+assert answer.status_code == 200, answer.content
+"""
+COMMAND = """
+INSERT INTO backoffice_commandrecord (id, kind, title, subject_type, subject_id, lock, payload,
+ form_id, form_url, form_data, reason, idempotency_key, keys, state, attempts, looks, doubted,
+ hindrance, refusal, refusal_fields, found, remote_id, done_url, confirmed_by, decision,
+ requested_by_id)
+SELECT gen_random_uuid(), 'order.cancel', 'Cancel', 'order', 'x', '', '{}', gen_random_uuid(), '',
+ '{}', '', gen_random_uuid(), 0, 'waiting', 0, 0, false, '', '', '{}', '{}', '', '', '', '', id
+FROM backoffice_user LIMIT 1
+"""
+NO_INDEXES = """
+CREATE FUNCTION refuse() RETURNS event_trigger LANGUAGE plpgsql AS
+$$ BEGIN IF EXISTS (SELECT FROM public.backoffice_commandrecord) THEN
+ RAISE EXCEPTION 'no index today'; END IF; END $$;
+CREATE EVENT TRIGGER no_indexes ON ddl_command_start WHEN TAG IN ('CREATE INDEX')
+EXECUTE FUNCTION refuse();
+"""
+
+
+@dataclass
+class Server:
+    """`url`: of its superuser, who only makes owners and their databases."""
+
+    url: str = field(repr=False)
+    folder: Path
+    made: list[tuple[str, str]] = field(default_factory=list)
+
+    def run(self, statement: sql.Composed | str, database: str = "postgres") -> None:
+        address = urlunsplit(urlsplit(self.url)._replace(path=f"/{database}"))
+        with psycopg.connect(address, autocommit=True) as superuser:
+            superuser.execute(
+                statement if isinstance(statement, sql.Composed) else statement.encode()
+            )
+
+    def owner(self, rights: str = "CREATEROLE") -> str:
+        """Name of a new one, as docs/operating.md makes it."""
+        name = f"owner_{uuid.uuid4().hex[:8]}"
+        self.made.append(("ROLE", name))
+        self.run(f"CREATE ROLE {name} LOGIN {rights} PASSWORD 'made-up'")
+        return name
+
+    def database(self, owner: str) -> House:
+        """Without tables."""
+        name = f"of_{owner}_{uuid.uuid4().hex[:6]}"
+        self.made.append(("DATABASE", name))
+        self.run(f"CREATE DATABASE {name} OWNER {owner}")
+        parts = urlsplit(self.url)
+        netloc = f"{owner}:made-up@{parts.netloc.rpartition('@')[2]}"
+        address = urlunsplit(parts._replace(netloc=netloc, path=f"/{name}"))
+        settings = {"REPORT_FOLDER": str(self.folder / "reports" / name)}
+        return House(address, "http://127.0.0.1:1", self.folder / f"{name}.log", settings)
+
+    def close(self) -> None:
+        for kind, name in reversed(self.made):
+            self.run(f"DROP {kind} {name}")
+
+
+@pytest.fixture(scope="module", params=["15", "18"])
+def server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
+    running = {"15": postgres_15, "18": postgres_18}[request.param]
+    with running() as url:
+        with psycopg.connect(url) as opened:
+            assert opened.info.server_version // 10_000 == int(request.param)
+        made = Server(url, tmp_path_factory.mktemp("owners"))
+        yield made
+        made.close()
+
+
+@dataclass
+class Owned:
+    name: str
+    house: House
+    prefix: str
+    backup: Path
+
+
+@pytest.fixture(scope="module")
+def owned(server: Server) -> Owned:
+    """A database of an owner, used by roles it made, with a command that waits; and its backup."""
+    owner = server.owner()
+    house = server.database(owner)
+    house.manage("migrate", "-v0")
+    house.manage("demo_users")
+    house.query(COMMAND)
+    prefix = f"bo_{owner}"
+    server.made[:0] = [("ROLE", f"{prefix}_{kind}") for kind in KINDS]
+    for _ in range(2):
+        house.manage("databaseroles", "--apply", "--prefix", prefix)
+    backup = server.folder / f"backup-{owner}"
+    house.manage("backup", str(backup))
+    return Owned(owner, house, prefix, backup)
+
+
+def as_role(owned: Owned, kind: str) -> House:
+    house, parts = owned.house, urlsplit(owned.house.database_url)
+    role = f"{owned.prefix}_{kind}"
+    house.query(f"ALTER ROLE {role} PASSWORD 'made-up'")
+    netloc = f"{role}:made-up@{parts.netloc.rpartition('@')[2]}"
+    url = urlunsplit(parts._replace(netloc=netloc))
+    return House(url, house.service_url, house.log, house.settings)
+
+
+def succeeded(house: House, *command: str) -> bool:
+    process = house.start(*command)
+    try:
+        return process.wait(120) == 0
+    finally:
+        end(process)
+
+
+def on_hold(house: House) -> bool:
+    return bool(house.value("SELECT count(*) FROM backoffice_hold WHERE released_at IS NULL") == 1)
+
+
+def test_an_owner_makes_roles_its_processes_work_with(owned: Owned) -> None:
+    assert owned.house.value("SELECT rolsuper FROM pg_roles WHERE rolname = current_user") is False
+    web, worker = as_role(owned, "web"), as_role(owned, "worker")
+    assert succeeded(web, "-c", READY), web.said()
+    assert succeeded(worker, "-c", MONTHS), worker.said()
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        web.query("DELETE FROM backoffice_auditentry")
+    statement = "ALTER TABLE wearables_chunk ADD COLUMN later int"
+    owned.house.query(statement)  # as a migration of a later release may
+
+
+def test_an_owner_restores_and_sending_is_on_hold(owned: Owned, server: Server) -> None:
+    house = server.database(owned.name)
+    house.manage("restore", str(owned.backup))
+    assert on_hold(house)
+    assert house.value("SELECT state FROM backoffice_commandrecord") == "uncertain"
+    assert house.value("SELECT count(*) FROM pg_indexes WHERE indexname = 'one_hold'") == 1
+    house.query("UPDATE backoffice_hold SET released_at = now()")
+    house.query("INSERT INTO backoffice_hold (restored_to) VALUES (now())")  # numbers go on
+
+
+def test_a_restore_that_fails_after_the_rows_holds_sending(owned: Owned, server: Server) -> None:
+    house = server.database(owned.name)
+    name = urlsplit(house.database_url).path.lstrip("/")
+    server.run(NO_INDEXES, name)
+    assert not succeeded(house, "manage.py", "restore", str(owned.backup))
+    assert "no index today" in house.said() and "Sending is on hold." in house.said()
+    assert house.value("SELECT count(*) FROM backoffice_commandrecord") == 1
+    assert on_hold(house)
+
+
+def test_a_restore_whose_migration_fails_holds_sending(owned: Owned, server: Server) -> None:
+    """The roles of this server are another owner's: what they need cannot be granted."""
+    other = server.owner("NOCREATEROLE")
+    house = server.database(other)
+    for kind in KINDS:
+        server.made.insert(0, ("ROLE", f"bo_{kind}"))
+        server.run(f"CREATE ROLE bo_{kind}")
+    assert not succeeded(house, "manage.py", "restore", str(owned.backup))
+    assert "WITH ADMIN OPTION" in house.said() and "holdsending" in house.said()
+    assert on_hold(house)
+    assert house.value("SELECT state FROM backoffice_commandrecord") == "uncertain"

@@ -1,0 +1,88 @@
+"""Servers of a test's own. PostgreSQL of the oldest supported release and PgBouncer come from the
+system's packages: where one is not installed, its tests are skipped, unless `POSTGRES_15` or
+`PGBOUNCER` is `required`, as `.ci/run` sets them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from backoffice.embedded import free_port, postgres
+from backoffice.embedded.places import account, folder, make_home
+from backoffice.embedded.processes import as_account, await_ready, bare_environment, start, stop
+
+POSTGRES_15 = Path("/usr/lib/postgresql/15/bin")
+
+
+def skip_without(program: Path | str, variable: str) -> None:
+    if shutil.which(str(program)) is None:
+        words = f"{program} is not installed"
+        if os.environ.get(variable) == "required":
+            pytest.fail(f"{words}, and {variable} is required")
+        pytest.skip(words)
+
+
+@contextlib.contextmanager
+def home(name: str) -> Iterator[Path]:
+    """A folder for a server, with `log` and a folder that its account owns and works in."""
+    base = Path(tempfile.mkdtemp(prefix="bo-"))
+    base.chmod(0o711)
+    try:
+        folder(base / "log", 0o700, None)
+        folder(base / name, 0o700, account())
+        yield base
+    finally:
+        shutil.rmtree(base, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def postgres_18() -> Iterator[str]:
+    """The embedded one, apart from that of the tests: for what roles of a whole server change."""
+    base = Path(tempfile.mkdtemp(prefix="bo-"))
+    try:
+        make_home(base, account())
+        with postgres.running(base, account(), durable=False) as url:
+            yield url
+    finally:
+        shutil.rmtree(base, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def postgres_15() -> Iterator[str]:
+    """Runs it without safety against power cuts; yields the address of its superuser."""
+    skip_without(POSTGRES_15 / "postgres", "POSTGRES_15")
+    with home("postgres") as base:
+        data = base / "postgres" / "data"
+        subprocess.run(
+            [
+                *(str(POSTGRES_15 / "initdb"), "-D", str(data), "-U", "postgres", "-E", "UTF8"),
+                *("--locale=C.UTF-8", "--auth=trust", "--no-sync"),
+            ],
+            cwd=base / "postgres",
+            env=bare_environment(),
+            stdout=subprocess.DEVNULL,
+            check=True,
+            **as_account(account()),
+        )
+        port = free_port()
+        given = {"port": str(port), "listen_addresses": "127.0.0.1", "fsync": "off"}
+        given["unix_socket_directories"] = str(base / "postgres")
+        options = [word for name, value in given.items() for word in ("-c", f"{name}={value}")]
+        command: list[str | Path] = [POSTGRES_15 / "postgres", "-D", data, *options]
+        process = start(command, base, "postgres", account(), signal.SIGINT)
+        url = f"postgres://postgres@127.0.0.1:{port}/postgres"
+        try:
+            log = base / "log" / "postgres.log"
+            await_ready(process, lambda: postgres.answers(url), "PostgreSQL 15", log)
+            yield url
+        finally:
+            stop(process, signal.SIGINT, signal.SIGQUIT)
