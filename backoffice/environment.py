@@ -125,6 +125,19 @@ def field_keys(said: str) -> dict[int, bytes]:
     return keys
 
 
+def appended_file(name: str) -> Path | None:
+    """A file that lines are added to, made if it is not there; it need not be readable."""
+    given = text(name)
+    if not given:
+        return None
+    try:
+        with Path(given).open("a"):
+            pass
+    except OSError as error:
+        wrong(f"{name} cannot be written: {error.strerror}.")
+    return Path(given)
+
+
 def listed_hashes(name: str) -> Path | None:
     """A file whose lines begin with a SHA-1 in hexadecimal."""
     said = text(name)

@@ -21,6 +21,7 @@ from csp.constants import NONE, SELF
 from backoffice import embedded
 from backoffice.environment import (
     address,
+    appended_file,
     begin,
     choice,
     field_keys,
@@ -73,6 +74,8 @@ if any(len(key) < 32 for key in AUDIT_KEYS):
     wrong("AUDIT_KEY is too short: each key must have 32 characters or more.")
 AUDIT_KEEP_YEARS = number("AUDIT_KEEP_YEARS", 6, 0, 100)
 AUDIT_HOLD = flag("AUDIT_HOLD", False)
+# Appended to after each sealing, best where files can only be added to (`audit/heads.py`).
+AUDIT_HEAD_FILE = appended_file("AUDIT_HEAD_FILE")
 ALLOWED_HOSTS = words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]" if LOCAL else "")
 if not ALLOWED_HOSTS:
     wrong(

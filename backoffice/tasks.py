@@ -7,7 +7,7 @@ from celery import shared_task
 from backoffice import changes, outbox, sync, upkeep
 from backoffice.accounts import mailing as account_mailing
 from backoffice.accounts import throttle
-from backoffice.audit import checking, retention, seals
+from backoffice.audit import checking, heads, retention, seals
 from backoffice.lists import bulk
 from backoffice.session_store import SessionStore
 from backoffice.team import mailing, telling
@@ -45,7 +45,7 @@ def heartbeat(self: Any) -> None:
 
 @shared_task
 def seal() -> None:
-    seals.seal(seconds=TIDYING)
+    heads.seal(seconds=TIDYING)
     seals.tidy()
 
 

@@ -18,6 +18,7 @@ from django.utils import timezone
 
 from backoffice.audit import seals
 from backoffice.audit.models import AuditCheck, AuditEntry, AuditSeal
+from backoffice.audit.seals import first_entry
 
 logger = logging.getLogger(__name__)
 
@@ -105,6 +106,21 @@ def check(
     return walk.found
 
 
+def lost_words(head: str) -> str:
+    """The finding that the chain no longer holds a remembered head (`N:MAC`)."""
+    number, _, mac = head.partition(":")
+    return (
+        f"The trail no longer holds seal {number} with the code {mac[:12]}… that is"
+        " remembered: its end was cut off, or it was made anew."
+    )
+
+
+def as_columns(found: Checked) -> dict[str, Any]:
+    """Columns of an AuditCheck that hold what was found."""
+    names = ("seals", "entries", "removed", "unsealed", "unknown_key", "head")
+    return {**{name: getattr(found, name) for name in names}, "trouble": found.told}
+
+
 def last_before(moment: datetime) -> int:
     """Number of the last seal made before `moment`; 0 for none."""
     rows = AuditSeal.objects.filter(at__lt=moment).order_by("-n")
@@ -135,6 +151,7 @@ class _Walk:
         """A seal of a key we have was seen: one of another key behind it is nobody's."""
         earlier = AuditSeal.objects.filter(n__lte=after)
         self.last = earlier.order_by("-n").first()
+        self.first_entry = first_entry()
         self.sealed_to = _end(earlier.filter(removal=False))
         self.removed_to = _end(earlier.filter(removal=True))
 
@@ -170,6 +187,9 @@ class _Walk:
 
     def _entries(self, read: Read) -> None:
         one, rows = read.seal, read.rows or 0
+        if self.last is None and one.from_id != self.first_entry:
+            begin = self.first_entry or "any, as far as is recorded"
+            self._tell(one, f"the trail begins at entry {one.from_id}, not at {begin}")
         if self.sealed_to is not None and one.from_id != self.sealed_to + 1:
             self._tell(one, f"it begins at entry {one.from_id}, not at {self.sealed_to + 1}")
         elif self.sealed_to is None and AuditEntry.objects.filter(pk__lt=one.from_id).exists():
@@ -202,13 +222,10 @@ class _Walk:
     def end(self, heads: Iterable[str]) -> None:
         self.found.head = seals.name_of(self.last) if self.last else ""
         for remembered in filter(None, heads):
-            n, _, mac = remembered.partition(":")
+            n = remembered.partition(":")[0]
             one = AuditSeal.objects.filter(n=int(n)).first()
             if one is None or seals.name_of(one) != remembered:
-                self.found.tell(
-                    f"The trail no longer holds seal {n} with the code {mac[:12]}… that is"
-                    " remembered: its end was cut off, or it was made anew."
-                )
+                self.found.tell(lost_words(remembered))
         self.found.unsealed = AuditEntry.objects.filter(pk__gt=self.sealed_to or 0).count()
 
     def _tell(self, one: AuditSeal, words: str) -> None:
@@ -249,11 +266,10 @@ def work(now: datetime | None = None) -> AuditCheck | None:
 def _make(due: AuditCheck) -> None:
     earlier = AuditCheck.objects.exclude(head="").order_by("-finished_at").first()
     found = check(heads=[earlier.head] if earlier else [])
-    for name in ("seals", "entries", "removed", "unsealed", "unknown_key", "head"):
-        setattr(due, name, getattr(found, name))
-    due.trouble, due.finished_at = found.told, timezone.now()
+    for name, value in as_columns(found).items():
+        setattr(due, name, value)
+    due.finished_at = timezone.now()
     due.save()
-    # The line is what remembers the end where nobody can reach it from here.
     logger.info("audit trail ends with seal %s", found.head or "none")
     if found.troubles:
         logger.error("audit trail is broken: %s findings, see System > Audit", found.troubles)

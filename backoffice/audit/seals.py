@@ -23,6 +23,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from backoffice.audit.models import AuditEntry, AuditSeal
+from backoffice.models import Installation
 
 MOST: Final = 1_000
 """Entries under one seal; also what retention takes away in one transaction."""
@@ -97,8 +98,21 @@ def _seal_next(last: int, now: datetime) -> int:
         rows, first, to_id, digest = cursor.fetchone()
         if rows:
             from_id = sealed_to + 1 if before else first
+            if before is None:
+                record_first_entry(first)
             add(AuditSeal(from_id=from_id, to_id=to_id, rows=rows, digest=digest, at=now))
     return int(rows)
+
+
+def record_first_entry(first: int) -> None:
+    """Keep where the trail begins, once: the first id of all may belong to an entry that was
+    rolled back. A chain that is made anew later begins elsewhere, and that shows."""
+    Installation.objects.filter(audit_first_entry=None).update(audit_first_entry=first)
+
+
+def first_entry() -> int | None:
+    """Id of the entry with which the trail begins; None before the first sealing."""
+    return Installation.objects.values_list("audit_first_entry", flat=True).first()
 
 
 def hold_chain() -> None:

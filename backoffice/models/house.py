@@ -20,6 +20,9 @@ class Installation(models.Model):
     environment = models.CharField(max_length=40, help_text="Of the service, such as sandbox us")
     secret = SealedText()
     made_at = models.DateTimeField(db_default=Now())
+    audit_first_entry = models.BigIntegerField(
+        null=True, help_text="Id of the entry with which the audit trail begins"
+    )
 
 
 class Change(models.Model):

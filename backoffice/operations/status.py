@@ -19,6 +19,7 @@ from django.db import connection
 from django.utils import timezone
 
 from backoffice import sync_health, upkeep, vocabulary
+from backoffice.audit import checking
 from backoffice.celery import QUEUES
 from backoffice.models import SyncRun
 from backoffice.operations import postgres
@@ -96,6 +97,7 @@ def read() -> Status:
         "database": _database(),
         "disk": _disk(),
         "backup": {"age_seconds": _seconds(upkeep.backup_age())},
+        "audit": {"findings": _audit_findings()},
     }
     late = [
         f"{vocabulary.LISTS.get(walk.resource, walk.resource)} "
@@ -104,6 +106,12 @@ def read() -> Status:
         if walk.late(now)
     ]
     return Status(now, figures, list(_reasons(figures, late, postgres.talkative())))
+
+
+def _audit_findings() -> int:
+    """How many findings the last check of the audit trail has."""
+    latest = checking.latest()
+    return len(latest.trouble) if latest else 0
 
 
 def _inbox(hearing: silence.Hearing, now: datetime) -> dict[str, Figure]:
@@ -214,6 +222,8 @@ def _reasons(figures: Figures, late: list[str], talkative: list[str]) -> Iterato
     waited = figures["lookups"]["oldest_seconds"] or 0
     if waited > LOOKUPS_WAIT:
         yield Reason("degraded", f"Single records wait {spoken(waited)} to be read.")
+    if figures["audit"]["findings"]:
+        yield Reason("failing", "The audit trail was changed or cut: see System > Audit.")
     age = figures["backup"]["age_seconds"]
     if not settings.LOCAL and (age is None or age > BACKUP_OLD):
         told = "none was ever made" if age is None else f"the last shows {spoken(age)} ago"

@@ -11,7 +11,9 @@ from django.core.management.base import BaseCommand
 from django.utils import timezone
 from django.utils.dateparse import parse_date
 
-from backoffice.audit import checking
+from backoffice import audit
+from backoffice.audit import checking, heads
+from backoffice.audit.models import AuditCheck
 
 BROKEN, UNKNOWN_KEY = 1, 3
 
@@ -49,7 +51,20 @@ class Command(BaseCommand):
             help="an end that an earlier run printed: the trail must still hold it",
         )
 
-    def handle(self, *args: Any, since: datetime | None, head: list[str], **options: Any) -> None:
+        parser.add_argument(
+            "--accept",
+            action="store_true",
+            help="after a restore: record the present end as the one to continue from",
+        )
+
+    def handle(
+        self, *args: Any, since: datetime | None, head: list[str], accept: bool, **options: Any
+    ) -> None:
+        if accept:
+            self._accept()
+            return
+        if not head and (last := heads.remembered()):
+            head = [last]
         after = checking.last_before(since) if since else 0
         found = checking.check(after=after, heads=head, progress=self._progress)
         self.stdout.write(
@@ -67,6 +82,19 @@ class Command(BaseCommand):
         self.stdout.write(f"Head: {found.head or 'none'}")
         if found.troubles or found.unknown_key:
             raise SystemExit(BROKEN if found.troubles else UNKNOWN_KEY)
+
+    def _accept(self) -> None:
+        """Only an end of a sound chain; on record with the end that was remembered before."""
+        found = checking.check()
+        if found.troubles:
+            for words in found.told:
+                self.stderr.write(self.style.ERROR(words))
+            raise SystemExit(BROKEN)
+        before, now = heads.remembered(), timezone.now()
+        audit.by_machine("audit trail", [], f"end accepted; remembered before: {before or 'none'}")
+        AuditCheck(asked_at=now, finished_at=now, **checking.as_columns(found)).save()
+        heads.write(found.head)
+        self.stdout.write(f"Continuing from: {found.head or 'none'}")
 
     def _progress(self, found: checking.Checked) -> None:
         if self.stderr.isatty():

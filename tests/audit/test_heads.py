@@ -1,0 +1,140 @@
+"""The end of the trail is remembered outside the database: cutting it shows at the next sealing."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.core.cache import cache
+from django.core.management import call_command
+from pytest_django import Settings
+
+from backoffice import tasks
+from backoffice.audit import checking, heads, seals
+from backoffice.audit.models import AuditCheck
+from backoffice.operations import status
+from tests.audit.trail import ENTRIES, SEALS, entries, owner, sql
+
+pytestmark = pytest.mark.django_db
+CUT = "The audit trail was changed or cut: see System > Audit."
+
+
+@pytest.fixture(autouse=True)
+def nothing_remembered() -> Iterator[None]:
+    cache.clear()
+    yield
+    cache.clear()
+
+
+@pytest.fixture
+def head_file(settings: Settings, tmp_path: Path) -> Path:
+    settings.AUDIT_HEAD_FILE = tmp_path / "heads.log"
+    return tmp_path / "heads.log"
+
+
+def _cut_newest() -> None:
+    """Remove the newest seal and its entries, as an owner of the tables can."""
+    with owner():
+        last = sql(f"SELECT max(n) FROM {SEALS}")
+        sql(f"DELETE FROM {ENTRIES} WHERE id >= (SELECT from_id FROM {SEALS} WHERE n = %s)", last)
+        sql(f"DELETE FROM {SEALS} WHERE n = %s", last)
+
+
+def _seal_twice() -> None:
+    for _ in range(2):
+        entries(5)
+        tasks.seal()
+
+
+def _reasons() -> list[str]:
+    return [reason.words for reason in status.read().reasons]
+
+
+def test_each_sealing_logs_its_head_and_adds_it_to_the_file(
+    head_file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    written = []
+    for _ in range(2):
+        entries(5)
+        with caplog.at_level(logging.INFO):
+            tasks.seal()
+        written.append(seals.head())
+        assert f"audit trail ends with seal {seals.head()}" in caplog.text
+    tasks.seal()  # Nothing came: nothing is added.
+    assert [line.split(" ")[1] for line in head_file.read_text().splitlines()] == written
+
+
+@pytest.mark.parametrize("where", ["file", "Redis"])
+def test_cut_end_shows_at_the_next_sealing(where: str, settings: Settings, tmp_path: Path) -> None:
+    settings.AUDIT_HEAD_FILE = tmp_path / "heads.log" if where == "file" else None
+    _seal_twice()
+    if where == "file":
+        cache.clear()
+    assert CUT not in _reasons()
+    remembered = seals.head()
+    _cut_newest()
+    entries(5)  # What comes later takes the number of the seal that was cut off.
+    tasks.seal()
+    assert CUT in _reasons()
+    latest = checking.latest()
+    assert latest is not None and any("cut off" in words for words in latest.trouble)
+    tasks.seal()
+    assert AuditCheck.objects.count() == 1, "one finding, not one a minute"
+    assert heads.remembered() == remembered, "the lost end is not forgotten"
+
+
+def test_trail_that_begins_later_is_a_finding() -> None:
+    _seal_twice()
+    with owner():
+        sql(f"DELETE FROM {ENTRIES}")
+        sql(f"DELETE FROM {SEALS}")
+    cache.clear()
+    entries(5)
+    tasks.seal()
+    found = checking.check()
+    assert [words for words in found.trouble if "the trail begins at entry" in words]
+
+
+def test_accepted_end_is_continued_from_and_recorded(head_file: Path) -> None:
+    _seal_twice()
+    _cut_newest()
+    tasks.seal()
+    assert CUT in _reasons()
+    call_command("verifyaudit", "--accept", stdout=StringIO())
+    assert CUT not in _reasons()
+    assert heads.remembered() == seals.head()
+    recorded = sql(f"SELECT reason FROM {ENTRIES} WHERE object_type = 'audit trail'")
+    assert recorded.startswith("end accepted; remembered before: 2:")
+    tasks.seal()
+    assert CUT not in _reasons()
+
+
+def test_broken_trail_is_not_accepted(head_file: Path) -> None:
+    _seal_twice()
+    with owner():
+        sql(f"UPDATE {ENTRIES} SET reason = 'changed' WHERE id = (SELECT min(id) FROM {ENTRIES})")
+    with pytest.raises(SystemExit):
+        call_command("verifyaudit", "--accept", stdout=StringIO(), stderr=StringIO())
+
+
+def test_verification_by_hand_looks_for_the_remembered_end(head_file: Path) -> None:
+    _seal_twice()
+    call_command("verifyaudit", stdout=StringIO())
+    _cut_newest()
+    errors = StringIO()
+    with pytest.raises(SystemExit):
+        call_command("verifyaudit", stdout=StringIO(), stderr=errors)
+    assert "cut off" in errors.getvalue()
+
+
+def test_file_that_cannot_be_written_is_logged_and_seals_go_on(
+    settings: Settings, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.AUDIT_HEAD_FILE = tmp_path / "missing" / "heads.log"
+    entries(5)
+    tasks.seal()
+    assert "AUDIT_HEAD_FILE cannot be written" in caplog.text
+    assert seals.head().startswith("1:")
