@@ -2,8 +2,9 @@
 
 Who comes back is found by the provider's own id of them; the first time, by their e-mail, which the
 provider must have verified, among the addresses that administrators gave to accounts. Nobody else
-gets in, unless `OIDC_CREATE` is on. `OIDC_ROLES_CLAIM` names the claim that holds their roles,
-all of them: an administrator by other means who is not named one there is none from then on.
+gets in, unless `OIDC_CREATE` is on. An account that is linked to one id is never linked to a
+second: an administrator unlinks it first. `OIDC_ROLES_CLAIM` names the claim that holds their
+roles, all of them: an administrator by other means who is not named one there is none from then on.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, Final
 from allauth.account.utils import get_next_redirect_url
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter, get_adapter
-from allauth.socialaccount.models import SocialLogin
+from allauth.socialaccount.models import SocialAccount, SocialLogin
 from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView
 from django.conf import settings
 from django.contrib import messages
@@ -34,7 +35,7 @@ from jwt import PyJWTError
 
 from backoffice import audit
 from backoffice.access import ROLES, SERVICE_ACCOUNT, public
-from backoffice.accounts import members
+from backoffice.accounts import mailing, members
 from backoffice.accounts.adapter import refused
 from backoffice.accounts.id_tokens import Verifying
 from backoffice.models import User
@@ -43,6 +44,10 @@ logger = logging.getLogger(__name__)
 
 PROVIDER: Final = "oidc"
 _SORRY: Final = "The log-in at {} did not work. Try again, or log in with your password."
+TOPIC: Final = "single sign-on"
+"""What audit entries about links call them; their object is the account."""
+LINKED: Final = "Your account was linked to single sign-on"
+UNLINKED: Final = "Your account was unlinked from single sign-on"
 _SAID: Final = "said at the single sign-on"
 _FAILURES: Final = (OSError, KeyError, ValueError, PyJWTError, IntegrityError)
 """Of the way there and back: the provider, its tokens, and two log-ins of one new person at once.
@@ -61,17 +66,26 @@ class Adapter(DefaultSocialAccountAdapter):
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
         """Whose account this is; refused with a page where it is nobody's."""
         claims = _claims(sociallogin)
+        reason = "no account"
         with transaction.atomic():
             if not sociallogin.is_existing:
                 user = _found(claims) or _made(request, claims)
-                if user is not None:
-                    sociallogin.connect(request, user)
+                if user is not None and is_linked(user):
+                    # Linked meanwhile by another tab, or for good to somebody else.
+                    sociallogin.lookup()
+                    reason = "linked to another identity"
+                elif user is not None:
+                    _link(request, sociallogin, user)
             if sociallogin.is_existing and settings.OIDC_ROLES_CLAIM:
                 assert isinstance(sociallogin.user, User)
                 _give_roles(request, sociallogin.user, claims)
         if not sociallogin.is_existing:
-            refused(request, "no account")
-            context = {"provider": settings.OIDC_NAME, "email": claims.get("email", "")}
+            refused(request, reason)
+            context = {
+                "provider": settings.OIDC_NAME,
+                "email": claims.get("email", ""),
+                "is_linked_to_another": reason != "no account",
+            }
             page = render(request, "accounts/no_account.html", context, status=403)
             raise ImmediateHttpResponse(page)
 
@@ -99,9 +113,46 @@ def _email(claims: dict[str, Any]) -> str:
 
 
 def _found(claims: dict[str, Any]) -> User | None:
+    """The one account with the verified address, locked: of two identities that come at once,
+    the second sees that the first was linked."""
     email = _email(claims)
-    found = list(User.objects.filter(email__iexact=email)[:2]) if email else []
+    rows = User.objects.select_for_update().filter(email__iexact=email)
+    found = list(rows.order_by("pk")[:2]) if email else []
     return found[0] if len(found) == 1 else None
+
+
+def is_linked(user: User) -> bool:
+    """Whether some identity of the provider opens this account: no second one ever does."""
+    return bool(SocialAccount.objects.filter(user=user).exists())
+
+
+def _link(request: HttpRequest, sociallogin: SocialLogin, user: User) -> None:
+    """From now on this identity of the provider opens the account; recorded, and mailed."""
+    sociallogin.connect(request, user)
+    audit.changed(
+        request,
+        TOPIC,
+        [user.pk],
+        before={"single sign-on": "not linked"},
+        after={"single sign-on": f"linked to {sociallogin.account.uid[:100]}"},
+        reason=_SAID,
+    )
+    mailing.tell(request, user, LINKED)
+
+
+def unlink(request: HttpRequest, user: User) -> bool:
+    """Take the identity away from an account, so that another one can be linked at the next
+    sign-in. False where none was linked. In the caller's transaction."""
+    linked = SocialAccount.objects.filter(user=user)
+    uids = list(linked.values_list("uid", flat=True))
+    if not uids:
+        return False
+    linked.delete()
+    before = {"single sign-on": ", ".join(f"linked to {uid[:100]}" for uid in uids)}
+    after = {"single sign-on": "not linked"}
+    audit.changed(request, TOPIC, [user.pk], before=before, after=after)
+    mailing.tell(request, user, UNLINKED)
+    return True
 
 
 def _made(request: HttpRequest, claims: dict[str, Any]) -> User | None:

@@ -23,7 +23,7 @@ from django.utils.decorators import method_decorator
 
 from backoffice import areas, audit
 from backoffice.access import ADMINISTRATOR, PERMISSIONS, ROLES, SERVICE_ACCOUNT
-from backoffice.accounts import first_passwords, mailing, members
+from backoffice.accounts import first_passwords, mailing, members, single_sign_on
 from backoffice.accounts.fresh import fresh
 from backoffice.accounts.passwords import others_of
 from backoffice.admin import groups
@@ -163,7 +163,7 @@ class StaffAdmin(Kind):
     list_filter = (RoleFilter, "is_active")
     search_fields = ("username", "first_name", "last_name", "email")
     found_by = "Name, log-in name or e-mail"
-    actions = ("take_second_factors",)
+    actions = ("take_second_factors", "unlink_single_sign_on")
 
     def get_list_display(self, request: HttpRequest) -> tuple[str, ...]:
         return ("person", "log_in_name", "mail", "held", "second_factor", "last_seen", "is_active")
@@ -219,6 +219,17 @@ class StaffAdmin(Kind):
                 mailing.tell(request, user, "Your second factors were taken away")
         messages.success(
             request, "They are logged out, and set up a new second factor at their next log-in."
+        )
+
+    @admin.action(description="Unlink from single sign-on")
+    def unlink_single_sign_on(self, request: HttpRequest, people: QuerySet[User]) -> None:
+        with transaction.atomic():
+            unlinked = [user for user in people if single_sign_on.unlink(request, user)]
+            for user in unlinked:
+                others_of(user.pk, request).delete()
+        count = f"{len(unlinked)} of {len(people)} accounts"
+        messages.success(
+            request, f"Unlinked: {count}. The next sign-in by a verified e-mail address links anew."
         )
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:

@@ -19,9 +19,11 @@ from django.db import connection
 from django.test import Client
 from pytest_django import Settings
 
+from backoffice.accounts import mailing, single_sign_on
 from backoffice.models import AuditEntry, User
 from tests.accounts.people import log_in, person, with_app
 from tests.accounts.provider import CLIENT, SECRET, Provider, new_key, providing
+from tests.team.posting import Post, posting
 
 pytestmark = pytest.mark.django_db
 ADA = {
@@ -51,6 +53,15 @@ def provider(settings: Settings) -> Iterator[Provider]:
         provider.person = dict(ADA)
         provider.comes_back = "http://testserver/accounts/oidc/login/callback/"
         yield provider
+
+
+@pytest.fixture
+def post(settings: Settings) -> Iterator[Post]:
+    with posting() as post:
+        settings.EMAIL_URL, settings.EMAIL_FROM = post.url, "office@clinic.invalid"
+        settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", post.port
+        settings.SITE_URL = "https://office.invalid"
+        yield post
 
 
 def led_to(page: Any) -> str:
@@ -123,6 +134,53 @@ def test_nobody_else_does(
     assert "no account for you" in answer.content.decode()
     assert not inside(client) and User.objects.count() == accounts
     assert AuditEntry.objects.get(action="login").reason == "no account"
+
+
+def test_linked_account_is_never_linked_to_another_identity(
+    client: Client, provider: Provider
+) -> None:
+    user = person(email="ada@clinic.invalid", role="clinician")
+    come_in(client)
+    provider.person |= {"sub": "sample-8"}
+    other = Client()
+    answer = come_in(other)
+    assert answer.status_code == 403
+    assert "already linked to another identity" in answer.content.decode()
+    assert not inside(other)
+    assert SocialAccount.objects.get(user=user).uid == "sample-7"
+    refusal = AuditEntry.objects.filter(action="login").exclude(outcome="ok").get()
+    assert refusal.reason == "linked to another identity"
+
+
+def test_link_is_recorded_and_mailed(client: Client, provider: Provider, post: Post) -> None:
+    user = person(email="ada@clinic.invalid", role="clinician")
+    come_in(client)
+    come_in(Client())  # Known by then: nothing new to record or to mail.
+    entry = AuditEntry.objects.get(action="change", object_type="single sign-on")
+    assert entry.object_ids == [str(user.pk)]
+    assert entry.after == {"single sign-on": "linked to sample-7"}
+    assert mailing.send_due() == 1
+    (mail,) = post.taken
+    assert (mail["To"], mail["Subject"]) == ("ada@clinic.invalid", single_sign_on.LINKED)
+
+
+def test_administrator_unlinks_and_another_identity_can_link(
+    client: Client, provider: Provider, post: Post
+) -> None:
+    user = person(email="ada@clinic.invalid", role="clinician")
+    come_in(client)
+    boss = Client()
+    person("boss", role="administrator")
+    log_in(boss, "boss")
+    form = {"action": "unlink_single_sign_on", "_selected_action": [user.pk]}
+    boss.post("/admin/backoffice/user/", form)
+    assert not SocialAccount.objects.exists() and not inside(client)
+    provider.person |= {"sub": "sample-8"}
+    come_in(client)
+    assert SocialAccount.objects.get(user=user).uid == "sample-8" and inside(client)
+    assert mailing.send_due() == 3
+    subjects = [mail["Subject"] for mail in post.taken]
+    assert subjects == [single_sign_on.LINKED, single_sign_on.UNLINKED, single_sign_on.LINKED]
 
 
 def test_an_account_that_was_closed_stays_closed(client: Client, provider: Provider) -> None:
