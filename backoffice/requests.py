@@ -24,6 +24,10 @@ from django.utils import timezone
 HEADER: Final = "X-Request-ID"
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 """What browsers and clients of the API send."""
+MONITORED: Final = frozenset(
+    {"/health/live", "/health/ready", "/health/status", "/health/inbox", "/metrics"}
+)
+"""What is asked on the inside, over plain HTTP and by any name."""
 
 current: ContextVar[str] = ContextVar("request_id", default="")
 """Id of the request this thread is answering, or whose wish it carries out; empty without one."""
@@ -58,6 +62,22 @@ def of_known_method(
     def answer(request: HttpRequest) -> HttpResponseBase:
         if request.method not in METHODS:
             return HttpResponseNotAllowed(METHODS)
+        return get_response(request)
+
+    return answer
+
+
+def monitored_by_any_name(
+    get_response: Callable[[HttpRequest], HttpResponseBase],
+) -> Callable[[HttpRequest], HttpResponseBase]:
+    """Middleware: monitors and balancers ask one process by its address on the inside, which is no
+    host of ours. What they are answered depends on no host, and leads nowhere."""
+
+    def answer(request: HttpRequest) -> HttpResponseBase:
+        if request.path in MONITORED:
+            request.META["HTTP_HOST"] = (
+                settings.ALLOWED_HOSTS[0].replace("*", "localhost").lstrip(".")
+            )
         return get_response(request)
 
     return answer

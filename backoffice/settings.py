@@ -316,6 +316,7 @@ MIDDLEWARE = [
     "backoffice.requests.identified",
     "backoffice.counters.measured",
     "backoffice.requests.of_known_method",
+    "backoffice.requests.monitored_by_any_name",
     "backoffice.requests.programs_by_https",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -439,8 +440,8 @@ CSRF_FAILURE_VIEW = "backoffice.accounts.entrance.form_expired"
 CSRF_COOKIE_SECURE = HTTPS_ONLY
 CSRF_TRUSTED_ORIGINS = words("CSRF_TRUSTED_ORIGINS")
 SECURE_SSL_REDIRECT = HTTPS_ONLY
-# The sender of webhooks counts a redirect as a failure; health is asked on the inside.
-SECURE_REDIRECT_EXEMPT = [r"^health/", r"^webhooks/"]
+# The sender of webhooks counts a redirect as a failure; health and metrics are asked on the inside.
+SECURE_REDIRECT_EXEMPT = [r"^health/", r"^metrics$", r"^webhooks/"]
 SECURE_HSTS_SECONDS = 63_072_000 if HTTPS_ONLY else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS_ONLY
 SECURE_HSTS_PRELOAD = HTTPS_ONLY

@@ -6,7 +6,9 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
+import httpx
 import pytest
 import redis
 from django.conf import settings as ours
@@ -18,7 +20,10 @@ from pytest_django import Settings
 from backoffice import counters, remote, upkeep
 from backoffice.service import errors
 from tests.api.rows import staff
+from tests.outbox.workers import environment
+from tests.sync.house import House
 from tests.sync.standin import Reply, serving
+from tests.webhooks.sending import receiving
 
 TOKEN = "made-up-token-of-prometheus"
 ELSEWHERE = """
@@ -140,3 +145,24 @@ def test_who_may_read(client: Client, settings: Settings) -> None:
     assert scraped(client, Authorization=f"Bearer {TOKEN}")
     assert client.post("/metrics").status_code in (403, 405)
     assert reverse("operations:metrics") == "/metrics"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_monitors_ask_inside_by_plain_http_and_by_any_name(tmp_path: Path) -> None:
+    """As docs/operating.md, "Watch it": of a web process that lets people in by HTTPS alone."""
+    house = House(environment()["DATABASE_URL"], "http://127.0.0.1:1", tmp_path / "log")
+    given = {"HTTPS_ONLY": "1", "ALLOWED_HOSTS": ".office.example.com", "BEHIND_PROXY": "1"}
+    tokens = {"METRICS_TOKEN": TOKEN, "HEALTH_TOKEN": TOKEN}
+    with receiving(house, workers=1, **given, **tokens) as url:
+
+        def asked(path: str, **headers: str) -> int:
+            return httpx.get(f"{url}{path}", headers=headers, trust_env=False).status_code
+
+        bearer = {"Authorization": f"Bearer {TOKEN}"}
+        assert asked("/metrics", **bearer) == 200
+        assert asked("/health/status", **bearer) in (200, 503)
+        assert asked("/health/live") == asked("/health/ready") == 200
+        assert asked("/metrics") == asked("/health/status") == 401
+        assert asked("/metrics", Authorization="Bearer x") == 401
+        assert asked("/orders/") == 400, "pages have their names"
+        assert asked("/orders/", Host="office.example.com") == 301, "and HTTPS"
