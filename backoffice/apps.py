@@ -13,7 +13,7 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.signals import connection_created
 from django.db.models.signals import post_migrate
 
-from backoffice import moments
+from backoffice import moments, session_settings
 
 
 class BackofficeConfig(AppConfig):
@@ -29,6 +29,7 @@ class BackofficeConfig(AppConfig):
         checks.register(postgres.keeps_quiet, checks.Tags.database)
         check_roles()
         connection_created.connect(moments.register)
+        connection_created.connect(session_settings.apply)
         post_migrate.connect(make_roles, sender=self)
         post_migrate.connect(know_whose_database, sender=self)
         # What is loaded stays: a collection need not look through it. Nor need one begin at every

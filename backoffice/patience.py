@@ -15,10 +15,8 @@ others by a hash, an order takes nothing; one by one, a list would never be done
 
 def limit_statements() -> None:
     """For connections of this process that are still to be made: PostgreSQL gives up on what takes
-    longer. As an option of the connection it costs no statement. With 0 that of the role holds,
-    where it has one."""
-    options = connections.settings["default"]["OPTIONS"]
-    said = [options.get("options", ""), f"-c work_mem={WORK_MEM}"]
+    longer. With 0 that of the role holds, where it has one."""
+    limits = connections.settings["default"]["SESSION_SETTINGS"]
+    limits["work_mem"] = WORK_MEM
     if settings.PAGE_STATEMENT_SECONDS:
-        said.append(f"-c statement_timeout={settings.PAGE_STATEMENT_SECONDS * 1000}")
-    options["options"] = " ".join(said).strip()
+        limits["statement_timeout"] = f"{settings.PAGE_STATEMENT_SECONDS}s"

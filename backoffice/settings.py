@@ -183,10 +183,6 @@ def _database(url: str) -> dict[str, Any]:
     database["PORT"] = str(options.pop("port", database.get("PORT", "")) or "")
     options.setdefault("connect_timeout", 3)
     options.setdefault("application_name", "backoffice")
-    # To start a second process for a statement of a page takes longer than the statement.
-    given = f"-c max_parallel_workers_per_gather=0 {options.get('options', '')}"
-    # A worker that is stopped inside a transaction must not keep its locks for ever.
-    options["options"] = f"{given} -c idle_in_transaction_session_timeout=120000"
     if not str(database["HOST"]).startswith("/"):
         options.setdefault("keepalives_idle", 30)
         options.setdefault("keepalives_interval", 10)
@@ -196,17 +192,23 @@ def _database(url: str) -> dict[str, Any]:
         "ENGINE": "django.db.backends.postgresql",
         "CONN_MAX_AGE": 60,
         "CONN_HEALTH_CHECKS": True,
+        "SESSION_SETTINGS": {  # `session_settings.py`
+            # To start a second process for a statement of a page takes longer than the statement.
+            "max_parallel_workers_per_gather": "0",
+            # A worker that is stopped inside a transaction must not keep its locks for ever.
+            "idle_in_transaction_session_timeout": "120s",
+        },
     }
 
 
 def _door_of(database: dict[str, Any]) -> dict[str, Any]:
     """The same database for deliveries: an answer within 3 seconds, a 503 if need be."""
-    limits = "-c statement_timeout=3000 -c lock_timeout=200 -c synchronous_commit=on"
+    limits = {"statement_timeout": "3s", "lock_timeout": "200ms", "synchronous_commit": "on"}
     # Its statements are prepared where it says so, with values apart, not for being asked often.
     options = {**database["OPTIONS"], "connect_timeout": 2, "prepare_threshold": sys.maxsize}
-    options["options"] = f"{options.get('options', '')} {limits}".strip()
     return {
         **database,
+        "SESSION_SETTINGS": {**database["SESSION_SETTINGS"], **limits},
         "CONN_MAX_AGE": None,
         "CONN_HEALTH_CHECKS": False,
         "OPTIONS": options,

@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -21,6 +22,7 @@ from backoffice.embedded.places import account, folder, make_home
 from backoffice.embedded.processes import as_account, await_ready, bare_environment, start, stop
 
 POSTGRES_15 = Path("/usr/lib/postgresql/15/bin")
+PGBOUNCER = Path("/usr/sbin/pgbouncer")
 
 
 def skip_without(program: Path | str, variable: str) -> None:
@@ -86,3 +88,35 @@ def postgres_15() -> Iterator[str]:
             yield url
         finally:
             stop(process, signal.SIGINT, signal.SIGQUIT)
+
+
+@contextlib.contextmanager
+def pgbouncer(config: Path, server: str, users: dict[str, str]) -> Iterator[str]:
+    """Runs it with this configuration in front of the database of `server`, for these users with
+    their passwords; yields its address without a user: `127.0.0.1:PORT/NAME`."""
+    skip_without(PGBOUNCER, "PGBOUNCER")
+    parts, port = urlsplit(server), free_port()
+    name = parts.path.lstrip("/")
+    with home("pgbouncer") as base:
+        place = base / "pgbouncer"
+        text = config.read_text()
+        for line, ours in {
+            "backoffice = host=127.0.0.1 port=5432": f"{name} = host=127.0.0.1 port={parts.port}",
+            "listen_port = 6432": f"listen_port = {port}\nunix_socket_dir =",
+            "auth_file = /etc/pgbouncer/userlist.txt": f"auth_file = {place}/userlist.txt",
+        }.items():
+            assert line in text, line
+            text = text.replace(line, ours)
+        (place / "pgbouncer.ini").write_text(text)
+        listed = [f'"{user}" "{password}"\n' for user, password in users.items()]
+        (place / "userlist.txt").write_text("".join(listed))
+        process = start([PGBOUNCER, "pgbouncer.ini"], base, "pgbouncer", account(), signal.SIGINT)
+        user, password = next(iter(users.items()))
+        address = f"127.0.0.1:{port}/{name}"
+        try:
+            log = base / "log" / "pgbouncer.log"
+            url = f"postgres://{user}:{password}@{address}"
+            await_ready(process, lambda: postgres.answers(url), "PgBouncer", log)
+            yield address
+        finally:
+            stop(process, signal.SIGTERM, signal.SIGTERM)

@@ -29,15 +29,15 @@ def web(settings: Settings) -> Iterator[Client]:
     client = Client(raise_request_exception=False)
     client.force_login(staff("administrator"))
     given = connections.settings["default"]
-    before = copy.deepcopy(given["OPTIONS"])
+    before = copy.deepcopy(given["SESSION_SETTINGS"])
     connection.close()
     patience.limit_statements()
     try:
         yield client
     finally:
         connection.close()
-        given["OPTIONS"].clear()
-        given["OPTIONS"].update(before)
+        given["SESSION_SETTINGS"].clear()
+        given["SESSION_SETTINGS"].update(before)
 
 
 @contextlib.contextmanager
