@@ -26,7 +26,7 @@ from celery.signals import task_postrun, task_prerun, worker_process_shutdown
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 
-from backoffice.requests import METHODS
+from backoffice.requests import METHODS, route_of
 
 logger = logging.getLogger(__name__)
 
@@ -187,9 +187,7 @@ def measured(
             status = response.status_code
             return response
         finally:
-            match = request.resolver_match
-            route = match.view_name if match else "unmatched"
-            answered(route, request.method or "", status, time.perf_counter() - began)
+            answered(route_of(request), request.method or "", status, time.perf_counter() - began)
 
     return answer
 

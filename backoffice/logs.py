@@ -1,17 +1,23 @@
 """Log lines as JSON, without personal data.
 
 A line holds time, level, logger, process, message, the id of the request it belongs to, and in a
-worker the task. An exception is written as its class and our own frames, never as its text: the
-text of a database, parser or HTTP error quotes the row.
+worker the task. What Django says of a request (refused, not found, failed) names method, route and
+status, and nothing that was sent: no path, no host, no reason that quotes one. An exception is
+written as its class and our own frames, never as its text: the text of a database, parser or HTTP
+error quotes the row.
 """
 
 import json
 import logging
+import re
 import traceback
 from datetime import UTC, datetime
+from http import HTTPStatus
 from pathlib import Path
+from typing import Final
 
 from celery import current_task
+from django.http import HttpRequest
 
 from backoffice import requests
 
@@ -50,18 +56,37 @@ def _message(record: logging.LogRecord) -> str:
         # Celery formats the exception and its traceback into the message.
         data = getattr(record, "data", {})
         return f"task {data.get('name', '?')} {data.get('id', '?')} {record.levelname.lower()}"
+    if record.name.startswith(ABOUT_REQUESTS):
+        return _about_request(record)
     message = record.getMessage()
     if record.exc_info and record.exc_info[1] is not None:
         error = record.exc_info[1]
         for said in (repr(error), str(error)):
             if said:
                 message = message.replace(said, type(error).__name__)
-    return _without_queries(message)
+    return _ADDRESS.sub(r"\1/…", message)
 
 
-def _without_queries(message: str) -> str:
-    """The message with the query string cut from every address in it."""
-    return " ".join(
-        word.partition("?")[0] + "?…" if "/" in word.partition("?")[0] and "?" in word else word
-        for word in message.split(" ")
-    )
+ABOUT_REQUESTS: Final = ("django.request", "django.security", "django.server")
+_ADDRESS: Final = re.compile(r"""(?<![^\s"'(=])(https?://[^\s"'/?#]+)?/[^\s"']*""")
+"""An address, of which its host may be told, or a path; with or without a query."""
+
+
+def _about_request(record: logging.LogRecord) -> str:
+    """Such as `Forbidden: GET orders:detail 403`."""
+    status = getattr(record, "status_code", None)
+    request = getattr(record, "request", None)
+    if record.name == "django.security.csrf":
+        return f"CSRF check failed: {_method_and_route(request)}"
+    try:
+        message = HTTPStatus(status).phrase if status else "Request refused"
+    except ValueError:
+        message = "Request refused"
+    return f"{message}: {_method_and_route(request)} {status or ''}".rstrip(": ")
+
+
+def _method_and_route(request: object) -> str:
+    if not isinstance(request, HttpRequest):
+        return ""
+    method = request.method if request.method in requests.METHODS else "other"
+    return f"{method} {requests.route_of(request)}"

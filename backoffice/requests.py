@@ -22,6 +22,9 @@ from django.http import (
 from django.utils import timezone
 
 HEADER: Final = "X-Request-ID"
+ROUTE_HEADER: Final = "X-Route"
+"""Name of the route, for the proxy's log in the place of the path; the proxy removes it."""
+UNMATCHED: Final = "unmatched"
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 """What browsers and clients of the API send."""
 MONITORED: Final = frozenset(
@@ -49,6 +52,8 @@ def identified(
         finally:
             current.reset(token)
         response.headers[HEADER] = known
+        if settings.BEHIND_PROXY:
+            response.headers[ROUTE_HEADER] = route_of(request)
         return response
 
     return answer
@@ -107,6 +112,13 @@ def opens_a_page(request: HttpRequest) -> bool:
         and request.headers.get("Sec-Fetch-Dest", "document") == "document"
         and "HX-Request" not in request.headers
     )
+
+
+def route_of(request: HttpRequest) -> str:
+    """Name of the route that a request went to. Paths hold ids of patients and orders, links that
+    set a password, and whatever somebody typed: none is ever logged."""
+    match = request.resolver_match
+    return match.view_name if match else UNMATCHED
 
 
 def id_of(request: object) -> str:

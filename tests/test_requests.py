@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
+import re
+from pathlib import Path
 
 import pytest
 from django.http import HttpRequest, HttpResponse
 from django.test import Client
+from pytest_django import Settings
 
 from backoffice.logs import JsonFormatter
 from backoffice.requests import identified
@@ -41,7 +44,7 @@ def test_log_lines_carry_it(client: Client, caplog: pytest.LogCaptureFixture) ->
     told = {line["message"].split(":")[0]: line.get("request_id") for line in lines}
     assert told["inside"] == inside
     assert told["outside"] is None
-    assert told["Method Not Allowed (POST)"] == missing
+    assert told["Method Not Allowed"] == missing
 
 
 def test_it_is_gone_after_an_error(caplog: pytest.LogCaptureFixture) -> None:
@@ -54,3 +57,41 @@ def test_it_is_gone_after_an_error(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         logging.getLogger("backoffice").info("after")
     assert "request_id" not in json.loads(caplog.text)
+
+
+SENT = "CANARY-that-was-typed"
+
+
+@pytest.mark.django_db
+def test_log_names_routes_and_nothing_that_was_sent(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.handler.setFormatter(JsonFormatter())
+    headers = {"Referer": f"https://elsewhere.invalid/{SENT}", "Origin": f"https://{SENT}"}
+    with caplog.at_level(logging.INFO):
+        client.get(f"/nowhere/{SENT}/?q={SENT}")
+        client.get(f"/accounts/password/new/{SENT}/{SENT}/")
+        client.post(f"/health/live?{SENT}", {"name": SENT}, headers=headers)
+        client.get("/health/live", headers={"Host": f"{SENT}.invalid"})
+        Client(enforce_csrf_checks=True).post(
+            f"/accounts/login/?next=/{SENT}", {"login": SENT}, headers=headers
+        )
+    messages = [json.loads(line)["message"] for line in caplog.text.splitlines()]
+    assert "Not Found: GET unmatched 404" in messages
+    assert any(message.startswith("Method Not Allowed: POST health") for message in messages)
+    assert "CSRF check failed: POST login" in messages
+    assert SENT.lower() not in caplog.text.lower()
+
+
+@pytest.mark.parametrize("behind_proxy", [True, False])
+def test_proxy_is_given_the_route_for_its_log(
+    client: Client, settings: Settings, behind_proxy: bool
+) -> None:
+    settings.BEHIND_PROXY = behind_proxy
+    answer = client.get("/health/live")
+    assert answer.headers.get("X-Route") == ("health-live" if behind_proxy else None)
+    nginx = (Path(__file__).parents[1] / "deploy/proxy/nginx.conf").read_text()
+    assert "proxy_hide_header X-Route;" in nginx
+    (log_format,) = re.findall(r"log_format plain '(.+?)'", nginx)
+    assert "$upstream_http_x_route" in log_format
+    assert not re.search(r"\$(uri|request|request_uri|args|query_string|http_\w+)\b", log_format)
