@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -25,6 +26,11 @@ _INSURANCE: Final = Reader(InsuranceRecord)
 def person_now(person: Demographics | None) -> InfoRecord | None:
     """What the service said last, typed."""
     return _INFO.value(person.record.encode()) if person else None
+
+
+def typed_info(info: Mapping[str, Any]) -> InfoRecord:
+    """A whole record that is to be sent, typed as one that was received."""
+    return _INFO.value(msgspec.json.encode(info))
 
 
 def insurance_now(insurance: Insurance | None) -> InsuranceRecord | None:

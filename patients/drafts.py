@@ -16,7 +16,10 @@ from patients.models import RegistrationDraft
 from patients.registering_forms import RegisterForm
 
 KEPT_OUT: Final = ("csrfmiddlewaretoken", "do", "find_payor", "shown", WRITTEN)
-GIVEN: Final = {"form_id", "client_user_id", "relationship"}
+GIVEN: Final = {
+    *("form_id", "client_user_id", "relationship"),
+    *("country", "proxy_country", "payor_country", "guarantor_country"),
+}
 """What a form holds before anybody typed in it."""
 
 

@@ -6,36 +6,35 @@ an insurance, so what was typed on one can be shown on another.
 
 from __future__ import annotations
 
+import json
 import re
 import uuid
 from collections.abc import Mapping
 from datetime import date
+from functools import cached_property
 from typing import Any, Final, cast
 from uuid import UUID
 
+import msgspec
 from django import forms
 from django.utils import timezone
 
 from backoffice.outbox import AskForm
 from backoffice.service.insurance import NewPayor
+from backoffice.service.payload import day
 from backoffice.service.users import NewAddress, NewGuarantor, NewUserInfo
 from backoffice.vocabulary.words import VOCABULARIES
 from patients.commands import Insuring
 from patients.models import Demographics, Patient
 from patients.names import fold, plain_name
+from patients.person_record import PATHS, PROXY_NAMES, lives_with_patient, person_body
+from patients.places import COUNTRIES, STATES, US, CountryField, StateField, check_place
 
-STATES: Final = re.findall(
-    "..",
-    "ALAKAZARCACOCTDEDCFLGAHIIDILINIAKSKYLAMEMDMAMIMNMSMOMTNENVNHNJ"
-    "NMNYNCNDOHOKORPARISCSDTNTXUTVTVAWAWVWIWYASGUMPPRVI",
-)
-COUNTRY: Final = "US"
 NAME_LETTERS: Final = 50
 ADULT: Final = 18
 OLDEST: Final = 130
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.,'-]*(\s[A-Za-z0-9.,'-]+)*")
-_ZIP: Final = re.compile(r"[0-9]{5}(-[0-9]{4})?")
 _PHONE: Final = re.compile(r"\+?[0-9 ().\-/]+")
 _PHONE_LIKE: Final = re.compile(r"[0-9 +().\-/]{7,}")
 
@@ -82,14 +81,6 @@ class PhoneField(forms.CharField):
         return f"+1{digits}" if len(digits) == 10 and text[0] != "+" else f"+{digits}"
 
 
-class ZipField(forms.CharField):
-    def clean(self, value: Any) -> str:
-        text: str = super().clean(value)
-        if text and not _ZIP.fullmatch(text):
-            raise forms.ValidationError("Write five digits, or five and four: 85001 or 85001-0123.")
-        return text
-
-
 def _choices(name: str, empty: str) -> list[tuple[str, str]]:
     known = [(value, term.label) for value, term in VOCABULARIES[name].items()]
     return [("", empty), *known]
@@ -104,9 +95,16 @@ def _text(label: str, letters: int = 200, **options: Any) -> forms.CharField:
     return forms.CharField(label=label, max_length=letters, **options)
 
 
-def _state(label: str = "State", *, required: bool = True) -> forms.ChoiceField:
-    choices = [("", "Choose"), *((state, state) for state in STATES)]
-    return forms.ChoiceField(label=label, required=required, choices=choices)
+def _state(*, required: bool = True) -> StateField:
+    return StateField(label="State", required=required, max_length=60)
+
+
+def _zip(*, required: bool = True) -> forms.CharField:
+    return _text("ZIP code", 20, required=required)
+
+
+def _country() -> CountryField:
+    return CountryField(label="Country", required=False, max_length=60, initial=US)
 
 
 def _day(label: str, **options: Any) -> forms.DateField:
@@ -124,6 +122,9 @@ class BlockForm(AskForm):
             verb = "Choose" if isinstance(field, forms.ChoiceField) else "Give"
             field.error_messages["required"] = f"{verb} the {str(field.label).lower()}."
 
+    state_codes: Final = STATES
+    country_codes: Final = COUNTRIES
+
     def need(self, names: Mapping[str, str]) -> None:
         """Say at each of these fields what is missing there."""
         for name, words in names.items():
@@ -133,6 +134,15 @@ class BlockForm(AskForm):
     def typed(self, *names: str) -> bool:
         return any(self.cleaned_data.get(name) for name in names)
 
+    def place(self, prefix: str) -> None:
+        """Check state and ZIP code by the country."""
+
+        def add_error(name: str, words: str) -> None:
+            if name not in self.errors:
+                self.add_error(name, words)
+
+        check_place(self.cleaned_data, prefix, add_error)
+
     def address(self, prefix: str) -> NewAddress:
         data = self.cleaned_data
         return NewAddress(
@@ -141,7 +151,7 @@ class BlockForm(AskForm):
             city=data[f"{prefix}city"],
             state=data[f"{prefix}state"],
             zip=data[f"{prefix}zip"],
-            country=COUNTRY,
+            country=data.get(f"{prefix}country") or US,
             access_notes=data.get(f"{prefix}access_notes") or None,
         )
 
@@ -186,7 +196,6 @@ class BlockForm(AskForm):
 
 OPEN_CHOICES: Final = (
     "gender",
-    "state",
     "race",
     "ethnicity",
     "sexual_orientation",
@@ -207,7 +216,8 @@ class PersonForm(BlockForm):
     second_line = _text("Apartment, unit", required=False)
     city = _text("City", 100)
     state = _state()
-    zip = ZipField(label="ZIP code", max_length=10)
+    zip = _zip()
+    country = _country()
     access_notes = _text(
         "Access notes",
         1000,
@@ -222,23 +232,84 @@ class PersonForm(BlockForm):
         label="Lives with the patient", required=False, initial=True
     )
     proxy_first_line = _text("Street address", required=False)
+    proxy_second_line = _text("Apartment, unit", required=False)
     proxy_city = _text("City", 100, required=False)
     proxy_state = _state(required=False)
-    proxy_zip = ZipField(label="ZIP code", max_length=10, required=False)
+    proxy_zip = _zip(required=False)
+    proxy_country = _country()
     race = _choice("Race", "person.race")
     ethnicity = _choice("Ethnicity", "person.ethnicity")
     sexual_orientation = _choice("Sexual orientation", "person.sexual_orientation")
     gender_identity = _choice("Gender identity", "person.gender_identity")
     seen = forms.CharField(required=False, widget=forms.HiddenInput, max_length=64)
+    before = forms.CharField(required=False, widget=forms.HiddenInput, max_length=20_000)
+    """What the person saw in each field, as JSON: only what they changed is changed."""
 
-    def __init__(self, *args: Any, on_record: Mapping[str, Any] | None = None, **more: Any) -> None:
-        """`on_record`: what the service has. A value of its that we have no word for stays."""
+    def __init__(self, *args: Any, on_record: Demographics | None = None, **more: Any) -> None:
+        """`on_record`: what the service has. What is not changed of it is not judged, and a value
+        that we have no word for stays."""
         super().__init__(*args, **more)
+        self.record: dict[str, Any] = on_record.said() if on_record else {}
+        self.now: dict[str, Any] = said_of(on_record) if on_record else {}
         for name in OPEN_CHOICES:
-            field, value = self.fields[name], (on_record or {}).get(name)
+            field, value = self.fields[name], self.now.get(name)
             assert isinstance(field, forms.ChoiceField)
             if value and not field.valid_value(value):
                 field.choices = [*cast(list[tuple[str, str]], field.choices), (value, value)]
+
+    @cached_property
+    def unchanged(self) -> dict[str, Any]:
+        """The fields that are as the person saw them on record, with their values."""
+        if not self.is_bound or not self.now:
+            return {}
+        return {
+            name: value
+            for name, value in self._before().items()
+            if name in self.fields and self._typed_text(name) == _shown_text(value)
+        }
+
+    @property
+    def changed(self) -> set[str]:
+        return set(PATHS) - self.unchanged.keys() | ({"proxy_same_address"} - self.unchanged.keys())
+
+    def _before(self) -> dict[str, Any]:
+        """What the person saw; what is on record now where the form does not say."""
+        try:
+            before = json.loads(self.data.get("before") or "{}")
+        except ValueError:
+            before = {}
+        given = before if isinstance(before, dict) else {}
+        dates = {"dob": day(str(given["dob"]))} if given.get("dob") else {}
+        return {**self.now, **given, **dates}
+
+    def _typed_text(self, name: str) -> str:
+        widget = self.fields[name].widget
+        return _shown_text(widget.value_from_datadict(self.data, self.files, name))
+
+    def _clean_fields(self) -> None:
+        super()._clean_fields()  # type: ignore[misc]
+        for name, value in self.unchanged.items():
+            self.errors.pop(name, None)
+            self.cleaned_data[name] = value
+
+    def need(self, names: Mapping[str, str]) -> None:
+        super().need({name: words for name, words in names.items() if name not in self.unchanged})
+
+    def place(self, prefix: str) -> None:
+        lines = {f"{prefix}{line}" for line in ("state", "zip", "country")}
+        if not lines <= self.unchanged.keys():
+            super().place(prefix)
+
+    def rebase(self, mark: str) -> None:
+        """Show what is on record now in every field that the person did not change."""
+        if not self.data:
+            return
+        data = self.data.copy()  # type: ignore[attr-defined]
+        for name in self.unchanged:
+            value = self.now.get(name)
+            data[name] = "on" if value is True else _shown_text(value)
+        data["seen"], data["before"] = mark, before_of(self.now)
+        self.data = data
 
     def clean_dob(self) -> date:
         born: date = self.cleaned_data["dob"]
@@ -252,10 +323,13 @@ class PersonForm(BlockForm):
     def clean(self) -> dict[str, Any]:
         data = super().clean() or self.cleaned_data
         born = data.get("dob")
-        if born is not None and minor(born):
+        known = {"dob", *PROXY_NAMES} <= self.unchanged.keys()
+        if born is not None and minor(born) and not known:
             self.need_somebody("proxy_", "the medical proxy: the patient is under 18")
         elif self.typed("proxy_first_name", "proxy_last_name", "proxy_phone_number"):
             self.need_somebody("proxy_", "the medical proxy")
+        self.place("")
+        self.place("proxy_")
         return data
 
     def not_same(self) -> list[UUID]:
@@ -274,26 +348,13 @@ class PersonForm(BlockForm):
                 continue
         return found
 
+    def body(self) -> dict[str, Any]:
+        """The whole record with what the person changed."""
+        return person_body(self.record, self.cleaned_data, self.changed)
+
     def info(self) -> NewUserInfo:
-        data = self.cleaned_data
-        home = self.address("")
-        proxy = None
-        if data["proxy_first_name"]:
-            proxy = self.somebody("proxy_", home)
-        return NewUserInfo(
-            first_name=data["first_name"],
-            last_name=data["last_name"],
-            email=data["email"],
-            phone_number=data["phone_number"],
-            gender=data["gender"],
-            dob=data["dob"],
-            address=home,
-            medical_proxy=proxy,
-            race=data["race"] or None,
-            ethnicity=data["ethnicity"] or None,
-            sexual_orientation=data["sexual_orientation"] or None,
-            gender_identity=data["gender_identity"] or None,
-        )
+        """The same of somebody new."""
+        return msgspec.convert(self.body(), NewUserInfo)
 
 
 class InsuranceForm(BlockForm):
@@ -311,7 +372,8 @@ class InsuranceForm(BlockForm):
     payor_second_line = _text("Suite", required=False)
     payor_city = _text("City", 100, required=False)
     payor_state = _state(required=False)
-    payor_zip = ZipField(label="ZIP code", max_length=10, required=False)
+    payor_zip = _zip(required=False)
+    payor_country = _country()
     member_id = _text("Member ID", 60, required=False)
     group_id = _text("Group ID", 60, required=False)
     relationship = forms.ChoiceField(
@@ -334,9 +396,11 @@ class InsuranceForm(BlockForm):
         label="Lives with the patient", required=False, initial=True
     )
     guarantor_first_line = _text("Street address", required=False)
+    guarantor_second_line = _text("Apartment, unit", required=False)
     guarantor_city = _text("City", 100, required=False)
     guarantor_state = _state(required=False)
-    guarantor_zip = ZipField(label="ZIP code", max_length=10, required=False)
+    guarantor_zip = _zip(required=False)
+    guarantor_country = _country()
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or self.cleaned_data
@@ -357,6 +421,8 @@ class InsuranceForm(BlockForm):
         self.need({"member_id": "Enter the member ID: it is on the card."})
         if data.get("relationship") not in ("Self", ""):
             self.need_somebody("guarantor_", "the guarantor: the policy holder is someone else")
+        self.place("payor_")
+        self.place("guarantor_")
         return data
 
     @property
@@ -438,12 +504,24 @@ class RegisterForm(RegisterOnForm):
         return data
 
 
+def _shown_text(value: Any) -> str:
+    """A value as a field shows it, to compare with what was typed."""
+    if value in (None, False):
+        return ""
+    return str(value).replace("\r\n", "\n").strip()
+
+
+def before_of(said: Mapping[str, Any]) -> str:
+    """What the fields show, as it travels in the form."""
+    return json.dumps(said, default=str)
+
+
 def said_of(person: Demographics) -> dict[str, Any]:
     """What a form shows of the details on record."""
     proxy, home = person.said("medical_proxy"), person.said("address")
     there = person.said("medical_proxy", "address")
-    lines = ("first_line", "city", "state")
-    apart = bool(proxy) and any(there.get(line) != home.get(line) for line in lines)
+    together = lives_with_patient(person.said())
+    apart = {} if together else there
     return {
         "first_name": person.first_name,
         "last_name": person.last_name,
@@ -456,18 +534,21 @@ def said_of(person: Demographics) -> dict[str, Any]:
         "city": person.city,
         "state": person.state,
         "zip": person.zip,
+        "country": person.country or US,
         "access_notes": home.get("access_notes") or "",
         "race": person.race or "",
         "ethnicity": person.ethnicity or "",
         "sexual_orientation": person.sexual_orientation or "",
         "gender_identity": person.gender_identity or "",
-        "proxy_first_name": proxy.get("first_name", ""),
-        "proxy_last_name": proxy.get("last_name", ""),
-        "proxy_phone_number": proxy.get("phone_number", ""),
-        "proxy_email": proxy.get("email") or "",
-        "proxy_same_address": not apart,
-        "proxy_first_line": there.get("first_line", "") if apart else "",
-        "proxy_city": there.get("city", "") if apart else "",
-        "proxy_state": there.get("state", "") if apart else "",
-        "proxy_zip": there.get("zip") or there.get("zip_code") or "" if apart else "",
+        **{
+            f"proxy_{name}": _shown_text(proxy.get(name))
+            for name in ("first_name", "last_name", "phone_number", "email")
+        },
+        "proxy_same_address": together,
+        **{
+            f"proxy_{name}": _shown_text(apart.get(name))
+            for name in ("first_line", "second_line", "city", "state")
+        },
+        "proxy_zip": _shown_text(apart.get("zip") or apart.get("zip_code")),
+        "proxy_country": _shown_text(apart.get("country")) or US,
     }

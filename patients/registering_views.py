@@ -21,18 +21,19 @@ from backoffice.models import CommandRecord
 from backoffice.outbox import AskForm, Command, asked_again
 from backoffice.service import errors
 from patients import drafts
-from patients.alike import mark_of_person, person_now
 from patients.commands import AddInsurance, CreatePayor, CreateUser, Deregister, SetUserInfo
 from patients.commands.insuring import ANOTHER, in_force, mark_now
-from patients.commands.people import CHANGED, insured_of
+from patients.commands.people import CHANGED, home_of, insured_of
 from patients.duplicates import Person, Possible, possible_duplicates
 from patients.models import Connection, Demographics, DifferentPeople, Patient, Payor
 from patients.names import birth_date
+from patients.person_record import person_body, record_mark
 from patients.registering_forms import (
     InsuranceForm,
     PersonForm,
     RegisterForm,
     RegisterOnForm,
+    before_of,
     said_of,
 )
 
@@ -46,6 +47,11 @@ SENT: Final = (
     "This form has been sent already, with other contents. Look at what became of that first;"
     " then send this one, if it is still wanted."
 )
+INSURED_NEEDS: Final = (
+    *("first_name", "last_name", "dob", "gender", "phone_number", "email"),
+    *("first_line", "city", "state", "zip"),
+)
+"""What an insurance has to say of the covered person (users.md 4)."""
 NOT_TYPED: Final = {"csrfmiddlewaretoken", "form_id", "shown", WRITTEN}
 
 
@@ -139,18 +145,18 @@ def _details(
 ) -> HttpResponse:
     patient, person = _patient(patient_id)
     said = said_of(person) if person else {}
-    mark = mark_of_person(person_now(person))
-    options = {"on_record": said, "initial": {**said, "seen": mark}}
-    form = _form(request, kind, [SetUserInfo], patient_id, **options)
+    mark = record_mark(person)
+    initial = {**said, "seen": mark, "before": before_of(said) if said else ""}
+    form = _form(request, kind, [SetUserInfo], patient_id, on_record=person, initial=initial)
     if request.method != "POST":
-        form.data = _with(form.data, seen=mark)
+        form.rebase(mark)
     if _asks(request, form):
         insuring = None
         if isinstance(form, RegisterOnForm) and form.insured:
-            insuring = form.insuring(form.info().address)
+            insuring = form.insuring(home_of(form.body()))
         command = SetUserInfo(
             user_id=patient.pk,
-            info=form.info(),
+            info=form.body(),
             seen=form.cleaned_data["seen"],
             registering=kind is RegisterOnForm,
             insuring=insuring,
@@ -160,7 +166,7 @@ def _details(
             return redirect("patients:detail", patient.pk)
         if _told(form, CHANGED):
             patient, person = _patient(patient_id)
-            form.data = _with(form.data, seen=mark_of_person(person_now(person)))
+            form = _rebased(form, person)
     template = "patients/register.html" if kind is RegisterOnForm else "patients/edit.html"
     more = {"patient": patient, "person": person, "said": said_of(person) if person else {}}
     return _page(request, template, form, title=title, **more)
@@ -178,13 +184,13 @@ def insure(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     if request.method != "POST":
         form.data = _with(form.data, **marks)
     if _asks(request, form):
-        # The covered person is the patient as the service has them: the same rules apply.
-        them = PersonForm(said_of(person) | {"form_id": form.cleaned_data["form_id"]})
-        if not them.is_valid():
-            wrong = ", ".join(sorted(str(them[name].label) for name in them.errors))
-            form.add_error(None, f"Correct the patient's details first: {wrong}.")
+        # The covered person is the patient as the service has them, word for word.
+        lacking = [name for name in INSURED_NEEDS if not said_of(person)[name]]
+        if lacking:
+            wrong = ", ".join(sorted(str(PersonForm.base_fields[name].label) for name in lacking))
+            form.add_error(None, f"Complete the patient's details first: {wrong}.")
         else:
-            insured = insured_of(them.info())
+            insured = insured_of(person_body(person.said(), said_of(person), ()))
             command = form.insuring(insured.address).step(patient.pk, insured)
             if form.asked(request, command) is not None:
                 return redirect("patients:detail", patient.pk)
@@ -387,6 +393,17 @@ def _unjudged(kind: Callable[..., Any], data: QueryDict, **options: Any) -> Any:
     form = kind(**{**options, "initial": {name: data.get(name, "") for name in names}})
     form.data = data
     return form
+
+
+def _rebased(form: PersonForm, person: Demographics | None) -> PersonForm:
+    """The form as typed beside what is on record now, with its errors."""
+    fresh = type(form)(form.data, on_record=person)
+    errors = form.non_field_errors()
+    fresh.full_clean()
+    for words in errors:
+        fresh.add_error(None, words)
+    fresh.rebase(record_mark(person))
+    return fresh
 
 
 def _with(data: Any, **values: str) -> Any:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
+from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -342,7 +343,10 @@ class Users(Chapter):
         """The service answers with nothing: read the user to see what it made of it."""
         self._call.act("PATCH", "/v2/user/{user_id}", as_json(change), user_id=user_id)
 
-    def update_info(self, user_id: UUID | str, info: NewUserInfo) -> Record[UserInfo]:
+    def update_info(
+        self, user_id: UUID | str, info: NewUserInfo | Mapping[str, Any]
+    ) -> Record[UserInfo]:
+        """Demographics as a whole: what is left out is gone."""
         path = "/v2/user/{user_id}/info"
         return self._call.send("PATCH", path, _INFO, as_json(info), user_id=user_id)
 

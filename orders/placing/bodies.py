@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import date
 from typing import Any
 
+import msgspec
+
 from backoffice.service.labs import AddOn, OrderSet
 from backoffice.service.orders import (
     AoeAnswered,
@@ -92,28 +94,31 @@ def _address(wish: Wish) -> NewPatientAddress:
         city=wish.one("city"),
         state=wish.one("state").upper(),
         zip=wish.one("zip"),
-        country=COUNTRY,
+        country=_country(wish, known),
         access_notes=known.get("access_notes") or None,
     )
 
 
-def _proxy(said: dict[str, Any]) -> NewGuarantor | None:
-    address = said.get("address")
-    if not said.get("first_name") or not isinstance(address, dict):
+def _country(wish: Wish, known: dict[str, Any]) -> str:
+    """As on record where the state is the one on record: an order's form does not show it."""
+    if wish.one("state").upper() == str(known.get("state") or "").upper():
+        return str(known.get("country") or COUNTRY)
+    return COUNTRY
+
+
+def _proxy(record: dict[str, Any]) -> NewGuarantor | None:
+    """The medical proxy as on record, with all that the interface takes of one."""
+    address = record.get("address")
+    if not record.get("first_name") or not isinstance(address, dict):
         return None
-    return NewGuarantor(
-        first_name=str(said["first_name"]),
-        last_name=str(said.get("last_name") or ""),
-        phone_number=str(said.get("phone_number") or ""),
-        email=said.get("email"),
-        address=NewAddress(
-            first_line=str(address.get("first_line") or ""),
-            second_line=address.get("second_line") or None,
-            city=str(address.get("city") or ""),
-            state=str(address.get("state") or ""),
-            zip=str(address.get("zip") or address.get("zip_code") or ""),
-            country=str(address.get("country") or COUNTRY),
-        ),
+    zip_code = address.get("zip") or address.get("zip_code")
+    fields = NewGuarantor.__struct_fields__
+    known = {name: record[name] for name in fields if record.get(name) is not None}
+    lines = {name: str(address[name]) for name in NewAddress.__struct_fields__ if address.get(name)}
+    home = dict.fromkeys(("first_line", "city", "state"), "") | {"country": COUNTRY} | lines
+    known = {"last_name": "", "phone_number": ""} | known
+    return msgspec.convert(
+        known | {"address": home | {"zip": str(zip_code or "")}}, NewGuarantor, strict=False
     )
 
 

@@ -53,7 +53,9 @@ GUARANTOR_FIELDS: Final = {
     "guarantor.address": "guarantor_first_line",
     "guarantor.address.city": "guarantor_city",
     "guarantor.address.state": "guarantor_state",
+    "guarantor.address.second_line": "guarantor_second_line",
     "guarantor.address.zip": "guarantor_zip",
+    "guarantor.address.country": "guarantor_country",
 }
 
 
@@ -201,6 +203,7 @@ class CreatePayor(Command, kw_only=True):
         "address.city": "payor_city",
         "address.state": "payor_state",
         "address.zip": "payor_zip",
+        "address.country": "payor_country",
     }
 
     payor: NewPayor

@@ -50,8 +50,8 @@ _INSURANCE = (
 )
 _CHECKS = {
     "city": parsed(Text(min_length=1, max_length=100)),
-    "state": person_fields.us_state,
-    "zip": parsed(Text(min_length=1, max_length=10)),
+    "state": parsed(Text(min_length=1, max_length=60)),
+    "zip": parsed(Text(min_length=1, max_length=20)),
     "country": _SHORT,
 }
 _PAYOR = (

@@ -46,6 +46,7 @@ STATES = frozenset({
     "IN", "IA", "KS", "KY", "LA", "ME", "MD", "MA", "MI", "MN", "MS", "MO", "MT", "NE",
     "NV", "NH", "NJ", "NM", "NY", "NC", "ND", "OH", "OK", "OR", "PA", "RI", "SC", "SD",
     "TN", "TX", "UT", "VT", "VA", "WA", "WV", "WI", "WY", "AS", "GU", "MP", "PR", "VI",
+    "FM", "MH", "PW", "AE", "AP", "AA",
 })  # fmt: skip
 _INTEGER = {"type": "integer"}
 

@@ -46,9 +46,9 @@ _ADDRESS = (
     Field("first_line", person_fields.filled, required=True),
     Field("second_line", bodies.limited(200), nullable=True, default=""),
     Field("country", parsed(Text(min_length=1, max_length=60)), required=True),
-    Field("zip", parsed(Text(min_length=1, max_length=10)), required=True),
+    Field("zip", parsed(Text(min_length=1, max_length=20)), required=True),
     Field("city", parsed(Text(min_length=1, max_length=100)), required=True),
-    Field("state", person_fields.us_state, required=True),
+    Field("state", parsed(Text(min_length=1, max_length=60)), required=True),
     Field("access_notes", bodies.limited(1000), nullable=True),
 )
 _INFO = (
@@ -56,7 +56,7 @@ _INFO = (
     Field("last_name", person_fields.patient_name, required=True),
     Field("email", person_fields.email, required=True),
     Field("phone_number", parsed(Text(min_length=1, max_length=32)), required=True),
-    Field("gender", parsed(Text(min_length=1, max_length=16)), required=True),
+    Field("gender", parsed(Text(min_length=1, max_length=60)), required=True),
     of_kind("dob", Day(), required=True),
     Field("address", fields=_ADDRESS, required=True),
     Field("medical_proxy", fields=person_fields.GUARANTOR, nullable=True),

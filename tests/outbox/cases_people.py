@@ -8,6 +8,8 @@ from datetime import date
 from typing import Any
 from uuid import UUID
 
+import msgspec
+
 from backoffice.remote import service
 from backoffice.service.insurance import NewPayor
 from backoffice.service.users import NewAddress, NewUser, NewUserInfo
@@ -79,14 +81,14 @@ def _created(scene: Scene, command: CreateUser, _: UUID) -> int:
 
 
 def _details(scene: Scene) -> SetUserInfo:
-    return SetUserInfo(user_id=new_user(), info=_info(), seen="")
+    return SetUserInfo(user_id=new_user(), info=msgspec.to_builtins(_info()), seen="")
 
 
 def _detailed(scene: Scene, command: SetUserInfo, _: UUID) -> int:
     return scene.count(
         "SELECT count(*) FROM sandbox_userinfo WHERE user_id = %s AND last_name = %s",
         command.user_id,
-        command.info.last_name,
+        command.info["last_name"],
     )
 
 

@@ -75,7 +75,7 @@ def faults(answer: Any) -> dict[str, list[str]]:
     ("field", "typed", "words"),
     [
         ("first_name", "", "Give the first name."),
-        ("state", "", "Choose the state."),
+        ("state", "", "Give the state."),
         ("first_name", "Zoë", "write Zoe"),
         ("last_name", "O’Brien-McDonáld", "write O'Brien-McDonald,"),
         ("last_name", "Nuñez–Sæther", "write Nunez-Saether,"),
@@ -93,7 +93,8 @@ def faults(answer: Any) -> dict[str, list[str]]:
         ("phone_number", "555-0199", "area code"),
         ("phone_number", "call me 5550100199", "area code"),
         ("email", "testa", "valid email"),
-        ("state", "Arizona", "valid choice"),
+        ("state", "Arizona", "two letters"),
+        ("country", "Nowhere", "two letters"),
         ("zip", "8500", "five digits"),
         ("zip", "٨٥٠٠١", "five digits"),
         ("access_notes", "x" * 1001, "at most 1000"),

@@ -1,0 +1,140 @@
+"""The whole record of a person with the changes of a form (users.md 3).
+
+The service takes demographics only as a whole. A write starts from the record as received, so
+what no form shows (income, access notes, fields that the service adds later) survives.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Collection, Mapping
+from datetime import date
+from typing import Any, Final
+
+import msgspec
+
+from patients.models import Demographics
+
+Json = dict[str, Any]
+DEFAULT_COUNTRY: Final = "US"
+ADDRESS_LINES: Final = ("first_line", "second_line", "city", "state", "zip", "country")
+PROXY_NAMES: Final = ("proxy_first_name", "proxy_last_name", "proxy_phone_number")
+PATHS: Final[Mapping[str, tuple[str, ...]]] = {
+    **{
+        name: (name,)
+        for name in (
+            *("first_name", "last_name", "dob", "gender", "phone_number", "email"),
+            *("race", "ethnicity", "sexual_orientation", "gender_identity"),
+        )
+    },
+    **{name: ("address", name) for name in (*ADDRESS_LINES, "access_notes")},
+    **{
+        f"proxy_{name}": ("medical_proxy", name)
+        for name in ("first_name", "last_name", "phone_number", "email")
+    },
+    **{f"proxy_{name}": ("medical_proxy", "address", name) for name in ADDRESS_LINES},
+}
+"""Where each field of the form is in the record."""
+NULLABLE: Final = frozenset(
+    {
+        *("second_line", "access_notes", "proxy_second_line", "proxy_email"),
+        *("race", "ethnicity", "sexual_orientation", "gender_identity"),
+    }
+)
+
+
+def record_mark(person: Demographics | None) -> str:
+    """Mark of the record as received, unknown fields included; empty for none."""
+    if person is None:
+        return ""
+    content = msgspec.json.encode(person.said(), order="deterministic")
+    return hashlib.blake2b(content).hexdigest()[:32]
+
+
+def lives_with_patient(record: Mapping[str, Any]) -> bool:
+    """Whether the proxy's address is the patient's, or the record has no other."""
+    proxy, home = _part(record, "medical_proxy"), _part(record, "address")
+    there = _part(proxy, "address")
+    if not there:
+        return True
+    return all(_line(there, name) == _line(home, name) for name in ADDRESS_LINES)
+
+
+def _line(address: Mapping[str, Any], name: str) -> str:
+    found = address.get(name)
+    if name == "zip":
+        found = found or address.get("zip_code")
+    if name == "country":
+        found = found or DEFAULT_COUNTRY
+    return str(found or "").strip()
+
+
+def person_body(
+    record: Mapping[str, Any], data: Mapping[str, Any], changed: Collection[str]
+) -> Json:
+    """`record` with the `changed` fields of `data`, and those that the record lacks."""
+    body: Json = copy.deepcopy(dict(record))
+    had_proxy = bool(_part(body, "medical_proxy"))
+    address = _own_part(body, "address")
+    _spell_zip(address)
+    for name, path in PATHS.items():
+        if path[0] != "medical_proxy":
+            _set(body, path, name, data, changed)
+    address.setdefault("country", DEFAULT_COUNTRY)
+    if not any(data.get(name) for name in PROXY_NAMES):
+        if had_proxy and set(PROXY_NAMES) & set(changed):
+            body["medical_proxy"] = None
+        return body
+    proxy = _own_part(body, "medical_proxy")
+    there = _own_part(proxy, "address")
+    _spell_zip(there)
+    moved = not had_proxy or {"proxy_same_address", *ADDRESS_LINES} & set(changed)
+    for name, path in PATHS.items():
+        if path[0] == "medical_proxy" and len(path) == 2:
+            _set(body, path, name, data, changed)
+    if data.get("proxy_same_address"):
+        if moved or not there:
+            there |= {name: address[name] for name in ADDRESS_LINES if name in address}
+    else:
+        for line in ADDRESS_LINES:
+            name = f"proxy_{line}"
+            _set(body, PATHS[name], name, data, changed)
+    there.setdefault("country", DEFAULT_COUNTRY)
+    return body
+
+
+def _set(
+    body: Json, path: tuple[str, ...], name: str, data: Mapping[str, Any], changed: Collection[str]
+) -> None:
+    *parents, key = path
+    part = body
+    for parent in parents:
+        part = part[parent]
+    value = data.get(name)
+    if key in part and name not in changed:
+        return
+    if value in ("", None):
+        if name in NULLABLE:
+            if key in part:
+                part[key] = None
+            return
+        value = value or ""
+    part[key] = value.isoformat() if isinstance(value, date) else value
+
+
+def _part(record: Mapping[str, Any], name: str) -> Json:
+    found = record.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _own_part(record: Json, name: str) -> Json:
+    record[name] = _part(record, name)
+    return _part(record, name)
+
+
+def _spell_zip(address: Json) -> None:
+    """Requests spell the postal code `zip`, whatever the record does (users.md 3)."""
+    other = address.pop("zip_code", None)
+    if other and not address.get("zip"):
+        address["zip"] = other

@@ -1,0 +1,63 @@
+"""States and countries of addresses (specification, address shapes)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import phonenumbers
+from django import forms
+
+STATES: Final = tuple(
+    re.findall(
+        "..",
+        "ALAKAZARCACOCTDEDCFLGAHIIDILINIAKSKYLAMEMDMAMIMNMSMOMTNENVNHNJ"
+        "NMNYNCNDOHOKORPARISCSDTNTXUTVTVAWAWVWIWYASGUMPPRVIFMMHPWAEAPAA",
+    )
+)
+"""As the postal service has them: states, territories, associated states, military mail."""
+US: Final = "US"
+US_MAIL: Final = frozenset({US, "PR", "VI", "GU", "AS", "MP", "FM", "MH", "PW", "UM"})
+"""Countries to which the US postal service delivers: a state of ours and a ZIP code."""
+COUNTRIES: Final = tuple(sorted(US_MAIL | set(phonenumbers.SUPPORTED_REGIONS)))
+_NAMES_OF_US: Final = {"USA", "UNITED STATES", "UNITED STATES OF AMERICA"}
+_ZIP: Final = re.compile(r"[0-9]{5}(-[0-9]{4})?")
+
+
+class StateField(forms.CharField):
+    """The letters of a state; any words outside the United States."""
+
+    widget = forms.TextInput(attrs={"list": "states", "autocapitalize": "characters"})
+
+    def clean(self, value: Any) -> str:
+        text: str = super().clean(value)
+        return text.upper() if len(text) == 2 else text
+
+
+class CountryField(forms.CharField):
+    """A country's two letters; the United States where nothing is typed."""
+
+    widget = forms.TextInput(attrs={"list": "countries", "autocapitalize": "characters"})
+
+    def clean(self, value: Any) -> str:
+        text: str = super().clean(value)
+        code = text.upper().replace(".", "")
+        if not code or code in _NAMES_OF_US:
+            return US
+        if code not in COUNTRIES:
+            raise forms.ValidationError("Use the two letters of the country, such as US or CA.")
+        return code
+
+
+def check_place(
+    data: Mapping[str, Any], prefix: str, add_error: Callable[[str, str], None]
+) -> None:
+    """State and ZIP code of an address where the US postal service delivers."""
+    if (data.get(f"{prefix}country") or US) not in US_MAIL:
+        return
+    state, code = data.get(f"{prefix}state"), data.get(f"{prefix}zip")
+    if state and state not in STATES:
+        add_error(f"{prefix}state", "Use the two letters of the state, such as AZ, PR or AE.")
+    if code and not _ZIP.fullmatch(code):
+        add_error(f"{prefix}zip", "Write five digits, or five and four: 85001 or 85001-0123.")
