@@ -298,7 +298,6 @@ INSTALLED_APPS = [
     "django.contrib.postgres",
     "rest_framework",
     "drf_spectacular",
-    "drf_spectacular_sidecar",
     "django_htmx",
     "heroicons",
     "csp",
@@ -368,6 +367,7 @@ USE_I18N = False
 
 STATIC_URL = "/static/"
 STATIC_ROOT = BASE_DIR / "var" / "static"  # filled by collectstatic, and by ./run up
+STATICFILES_FINDERS = ["backoffice.static_files.UsedFiles"]
 WHITENOISE_USE_FINDERS = LOCAL
 _statics = "django.contrib.staticfiles.storage.StaticFilesStorage"
 if not WHITENOISE_USE_FINDERS:

@@ -1,0 +1,55 @@
+"""Which static files are served: ours, and those of packages that a page of ours asks for.
+
+Packages bring pages that nobody opens here, and translations of them; unasked, they are most of
+what is collected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+from django.conf import settings
+from django.contrib.staticfiles.finders import AppDirectoriesFinder
+from django.contrib.staticfiles.utils import matches_patterns
+
+UNUSED: Final = (
+    "rest_framework/*",  # the API answers with JSON alone
+    "admin/js/vendor/select2/*",
+    "admin/css/vendor/select2/*",
+    "admin/css/autocomplete.css",
+    "admin/js/autocomplete.js",
+)
+USED_ALONE: Final = {
+    "django_htmx/": ("django_htmx/htmx-2.min.js",),
+    "mfa/": ("mfa/js/webauthn-json.js", "mfa/js/webauthn.js"),
+    "account/": (),
+}
+"""Of these packages, these files and no others."""
+READABLE: Final = ("admin/js/vendor/*.js",)
+"""Only while `DEBUG`, where the admin asks for them in the place of their `.min.js`."""
+
+
+def is_used(path: str) -> bool:
+    """Whether a page asks for this static file, by its path below `STATIC_URL`."""
+    for package, files in USED_ALONE.items():
+        if path.startswith(package):
+            return path in files
+    if matches_patterns(path, READABLE) and not settings.DEBUG:
+        return path.endswith(".min.js")
+    return not any(fnmatchcase(path, pattern) for pattern in UNUSED)
+
+
+class UsedFiles(AppDirectoriesFinder):
+    """A finder for `STATICFILES_FINDERS`."""
+
+    def list(self, ignore_patterns: Iterable[str] | None) -> Iterator[tuple[str, Any]]:
+        for path, storage in super().list(list(ignore_patterns or ())):
+            if is_used(path):
+                yield path, storage
+
+    def find(self, path: str, *args: Any, **options: Any) -> Any:
+        if is_used(path):
+            return super().find(path, *args, **options)
+        return [] if options.get("find_all") else None
