@@ -6,6 +6,7 @@ import json
 import os
 import re
 import runpy
+import shutil
 import signal
 import socket
 import stat
@@ -25,6 +26,7 @@ from backoffice.supervisor import ChildError, Supervisor
 from tests import databases
 
 ROOT = Path(__file__).resolve().parent.parent
+BASE_PYTHON = os.path.realpath(sys.executable)
 FAMILY = """
 import subprocess, sys, time
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
@@ -373,6 +375,34 @@ def test_what_runs_is_installed_without_what_only_tests_need(
     with pytest.raises(SystemExit):
         entry["set_up"](runtime)
     assert not (tmp_path / ".installed").exists(), "an interrupted installation is done again"
+
+
+def test_run_uses_the_python_that_it_was_started_with(tmp_path: Path) -> None:
+    """In a checkout of its own, whose locks are empty."""
+    shutil.copy(ROOT / "run", tmp_path / "run")
+    for lock in ("requirements.lock", "deploy/requirements.lock"):
+        (tmp_path / lock).parent.mkdir(exist_ok=True)
+        (tmp_path / lock).touch()
+    (tmp_path / "backoffice" / "embedded").mkdir(parents=True)
+    (tmp_path / "backoffice" / "embedded" / "requirements.lock").touch()
+    python = tmp_path / ".venv" / "bin" / "python"
+
+    def set_up() -> str:
+        command = [BASE_PYTHON, str(tmp_path / "run"), "setup"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        asked = [str(python), "-c", "import sys; print(sys.base_prefix, *sys.version_info[:2])"]
+        made_with = subprocess.check_output(asked, text=True).split()
+        assert made_with == [sys.base_prefix, *map(str, sys.version_info[:2])]
+        return done.stderr
+
+    release = f"Python {sys.version_info[0]}.{sys.version_info[1]} ("
+    assert f"Making .venv with {release}" in set_up()
+    assert "Making" not in set_up()
+    python.unlink()
+    python.write_text("#!/bin/sh\nexit 1\n")  # as one of another release answers
+    python.chmod(0o755)
+    assert f"Making .venv anew with {release}" in set_up()
 
 
 @pytest.mark.parametrize(
