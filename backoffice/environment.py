@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 from base64 import b64decode
+from collections.abc import Iterator
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -101,6 +103,37 @@ def header(name: str, default: str) -> str:
         wrong(f"{name} must be the name of an HTTP header.")
         return default
     return said
+
+
+def signs_of_production(
+    environment: str, api_key: str, database_url: str, redis_url: str, hosts: list[str]
+) -> Iterator[str]:
+    """What of these settings no development machine has, each as the end of a sentence."""
+    if environment == "production":
+        yield "MANAGEMENT_ENV is production"
+    if api_key.startswith("pk_"):
+        yield "SERVICE_API_KEY is a key of production"
+    for name, url in (("DATABASE_URL", database_url), ("REDIS_URL", redis_url)):
+        if not _is_on_this_machine(url):
+            yield f"{name} names a server on another machine"
+    if any(host.startswith(".") for host in hosts):
+        yield "ALLOWED_HOSTS accepts every name of a domain"
+
+
+def _is_on_this_machine(url: str) -> bool:
+    """Whether a server is reached by a socket of this machine or a loopback address."""
+    try:
+        parts = urlsplit(url)
+        host = parse_qs(parts.query).get("host", [parts.hostname or ""])[0]
+    except ValueError:
+        return True  # Refused elsewhere: it is no address.
+    host = unquote(host)
+    if not host or host.startswith("/") or host == "localhost" or parts.scheme == "unix":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def field_keys(said: str) -> dict[int, bytes]:

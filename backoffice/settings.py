@@ -32,10 +32,12 @@ from backoffice.environment import (
     number,
     rate,
     refuse,
+    signs_of_production,
     text,
     words,
     wrong,
 )
+from backoffice.key_strength import PUBLISHED, weakness, weakness_of_bytes
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
@@ -81,7 +83,7 @@ if not ALLOWED_HOSTS:
     wrong(
         "ALLOWED_HOSTS is not set. Name the hosts this back office is reached by, comma separated."
     )
-if "*" in ALLOWED_HOSTS and not LOCAL:
+if "*" in ALLOWED_HOSTS:
     wrong("ALLOWED_HOSTS must name hosts: * accepts every host.")
 
 # Operations
@@ -285,6 +287,37 @@ SAMPLES_KEYED_BY_TYPE = frozenset(
         "sleep_breathing_disturbance,stand_hour",
     )
 )
+
+# Development and production exclude each other
+
+if LOCAL:
+    for _sign in signs_of_production(
+        MANAGEMENT_ENV, SERVICE_API_KEY, DATABASE_URL, REDIS_URL, ALLOWED_HOSTS
+    ):
+        wrong(
+            f"LOCAL is 1 (a development machine, with published secrets), but {_sign}. Set LOCAL=0,"
+            " DATABASE_URL and keys of your own, or take that away."
+        )
+else:
+    for _name, _shortest, _keys in (
+        ("SECRET_KEY", 50, [SECRET_KEY]),
+        ("SECRET_KEY_FALLBACKS", 0, SECRET_KEY_FALLBACKS),
+        ("AUDIT_KEY", 32, AUDIT_KEYS),
+        ("HEALTH_TOKEN", 20, [HEALTH_TOKEN]),
+        ("METRICS_TOKEN", 20, [METRICS_TOKEN]),
+    ):
+        # Shorter ones are refused above.
+        for _why in {weakness(_key) for _key in _keys if len(_key) >= _shortest} - {None}:
+            wrong(f"{_name} is too weak: it {_why}. Make it with a random generator.")
+    for _name, _keys in (
+        ("SERVICE_API_KEY", [SERVICE_API_KEY]),
+        ("MANAGEMENT_KEY", [MANAGEMENT_KEY]),
+        ("WEBHOOK_SECRETS", WEBHOOK_SECRETS),
+    ):
+        if PUBLISHED.intersection(_keys):
+            wrong(f"{_name} is a published development value: set your own.")
+    for _why in filter(None, map(weakness_of_bytes, FIELD_KEYS.values())):
+        wrong(f"FIELD_KEYS are too weak: a key {_why}. Make it with a random generator.")
 
 # Django
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import runpy
+import secrets
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from backoffice.checking import production_like
+from backoffice.key_strength import weakness, weakness_of_bytes
 from backoffice.launcher import SERVICE_VARIABLES
 
 SETTINGS = Path(__file__).resolve().parent.parent / "backoffice" / "settings.py"
@@ -105,8 +108,8 @@ def test_who_must_have_a_second_factor(
 
 REAL = {
     "DATABASE_URL": "postgres://u@db.invalid/x",
-    "SECRET_KEY": "s" * 60,
-    "FIELD_KEYS": "7:b3Vycy1hbmQtbm9ib2R5LWVsc2VzLW91cnMtYW5kLTE=",
+    "SECRET_KEY": "Ym9yaW5n-made-up-but-not-weak-8f3Kq0ZpV7xWc1LtN5sRdEuGhJ",
+    "FIELD_KEYS": "7:" + b64encode(bytes(n * n % 251 for n in range(32))).decode(),
     "ALLOWED_HOSTS": "a.example.com",
     "SERVICE_API_KEY": "sk_us_of_ours",
     "MANAGEMENT_KEY": "",
@@ -279,3 +282,77 @@ def test_a_socket_address_reaches_the_place_django_reads(monkeypatch: pytest.Mon
     )
     assert "host" not in database["OPTIONS"]
     assert settings["CELERY_BROKER_URL"] == "redis+socket:///run/redis.sock?virtual_host=2"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("MANAGEMENT_ENV", "production"),
+        ("SERVICE_API_KEY", "pk_us_made_up"),
+        ("DATABASE_URL", "postgres://u@db.invalid/x"),
+        ("DATABASE_URL", "postgres:///x?host=10.0.0.7"),
+        ("REDIS_URL", "rediss://redis.invalid/0"),
+        ("ALLOWED_HOSTS", "*"),
+        ("ALLOWED_HOSTS", ".example.com"),
+    ],
+)
+def test_development_machine_refuses_signs_of_production(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ImproperlyConfigured) as refused:
+        read(monkeypatch, **{"LOCAL": "1", name: value})
+    assert name in str(refused.value)
+    assert not name.endswith("_URL") or value not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgres://u:p@127.0.0.1:5433/x",
+        "postgres://u@localhost/x",
+        "postgres://u@[::1]/x",
+        "postgres:///x?host=/var/run/made-up",
+    ],
+)
+def test_development_machine_may_have_its_own_database(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert read(monkeypatch, LOCAL="1", DATABASE_URL=url)["LOCAL"] is True
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("SECRET_KEY", "development-only-" * 4),
+        ("SECRET_KEY", "django-insecure-" + "8f3Kq0ZpV7xWc1LtN5sRdEuGhJaB2mYo9PiQ"),
+        ("SECRET_KEY", "s" * 60),
+        ("SECRET_KEY", "secretkey1234" * 5),
+        ("SECRET_KEY_FALLBACKS", "development-only-" * 4),
+        ("AUDIT_KEY", "0123456789abcdef" * 3),
+        ("FIELD_KEYS", "1:ZGV2ZWxvcG1lbnQtb25seS1kZXZlbG9wbWVudC1vbmw="),
+        ("FIELD_KEYS", "1:" + b64encode(bytes(32)).decode()),
+        ("FIELD_KEYS", "1:" + b64encode(bytes(range(32))).decode()),
+        ("FIELD_KEYS", "1:" + b64encode(b"correct horse battery staple 123").decode()),
+        ("SERVICE_API_KEY", "sk_us_local_sandbox"),
+        ("MANAGEMENT_KEY", "mg_local_sandbox"),
+        ("WEBHOOK_SECRETS", "whsec_bG9jYWwtc2FuZGJveC13ZWJob29rLXNlY3JldA=="),
+        ("HEALTH_TOKEN", "0" * 30),
+        ("METRICS_TOKEN", "abcabcabcabcabcabcabcabc"),
+    ],
+)
+def test_deployment_refuses_published_and_weak_keys(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AUDIT_KEY", raising=False)
+    sandbox = {"MANAGEMENT_ENV": "sandbox", "SERVICE_API_KEY": "sk_us_of_ours"}
+    with pytest.raises(ImproperlyConfigured) as refused:
+        read(monkeypatch, **{**deployed(**sandbox), name: value})
+    assert [line for line in str(refused.value).splitlines() if line.startswith(name)]
+    assert value not in str(refused.value)
+
+
+def test_generated_keys_are_never_called_weak() -> None:
+    for _ in range(2_000):
+        assert weakness(secrets.token_urlsafe(40)) is None
+        assert weakness(secrets.token_hex(32)) is None
+        assert weakness_of_bytes(secrets.token_bytes(32)) is None
