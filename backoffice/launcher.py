@@ -161,6 +161,7 @@ def _run_all(base: Path, with_sandbox: bool, anew: bool) -> None:
             )
             say("Ctrl-C stops everything.")
             while True:
+                servers.tend(say)
                 supervisor.tend()
                 first_sync.show(say)
                 time.sleep(1)

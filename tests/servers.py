@@ -52,8 +52,8 @@ def postgres_18() -> Iterator[str]:
     base = Path(tempfile.mkdtemp(prefix="bo-"))
     try:
         make_home(base, account())
-        with postgres.running(base, account(), durable=False) as url:
-            yield url
+        with postgres.running(base, account(), durable=False) as server:
+            yield server.url
     finally:
         shutil.rmtree(base, ignore_errors=True)
 

@@ -98,6 +98,31 @@ def test_data_survive_a_stop_a_crash_and_a_reused_process_number(home: Path) -> 
     assert programs(home) == []
 
 
+def test_killed_servers_are_started_again_and_reported(home: Path) -> None:
+    """On the addresses that all other processes know."""
+    said: list[str] = []
+    with embedded.servers(home, durable=False) as servers:
+
+        def answer() -> bool:
+            servers.tend(said.append)
+            return len(said) == 4
+
+        with psycopg.connect(servers.database_url, autocommit=True) as connection:
+            connection.execute("CREATE TABLE kept AS SELECT 7 AS n")
+        for process in servers.processes:
+            os.kill(process.process.pid, signal.SIGKILL)
+            process.process.wait()
+        wait_until(answer, 60, "both answer again", every=0.2)
+        assert value(servers.database_url, "SELECT n FROM kept") == 7
+        assert redis.Redis.from_url(servers.redis_url).ping()
+        servers.tend(said.append)
+    assert sorted(line.split(",")[0] for line in said) == [
+        *("PostgreSQL answers again.", "PostgreSQL ended"),
+        *("Redis answers again.", "Redis ended"),
+    ]
+    assert programs(home) == []
+
+
 def test_rows_stay_out_of_the_log(home: Path) -> None:
     with embedded.servers(home, durable=False) as servers:
         with psycopg.connect(servers.database_url, autocommit=True) as connection:

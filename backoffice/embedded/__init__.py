@@ -29,14 +29,14 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from backoffice.embedded import ownership, postgres, valkey
 from backoffice.embedded.places import ROOT, ServersError, account, home, make_home, sockets_of
 from backoffice.embedded.postgres import DATABASE, database_name, drop_database, make_database
-from backoffice.embedded.processes import dies_with_parent, free_port
+from backoffice.embedded.processes import RunningServer, dies_with_parent, free_port
 
 __all__ = [
     "ROOT",
@@ -61,6 +61,14 @@ class Servers:
     database_url: str = field(repr=False)
     redis_url: str = field(repr=False)
     embedded: bool
+    processes: tuple[RunningServer, ...] = ()
+    """Those that this process started."""
+
+    def tend(self, say: Callable[[str], None]) -> None:
+        """Start again what was killed, on the same address, and report it. Call about once a
+        second."""
+        for process in self.processes:
+            process.tend(say)
 
     def database(self, name: str) -> str:
         """Address of another database on the same server, made when it does not exist."""
@@ -102,13 +110,16 @@ def servers(
         return
     base, who = where or home(), account()
     make_home(base, who)
+    processes: list[RunningServer] = []
     with contextlib.ExitStack() as stack:
         if stack.enter_context(ownership.held(base)):
             ours: dict[str, str] = {}
             if not database_url:
-                ours["database_url"] = stack.enter_context(postgres.running(base, who, durable))
+                processes.append(stack.enter_context(postgres.running(base, who, durable)))
+                ours["database_url"] = processes[-1].url
             if not redis_url:
-                ours["redis_url"] = stack.enter_context(valkey.running(base, who))
+                processes.append(stack.enter_context(valkey.running(base, who)))
+                ours["redis_url"] = processes[-1].url
             stack.enter_context(ownership.told(base, ours))
         elif borrow:
             ours = ownership.awaited(base)
@@ -121,7 +132,7 @@ def servers(
                 "The running ./run demo uses another PostgreSQL or Redis: give this command the "
                 "same DATABASE_URL and REDIS_URL."
             )
-        yield Servers(database_url, redis_url, embedded)
+        yield Servers(database_url, redis_url, embedded, tuple(processes))
 
 
 @contextlib.contextmanager

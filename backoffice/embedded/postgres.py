@@ -19,8 +19,8 @@ from urllib.parse import parse_qs, quote, urlencode, urlsplit, urlunsplit
 from backoffice.embedded.places import Account, ServersError, folder, let_all_read, sockets_of
 from backoffice.embedded.processes import (
     STOP_SECONDS,
+    RunningServer,
     as_account,
-    await_ready,
     bare_environment,
     free_port,
     runs,
@@ -57,14 +57,13 @@ THROWAWAY_SETTINGS: Final = {"fsync": "off", "full_page_writes": "off"}
 
 
 @contextlib.contextmanager
-def running(base: Path, who: Account | None, durable: bool) -> Iterator[str]:
-    """Runs PostgreSQL for the length of a `with`; yields the address of its database."""
+def running(base: Path, who: Account | None, durable: bool) -> Iterator[RunningServer]:
+    """Runs PostgreSQL for the length of a `with`; its address is that of our database."""
     programs = _programs(base, who)
     data, sockets = base / "postgres", sockets_of(base)
     password = _password(base, who)
     if not (data / "PG_VERSION").exists():
         _make_cluster(programs, base, who, durable)
-    _clear_stale_pid(data)
     _check_version(data, programs)
     port = free_port()
     settings = {
@@ -79,16 +78,26 @@ def running(base: Path, who: Account | None, durable: bool) -> Iterator[str]:
     command: list[str | Path] = [programs / "postgres", "-D", data]
     for key, value in settings.items():
         command += ["-c", f"{key}={value}"]
-    # SIGINT: end sessions and shut down. SIGQUIT: at once, with a recovery at the next start.
-    process = start(command, base, "postgres", who, signal.SIGINT)
+
+    def launch() -> subprocess.Popen[bytes]:
+        _clear_stale_pid(data)
+        # SIGINT: end sessions and shut down. SIGQUIT: at once, with a recovery at the next start.
+        return start(command, base, "postgres", who, signal.SIGINT)
+
+    maintenance = socket_url(sockets, "postgres", port)
+    server = RunningServer(
+        "PostgreSQL",
+        f"postgres://postgres:{password}@127.0.0.1:{port}/{DATABASE}",
+        base / "log" / "postgres.log",
+        launch,
+        lambda: answers(maintenance),
+    )
     try:
-        maintenance = socket_url(sockets, "postgres", port)
-        log = base / "log" / "postgres.log"
-        await_ready(process, lambda: answers(maintenance), "PostgreSQL", log)
+        server.start()
         make_database(maintenance, DATABASE)
-        yield f"postgres://postgres:{password}@127.0.0.1:{port}/{DATABASE}"
+        yield server
     finally:
-        stop(process, signal.SIGINT, signal.SIGQUIT)
+        stop(server.process, signal.SIGINT, signal.SIGQUIT)
 
 
 def _make_cluster(programs: Path, base: Path, who: Account | None, durable: bool) -> None:

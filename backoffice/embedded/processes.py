@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +20,8 @@ from backoffice.embedded.places import Account, ServersError
 
 READY_SECONDS: Final = 60
 STOP_SECONDS: Final = 20
+RESTART_PAUSES: Final = (1, 2, 5, 10, 30)
+"""Seconds before a server that died is started again: the first time, the second, and so on."""
 
 
 def dies_with_parent(signum: int) -> Callable[[], None]:
@@ -52,6 +55,42 @@ def start(
             preexec_fn=dies_with_parent(stop),
             **as_account(who),
         )
+
+
+@dataclass
+class RunningServer:
+    """A server that was started and answers at `url`. `launch` starts its process once more, on the
+    same data and address."""
+
+    name: str
+    url: str = field(repr=False)
+    log: Path
+    launch: Callable[[], subprocess.Popen[bytes]] = field(repr=False)
+    answers: Callable[[], bool] = field(repr=False)
+    process: subprocess.Popen[bytes] = field(init=False, repr=False)
+    restarts: int = 0
+    restart_at: float | None = None
+    recovering: bool = False
+
+    def start(self) -> None:
+        """Raises ServersError when it does not answer in time."""
+        self.process = self.launch()
+        await_ready(self.process, self.answers, self.name, self.log)
+
+    def tend(self, say: Callable[[str], None]) -> None:
+        """Start it again where it has died, each time a little later, and report that. To be called
+        about once a second; what waits for its recovery is not this call."""
+        now = time.monotonic()
+        if self.restart_at is not None:
+            if now >= self.restart_at:
+                self.process, self.restart_at = self.launch(), None
+        elif self.process.poll() is not None:
+            pause = RESTART_PAUSES[min(self.restarts, len(RESTART_PAUSES) - 1)]
+            self.restarts, self.restart_at, self.recovering = self.restarts + 1, now + pause, True
+            say(f"{self.name} ended, starting it again in {pause} s. Its last words: {self.log}")
+        elif self.recovering and self.answers():
+            self.restarts, self.recovering = 0, False
+            say(f"{self.name} answers again.")
 
 
 def as_account(who: Account | None) -> dict[str, Any]:

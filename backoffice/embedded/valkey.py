@@ -6,18 +6,18 @@ import contextlib
 import importlib.util
 import shutil
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 from backoffice.embedded.places import Account, ServersError, sockets_of
-from backoffice.embedded.processes import await_ready, runs, start, stop
+from backoffice.embedded.processes import RunningServer, runs, start, stop
 
 
 @contextlib.contextmanager
-def running(base: Path, who: Account | None) -> Iterator[str]:
-    """Runs Valkey for the length of a `with` and yields its address."""
+def running(base: Path, who: Account | None) -> Iterator[RunningServer]:
+    """Runs Valkey for the length of a `with`."""
     path = _socket(base)
-    path.unlink(missing_ok=True)
     command: list[str | Path] = [
         _program(base, who),
         *("--port", "0", "--unixsocket", path, "--unixsocketperm", "700"),
@@ -25,14 +25,19 @@ def running(base: Path, who: Account | None) -> Iterator[str]:
         *("--save", "", "--maxmemory-policy", "noeviction", "--loglevel", "warning"),
         *("--databases", "16", "--daemonize", "no"),
     ]
-    process = start(command, base, "valkey", who, signal.SIGTERM)
     url = url_of(base)
+
+    def launch() -> subprocess.Popen[bytes]:
+        path.unlink(missing_ok=True)
+        return start(command, base, "valkey", who, signal.SIGTERM)
+
+    log = base / "log" / "valkey.log"
+    server = RunningServer("Redis", url, log, launch, lambda: answers(url))
     try:
-        log = base / "log" / "valkey.log"
-        await_ready(process, lambda: answers(url), "Valkey", log)
-        yield url
+        server.start()
+        yield server
     finally:
-        stop(process, signal.SIGTERM, signal.SIGTERM)
+        stop(server.process, signal.SIGTERM, signal.SIGTERM)
 
 
 def url_of(base: Path) -> str:
