@@ -1,4 +1,7 @@
-"""How names, phone numbers and birth dates are read: the same on the way in and when asked."""
+"""How names, phone numbers and birth dates are read: the same on the way in and when asked.
+
+Whether two names or birth dates are of one person: `patients.identity`.
+"""
 
 import re
 import unicodedata
@@ -6,7 +9,34 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Final
 
-_LETTERS: Final = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ı": "i"})
+_LETTERS: Final = str.maketrans(
+    {
+        **dict(zip("øłđðħıŧŋəɨƒ", "olddhitneif", strict=True)),
+        **dict(zip("þæœĳ", ["th", "ae", "oe", "ij"], strict=True)),
+        **dict.fromkeys("ʹʺʻʼʽʾʿˈˊˋˮ՚׳ꞌꞋ", "'"),
+    }
+)
+"""Letters that Unicode does not take apart, and apostrophes that it counts as letters."""
+_DIGRAPHS: Final = str.maketrans(
+    dict(zip("äöüåøÄÖÜÅØ", ["ae", "oe", "ue", "aa", "oe"] * 2, strict=True))
+)
+"""How laboratories without these letters print them: Müller is MUELLER or MULLER."""
+_PARTICLES = (
+    "abu af al av ben bin bint d da das de del della den der di do dos du el ibn l la las le"
+    " lo los mac mc o of san santa st t te ten ter van vom von y zu zum zur"
+)
+PARTICLES: Final = frozenset(_PARTICLES.split())
+"""Words of a surname that are often written together with the next one."""
+_EXTRAS = (
+    "jr jnr junior sr snr senior ii iii iv md phd dds dvm rn np pa esq mr mrs ms miss mx dr"
+    " prof herr frau"
+)
+EXTRAS: Final = frozenset(_EXTRAS.split())
+"""Titles and suffixes: laboratories add them and leave them out."""
+WRITTEN_TOGETHER: Final = "  "
+"""Between the words of a name and their other spellings in a key: a search sees a space."""
+_INVISIBLE: Final = frozenset({"Mn", "Me", "Cf"})
+"""Accents once they stand apart, and what has no shape: no part of a name's letters."""
 _PLAIN: Final = str.maketrans(
     {
         **dict(zip("øłđðıØŁĐÐ", "olddiOLDD", strict=True)),
@@ -35,13 +65,23 @@ LONGEST_WORD: Final = 64
 
 
 def fold(*parts: str | None) -> str:
-    """Lower case, no accents, single spaces: `fold("José", "Núñez ")` is `jose nunez`."""
+    """Lower case, no accents, single spaces: `fold("José", "Núñez ")` is `jose nunez`.
+
+    Apostrophes and hyphens stay; invisible characters go. Never raises.
+    """
     text = " ".join(part for part in parts if part)
     if text.isascii():
         return " ".join(text.lower().split())
-    plain = unicodedata.normalize("NFKD", text.casefold().translate(_LETTERS))
-    kept = "".join(mark for mark in plain if not unicodedata.combining(mark))
+    # Twice: what is compatible to a capital letter is one only after the first time.
+    plain = unicodedata.normalize("NFKD", text.casefold())
+    plain = unicodedata.normalize("NFKD", plain.casefold().translate(_LETTERS))
+    kept = "".join(mark for mark in plain if unicodedata.category(mark) not in _INVISIBLE)
     return " ".join(kept.split())
+
+
+def digraphs(text: str) -> str:
+    """The same text as printed without umlauts: `Müller` is `Mueller`."""
+    return unicodedata.normalize("NFC", text).translate(_DIGRAPHS)
 
 
 def plain_name(text: str) -> str:
@@ -52,13 +92,59 @@ def plain_name(text: str) -> str:
 
 
 def name_key(*parts: str | None) -> str:
-    """For search and sort: the folded words of a name, single spaces between them."""
-    return " ".join(words(" ".join(part for part in parts if part)))
+    """For search and sort: the folded words of a name, single spaces between them; then, after
+    `WRITTEN_TOGETHER`, its other spellings as words of their own.
+
+    `name_key("Marco", "O'Sample")` is `marco o sample  osample`. Of several parts (first name, last
+    name) the words of each may be written together; of one text, which is a whole name, only what a
+    mark or a particle joins.
+    """
+    given = [part for part in parts if part]
+    plain = words(" ".join(given))
+    others: dict[str, None] = {}
+    for part in given:
+        for spelling in {part: None, digraphs(part): None}:
+            for run in _runs(fold(spelling), whole=len(parts) > 1):
+                others |= dict.fromkeys("".join(run[start:]) for start in range(len(run)))
+    new = [word for word in others if word not in plain]
+    return WRITTEN_TOGETHER.join([" ".join(plain), " ".join(new)] if new else [" ".join(plain)])
+
+
+def _runs(folded: str, *, whole: bool) -> list[list[str]]:
+    """Words of a name that may be written together: all of them, or those that hyphens,
+    apostrophes or particles join."""
+    tokens = [_WORD.findall(token) for token in folded.split()]
+    if whole:
+        return [[word for token in tokens for word in token]]
+    runs: list[list[str]] = [[]]
+    for token in filter(None, tokens):
+        runs[-1] += token
+        if token[-1] not in PARTICLES:
+            runs.append([])
+    return runs
 
 
 def words(text: str) -> list[str]:
     """The folded words of what somebody typed, without punctuation."""
     return _WORD.findall(fold(text))
+
+
+def sought(text: str) -> list[tuple[str, ...]]:
+    """What a name must have to be found by `text`: of each tuple, one beginning of a word.
+
+    `de la cruz` finds Delacruz: each word counts together with those before it as well. Titles and
+    suffixes, and initials beside two other words, need not be on record: laboratories add them.
+    """
+    typed = words(text)
+    needed = {place for place, word in enumerate(typed) if word not in EXTRAS} or {
+        *range(len(typed))
+    }
+    if sum(len(typed[place]) > 1 for place in needed) > 1:
+        needed = {place for place in needed if len(typed[place]) > 1}
+    return [
+        tuple("".join(typed[start : place + 1]) for start in range(place, max(place - 3, -1), -1))
+        for place in sorted(needed)
+    ]
 
 
 def phone_key(number: str | None) -> str:

@@ -1,0 +1,369 @@
+"""Whether a printed name and birth date are those of a patient.
+
+One comparison for results, uploaded reports and possible duplicates. Letters are folded by
+`patients.names.fold`; here stands what may differ between two spellings of one person: the order of
+the names, middle names and initials, titles and suffixes, a part of a double surname, words written
+together, and the order of day and month in a birth date.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from enum import StrEnum
+from itertools import chain, product
+from typing import Final
+
+from django.utils import timezone
+
+from patients.names import EXTRAS, PARTICLES, digraphs, fold, words
+
+LONGEST: Final = 300
+"""Characters of a printed name or date that are read."""
+MOST_WORDS: Final = 12
+_PLACEHOLDERS = (
+    "unknown none null na nil anonymous anon unavailable withheld redacted not given provided"
+    " available specified recorded on file no name n a"
+)
+_NO_NAME: Final = frozenset(_PLACEHOLDERS.split())
+"""Words that laboratories print where they have no name."""
+_ASIDE: Final = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|\"[^\"]*\"|“[^”]*”")
+
+
+class Agreement(StrEnum):
+    """Whether two facts about a person agree. `UNKNOWN`: one of them is missing or unreadable."""
+
+    SAME = "same"
+    DIFFERENT = "different"
+    UNKNOWN = "unknown"
+
+
+def overall(agreements: Iterable[Agreement]) -> Agreement:
+    """One contradiction is one; what is unknown is neither a match nor a contradiction."""
+    found = set(agreements)
+    for one in (Agreement.DIFFERENT, Agreement.SAME):
+        if one in found:
+            return one
+    return Agreement.UNKNOWN
+
+
+# Names
+
+
+@dataclass(frozen=True, slots=True)
+class _Name:
+    """Folded words of a name, without titles and suffixes."""
+
+    given: tuple[str, ...]
+    family: tuple[str, ...]
+
+    @property
+    def is_initials(self) -> bool:
+        return all(len(word) == 1 for word in self.given + self.family)
+
+
+def compare_names(printed: str, first_name: str, last_name: str) -> Agreement:
+    """Compare a whole name in any order with that of a patient."""
+    known = _spellings(first_name, last_name)
+    return _compare([name for text in _both(printed) for name in _readings(text)], known)
+
+
+def compare_name_parts(
+    printed_first: str, printed_last: str, first_name: str, last_name: str
+) -> Agreement:
+    """The same where the first and the last name are printed apart (or in each other's field)."""
+    texts = zip(_both(printed_first), _both(printed_last), strict=True)
+    readings = []
+    for first, last in texts:
+        given, family = _words(first), _words(last)
+        if given and family:
+            readings += [_Name(given, family), _Name(family, given)]
+        readings += _readings(f"{first} {last}")
+    return _compare(readings, _spellings(first_name, last_name))
+
+
+def _compare(readings: Iterable[_Name], known: Sequence[_Name]) -> Agreement:
+    possible = [name for name in readings if name.given or name.family]
+    if not possible or not known:
+        return Agreement.UNKNOWN
+    found = {_compare_one(printed, ours) for printed, ours in product(possible, known)}
+    for one in (Agreement.SAME, Agreement.UNKNOWN):
+        if one in found:
+            return one
+    return Agreement.DIFFERENT
+
+
+def _compare_one(printed: _Name, known: _Name) -> Agreement:
+    given = _given_fits(printed.given, known.given)
+    family = _family_fits(printed.family, known.family)
+    if not given or not family:
+        return Agreement.DIFFERENT
+    halves = [(printed.given, known.given), (printed.family, known.family)]
+    if printed.is_initials or known.is_initials:
+        equal = all(one == other for one, other in halves)
+        return Agreement.SAME if equal else Agreement.UNKNOWN
+    # Half a name says too little, but does not contradict.
+    whole = all(bool(one) == bool(other) for one, other in halves)
+    return Agreement.SAME if whole else Agreement.UNKNOWN
+
+
+def _given_fits(printed: Sequence[str], known: Sequence[str]) -> bool:
+    """The first of them agree, and of the others none contradicts; initials stand for names."""
+    if not printed or not known or "".join(printed) == "".join(known):
+        return True
+    for few, many in ((printed, known), (known, printed)):
+        # Maryann beside Mary Ann Lee: the first words of one are written together in the other.
+        for end in range(1, len(many) + 1):
+            if _is_name_or_initial(few[0], "".join(many[:end])) and _middle_fits(
+                few[1:], many[end:]
+            ):
+                return True
+    return False
+
+
+def _middle_fits(one: Sequence[str], other: Sequence[str]) -> bool:
+    """One of them has nothing else than the other, in the same order."""
+    few, many = sorted((one, other), key=len)
+    rest = iter(many)
+    return all(any(_is_name_or_initial(word, name) for name in rest) for word in few)
+
+
+def _is_name_or_initial(one: str, other: str) -> bool:
+    few, many = sorted((one, other), key=len)
+    return one == other or (len(few) == 1 and many.startswith(few))
+
+
+def _family_fits(printed: Sequence[str], known: Sequence[str]) -> bool:
+    """The same surname, a part of a double one, in any order, or its initial."""
+    if not printed or not known:
+        return True
+    if any(len(name) == len(name[0]) == 1 for name in (printed, known)):
+        return _is_name_or_initial(printed[0], known[0])
+    if _is_part(printed, known):
+        return True
+    # A middle initial is no part of a double surname, though it may be read as one.
+    others = {word for word in printed if len(word) == 1} - {*known, *_CONJUNCTIONS}
+    return not others and _is_part(known, printed)
+
+
+_CONJUNCTIONS: Final = ("y", "e")
+
+
+def _is_part(few: Sequence[str], many: Sequence[str]) -> bool:
+    """Each word of `few`, alone or written together with others, is one of `many`."""
+    runs = set(_joined(many))
+    if "".join(few) in runs:
+        return True
+    meant = [word for word in few if word not in PARTICLES] or few
+    return all(word in runs for word in meant)
+
+
+def _joined(name: Sequence[str]) -> Iterator[str]:
+    for start in range(len(name)):
+        for end in range(start + 1, len(name) + 1):
+            yield "".join(name[start:end])
+
+
+def _readings(text: str) -> list[_Name]:
+    """What of a whole name may be given and family name: before a comma stands one of them,
+    otherwise they are divided between any two words, in either order."""
+    parts = [found for part in text.split(",") if (found := _tokens(part))]
+    if len(parts) > 1:
+        first, rest = parts[0], [token for part in parts[1:] for token in part]
+        return [_name(rest, first), _name(first, rest)]
+    tokens = parts[0] if parts else [found] if (found := _words(text)) else []
+    places = range(1, len(tokens)) if len(tokens) > 1 else range(len(tokens))
+    divided = [(tokens[:place], tokens[place:]) for place in places]
+    return [_name(*halves) for one in divided for halves in (one, one[::-1])]
+
+
+def _tokens(text: str) -> list[tuple[str, ...]]:
+    """Words by what stands between spaces, which belongs together; without titles and suffixes."""
+    if not _words(text):
+        return []
+    found = [words(token) for token in fold(_ASIDE.sub(" ", text)).split()][:MOST_WORDS]
+    kept = [tuple(word for word in token if word not in EXTRAS) for token in found]
+    return [token for token in kept if token]
+
+
+def _name(given: Iterable[tuple[str, ...]], family: Iterable[tuple[str, ...]]) -> _Name:
+    return _Name(tuple(chain.from_iterable(given)), tuple(chain.from_iterable(family)))
+
+
+def _spellings(first_name: str, last_name: str) -> list[_Name]:
+    names: list[_Name] = []
+    for first, last in zip(_both(first_name), _both(last_name), strict=True):
+        given, family = _words(first), _words(last)
+        names += [_Name(given, family)] if given and family else _readings(f"{first} {last}")
+    return list(dict.fromkeys(names))
+
+
+def _both(text: str) -> tuple[str, str]:
+    """As written, and with two letters for an umlaut."""
+    return text[:LONGEST], digraphs(text[:LONGEST])
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """Folded words without titles, suffixes and what stands in parentheses; nothing where no name
+    is given."""
+    found = words(_ASIDE.sub(" ", text)) or words(text)
+    if all(word in _NO_NAME or set(word) <= {"x"} for word in found):
+        return ()
+    # `Sr.` and `II` are dropped; who is called so and nothing else is not.
+    return tuple([word for word in found if word not in EXTRAS] or found)[:MOST_WORDS]
+
+
+# Birth dates
+
+
+@dataclass(frozen=True, slots=True)
+class PartialDate:
+    """A calendar date, or its year (and month) alone."""
+
+    year: int
+    month: int | None = None
+    day: int | None = None
+
+    def includes(self, day: date) -> bool:
+        return (
+            self.year == day.year
+            and self.month in (None, day.month)
+            and self.day in (None, day.day)
+        )
+
+
+_MONTHS: Final = [
+    "jan",
+    "feb",
+    "mar",
+    "apr",
+    "may",
+    "jun",
+    "jul",
+    "aug",
+    "sep",
+    "oct",
+    "nov",
+    "dec",
+]
+_TIME: Final = re.compile(r"(?<=\d)(?:t|\s+)\d{1,2}:\d{2}.*$")
+_TOKEN: Final = re.compile(r"\d+|[a-z]+")
+_ORDINAL: Final = frozenset({"st", "nd", "rd", "th"})
+_OLDEST: Final = 130
+_PLACEHOLDER: Final = PartialDate(1900, 1, 1)
+"""What systems store where no birth date is known; those before it are too old to be read."""
+
+
+def birth_dates(printed: str) -> frozenset[PartialDate]:
+    """Every date that the text may mean; none where it is not readable as a birth date.
+
+    Laboratories have no one format: day and month are read in both orders, years of two digits in
+    both centuries. Nobody is born in the future, or more than 130 years ago.
+    """
+    text = _TIME.sub("", _ASIDE.sub(" ", fold(printed[:LONGEST])))
+    tokens = [token for token in _TOKEN.findall(text) if token not in _ORDINAL]
+    numbers = [token for token in tokens if token.isdecimal()]
+    months = {
+        _MONTHS.index(token[:3]) + 1
+        for token in tokens
+        if token[:3] in _MONTHS and (token in _MONTHS or token in _LONG_MONTHS)
+    }
+    if len(months) > 1:
+        return frozenset()
+    today = timezone.localdate()
+    found = {
+        one
+        for year, month, day in _orders(numbers, next(iter(months), None))
+        for one in _dates(year, month, day, today)
+    }
+    return frozenset(found)
+
+
+_WHOLE_MONTHS = (
+    "january february march april may june july august sept september october november december"
+)
+_LONG_MONTHS: Final = frozenset(_WHOLE_MONTHS.split())
+
+
+def _orders(
+    numbers: Sequence[str], month: int | None
+) -> Iterator[tuple[str, int | None, int | None]]:
+    """(year, month, day) in each order in which these numbers may stand."""
+    if month is not None:
+        if len(numbers) == 1:
+            yield numbers[0], month, None
+        if len(numbers) == 2:
+            day, year = sorted(numbers, key=lambda number: len(number) > 2)
+            if len(day) <= 2:
+                yield year, month, int(day)
+        return
+    parts = list(numbers)
+    if len(parts) == 1 and len(parts[0]) == 8:
+        text = parts[0]
+        for three in (
+            (text[:4], text[4:6], text[6:]),
+            (text[:2], text[2:4], text[4:]),
+        ):
+            yield from _orders(three, None)
+    elif len(parts) == 1 and len(parts[0]) == 6:
+        yield from _orders((parts[0][:2], parts[0][2:4], parts[0][4:]), None)
+    elif len(parts) == 1 and len(parts[0]) == 4:
+        yield parts[0], None, None
+    elif len(parts) == 2 and {len(parts[0]), len(parts[1])} in ({4, 2}, {4, 1}):
+        year, other = sorted(parts, key=len, reverse=True)
+        yield year, int(other), None
+    elif len(parts) == 3 and all(len(part) <= 4 for part in parts):
+        first, second, third = parts
+        orders = [(first, second, third)]
+        if len(first) <= 2:
+            orders = [(third, first, second), (third, second, first)]
+            # 86-02-01
+            orders += [(first, second, third)] if len(first) == len(third) == 2 else []
+        for year, mid, day in orders:
+            if len(mid) <= 2 and len(day) <= 2:
+                yield year, int(mid), int(day)
+
+
+def _dates(text: str, month: int | None, day: int | None, today: date) -> Iterator[PartialDate]:
+    if len(text) not in (2, 4):
+        return
+    years = [int(text)] if len(text) == 4 else [1900 + int(text), 2000 + int(text)]
+    for year in years:
+        if not today.year - _OLDEST <= year <= today.year:
+            continue
+        try:
+            found = date(year, month or 1, day or 1)
+        except ValueError:
+            continue
+        if found <= today:
+            yield PartialDate(year, month, day)
+
+
+def compare_birth_dates(printed: str, known: date | None) -> Agreement:
+    """A contradiction only where no reading of the printed date is the known one."""
+    readings = birth_dates(printed)
+    if known is None or not readings:
+        return Agreement.UNKNOWN
+    if any(reading.includes(known) for reading in readings):
+        return Agreement.SAME
+    return Agreement.UNKNOWN if readings == {_PLACEHOLDER} else Agreement.DIFFERENT
+
+
+# Ages
+
+_AGE: Final = re.compile(r"(\d{1,3})(?:\.\d+)?\s*([ymwd]?)[a-z]*\b")
+_YEARS: Final = {"": 1.0, "y": 1.0, "m": 1 / 12, "w": 1 / 52, "d": 1 / 365}
+_NEAR: Final = 2
+"""Years that a printed age may be off: it is rounded, and the day it was counted on not certain."""
+
+
+def compare_ages(printed: str, known: date | None, on: date) -> Agreement:
+    """Compare an age (`64`, `64 Y`, `18 months`) on a day with a birth date."""
+    found = _AGE.search(fold(printed[:LONGEST]))
+    if known is None or found is None:
+        return Agreement.UNKNOWN
+    years = int(found[1]) * _YEARS[found[2]]
+    actual = (on - known).days / 365.25
+    return Agreement.SAME if abs(actual - years) < _NEAR else Agreement.DIFFERENT
