@@ -110,6 +110,11 @@ def name_key(*parts: str | None) -> str:
     return WRITTEN_TOGETHER.join([" ".join(plain), " ".join(new)] if new else [" ".join(plain)])
 
 
+def plain_key(key: str) -> str:
+    """The words of a name as it is written, out of its key."""
+    return key.partition(WRITTEN_TOGETHER)[0]
+
+
 def _runs(folded: str, *, whole: bool) -> list[list[str]]:
     """Words of a name that may be written together: all of them, or those that hyphens,
     apostrophes or particles join."""

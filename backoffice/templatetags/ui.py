@@ -309,8 +309,9 @@ def thousands(value: int | None) -> str:
 
 @register.filter
 def initials(value: str | None) -> str:
-    """Initials, for roles that do not see names."""
-    return " ".join(f"{part[0].upper()}." for part in (value or "").split()) or DASH
+    """Initials, for roles that do not see names; of a key without its other spellings."""
+    name = (value or "").strip().partition("  ")[0]
+    return " ".join(f"{part[0].upper()}." for part in name.split()) or DASH
 
 
 @register.simple_tag

@@ -6,12 +6,13 @@ from typing import Any, Final
 
 from backoffice import vocabulary
 from backoffice.lists.listing import Cell, Column
+from patients.names import plain_key
 
 
 def _first_name(row: Any) -> str:
     if row.by_name:
         return str(row.patient_first_name)
-    parts = (row.patient_name or "").split()
+    parts = plain_key(row.patient_name or "").split()
     return " ".join(f"{part[0].upper()}." for part in parts)
 
 

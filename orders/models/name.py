@@ -9,8 +9,8 @@ from django.db import models
 from django.db.models import Q, QuerySet
 
 from backoffice.paging.keys import EVERYBODY, Edge, Sought, in_order, past
-from patients.models import has_word
-from patients.names import LONGEST_WORD, words
+from patients.models import first_sought, has_word, in_index
+from patients.names import sought
 
 PATIENT, RECIPIENT, BOTH = 1, 2, 3
 WHOSE: Final = {
@@ -68,27 +68,27 @@ class OrderNameWord(models.Model):
         column: of the patient's name, the recipient's, or the `names` of both. A name may have
         more than one of them; of what has no words there are none.
         """
-        if not all(words(text) for text in typed.values()):
+        wanted = {column: sought(text) for column, text in typed.items()}
+        if not all(wanted.values()):
             return OrderNameWord.objects.none()
-        asked = [
-            (column, word[:LONGEST_WORD])
-            for column, text in typed.items()
-            for word in sorted(words(text), key=len)
-        ]
-        column, longest = asked.pop()
-        found = OrderNameWord.objects.filter(WHOSE[column], word__startswith=longest)
-        for column, word in asked:
-            found = found.filter(_has_too(column, word))
+        longest = {column: first_sought(each) for column, each in wanted.items()}
+        column = max(longest, key=lambda one: (len(longest[one]) == 1, len(longest[one][0])))
+        first = longest[column]
+        found = OrderNameWord.objects.filter(WHOSE[column], in_index(first))
+        for one, each in wanted.items():
+            for beginnings in each:
+                if (one, beginnings) != (column, first):
+                    found = found.filter(_has_too(one, beginnings))
         return found
 
 
-def _has_too(column: str, word: str) -> Q:
+def _has_too(column: str, beginnings: Sequence[str]) -> Q:
     """Whether a further word fits, told by the row: each has the whole name of its patient. Only
     for words of the recipient those that begin so must all be found."""
-    patient = has_word("patient_name", word)
+    patient = has_word("patient_name", *beginnings)
     if column == "patient_name":
         return patient
-    own = OrderNameWord.objects.filter(word__startswith=word)
+    own = OrderNameWord.objects.filter(in_index(beginnings))
     if column == "recipient_name":
         return Q(names__in=own.filter(WHOSE[column]).values("names"))
     return patient | Q(names__in=own.filter(whose=RECIPIENT).values("names"))

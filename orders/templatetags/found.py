@@ -13,6 +13,7 @@ from django.utils.safestring import SafeString
 from backoffice.templatetags.ui import age, day, initials, local_day, order_badge, short_id
 from orders.finding.looking import Person
 from orders.models import Order
+from patients.names import plain_key
 
 register = template.Library()
 
@@ -45,7 +46,7 @@ def found_order(order: Order, by_name: bool, by_sample: bool = False) -> SafeStr
     elif order.patient_name:
         what = name
     elif order.recipient_name:
-        what = f"Parcel for <bdi>{escape(title(order.recipient_name))}</bdi>"
+        what = f"Parcel for <bdi>{escape(title(plain_key(order.recipient_name)))}</bdi>"
     else:
         what = "Kit without patient"
     return _found(what, about, _state(order, local_day(order.created_at)))

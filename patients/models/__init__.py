@@ -2,7 +2,7 @@ from patients.models.alike import DifferentPeople
 from patients.models.device import Connection, Provider
 from patients.models.draft import RegistrationDraft
 from patients.models.insurance import Insurance, Payor
-from patients.models.name import PatientNameWord, has_word
+from patients.models.name import PatientNameWord, first_sought, has_word, in_index
 from patients.models.patient import (
     FEW_WORDS,
     Called,
@@ -27,8 +27,10 @@ __all__ = [
     "Payor",
     "Provider",
     "RegistrationDraft",
+    "first_sought",
     "has_word",
     "ids_beginning_with",
+    "in_index",
     "mirrored_patient",
     "our_team",
 ]

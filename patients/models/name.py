@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from operator import or_
+from typing import Final
+
 from django.db import models
 from django.db.models import Q, QuerySet
 
-from patients.names import LONGEST_WORD, words
+from patients.names import LONGEST_WORD, sought
 
 
 class PatientNameWord(models.Model):
@@ -31,20 +36,45 @@ class PatientNameWord(models.Model):
 
     @staticmethod
     def called(text: str, *, whole: bool = False) -> QuerySet[PatientNameWord]:
-        """Words of names in which each word of `text`, in any order, begins one, or stands as a
-        `whole`. A name may have more than one of them; of what has no words there are none."""
-        *others, longest = sorted(words(text), key=len) or [""]
-        kept = longest[:LONGEST_WORD]
-        if not kept:
+        """Words of names in which each word of `text`, in any order, begins one, alone or together
+        with those before it (`patients.names.sought`), or stands as a `whole`. A name may have more
+        than one of them; of what has no words there are none."""
+        wanted = [each[:1] for each in sought(text)] if whole else sought(text)
+        if not wanted:
             return PatientNameWord.objects.none()
-        found = PatientNameWord.objects.filter(Q(word=kept) if whole else Q(word__startswith=kept))
-        for word in others:
-            found = found.filter(has_word("name_key", word, whole=whole))
+        first = first_sought(wanted)
+        found = PatientNameWord.objects.filter(in_index(first, whole=whole))
+        for each in wanted:
+            if each != first:
+                found = found.filter(has_word("name_key", *each, whole=whole))
         return found
 
 
-def has_word(column: str, word: str, *, whole: bool = False) -> Q:
-    """Whether a word of a folded name begins so, or is this one."""
+def first_sought(wanted: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """What an index leads to first: one long beginning if there is, several otherwise."""
+    alone = [each for each in wanted if len(each) == 1 and len(each[0]) >= ENOUGH_LETTERS]
+    return max(alone or wanted, key=lambda each: len(each[0]))
+
+
+ENOUGH_LETTERS: Final = 3
+
+
+def in_index(beginnings: Sequence[str], *, whole: bool = False) -> Q:
+    """Rows of the index of words that begin so, or are this one."""
+    kept = [word[:LONGEST_WORD] for word in beginnings]
+    return any_of(Q(word=word) if whole else Q(word__startswith=word) for word in kept)
+
+
+def any_of(conditions: Iterable[Q]) -> Q:
+    return reduce(or_, conditions)
+
+
+def has_word(column: str, *beginnings: str, whole: bool = False) -> Q:
+    """Whether a word of a folded name begins in one of these ways, or is one of these."""
+    return any_of(_has_one(column, word, whole=whole) for word in beginnings)
+
+
+def _has_one(column: str, word: str, *, whole: bool) -> Q:
     if not whole:
         return Q(**{f"{column}__startswith": word}) | Q(**{f"{column}__contains": f" {word}"})
     return (

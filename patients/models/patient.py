@@ -19,7 +19,7 @@ from backoffice.paging.counts import COUNT_CAP
 from backoffice.paging.gathering import up_to
 from backoffice.paging.keys import EVERYBODY, Among, unguessed
 from patients.models.name import PatientNameWord, has_word
-from patients.names import told, words
+from patients.names import sought, told
 
 Rows = TypeVar("Rows", bound=QuerySet[Any])
 
@@ -84,8 +84,8 @@ def _with_id(text: str) -> list[QuerySet[Patient, Any]]:
 
 def _with_words(rows: Rows, typed: str) -> Rows:
     """Those whose own name has each of these words, whatever index leads to the rows."""
-    for word in words(typed):
-        rows = rows.filter(has_word("name_key", word))
+    for beginnings in sought(typed):
+        rows = rows.filter(has_word("name_key", *beginnings))
     return rows
 
 

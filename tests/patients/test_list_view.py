@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from datetime import date, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from backoffice.models import AuditEntry, User
-from patients.models import Demographics, Patient
+from backoffice.templatetags.ui import initials
+from patients.models import Demographics, Patient, PatientNameWord
 from patients.names import name_key, phone_key
 from tests.api.rows import NOW, demographics, order, patient, staff, uid
 
@@ -265,3 +267,68 @@ def test_each_reading_of_the_words_is_answered_by_its_index(text: str, index: st
     assert index in plan
     assert "SubPlan" not in plan
     assert "Seq Scan" not in plan
+
+
+def found_in_box(client: Client, typed: str) -> list[str]:
+    answer = client.get(ADDRESS, {"q": typed})
+    return [row["person"].name_key for row in answer.context["rows"]]
+
+
+def test_names_as_laboratories_print_them_are_found(client: Client, clinician: User) -> None:
+    """tests/cases/B13.txt: on record, and typed in the box of patients and of orders."""
+    cases = Path(__file__).parents[1] / "cases"
+    for n, line in enumerate((cases / "B13.txt").read_text().splitlines()[1:]):
+        on_record, typed = line.split("\t")
+        row = person(n, *on_record.split(" ", 1))
+        order(n, user_id=row.pk, patient_name=name_key(*on_record.split(" ", 1))).save()
+        assert row.name_key in found_in_box(client, typed), line
+        answer = client.get("/orders/", {"search_input": typed})
+        assert row.pk in [one.user_id for one in answer.context["page"].rows], line
+        answer = client.get("/find/", {"q": typed})
+        assert answer.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "typed"),
+    [
+        ("Marco", "OSample", "O'Sample"),
+        ("Marco", "OSample", "o sample, marco"),
+        ("Ana", "De La Cruz", "DELACRUZ"),
+        ("Ana", "De La Cruz", "lacruz ana"),
+        ("Ana", "Delacruz", "de la cruz"),
+        ("Mary Ann", "Sample", "MARYANN"),
+        ("Maryann", "Sample", "sample mary ann"),
+        ("Ivan", "Test-Person", "person"),
+        ("Ivan", "Test-Person", "TESTPERSON, IVAN"),
+        ("Ivan", "Testperson", "Test-Person Ivan"),
+        ("Ina", "O'Madeup", "INA A. OMADEUP"),
+        ("Ina", "O'Madeup", "i omad"),
+        ("Ina", "Madeup", "Mrs Ina Madeup, MD"),
+        ("Otto", "Sample", "SAMPLE JR OTTO"),
+        ("Jörg", "Müller", "MUELLER"),
+        ("Jörg", "Müller", "muller"),
+        ("Søren", "Łukaß", "soeren lukass"),
+        ("Ina", "OʼMadeup", "O’Madeup"),
+    ],
+)
+def test_another_spelling_of_a_name_is_found(
+    client: Client, clinician: User, first: str, last: str, typed: str
+) -> None:
+    row = person(1, first, last)
+    person(2, "Grace", "Otherwise")
+    assert found_in_box(client, typed) == [row.name_key]
+
+
+def test_roles_without_names_see_the_initials_of_the_written_name() -> None:
+    assert initials(name_key("Ana", "De La Cruz")) == initials("Ana De La Cruz")
+
+
+def test_words_written_together_are_found_along_the_index() -> None:
+    for n in range(60):
+        person(n, "Marco", f"O'Sample{n}")
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE patients_patientnameword")
+        cursor.execute("SET LOCAL enable_seqscan = off")
+    for typed in ("osample5", "o sample5", "OSAMPLE5, MARCO"):
+        plan = PatientNameWord.called(typed).explain()
+        assert "patients_patientnameword_pkey" in plan and "Seq Scan" not in plan, plan
