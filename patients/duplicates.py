@@ -14,8 +14,9 @@ from typing import Final
 from uuid import UUID
 
 from backoffice.statements import array
+from patients.identity import Agreement, compare_name_parts
 from patients.models import Demographics
-from patients.names import fold, phone_key
+from patients.names import phone_key, words
 
 SHOWN: Final = 5
 EACH_WAY: Final = 200
@@ -82,13 +83,21 @@ _ALIKE: Final = f"""
 
 
 def _names(typed: Person, person: Demographics) -> list[str]:
-    ours = fold(typed.first_name), fold(typed.last_name)
-    theirs = fold(person.first_name), fold(person.last_name)
+    ours, theirs = _key(typed), _key(person)
     if ours == theirs:
         return ["Same name and birth date"]
+    if _alike(ours, theirs):
+        return ["Similar name, same birth date"]
     if _alike(ours, theirs[::-1]):
         return ["First and last name swapped, same birth date"]
-    return ["Similar name, same birth date"] if _alike(ours, theirs) else []
+    names = typed.first_name, typed.last_name, person.first_name, person.last_name
+    same = compare_name_parts(*names) is Agreement.SAME
+    return ["Similar name, same birth date"] if same else []
+
+
+def _key(person: Person | Demographics) -> tuple[str, str]:
+    """First and last name, folded, each without anything between its words."""
+    return "".join(words(person.first_name)), "".join(words(person.last_name))
 
 
 def _alike(ours: tuple[str, str], theirs: tuple[str, str]) -> bool:
@@ -98,7 +107,8 @@ def _alike(ours: tuple[str, str], theirs: tuple[str, str]) -> bool:
 
 
 def _close(one: str, other: str) -> bool:
+    """Close in letters, or an initial."""
     if not other:
         return False
-    begins = min(len(one), len(other)) >= 2 and (one.startswith(other) or other.startswith(one))
+    begins = one.startswith(other) or other.startswith(one)
     return begins or SequenceMatcher(None, one, other).ratio() >= SIMILAR

@@ -173,7 +173,7 @@ def _readings(text: str) -> list[_Name]:
     if len(parts) > 1:
         first, rest = parts[0], [token for part in parts[1:] for token in part]
         return [_name(rest, first), _name(first, rest)]
-    tokens = parts[0] if parts else [found] if (found := _words(text)) else []
+    tokens = parts[0] if parts else [whole] if (whole := _words(text)) else []
     places = range(1, len(tokens)) if len(tokens) > 1 else range(len(tokens))
     divided = [(tokens[:place], tokens[place:]) for place in places]
     return [_name(*halves) for one in divided for halves in (one, one[::-1])]

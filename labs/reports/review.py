@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Final
 
 from django.db import transaction
-from django.utils import timezone
 
 from backoffice.models import User
 from labs.reports.acceptance import Overtaken, digest, last_words
 from labs.reports.models import Report, ReportJob, ReportResult, RowCheck
+from patients.identity import Agreement, compare_birth_dates, compare_name_parts
 from patients.models import Demographics
 
 CORRECTABLE: Final = (
@@ -294,67 +291,30 @@ class Compared:
 
 
 def compared(job: ReportJob, person: Demographics | None) -> list[Compared]:
-    """Names and birth date on the report beside those of the patient."""
-    first = person.first_name if person else ""
-    last = person.last_name if person else ""
-    born = person.dob if person else None
-    printed_born = job.dob or ""
-    readings = dates(printed_born)
+    """Name and birth date on the report beside those of the patient (`patients.identity`)."""
+    first, last = job.patient_first_name or "", job.patient_last_name or ""
+    known_first, known_last = (person.first_name, person.last_name) if person else ("", "")
+    born, known_born = job.dob or "", person.dob if person else None
     return [
-        _names("First name", job.patient_first_name or "", first),
-        _names("Last name", job.patient_last_name or "", last),
-        Compared("Birth date", printed_born, born, born in readings if born and readings else None),
+        Compared(
+            "Name",
+            " ".join(part for part in (first, last) if part),
+            " ".join(part for part in (known_first, known_last) if part),
+            SAME_OR_NOT[compare_name_parts(first, last, known_first, known_last)],
+        ),
+        Compared(
+            "Birth date", born, known_born, SAME_OR_NOT[compare_birth_dates(born, known_born)]
+        ),
     ]
+
+
+SAME_OR_NOT: Final[Mapping[Agreement, bool | None]] = {
+    Agreement.SAME: True,
+    Agreement.DIFFERENT: False,
+    Agreement.UNKNOWN: None,
+}
 
 
 def differs(facts: Iterable[Compared]) -> bool:
     """True when something contradicts: what is missing on either side does not."""
     return any(fact.same is False for fact in facts)
-
-
-def _names(label: str, printed: str, known: str) -> Compared:
-    same = _folded_name(printed) == _folded_name(known) if printed and known else None
-    return Compared(label, printed, known, same)
-
-
-def _folded_name(name: str) -> str:
-    apart = unicodedata.normalize("NFKD", name.casefold())
-    letters = "".join(mark for mark in apart if not unicodedata.combining(mark))
-    return " ".join(re.sub(r"[^\w]+", " ", letters).split())
-
-
-_FORMATS: Final = (
-    "%Y-%m-%d",
-    "%Y/%m/%d",
-    "%m/%d/%Y",
-    "%d/%m/%Y",
-    "%m-%d-%Y",
-    "%d-%m-%Y",
-    "%d.%m.%Y",
-    "%m/%d/%y",
-    "%d %b %Y",
-    "%d %B %Y",
-    "%b %d %Y",
-    "%B %d %Y",
-    "%d-%b-%Y",
-    "%Y%m%d",
-)
-
-
-def dates(printed: str) -> set[date]:
-    """Every date that the text can mean: reports have no one format.
-
-    Nobody is born in the future: of a year in two digits the last century is meant then.
-    """
-    text = " ".join(printed.replace(",", " ").split())[:40]
-    text = re.sub(r"[T ]\d{1,2}:\d{2}.*$", "", text)
-    found: set[date] = set()
-    for form in _FORMATS:
-        try:
-            read = datetime.strptime(text, form).date()  # noqa: DTZ007 - a calendar date
-        except ValueError:
-            continue
-        if "%y" in form and read > timezone.now().date():
-            read = read.replace(year=read.year - 100)
-        found.add(read)
-    return found

@@ -12,6 +12,7 @@ from labs.models import Lab
 from orders.models import Order
 from orders.unmatched.forms import PATIENT, choice_of
 from orders.unmatched.models import Candidate, UnmatchedResult
+from patients.identity import Agreement, compare_name_parts
 from patients.models import Demographics
 from patients.names import fold
 
@@ -123,7 +124,8 @@ def _one(
 def _name(item: UnmatchedResult, first: str, last: str) -> Said:
     return Said(
         " ".join(part for part in (first, last) if part),
-        fold(first, last) != fold(item.first_name, item.last_name),
+        fold(first, last) != fold(item.first_name, item.last_name)
+        and compare_name_parts(item.first_name, item.last_name, first, last) is not Agreement.SAME,
     )
 
 

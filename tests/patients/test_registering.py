@@ -8,6 +8,7 @@ import socket
 import time
 import uuid
 from datetime import date, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from patients.names import phone_key
 from tests.api.rows import NOW, demographics, envelope, patient, staff, uid
 from tests.sandboxes import Sandbox
 
+CASES = Path(__file__).parents[1] / "cases"
 pytestmark = pytest.mark.django_db(transaction=True)
 
 REGISTER = "/patients/register/"
@@ -313,6 +315,39 @@ def test_possible_duplicates(client: Client, desk: User) -> None:
     assert alike(first_name="Maria", last_name="Testperson", dob=date(1980, 3, 1)) == []
     assert alike(first_name="Olga", last_name="Otherwise", dob=born) == []
     assert alike(phone_number="0123") == alike(email="") == alike() == []
+
+
+def test_part_of_a_double_surname_warns_of_a_duplicate(client: Client, desk: User) -> None:
+    """tests/cases/B14.txt: on record, and about to be registered with the same birth date."""
+    patient(1).save()
+    born = date(1980, 2, 29)
+    for line in (CASES / "B14.txt").read_text().splitlines()[1:]:
+        on_record, typed = (name.split(" ", 1) for name in line.split("\t"))
+        row = demographics(1, first_name=on_record[0], last_name=on_record[1], dob=born)
+        row.save()
+        given = {"first_name": typed[0], "last_name": typed[1]}
+        assert alike(**given, dob=born) == [["Similar name, same birth date"]], line
+        answer = client.post("/patients/duplicates/", {**PERSON, **given, "dob": born.isoformat()})
+        assert on_record[1] in answer.content.decode(), line
+        row.delete()
+
+
+@pytest.mark.parametrize(
+    ("typed", "reason"),
+    [
+        (("INA A.", "OMADEUP"), "Similar name, same birth date"),
+        (("Ina", "O Madeup"), "Same name and birth date"),
+        (("Ina", "O’MADEUP"), "Same name and birth date"),
+        (("I", "OMadeup"), "Similar name, same birth date"),
+        (("O’Madeup", "Ina"), "First and last name swapped, same birth date"),
+        (("Omadeup", "I"), "First and last name swapped, same birth date"),
+    ],
+)
+def test_other_spelling_of_a_name_warns_of_a_duplicate(typed: tuple[str, str], reason: str) -> None:
+    patient(1).save()
+    born = date(1980, 2, 29)
+    demographics(1, first_name="Ina", last_name="O'Madeup", dob=born).save()
+    assert alike(first_name=typed[0], last_name=typed[1], dob=born) == [[reason]]
 
 
 def test_possible_duplicates_are_shown_while_somebody_types(client: Client, desk: User) -> None:
