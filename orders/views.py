@@ -33,6 +33,7 @@ from orders.models import (
     order_with_move,
 )
 from orders.models.order import LIST_COLUMNS
+from orders.reviewing.identity import identity_of
 
 RANK: Final = {"critical": 0, "abnormal": 1, "unknown": 2}
 
@@ -99,6 +100,7 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
         "siblings": siblings,
         "result": result,
         "review": review,
+        "identity": identity_of(order.pk) if review and review.names_somebody_else else None,
         "markers": _ranked(markers),
         "missing": [marker for marker in markers if marker.is_missing],
         "shipment": order.said("details", "data", "shipment"),

@@ -32,6 +32,7 @@ from patients.models import (
     Provider,
 )
 from patients.names import name_key, phone_key
+from patients.signals import demographics_stored
 
 USERS_A_PAGE = 500
 OF_EACH_USER = ("demographics", "insurance-primary", "insurance-secondary", "connections")
@@ -216,10 +217,12 @@ def _users_absent(keys: Sequence[str], asked_at: datetime) -> None:
 def store_demographics(
     answers: Mapping[str, Record[UserInfo]],
 ) -> dict[str, timedelta | None]:
-    mirror.apply(
+    outcome = mirror.apply(
         DEMOGRAPHICS,
         [Fact.of(r, UUID(key)) for key, r in answers.items()],
     )
+    if changed := [fact.key[0] for fact in outcome.touched]:
+        demographics_stored.send(Demographics, patients=changed)
     return {key: next_look(key) for key in answers}
 
 

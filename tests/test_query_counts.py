@@ -60,14 +60,14 @@ BASELINE: Final[dict[str, int]] = {
     "exceptions: quiet": 10,
     "today: today:page": 20,
     "today: today:hand-over": 13,
-    "results queue: reviewing:queue": 29,
+    "results queue: reviewing:queue": 30,
     "exceptions: exceptions:queue": 11,
     "appointments, otherwise: appointments:week": 11,
     "appointments, otherwise: appointments:sites": 11,
     "appointments, otherwise: appointments:sheet": 10,
     "labs: labs:list": 5,
     "order page: with a result": 21,
-    "report page: with a result": 31,
+    "report page: with a result": 32,
     "patient page: with a result": 18,
 }
 

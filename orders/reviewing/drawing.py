@@ -11,7 +11,7 @@ from backoffice.addresses import record_url
 from backoffice.templatetags.ui import initials, short_id, when
 from orders.models import Review
 from orders.reviewing.pages import Item
-from orders.templatetags.results import place_badge, ring
+from orders.templatetags.results import identity_badge, place_badge, ring
 
 FLAGS = {0: ' data-flag="critical"', 1: ' data-flag="abnormal"'}
 """By the rank of a review."""
@@ -40,6 +40,7 @@ def _item(item: Item, opened: Review | None, query: str, by_name: bool) -> str:
         f'    <a href="{record_url("reviewing:report", review.pk)}{query}"{here}>\n'
         f'      <span class="name">{name}</span>\n'
         f"      {place_badge(review)}\n"
+        f"      {identity_badge(review)}\n"
         f'      <span class="what">{test}{unread}</span>\n'
         f"      {ring(back, False) if back and not back.is_whole else ''}\n"
         f'      <span class="muted small nowrap">{when(review.since)}</span>\n'

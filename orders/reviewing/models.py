@@ -15,6 +15,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from backoffice.models import Read, User
+from patients.identity import Agreement
 from patients.models import mirrored_patient
 
 PARTIAL: Final = "partial"
@@ -77,7 +78,8 @@ class ResultVersion(Read):
 
 
 class Review(Read):
-    """How the review of an order's result stands. Derived by the database: never write it.
+    """How the review of an order's result stands. Derived by the database: never write it, but for
+    `identity`, which `orders.reviewing.identity` writes.
 
     The numbers are those of versions; 0 is a result that was announced as critical and not yet
     read, −1 is none. In the queue while `version` is greater than `signed`.
@@ -96,6 +98,9 @@ class Review(Read):
     kind = models.TextField(default="")
     rank = models.SmallIntegerField(default=0, help_text="Place in `RANKS`")
     since = models.DateTimeField(db_default=Now(), help_text="Receipt of the newest version")
+    identity = models.TextField(
+        default="", db_default="", help_text="same, different or unknown: the person on the result"
+    )
     signed = models.IntegerField(default=-1)
     signer = models.ForeignKey(
         User, on_delete=models.PROTECT, null=True, db_index=False, related_name="+"
@@ -144,6 +149,10 @@ class Review(Read):
     @property
     def is_acknowledged(self) -> bool:
         return self.critical_since is None or self.acknowledged >= self.critical_since
+
+    @property
+    def names_somebody_else(self) -> bool:
+        return self.identity == Agreement.DIFFERENT
 
     @property
     def is_told(self) -> bool:

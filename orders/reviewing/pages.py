@@ -27,6 +27,7 @@ from orders.reviewing.forms import (
     QueueFilters,
     SignForm,
 )
+from orders.reviewing.identity import check_identity
 from orders.reviewing.models import (
     CORRECTED,
     PARTIAL,
@@ -42,6 +43,7 @@ from orders.reviewing.models import (
 from orders.reviewing.report import report_of
 from orders.reviewing.signing import UNDO_SECONDS, delegation, standing
 from orders.reviewing.waiting import counts, in_order, queue
+from patients.models import Demographics
 
 NEXT_TRY: Final = timedelta(minutes=15)
 
@@ -111,7 +113,9 @@ def one_report(request: HttpRequest, review: Review, **forms: Any) -> dict[str, 
     now = timezone.now()
     delegated = None if may(user, "results.sign") else delegation(user, review)
     report = report_of(order, result, review.pk)
+    person = Demographics.objects.defer("record").filter(pk=review.user_id).first()
     return {
+        "identity": check_identity(result, order, person),
         "review": review,
         "order": order,
         "result": result,

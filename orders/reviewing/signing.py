@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from backoffice.access import may
 from backoffice.models import User
+from orders.reviewing.identity import identity_of
 from orders.reviewing.models import (
     FINAL,
     PARTIAL,
@@ -125,8 +126,21 @@ def undo(signature_id: int, by: User) -> Signature:
     return found
 
 
+def delegation_obstacles(review: Review) -> list[str]:
+    """Why this result may be signed by nobody but a clinician, whatever was delegated.
+
+    Each reason is a sentence for the person who would sign; empty where nothing stands against it.
+    """
+    reasons = []
+    if identity_of(review.pk).contradicts:
+        reasons.append("This result names somebody else: a clinician has to sign it.")
+    return reasons
+
+
 def delegation(user: User, review: Review) -> Delegation | None:
     """The word of a clinician by which somebody without the right to sign may sign this."""
+    if delegation_obstacles(review):
+        return None
     now = timezone.now()
     rows = Delegation.objects.filter(to=user, until__gt=now, ended_at=None).select_related("by")
     which = Q(order_id=review.pk)

@@ -16,6 +16,7 @@ from backoffice.models import SyncRun
 from backoffice.service import Record, Service
 from backoffice.service import orders as service_orders
 from orders.models import Order, OrderEvent, Transaction
+from orders.reviewing.identity import update_reviews
 from orders.usual import limits
 from patients.names import name_key
 from patients.sync import unknown_patients
@@ -162,6 +163,7 @@ def store_orders(
     outcome = mirror.apply(ORDERS, [_fact(record) for record in records], gather, known)
     touched = [hanging[fact.key] for fact in outcome.touched]
     mirror.apply(TRANSACTIONS, [each.group for each in touched if each.group is not None])
+    update_reviews(each.order_id for each in touched if each.has_result)
     _mark(touched)
     return outcome
 

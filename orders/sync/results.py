@@ -11,6 +11,7 @@ from backoffice.mirror import Fact
 from backoffice.service import Record
 from backoffice.service import results as service_results
 from orders.models import Result, ResultMarker
+from orders.reviewing.identity import lock_patients_of, update_reviews
 from orders.reviewing.versions import note_versions
 
 
@@ -108,9 +109,12 @@ def _store(
     answers: Mapping[str, Record[service_results.Result]],
 ) -> dict[str, timedelta | None]:
     facts = [Fact.of(r, UUID(key)) for key, r in answers.items()]
+    keys = [fact.key[0] for fact in facts]
+    lock_patients_of(keys)
     mirror.apply(RESULTS, facts)
     # The unchanged ones, too: the order may have been called corrected since.
-    note_versions(fact.key[0] for fact in facts)
+    note_versions(keys)
+    update_reviews(keys)
     return {}
 
 

@@ -56,6 +56,14 @@ def place_badge(review: Review) -> SafeString:
 
 
 @register.simple_tag
+def identity_badge(review: Review) -> SafeString:
+    """Says that a result names somebody else; nothing otherwise."""
+    if not review.names_somebody_else:
+        return SafeString("")
+    return _badge("Names somebody else", "needs-action", "warning")
+
+
+@register.simple_tag
 def kind_badge(review: Review) -> SafeString:
     """Partial, final or corrected."""
     words, family, glyph = {

@@ -1,0 +1,163 @@
+"""Whether a result names the patient of its order: read over the wire, shown, and signed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+from pytest_django import Settings
+
+from backoffice import remote, sync
+from backoffice.models import User
+from orders.models import Delegation, Order, Review
+from orders.reviewing.identity import identity_of
+from orders.reviewing.signing import delegation, delegation_obstacles
+from orders.sync import SUBJECTS as OF_ORDERS
+from orders.sync import store_orders
+from patients.models import Demographics
+from patients.sync import SUBJECTS as OF_PATIENTS
+from tests.api.rows import staff
+from tests.sandboxes import Sandbox, running
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+B19 = json.loads((Path(__file__).parents[1] / "cases" / "B19.json").read_text())
+SUBJECTS = (*OF_ORDERS, *OF_PATIENTS)
+LOUD = "The result names somebody else"
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[Sandbox]:
+    with running(users=8, orders=30, seed=4) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def order_id(world: Sandbox, settings: Settings) -> Iterator[UUID]:
+    """An order of the sandbox that has a result, and its patient, in the mirror."""
+    settings.SERVICE_BASE_URL = settings.MANAGEMENT_BASE_URL = world.url
+    remote.service.cache_clear()
+    found = world.query(
+        "SELECT id FROM sandbox_order WHERE result_version > 0 AND result_status = 'final'"
+        " AND patient_dob IS NOT NULL ORDER BY number LIMIT 1"
+    )
+    key = UUID(str(found[0][0]))
+    store_orders([remote.service().orders.get(key)])
+    yield key
+    world.control("answers", method="DELETE")
+    remote.service.cache_clear()
+
+
+def read(kind: str, key: object) -> None:
+    sync.mark(kind, [key])
+    sync.drain([subject for subject in SUBJECTS if subject.kind == kind])
+
+
+def read_result(world: Sandbox, order_id: UUID, **answer: Any) -> Review:
+    if answer:
+        world.prepare_answer(f"/v3/order/{order_id}/result$", **answer)
+    read("results", order_id)
+    return Review.objects.get(pk=order_id)
+
+
+def read_patient(order_id: UUID) -> UUID:
+    patient = Order.objects.get(pk=order_id).user_id
+    assert patient is not None
+    read("demographics", patient)
+    return patient
+
+
+def page(client: Client, order_id: UUID) -> str:
+    return str(client.get(reverse("reviewing:report", args=[order_id])).content.decode())
+
+
+def delegated(order_id: UUID | None) -> User:
+    """Somebody without the right to sign whom a clinician lets sign."""
+    desk = staff("front-desk", "desk")
+    until = timezone.now() + timedelta(days=2)
+    Delegation(by=staff("clinician", "anna"), to=desk, order_id=order_id, until=until).save()
+    return desk
+
+
+def test_result_of_another_person_is_loud_and_not_delegated(
+    world: Sandbox, order_id: UUID, client: Client
+) -> None:
+    read_patient(order_id)
+    review = read_result(world, order_id, body=B19)
+    assert review.identity == "different" and review.names_somebody_else
+    desk = delegated(order_id)
+    assert delegation(desk, review) is None
+    assert "names somebody else" in " ".join(delegation_obstacles(review))
+    client.force_login(User.objects.get(username="anna"))
+    shown = page(client, order_id)
+    assert LOUD in shown and "Otto Other" in shown and "23/01/1962" in shown
+    assert shown.count("Differs") == 2
+    assert "Names somebody else" in shown, "the row of the queue"
+    order_page = client.get(reverse("orders:detail", args=[order_id])).content.decode()
+    assert LOUD in order_page and "Otto Other" in order_page
+
+
+def test_result_of_the_patient_is_silent_and_delegated(
+    world: Sandbox, order_id: UUID, client: Client
+) -> None:
+    read_patient(order_id)
+    review = read_result(world, order_id)
+    assert review.identity == "same"
+    assert delegation(delegated(order_id), review) is not None
+    client.force_login(User.objects.get(username="anna"))
+    shown = page(client, order_id)
+    assert LOUD not in shown and "Names somebody else" not in shown
+
+
+def test_result_that_names_nobody_is_not_known(
+    world: Sandbox, order_id: UUID, client: Client
+) -> None:
+    read_patient(order_id)
+    metadata = {**B19["metadata"], "patient": "", "dob": "", "age": ""}
+    review = read_result(world, order_id, body={**B19, "metadata": metadata})
+    assert review.identity == "unknown"
+    assert delegation_obstacles(review) == []
+    client.force_login(staff("clinician", "anna"))
+    shown = page(client, order_id)
+    assert LOUD not in shown and "Not known" in shown
+
+
+def test_age_counts_where_the_result_has_no_birth_date(world: Sandbox, order_id: UUID) -> None:
+    patient = read_patient(order_id)
+    person = Demographics.objects.get(pk=patient)
+    name = f"{person.last_name.upper()}, {person.first_name.upper()}"
+    metadata = {**B19["metadata"], "patient": name, "dob": "", "age": "121"}
+    review = read_result(world, order_id, body={**B19, "metadata": metadata})
+    assert review.identity == "different"
+    assert [fact.label for fact in identity_of(order_id).facts] == ["Name", "Birth date", "Age"]
+
+
+def test_comparison_follows_demographics_that_come_or_change_later(
+    world: Sandbox, order_id: UUID
+) -> None:
+    Order.objects.update(
+        patient_first_name="", patient_last_name="", patient_name="", patient_dob=None
+    )
+    review = read_result(world, order_id)
+    assert review.identity == "unknown", "nothing is known of the patient"
+    patient = read_patient(order_id)
+    review.refresh_from_db()
+    assert review.identity == "same"
+    changes = {"first_name": "Otto", "last_name": "Other", "dob": "1962-01-23"}
+    world.prepare_answer(f"/v2/user/{patient}/info", merge=changes)
+    read_patient(order_id)
+    review.refresh_from_db()
+    assert Demographics.objects.get(pk=patient).last_name == "Other"
+    assert review.identity == "different"
+    assert delegation_obstacles(review) != []
+    read_patient(order_id)
+    review.refresh_from_db()
+    assert review.identity == "same"
