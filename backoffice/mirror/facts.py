@@ -13,7 +13,7 @@ from django.db import models
 
 from backoffice.models import Mirrored
 from backoffice.sealing import SealedField, fields_of
-from backoffice.service import Record
+from backoffice.service import DroppedField, Record
 
 Key: TypeAlias = tuple[Any, ...]
 
@@ -25,7 +25,8 @@ class Fact(msgspec.Struct, frozen=True, gc=False):
     """One record as the service gave it.
 
     `version` orders facts before `as_of` does (empty where the service gives no version);
-    `digest` is that of the bytes that matter, told from all of `raw` where it is not given.
+    `digest` is that of the bytes that matter, told from all of `raw` where it is not given;
+    `dropped` is what of the record did not fit its type and is not in `data`.
     """
 
     key: Key
@@ -34,6 +35,7 @@ class Fact(msgspec.Struct, frozen=True, gc=False):
     data: Any
     version: tuple[Any, ...] = ()
     digest: bytes = b""
+    dropped: tuple[DroppedField, ...] = ()
 
     @property
     def order(self) -> tuple[Any, ...]:
@@ -41,7 +43,15 @@ class Fact(msgspec.Struct, frozen=True, gc=False):
 
     @classmethod
     def of(cls, record: Record[Any], *key: Any, version: tuple[Any, ...] = ()) -> Fact:
-        return cls(key, record.raw, record.asked_at, record.data, version, record.digest)
+        return cls(
+            key,
+            record.raw,
+            record.asked_at,
+            record.data,
+            version,
+            record.digest,
+            record.dropped,
+        )
 
 
 @dataclass(frozen=True)

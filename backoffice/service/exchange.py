@@ -20,9 +20,10 @@ from typing import Any, TypeVar
 import httpx
 import msgspec
 
-from backoffice.service import errors, wire
+from backoffice.service import errors, json_text, wire
 from backoffice.service.call import Budget, Call, Clock, Watch
-from backoffice.service.payload import NULL, Body, Page, Reader, Record
+from backoffice.service.field_by_field import NULL
+from backoffice.service.payload import Body, Page, Reader, Record
 from backoffice.service.transport import READ_SECONDS, timeouts
 
 log = logging.getLogger("backoffice.service")
@@ -104,6 +105,17 @@ def _envelope(key: str | None) -> Callable[[bytes], Envelope]:
     kind: Any = msgspec.defstruct("Envelope", [items], bases=(Envelope,), kw_only=True, gc=False)
     decode: Callable[[bytes], Envelope] = msgspec.json.Decoder(kind).decode
     return decode
+
+
+def _list_in(body: bytes, key: str | None) -> Envelope | None:
+    """The list in a body, with what no reader takes replaced where it is not decodable as it is:
+    one such character or number must not cost the whole page. None where there is no list."""
+    decode = _envelope(key)
+    with suppress(ValueError, RecursionError):
+        return decode(body)
+    with suppress(ValueError, RecursionError):
+        return decode(json_text.make_decodable(body))
+    return None
 
 
 def as_json(body: Body | Mapping[str, Any]) -> dict[str, Any]:
@@ -267,8 +279,11 @@ class Exchange:
     def _part(self, call: Call, answer: Answer, name: str) -> bytes | None:
         """The bytes of one part of an answer; None where it is null."""
         part: msgspec.Raw | None = None
-        with suppress(ValueError, RecursionError):
+        try:
             part = _inside(answer.body).get(name)
+        except (ValueError, RecursionError):
+            with suppress(ValueError, RecursionError):
+                part = _inside(json_text.make_decodable(answer.body)).get(name)
         if part is None:
             raise call.misshapen(answer.response, f"no {name}")
         raw = bytes(part)
@@ -296,13 +311,9 @@ class Exchange:
         method = "GET" if body is None else "POST"
         call = self._call(method, route, path, query, body, reads=True)
         answer = self._json(call, self._looking() if quick else self._deadline)
-        problem = ""
-        try:
-            envelope = _envelope(key)(answer.body)
-        except (ValueError, RecursionError):
-            problem = "no list where one was promised"
-        if problem:
-            raise call.misshapen(answer.response, problem)
+        envelope = _list_in(answer.body, key)
+        if envelope is None:
+            raise call.misshapen(answer.response, "no list where one was promised")
         records, unreadable = reader.page(envelope.items, answer.asked_at)
         return Page(
             records,
@@ -357,7 +368,9 @@ class Exchange:
                 raise call.unusable(response, "not JSON")
             body = b"".join(call.guarded(response, budget, JSON_LIMIT))
             if not wire.is_utf8(body):
-                raise call.unusable(response, "not UTF-8")
+                if not call.reads:
+                    raise call.unusable(response, "not UTF-8")
+                body = json_text.make_decodable(body)
             return Answer(body, response, asked_at)
 
         response, answer = self._answered(call, budget, read)

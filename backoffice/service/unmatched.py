@@ -10,8 +10,9 @@ import msgspec
 from msgspec import field
 
 from backoffice.service.exchange import Chapter, as_json
+from backoffice.service.field_by_field import NULL
 from backoffice.service.orders import ORDER, Order
-from backoffice.service.payload import NULL, Instant, Page, Payload, Reader, Record, day
+from backoffice.service.payload import Instant, Page, Payload, Reader, Record, day
 
 
 class ReviewedPatient(Payload):

@@ -31,12 +31,17 @@ class Fields:
     values: dict[str, Any]
 
 
+def storable(value: str) -> str:
+    """No database has a NUL in a text: it is read as U+FFFD."""
+    return value.replace("\x00", "\ufffd")
+
+
 def same(strategy: st.SearchStrategy[Any]) -> Drawn:
     return strategy.map(lambda value: (value, value))
 
 
 words = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
-text = same(words)
+text = words.map(lambda value: (value, storable(value)))
 number = same(st.floats(allow_nan=False, allow_infinity=False, width=32) | st.integers(0, 10**6))
 flag = same(st.booleans())
 uid = st.uuids().map(lambda value: (str(value), value))
@@ -49,7 +54,9 @@ loose = st.recursive(
 
 def choice(*known: str) -> Drawn:
     """An open enumeration: a known value, or one nobody has heard of."""
-    return same(st.sampled_from(known) | words.map(lambda word: f"new_{word}"))
+    return (st.sampled_from(known) | words.map(lambda word: f"new_{word}")).map(
+        lambda value: (value, storable(value))
+    )
 
 
 @st.composite
@@ -96,7 +103,7 @@ def mapping(inner: Drawn) -> Drawn:
     return st.dictionaries(words, inner, max_size=2).map(
         lambda items: (
             {key: one[0] for key, one in items.items()},
-            {key: one[1] for key, one in items.items()},
+            {storable(key): one[1] for key, one in items.items()},
         )
     )
 

@@ -98,15 +98,26 @@ def test_one_bad_sample_spoils_neither_group_nor_page(service: Service, remote: 
     page = service.wearables.samples("heartrate", ID, date(2026, 1, 1))
     assert [(one.data.source.provider, len(one.data.data)) for one in page.records] == [
         ("band-one", 2),
+        ("ring-two", 0),
         ("ring-two", 1),
     ]
-    assert [one.path for one in page.unreadable] == ["$.timestamp", "$.source"]
+    assert [one.path for one in page.unreadable] == ["$.timestamp"]
+    assert [[part.path for part in one.dropped] for one in page.records] == [[], ["$.source"], []]
     assert json.loads(page.unreadable[0].raw) == bad
-    assert "CANARY" not in repr(page.unreadable) + page.unreadable[1].reason
+    assert "CANARY" not in repr(page.unreadable) + page.records[1].dropped[0].reason
     assert page.next_cursor is None
 
 
-@pytest.mark.parametrize("answer", [[], {"groups": []}, {"groups": {"band-one": {}}}])
+def test_groups_of_one_provider_misshapen_cost_that_provider(
+    service: Service, remote: Faulty
+) -> None:
+    remote.then(says({"groups": {"band-one": {}, "ring-two": [{"data": [SAMPLE]}]}}))
+    page = service.wearables.samples("heartrate", ID, date(2026, 1, 1))
+    assert [one.data.source.provider for one in page.records] == ["ring-two"]
+    assert [one.path for one in page.unreadable] == ["$.groups[...]"]
+
+
+@pytest.mark.parametrize("answer", [[], {"groups": []}])
 def test_groups_of_another_shape_are_malformed(
     service: Service, remote: Faulty, answer: Any
 ) -> None:

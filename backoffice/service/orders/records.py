@@ -14,8 +14,9 @@ from uuid import UUID
 import msgspec
 from msgspec import field
 
+from backoffice.service.field_by_field import NULL
 from backoffice.service.labs import Lab, Marker, Physician
-from backoffice.service.payload import NULL, Instant, Payload, Reader, day, either
+from backoffice.service.payload import Instant, Payload, Reader, day, either
 from backoffice.service.users import Guarantor
 
 _SAME_STATUS = {"testkit_registered": "registered"}

@@ -105,17 +105,20 @@ def grouped_page(answer: Record[Grouped]) -> Page[Samples]:
             if read is not None:
                 read.data.source.provider_sent = read.data.source.provider or slug
                 page.records.append(read)
+    page.unreadable.extend(
+        Unreadable(answer.raw, part.path, part.reason, answer.asked_at) for part in answer.dropped
+    )
     return page
 
 
 def _group(raw: bytes, asked_at: datetime) -> tuple[Record[Samples] | None, list[Unreadable]]:
     """One group; sample by sample where reading it whole fails."""
     whole = SAMPLES.read(raw, asked_at)
-    if isinstance(whole, Record):
+    if isinstance(whole, Record) and not whole.dropped:
         return whole, []
     split = _SPLIT.read(raw, asked_at)
     if not isinstance(split, Record):
-        return None, [whole]
+        return None, [split]
     samples, unreadable = _SAMPLE.page(split.data.data, asked_at)
     found = Samples(split.data.source, [sample.data for sample in samples])
     return replace(split, data=found), unreadable  # type: ignore[arg-type, return-value]

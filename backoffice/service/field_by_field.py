@@ -1,0 +1,261 @@
+"""The slow way to read a record: field by field, leaving out the optional ones that do not fit.
+
+The ordinary record never comes here: it is decoded in one pass. Of one that was refused, small
+differences are repaired first (a time without zone is UTC, a number sent as text, null where a
+value was promised). What then still does not fit its type is left out by itself, at every depth: a
+field of a record, an item of a list, a member of a map. A field that is required takes along the
+object it is in, and no more.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+from msgspec import inspect as typed
+
+NULL: Final = msgspec.Raw(b"null")
+
+_ABSENT: Final = msgspec.Raw(b"")
+_LARGEST: Final = 2**63
+_NUMBER: Final = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
+_WHOLE: Final = re.compile(r"[+-]?\d+", re.ASCII)
+
+_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_array = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_text = msgspec.json.Decoder(str).decode
+_encode = msgspec.json.encode
+
+_LEAVES: Final[dict[type[typed.Type], Callable[[bytes], Any]]] = {
+    typed.AnyType: msgspec.json.Decoder().decode,
+    typed.StrType: _text,
+    typed.IntType: msgspec.json.Decoder(int).decode,
+    typed.FloatType: msgspec.json.Decoder(float).decode,
+    typed.BoolType: msgspec.json.Decoder(bool).decode,
+    typed.DateTimeType: msgspec.json.Decoder(datetime).decode,
+    typed.DateType: msgspec.json.Decoder(date).decode,
+    typed.UUIDType: msgspec.json.Decoder(UUID).decode,
+}
+"""Readers of single values, by the kind of their type."""
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedField:
+    """A part of a record that did not fit and was left out: `path` as in ``$.results[3].value``
+    (positions as received), `reason` in words about types, never a value."""
+
+    path: str
+    reason: str
+
+
+class Misfit(ValueError):
+    """A value that does not fit, and cannot be left out by itself."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(path, reason)
+        self.path = path
+        self.reason = reason
+
+
+def fit(raw: bytes, kind: Any) -> tuple[bytes, tuple[DroppedField, ...]]:
+    """The same record in the spelling that `kind` expects, and what of it was left out.
+
+    Values that fit stay byte for byte. Raises Misfit where something required does not fit, or
+    nothing at all does.
+    """
+    dropped: list[DroppedField] = []
+    fitted = _fit(msgspec.Raw(raw), _shape(kind), "$", dropped)
+    if dropped and bytes(fitted) in (b"{}", b"[]"):
+        raise Misfit(dropped[0].path, dropped[0].reason)
+    return (raw if fitted is _ABSENT else bytes(fitted)), tuple(dropped)
+
+
+@functools.cache
+def _shape(kind: Any) -> typed.Type:
+    return typed.type_info(kind)
+
+
+def _fit(
+    raw: msgspec.Raw, shape: typed.Type, path: str, dropped: list[DroppedField]
+) -> msgspec.Raw:
+    if isinstance(shape, typed.Metadata):
+        return _fit(raw, shape.type, path, dropped)
+    sent = bytes(raw).strip()
+    if isinstance(shape, typed.UnionType):
+        return _fit_union(raw, sent, shape, path, dropped)
+    if sent == b"null":
+        return raw if isinstance(shape, (typed.AnyType, typed.RawType)) else _ABSENT
+    first = sent[:1]
+    if isinstance(shape, typed.StructType) and first == b"{":
+        return _fit_struct(sent, shape, path, dropped)
+    if isinstance(shape, typed.ListType) and first == b"[":
+        return _fit_list(sent, shape, path, dropped)
+    if isinstance(shape, typed.DictType) and first == b"{":
+        return _fit_dict(sent, shape, path, dropped)
+    if isinstance(shape, typed.RawType):
+        return raw
+    return _fit_leaf(raw, sent, shape, path)
+
+
+def _fit_struct(
+    sent: bytes, shape: typed.StructType, path: str, dropped: list[DroppedField]
+) -> msgspec.Raw:
+    values = _decoded(_object, sent, path)
+    wrapper = getattr(shape.cls, "wrapped_in", None)
+    if wrapper and wrapper in values and bytes(values[wrapper]).strip()[:1] == b"{":
+        values = _decoded(_object, bytes(values[wrapper]), path)
+    kept: dict[str, msgspec.Raw] = {}
+    for field in shape.fields:
+        name = field.encode_name
+        fitted, found = _ABSENT, values.get(name)
+        if found is not None:
+            try:
+                fitted = _fit(found, field.type, f"{path}.{name}", dropped)
+            except Misfit as misfit:
+                if field.required:
+                    raise
+                dropped.append(DroppedField(misfit.path, misfit.reason))
+        if fitted is not _ABSENT:
+            kept[name] = fitted
+        elif field.required:
+            raise Misfit(path, f"Object missing required field `{name}`")
+    return msgspec.Raw(_encode(kept))
+
+
+def _fit_list(
+    sent: bytes, shape: typed.ListType, path: str, dropped: list[DroppedField]
+) -> msgspec.Raw:
+    kept: list[msgspec.Raw] = []
+    for place, item in enumerate(_decoded(_array, sent, path)):
+        before = len(dropped)
+        try:
+            fitted = _fit(item, shape.item_type, f"{path}[{place}]", dropped)
+            if fitted is _ABSENT:
+                raise Misfit(f"{path}[{place}]", "Expected a value, got `null`")
+        except Misfit as misfit:
+            inside = misfit.path.removeprefix(f"{path}[{place}]")
+            reason = f"{misfit.reason} at `{inside[1:]}`" if inside else misfit.reason
+            dropped[before:] = [DroppedField(f"{path}[{place}]", reason)]
+        else:
+            kept.append(fitted)
+    return msgspec.Raw(_encode(kept))
+
+
+def _fit_dict(
+    sent: bytes, shape: typed.DictType, path: str, dropped: list[DroppedField]
+) -> msgspec.Raw:
+    kept: dict[str, msgspec.Raw] = {}
+    for name, value in _decoded(_object, sent, path).items():
+        try:
+            # Keys may be personal data: they stay out of the path.
+            fitted = _fit(value, shape.value_type, f"{path}[...]", dropped)
+        except Misfit as misfit:
+            dropped.append(DroppedField(misfit.path, misfit.reason))
+        else:
+            if fitted is not _ABSENT:
+                kept[name] = fitted
+    return msgspec.Raw(_encode(kept))
+
+
+def _fit_union(
+    raw: msgspec.Raw,
+    sent: bytes,
+    shape: typed.UnionType,
+    path: str,
+    dropped: list[DroppedField],
+) -> msgspec.Raw:
+    if sent == b"null":
+        return raw if shape.includes_none else _ABSENT
+    inner = [
+        one.type if isinstance(one, typed.Metadata) else one
+        for one in shape.types
+        if not isinstance(one, typed.NoneType)
+    ]
+    textual = any(isinstance(one, typed.StrType) for one in inner)
+    if shape.includes_none and not textual and sent == b'""':
+        return NULL
+    first: Misfit | None = None
+    for one in sorted(inner, key=lambda one: not _is_exact(sent, one)):
+        before = len(dropped)
+        try:
+            return _fit(raw, one, path, dropped)
+        except Misfit as misfit:
+            del dropped[before:]
+            # An object that fits its record but for one part says more than "Expected text".
+            first = first or misfit
+    assert first is not None
+    raise first
+
+
+def _is_exact(sent: bytes, shape: typed.Type) -> bool:
+    """Whether a type of a union is what the value looks like, before any repair."""
+    first = sent[:1]
+    if first == b"{":
+        return isinstance(shape, (typed.StructType, typed.DictType))
+    if first == b"[":
+        return isinstance(shape, typed.ListType)
+    if first == b'"':
+        return isinstance(
+            shape, (typed.StrType, typed.DateTimeType, typed.DateType, typed.UUIDType)
+        )
+    if first in b"tf":
+        return isinstance(shape, typed.BoolType)
+    return isinstance(shape, (typed.IntType, typed.FloatType))
+
+
+def _fit_leaf(raw: msgspec.Raw, sent: bytes, shape: typed.Type, path: str) -> msgspec.Raw:
+    if sent[:1] == b'"':
+        raw = _repaired_text(raw, _decoded(_text, sent, path), shape)
+    elif isinstance(shape, typed.StrType) and (sent[:1].isdigit() or sent[:1] == b"-"):
+        raw = msgspec.Raw(b'"' + sent + b'"')
+    read = _LEAVES.get(type(shape))
+    if read is None:
+        got = {b"{": "object", b"[": "array", b'"': "str"}.get(sent[:1], "another value")
+        kind = type(shape).__name__.removesuffix("Type").lower()
+        kind = {"struct": "object", "dict": "object", "list": "array"}.get(kind, kind)
+        raise Misfit(path, f"Expected `{kind}`, got `{got}`")
+    value = _decoded(read, bytes(raw), path)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise Misfit(path, "Number out of range")
+    if isinstance(shape, typed.IntType) and not -_LARGEST <= value < _LARGEST:
+        raise Misfit(path, "Integer out of range")
+    return raw
+
+
+def _decoded(read: Callable[[bytes], Any], sent: bytes, path: str) -> Any:
+    try:
+        return read(sent)
+    except msgspec.DecodeError as error:
+        reason, _, inside = str(error).partition(" - at `")
+        raise Misfit(path + inside.rstrip("`")[1:], reason) from None
+    except (ValueError, RecursionError):
+        raise Misfit(path, "Invalid text encoding or nesting") from None
+
+
+def _repaired_text(raw: msgspec.Raw, text: str, shape: typed.Type) -> msgspec.Raw:
+    word = text.strip()
+    try:
+        if isinstance(shape, typed.DateTimeType):
+            moment = datetime.fromisoformat(word)
+            if moment.tzinfo is None:
+                moment = moment.replace(tzinfo=UTC)
+            return msgspec.Raw(_encode(moment))
+        if isinstance(shape, typed.DateType):
+            return msgspec.Raw(_encode(date.fromisoformat(word[:10])))
+        if isinstance(shape, typed.IntType) and _WHOLE.fullmatch(word):
+            return msgspec.Raw(_encode(int(word)))
+        if isinstance(shape, typed.FloatType) and _NUMBER.fullmatch(word):
+            number = float(word)
+            return msgspec.Raw(_encode(number)) if math.isfinite(number) else raw
+        if isinstance(shape, typed.BoolType) and word.lower() in ("true", "false"):
+            return msgspec.Raw(word.lower().encode())
+    except (ValueError, OverflowError):
+        pass
+    return raw
