@@ -7,21 +7,23 @@ the record was asked for. An older fact changes nothing. Rows are touched in key
 workers with overlapping batches wait for each other instead of deadlocking.
 
 A record that does not fit its columns fails alone: the batch is halved until it stands by itself,
-and it is kept whole in `UnreadRecord`.
+and the columns that do not fit are left empty. One that cannot be stored even so is kept whole in
+`UnreadRecord`; one of which parts were left out is noted there, too.
 """
 
-from backoffice.mirror.applying import apply, flag_missing
+from backoffice.mirror.applying import NotStored, apply, flag_missing, storing_all
 from backoffice.mirror.facts import Children, Fact, Key, Outcome, Table, Values, key_text
 from backoffice.mirror.moments import readable
 from backoffice.mirror.rows import Known, Stored, add_children, known, uuid_array
 from backoffice.mirror.strange import count_unknown
-from backoffice.mirror.unread import keep_unread, key_of, now_read
+from backoffice.mirror.unread import keep_partly_read, keep_unread, key_of, now_read
 
 __all__ = [
     "Children",
     "Fact",
     "Key",
     "Known",
+    "NotStored",
     "Outcome",
     "Stored",
     "Table",
@@ -30,11 +32,13 @@ __all__ = [
     "apply",
     "count_unknown",
     "flag_missing",
+    "keep_partly_read",
     "keep_unread",
     "key_of",
     "key_text",
     "known",
     "now_read",
     "readable",
+    "storing_all",
     "uuid_array",
 ]

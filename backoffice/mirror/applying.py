@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -14,12 +16,35 @@ from backoffice import changes
 from backoffice.mirror import rows
 from backoffice.mirror.facts import Fact, Key, Outcome, Table, Values, key_text
 from backoffice.mirror.strange import Strange
-from backoffice.mirror.unread import keep_unread, now_read
+from backoffice.mirror.unread import keep_partly_read, keep_unread, now_read
 from backoffice.models import Drift
+from backoffice.service import DroppedField, Unreadable
 
 
 class _TooLong(Exception):
     """A value longer than an index can hold."""
+
+
+class NotStored(Exception):
+    """A record that could not be stored where it had to be."""
+
+    def __init__(self, unreadable: Unreadable) -> None:
+        super().__init__("the record could not be stored")
+        self.unreadable = unreadable
+
+
+_must_store: ContextVar[bool] = ContextVar("must_store", default=False)
+
+
+@contextmanager
+def storing_all() -> Iterator[None]:
+    """Inside, `apply` raises NotStored for a record that cannot be stored, instead of keeping it as
+    unread and going on: who asked for that one record must not take it for done."""
+    token = _must_store.set(True)
+    try:
+        yield
+    finally:
+        _must_store.reset(token)
 
 
 UNFIT = (
@@ -93,16 +118,39 @@ def _isolating(
             outcome = _isolating(table, facts[:middle], along, known)
             outcome += _isolating(table, facts[middle:], along, known)
             return outcome
-        fact = facts[0]
-        keep_unread(table.name, key_text(fact.key), "", type(error).__name__, fact.raw)
-        return Outcome(unread=1)
+        return _alone(table, facts[0], along, known, error)
+
+
+def _alone(
+    table: Table,
+    fact: Fact,
+    along: Callable[[Fact], None],
+    known: rows.Known | None,
+    error: Exception,
+) -> Outcome:
+    """A record that was refused: without the columns that do not fit, else kept as unread."""
+    emptied: list[DroppedField] = []
+    try:
+        with transaction.atomic():
+            return _apply_fitting(table, [fact], along, known, emptied)
+    except UNFIT:
+        key = key_text(fact.key)
+        reason = type(error).__name__
+        if _must_store.get():
+            raise NotStored(Unreadable(fact.raw, "", reason, fact.as_of)) from None
+        keep_unread(table.name, key, "", reason, fact.raw)
+        return Outcome(unread=1, unread_keys=[key])
 
 
 def _apply_fitting(
-    table: Table, facts: list[Fact], along: Callable[[Fact], None], known: rows.Known | None
+    table: Table,
+    facts: list[Fact],
+    along: Callable[[Fact], None],
+    known: rows.Known | None,
+    emptied: list[DroppedField] | None = None,
 ) -> Outcome:
     try:
-        return _apply(table, facts, along, known)
+        return _apply(table, facts, along, known, emptied)
     except OperationalError as error:
         # Django files this one with lost connections; it is about a record.
         if isinstance(error.__cause__, psycopg.errors.ProgramLimitExceeded):
@@ -111,7 +159,11 @@ def _apply_fitting(
 
 
 def _apply(
-    table: Table, facts: list[Fact], along: Callable[[Fact], None], known: rows.Known | None
+    table: Table,
+    facts: list[Fact],
+    along: Callable[[Fact], None],
+    known: rows.Known | None,
+    emptied: list[DroppedField] | None,
 ) -> Outcome:
     outcome = Outcome()
     new: list[Fact] = []
@@ -134,7 +186,9 @@ def _apply(
                 outcome.older += 1
         strange = Strange(table.vocabularies)
         below: list[list[Values]] = [[] for _ in table.children]
-        if new and rows.copied(cursor, table, rows.rows_of(table, new, along, strange, below)):
+        if new and rows.copied(
+            cursor, table, rows.rows_of(table, new, along, strange, below, emptied)
+        ):
             outcome.created = new
         else:
             # Another worker inserted one of them since we looked: let the upsert decide.
@@ -143,14 +197,21 @@ def _apply(
                 gathered.clear()
             stale += new
         if stale:
-            won = rows.upsert(cursor, table, rows.rows_of(table, stale, along, strange), latest)
+            if emptied:
+                emptied.clear()
+            fresh_rows = rows.rows_of(table, stale, along, strange, (), emptied)
+            won = rows.upsert(cursor, table, fresh_rows, latest)
             outcome.changed = [fact for fact in stale if fact.key in won]
             outcome.older += len(stale) - len(outcome.changed)
         for children, fresh in zip(table.children, below, strict=True):
-            rows.bring_children(cursor, children, outcome.changed, fresh)
+            rows.bring_children(cursor, children, outcome.changed, fresh, emptied)
         strange.note(cursor)
     if outcome.touched:
         now_read(table.name, (key_text(fact.key) for fact in outcome.touched))
+        for fact in outcome.touched:
+            if fact.dropped or emptied:
+                dropped = (*fact.dropped, *(emptied or ()))
+                keep_partly_read(table.name, key_text(fact.key), dropped, fact.raw)
         _tell(table, [fact.key for fact in outcome.touched])
     return outcome
 

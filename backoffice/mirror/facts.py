@@ -127,6 +127,8 @@ class Outcome:
     unchanged: int = 0
     older: int = 0
     unread: int = 0
+    unread_keys: list[str] = field(default_factory=list)
+    """Of the `unread` ones, so that they can be asked for again."""
 
     @property
     def touched(self) -> list[Fact]:
@@ -138,6 +140,7 @@ class Outcome:
         self.unchanged += other.unchanged
         self.older += other.older
         self.unread += other.unread
+        self.unread_keys += other.unread_keys
         return self
 
 

@@ -16,10 +16,11 @@ from django.db.backends.utils import CursorWrapper
 from backoffice import binary
 from backoffice.installation import fingerprint
 from backoffice.mirror.facts import Children, Fact, Key, Table, Values, key_text
+from backoffice.mirror.fitting import NotFitting, fit_row
 from backoffice.mirror.moments import keep_readable
 from backoffice.mirror.strange import Strange
 from backoffice.models import Drift
-from backoffice.service import digest_of
+from backoffice.service import DroppedField, digest_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +58,12 @@ def rows_of(
     along: Callable[[Fact], None],
     strange: Strange,
     below: Sequence[list[Values]] = (),
+    emptied: list[DroppedField] | None = None,
 ) -> Iterator[Values]:
     """Rows as they are sent; those of children are gathered in `below`, to be sent next.
 
-    PostgreSQL stores a row while the next is made: all that happens here costs no time.
+    PostgreSQL stores a row while the next is made: all that happens here costs no time. With
+    `emptied`, columns whose values do not fit are empty in the row, and noted there.
     """
     for fact in facts:
         row = dict(zip(table.key, fact.key, strict=True))
@@ -68,12 +71,14 @@ def rows_of(
         row["record"] = fact.raw.decode()
         row["content_hash"] = content_hash(fact, table)
         row["as_of"] = fact.as_of
+        if emptied is not None:
+            emptied += fit_row(table.model, row, (*table.key, *table.version))
         keep_readable((row,), table.moments)
         strange.look_at(row)
         for field in table.sealed:
             row[field.attname] = field.stored(row[field.attname], row[field.bound.attname])
         for children, gathered in zip(table.children, below, strict=False):
-            gathered += _child_rows(children, fact)
+            gathered += _child_rows(children, fact, emptied)
         along(fact)
         yield row
 
@@ -158,9 +163,13 @@ def upsert(
 
 
 def bring_children(
-    cursor: CursorWrapper, children: Children, changed: list[Fact], fresh: list[Values]
+    cursor: CursorWrapper,
+    children: Children,
+    changed: list[Fact],
+    fresh: list[Values],
+    emptied: list[DroppedField] | None = None,
 ) -> None:
-    later = [row for fact in changed for row in _child_rows(children, fact)]
+    later = [row for fact in changed for row in _child_rows(children, fact, emptied)]
     if children.vocabularies:
         strange = Strange(children.vocabularies)
         for row in chain(fresh, later):
@@ -177,10 +186,28 @@ def bring_children(
         _add(cursor, children, later)
 
 
-def _child_rows(children: Children, fact: Fact) -> list[Values]:
+def _child_rows(
+    children: Children, fact: Fact, emptied: list[DroppedField] | None = None
+) -> list[Values]:
     rows = list(children.rows(fact))
+    if emptied is not None:
+        rows = _fitting_rows(children, rows, emptied)
     keep_readable(rows, children.moments)
     return rows
+
+
+def _fitting_rows(
+    children: Children, rows: list[Values], emptied: list[DroppedField]
+) -> list[Values]:
+    fitting = []
+    for row in rows:
+        try:
+            emptied += fit_row(children.model, row, (children.parent, *children.key))
+        except NotFitting as misfit:
+            emptied.append(DroppedField(f"$.{misfit}", "A row without it is of no use"))
+        else:
+            fitting.append(row)
+    return fitting
 
 
 def add_children(children: Children, rows: list[Values]) -> None:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
 
 from backoffice.models import UnreadRecord
+from backoffice.service import DroppedField
+from backoffice.service.json_text import replace_in_text
 
 LONGEST_KEY: Final = 1000
+NAMED: Final = 20
+"""Parts of one record that are named at most."""
 
 
 def key_of(raw: bytes) -> str:
     """The id in a record that could not be read into its type, else a digest of it."""
     try:
         found = msgspec.json.decode(raw)
-    except msgspec.DecodeError:
+    except (ValueError, RecursionError):
         found = None
     for name in ("id", "user_id", "npi", "slug", "payor_code"):
         if isinstance(found, dict) and isinstance(found.get(name), str | int):
@@ -25,19 +29,44 @@ def key_of(raw: bytes) -> str:
     return _digest(raw)
 
 
-def keep_unread(resource: str, key: str, path: str, reason: str, record: bytes) -> bool:
-    """Keep a record that could not be read into columns, whole and visible; False if it is."""
+def keep_unread(
+    resource: str, key: str, path: str, reason: str, record: bytes, *, is_stored: bool = False
+) -> bool:
+    """Keep a record that could not be read into columns, whole and visible; False if it is.
+
+    `is_stored`: only the parts at `path` were left out.
+    """
     text, key = _text(record), _storable(key)
     held = UnreadRecord.objects.filter(resource=resource, key=key).first()
-    if held is not None and held.record == text:
+    if held is not None and held.record == text and held.is_stored == is_stored:
         return False
     UnreadRecord.objects.bulk_create(
-        [UnreadRecord(resource=resource, key=key, path=path, reason=reason, record=text)],
+        [
+            UnreadRecord(
+                resource=resource,
+                key=key,
+                path=path,
+                reason=reason,
+                record=text,
+                is_stored=is_stored,
+            )
+        ],
         update_conflicts=True,
         unique_fields=["resource", "key"],
-        update_fields=["path", "reason", "record", "last_seen"],
+        update_fields=["path", "reason", "record", "is_stored", "last_seen"],
     )
     return True
+
+
+def keep_partly_read(
+    resource: str, key: str, dropped: Sequence[DroppedField], record: bytes
+) -> bool:
+    """Keep a record that was stored but for these parts; False if it is kept already."""
+    paths = ", ".join(part.path for part in dropped[:NAMED])
+    reasons = ", ".join(dict.fromkeys(part.reason for part in dropped[:NAMED]))
+    if len(dropped) > NAMED:
+        paths += f" and {len(dropped) - NAMED} more"
+    return keep_unread(resource, key, paths, reasons, record, is_stored=True)
 
 
 def now_read(resource: str, keys: Iterable[str]) -> None:
@@ -54,7 +83,7 @@ def _storable(key: str) -> str:
 
 
 def _text(raw: bytes) -> str:
-    return raw.decode("utf-8", "replace").replace("\x00", "\ufffd")
+    return replace_in_text(raw.decode("utf-8", "replace"))
 
 
 def _digest(raw: bytes) -> str:

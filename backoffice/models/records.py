@@ -76,13 +76,16 @@ class Mirrored(Read):
 
 
 class UnreadRecord(models.Model):
-    """A record the back office could not read into its columns, kept whole."""
+    """A record the back office could not read into its columns, or not all of it, kept whole."""
 
     resource = models.CharField(max_length=40)
     key = models.TextField(help_text="The record's id where it could be made out, else its hash")
     path = models.TextField(default="", blank=True)
     reason = models.TextField(default="", blank=True)
     record = SealedText(by="key")
+    is_stored = models.BooleanField(
+        default=False, help_text="Only the parts at `path` were left out, the rest was stored"
+    )
     first_seen = models.DateTimeField(db_default=Now())
     last_seen = models.DateTimeField(db_default=Now())
 

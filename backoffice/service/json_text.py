@@ -61,8 +61,10 @@ def replace_in_text(text: str) -> str:
     """A text as PostgreSQL and UTF-8 can hold it."""
     if text.isascii():
         return text.replace("\x00", REPLACEMENT)
-    return text.replace("\x00", REPLACEMENT).encode("utf-16", "surrogatepass").decode(
-        "utf-16", "replace"
+    return (
+        text.replace("\x00", REPLACEMENT)
+        .encode("utf-16", "surrogatepass")
+        .decode("utf-16", "replace")
     )
 
 

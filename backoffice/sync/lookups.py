@@ -170,7 +170,8 @@ def _settle(
 
     def settle() -> None:
         with transaction.atomic():
-            again = dict(subject.store(answers)) if answers else {}
+            with mirror.storing_all():
+                again = dict(subject.store(answers)) if answers else {}
             if missing:
                 subject.absent(missing, asked_at)
                 again.update({key: subject.absent_again(key) for key in missing})
@@ -254,7 +255,8 @@ def _put_back(failed: list[tuple[Claim, Exception]], token: uuid.UUID) -> None:
             asked = getattr(error, "retry_after", None)
             if asked:
                 wait = timedelta(seconds=max(1, asked))
-            said = str(error) if isinstance(error, errors.ServiceError) else type(error).__name__
+            told = isinstance(error, (errors.ServiceError, mirror.NotStored))
+            said = str(error) if told else type(error).__name__
             cursor.execute(
                 "UPDATE backoffice_lookup SET lease_token = NULL, lease_until = NULL,"
                 " attempts = least(attempts + 1, 1000), error = %s, due_at = CASE"

@@ -120,7 +120,12 @@ def _group(raw: bytes, asked_at: datetime) -> tuple[Record[Samples] | None, list
     if not isinstance(split, Record):
         return None, [split]
     samples, unreadable = _SAMPLE.page(split.data.data, asked_at)
-    found = Samples(split.data.source, [sample.data for sample in samples])
+    for sample in samples:
+        if sample.dropped and sample.data.at is None:  # Without its moment it is no sample.
+            lost = sample.dropped[0]
+            unreadable.append(Unreadable(sample.raw, lost.path, lost.reason, asked_at))
+    usable = [one.data for one in samples if not one.dropped or one.data.at is not None]
+    found = Samples(split.data.source, usable)
     return replace(split, data=found), unreadable  # type: ignore[arg-type, return-value]
 
 
