@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from types import MappingProxyType
 from typing import Any, ClassVar
 from uuid import UUID
+
+from rest_framework import serializers
+from rest_framework.request import Request
 
 from backoffice.access import requires
 from backoffice.api.resources import Child, Resource, exactly
@@ -17,6 +21,7 @@ from orders.models import (
     ResultMarker,
     Transaction,
 )
+from orders.reviewing import unread
 from patients.api import OF_USER
 
 
@@ -154,6 +159,13 @@ class Results(Resource):
 
     model = Result
     patient = "user_id"
+    added = MappingProxyType(
+        {
+            "newer_version_unreadable": lambda: serializers.BooleanField(
+                help_text="A newer version of this result came and could not be read"
+            )
+        }
+    )
     columns = (
         "order_id",
         "status",
@@ -165,6 +177,8 @@ class Results(Resource):
         "date_reported",
         "returned",
         "missing",
+        "unreadable_lines",
+        "unreadable_fields",
     )
     children = (
         # Not a join: a result may be here before its order is.
@@ -193,6 +207,8 @@ class Results(Resource):
                 "provider_id",
                 "notes",
                 "failure_type",
+                "is_unreadable",
+                "unreadable_fields",
             ),
             order=("result_id", "position"),
         ),
@@ -202,3 +218,10 @@ class Results(Resource):
         exactly("order_id", UUID, "Only the result of this order"),
         exactly("status", str, "Such as partial or final"),
     )
+
+    def _items(self, request: Request, rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
+        items = super()._items(request, rows)
+        unreadable = unread.among([item["order_id"] for item in items])
+        for item in items:
+            item["newer_version_unreadable"] = item["order_id"] in unreadable
+        return items

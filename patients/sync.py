@@ -378,6 +378,7 @@ USERS = sync.Listing(
     store=store_users,
     every=lambda: timedelta(minutes=settings.SYNC_USERS_MINUTES),
     unseen=_unseen_users,
+    lookup="users",
 )
 
 PROVIDER_LIST = sync.Listing(

@@ -11,6 +11,7 @@ from django.db.models.base import ModelState
 from django.db.models.functions import Now
 
 from backoffice.sealing import SealedText
+from backoffice.service import json_text
 
 
 class Read(models.Model):
@@ -60,17 +61,23 @@ class Mirrored(Read):
     def said(self, *path: str) -> dict[str, Any]:
         """The object at `path` of the record; empty when it is missing, null or anything else."""
         try:
-            found = json.loads(self.record)
+            found = json.loads(self._readable_record())
         except (ValueError, RecursionError):
             return {}
         for name in path:
             found = found.get(name) if isinstance(found, dict) else None
         return found if isinstance(found, dict) else {}
 
+    def _readable_record(self) -> str:
+        """The record without what its columns cannot hold either."""
+        if "\\u" not in self.record:
+            return self.record
+        return json_text.replace_unstorable(self.record.encode()).decode()
+
     def pretty(self) -> str:
         """The record indented for reading, or as it is when it cannot be read."""
         try:
-            return json.dumps(json.loads(self.record), indent=2, ensure_ascii=False)
+            return json.dumps(json.loads(self._readable_record()), indent=2, ensure_ascii=False)
         except (ValueError, RecursionError):
             return self.record
 
@@ -84,7 +91,9 @@ class UnreadRecord(models.Model):
     reason = models.TextField(default="", blank=True)
     record = SealedText(by="key")
     is_stored = models.BooleanField(
-        default=False, help_text="Only the parts at `path` were left out, the rest was stored"
+        default=False,
+        db_default=False,
+        help_text="Only the parts at `path` were left out, the rest was stored",
     )
     first_seen = models.DateTimeField(db_default=Now())
     last_seen = models.DateTimeField(db_default=Now())

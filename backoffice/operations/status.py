@@ -51,6 +51,11 @@ SELECT state, count(*), extract(epoch FROM now() - min(coalesce(sent_at, request
 FROM backoffice_commandrecord
 WHERE state IN ('waiting', 'sending', 'uncertain', 'undecided') GROUP BY state
 """
+_UNREAD: Final = """
+SELECT count(*), extract(epoch FROM now() - min(first_seen)) FROM (
+ SELECT first_seen FROM backoffice_unreadrecord WHERE NOT is_stored LIMIT %(cap)s
+) AS unread
+"""
 _SESSIONS: Final = """
 SELECT count(*), current_setting('max_connections')::int,
  extract(epoch FROM max(now() - xact_start) FILTER (WHERE pid <> pg_backend_pid())),
@@ -91,6 +96,7 @@ def read() -> Status:
         "inbox": _inbox(hearing, now),
         "commands": _commands(),
         "lookups": _lookups(now),
+        "records": _records(),
         "sync": _sync(walks, now),
         "queues": _queues(),
         "broker": {"ping_seconds": _ping()},
@@ -155,6 +161,13 @@ def _lookups(now: datetime) -> dict[str, Figure]:
         "failing": sum(kind.failing.value for kind in kinds),
         "oldest_seconds": (now - oldest).total_seconds() if oldest else 0.0,
     }
+
+
+def _records() -> dict[str, Figure]:
+    with connection.cursor() as cursor:
+        cursor.execute(_UNREAD, {"cap": sync_health.CAP})
+        unread, oldest = cursor.fetchone()
+    return {"unread": unread, "oldest_unread_seconds": float(oldest or 0)}
 
 
 def _sync(walks: list[sync_health.Walk], now: datetime) -> dict[str, Figure]:
@@ -224,6 +237,13 @@ def _reasons(figures: Figures, late: list[str], talkative: list[str]) -> Iterato
         yield Reason("degraded", f"Single records wait {spoken(waited)} to be read.")
     if figures["audit"]["findings"]:
         yield Reason("failing", "The audit trail was changed or cut: see System > Audit.")
+    unread = figures["records"]["unread"]
+    if unread:
+        yield Reason(
+            "degraded",
+            f"Records that could not be read or stored: {unread}. They are tried again; see"
+            " System, Records that do not fit.",
+        )
     age = figures["backup"]["age_seconds"]
     if not settings.LOCAL and (age is None or age > BACKUP_OLD):
         told = "none was ever made" if age is None else f"the last shows {spoken(age)} ago"

@@ -15,7 +15,7 @@ class ResultMetadata(Payload):
     """The head of a result. ``status``: partial, final; ``dob`` and dates are text in the lab's own
     spelling (DD/MM/YYYY in samples)."""
 
-    patient: str
+    patient: str = ""
     age_sent: str | int | float | None = field(default=None, name="age")
     dob: str = ""
     clia_mark_sent: str | None = field(default=None, name="clia_#")
@@ -67,7 +67,7 @@ class BiomarkerResult(Payload):
     max_range_value: float | None = None
     is_above_max_range: bool | None = None
     is_below_min_range: bool | None = None
-    interpretation: str = "normal"
+    interpretation: str | None = None
     source_interpretation: str = ""
     loinc: str | None = None
     loinc_slug: str | None = None

@@ -82,6 +82,13 @@ def mark_all(keys: Mapping[str, Iterable[object]]) -> None:
         )
 
 
+def under_way(kind: str, keys: Iterable[str]) -> set[str]:
+    """Those of `keys` that failed lately and have a time to be tried again: a new reason would make
+    them due at once, however often they failed."""
+    failing = Lookup.objects.filter(kind=kind, key__in=list(keys), due_at__isnull=False)
+    return set(failing.exclude(error="").values_list("key", flat=True))
+
+
 def drain(subjects: Sequence[Subject], *, seconds: float | None = None) -> int:
     """Look up what is due, until nothing is or for about `seconds`. Returns how many were answered.
 

@@ -19,6 +19,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
+from uuid import UUID
 
 import stamina
 from django.conf import settings
@@ -30,6 +31,7 @@ from backoffice import mirror, stopping
 from backoffice.models import Drift, SyncRun, UnreadRecord
 from backoffice.remote import service
 from backoffice.service import Record, Service, Unreadable, errors
+from backoffice.sync.lookups import mark, under_way
 from backoffice.sync.walks import Batch, WalkError, in_background
 
 logger = logging.getLogger(__name__)
@@ -65,6 +67,8 @@ class Listing:
     full: bool = True
     unseen: Callable[[SyncRun], Unseen] | None = None
     stamp: Callable[[Any], datetime] | None = None
+    lookup: str = ""
+    """Kind of the look-up by which one record of the list is read again, where there is one."""
 
 
 class Unseen(Protocol):
@@ -194,6 +198,7 @@ def _walk(
                 outcome = listing.store(batch.records)
                 for item in batch.unreadable:
                     _keep_unreadable(run, item)
+                _look_up_unread(listing, batch, outcome)
                 if unread:
                     mirror.now_read(run.resource, unread & _keys(outcome))
                 absent = unseen(batch, last) if unseen is not None else []
@@ -346,6 +351,25 @@ def _keep_unreadable(run: SyncRun, item: Unreadable) -> None:
             kind=Drift.Kind.SCHEMA,
             detail=f"{item.path}: {item.reason}",
         )
+
+
+def _look_up_unread(listing: Listing, batch: Batch[Any], outcome: mirror.Outcome) -> None:
+    """What the list could not bring is tried again by itself, ever more seldom, until it can be
+    read: a list of what changed would not bring it again."""
+    if not listing.lookup:
+        return
+    keys = [mirror.key_of(item.raw) for item in batch.unreadable] + outcome.unread_keys
+    wanted = {key for key in keys if _is_id(key)}
+    if wanted:
+        mark(listing.lookup, wanted - under_way(listing.lookup, wanted))
+
+
+def _is_id(key: str) -> bool:
+    try:
+        UUID(key)
+    except ValueError:
+        return False
+    return True
 
 
 def _report_drift(

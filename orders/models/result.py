@@ -27,6 +27,19 @@ class Result(Mirrored):
     date_reported = models.TextField(default="")
     returned = models.PositiveIntegerField(default=0, help_text="Markers with a value")
     missing = models.PositiveIntegerField(default=0, help_text="Markers reported missing")
+    unreadable_lines = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="Lines of which something, or all, could not be read"
+    )
+    unreadable_fields = models.TextField(
+        default="",
+        db_default="",
+        help_text="Parts of the head that could not be read, such as status",
+    )
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether everything the service sent could be read."""
+        return not self.unreadable_lines and not self.unreadable_fields
 
 
 class ResultMarker(Read):
@@ -60,6 +73,16 @@ class ResultMarker(Read):
     provider_id = models.TextField(null=True)
     notes = models.TextField(null=True)
     failure_type = models.TextField(null=True, help_text="Why a marker is missing")
+    is_unreadable = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="Nothing but the place of the line, and maybe its name, was read",
+    )
+    unreadable_fields = models.TextField(
+        default="",
+        db_default="",
+        help_text="Parts of the line that could not be read, such as value",
+    )
 
     class Meta:
         indexes = [

@@ -10,6 +10,7 @@ urlpatterns = [
     path("", views.first_of_queue, name="queue"),
     path("quality/", quality.quality, name="quality"),
     path("<uuid:order_id>/", views.report, name="report"),
+    path("<uuid:order_id>/read-again/", views.read_again, name="read-again"),
     path("<uuid:order_id>/sign/", views.sign, name="sign"),
     path("<uuid:order_id>/acknowledge/", views.acknowledge, name="acknowledge"),
     path("<uuid:order_id>/call/", views.call, name="call"),

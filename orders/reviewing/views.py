@@ -8,19 +8,21 @@ from uuid import UUID
 
 from csp.constants import SELF
 from csp.decorators import csp_update
+from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST, require_safe
 
-from backoffice import audit
+from backoffice import audit, sync
 from backoffice.access import may, requires
 from backoffice.models import User
 from orders.models import Order
-from orders.reviewing import criticals, signing
+from orders.reviewing import criticals, signing, unread
 from orders.reviewing.forms import CallForm, DelegateForm, QueueFilters, SignForm
 from orders.reviewing.models import Delegation, ResultVersion, Review, Signature
 from orders.reviewing.pages import difference_between, one_report, queue_beside, undoable
@@ -53,6 +55,20 @@ def first_of_queue(request: HttpRequest) -> HttpResponse:
 def report(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """One report, the queue beside it."""
     return _page(request, get_object_or_404(Review, pk=order_id))
+
+
+@requires("results.view")
+@require_POST
+def read_again(request: HttpRequest, order_id: UUID) -> HttpResponse:
+    """Ask the service for a result that could not be read."""
+    order = get_object_or_404(Order.objects.only("pk", "user_id"), pk=order_id)
+    sync.mark(unread.KIND, [order.pk])
+    audit.record(request, "change", "result-check", ids=[order.pk], patients=[order.user_id])
+    messages.success(request, "The service is asked again. The notice goes once it can be read.")
+    back = request.POST.get("next", "")
+    if back.startswith("/") and url_has_allowed_host_and_scheme(back, None):
+        return redirect(back)
+    return redirect("orders:detail", order.pk)
 
 
 def _page(

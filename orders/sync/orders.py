@@ -244,6 +244,7 @@ CHANGES = sync.Listing(
     store=store_orders,
     every=lambda: timedelta(seconds=settings.SYNC_ORDERS_SECONDS),
     full=False,
+    lookup="orders",
 )
 
 SWEEP = sync.Listing(
@@ -253,6 +254,7 @@ SWEEP = sync.Listing(
     every=lambda: timedelta(hours=settings.SYNC_SWEEP_HOURS),
     unseen=lambda run: sync.InCreationOrder(run, ORDERS, then=sync.looking_up("orders")),
     stamp=lambda order: order.updated_at,
+    lookup="orders",
 )
 
 

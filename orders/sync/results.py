@@ -13,28 +13,36 @@ from backoffice.service import results as service_results
 from orders.models import Result, ResultMarker
 from orders.reviewing.identity import lock_patients_of, update_reviews
 from orders.reviewing.versions import note_versions
+from orders.sync import unreadable_lines as unreadable
 
 
 def _result(fact: Fact) -> mirror.Values:
     result: service_results.Result = fact.data
     head = result.metadata
+    parts = unreadable.parts_of(fact)
     return {
         "status": head.status,
-        "interpretation": head.interpretation,
+        "interpretation": unreadable.interpretation(head.interpretation, parts.all),
         "laboratory": head.laboratory,
         "specimen_number": head.specimen_number or "",
         "date_collected": head.date_collected,
         "date_received": head.date_received,
         "date_reported": head.date_reported or "",
-        "returned": len(result.results),
-        "missing": len(result.missing_results or ()),
+        "returned": len(result.results) + len(parts.lines["results"]),
+        "missing": len(result.missing_results or ()) + len(parts.lines["missing_results"]),
+        "unreadable_lines": parts.count,
+        "unreadable_fields": ", ".join(parts.head),
     }
 
 
 def _markers(fact: Fact) -> Iterator[mirror.Values]:
     result: service_results.Result = fact.data
+    parts = unreadable.parts_of(fact)
     position = -1
-    for position, line in enumerate(result.results):
+    for position, line, fields in parts.in_place("results", result.results):
+        if line is None:
+            yield unreadable.line(fact, position, parts.name("results", position))
+            continue
         yield {
             "result_id": fact.key[0],
             "position": position,
@@ -51,17 +59,24 @@ def _markers(fact: Fact) -> Iterator[mirror.Values]:
             "max_range_value": line.max_range_value,
             "is_above_max_range": line.is_above_max_range,
             "is_below_min_range": line.is_below_min_range,
-            "interpretation": line.interpretation,
+            "interpretation": unreadable.interpretation(line.interpretation, fields) or "",
             "loinc": line.loinc,
             "loinc_slug": line.loinc_slug,
             "provider_id": line.provider_id,
             "notes": line.notes,
             "failure_type": None,
+            "is_unreadable": False,
+            "unreadable_fields": ", ".join(fields),
         }
-    for missing_position, missing in enumerate(result.missing_results or (), position + 1):
+    start = position + 1
+    for place, missing, fields in parts.in_place("missing_results", result.missing_results or ()):
+        if missing is None:
+            name = parts.name("missing_results", place)
+            yield unreadable.line(fact, start + place, name, is_missing=True)
+            continue
         yield {
             "result_id": fact.key[0],
-            "position": missing_position,
+            "position": start + place,
             "is_missing": True,
             "name": missing.name,
             "slug": missing.slug,
@@ -81,6 +96,8 @@ def _markers(fact: Fact) -> Iterator[mirror.Values]:
             "provider_id": missing.provider_id,
             "notes": missing.note,
             "failure_type": missing.inferred_failure_type,
+            "is_unreadable": False,
+            "unreadable_fields": ", ".join(fields),
         }
 
 

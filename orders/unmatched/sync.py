@@ -163,6 +163,7 @@ LISTING: Final = sync.Listing(
     store=store_unmatched,
     every=lambda: timedelta(seconds=settings.SYNC_UNMATCHED_SECONDS),
     unseen=_Open,
+    lookup=RESOURCE,
 )
 
 

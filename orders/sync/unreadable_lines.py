@@ -1,0 +1,109 @@
+"""What of a result could not be read, and how its lines show that: never shorter, never normal."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from backoffice.mirror import Fact, Values
+from backoffice.service import json_text
+
+T = TypeVar("T")
+
+UNNAMED_LINE: Final = "Line without a name"
+NOT_INTERPRETED: Final = "unknown"
+LISTS: Final = ("results", "missing_results")
+
+_PLACE: Final = re.compile(r"\$\.(results|missing_results)\[(\d+)\](?:\.(.+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableParts:
+    """Parts of one result: of its head, whole `lines` by list and place (as received), and fields
+    of lines that were read otherwise."""
+
+    raw: bytes
+    head: list[str] = field(default_factory=list)
+    lines: dict[str, set[int]] = field(default_factory=lambda: {name: set() for name in LISTS})
+    fields: dict[tuple[str, int], list[str]] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        """Lines of which something, or all, could not be read."""
+        return sum(map(len, self.lines.values())) + len(self.fields)
+
+    @property
+    def all(self) -> list[str]:
+        """Empty where the result was read whole."""
+        places = [f"{name}[{place}]" for name in LISTS for place in sorted(self.lines[name])]
+        return [*self.head, *places, *(part for parts in self.fields.values() for part in parts)]
+
+    def in_place(self, name: str, read: Sequence[T]) -> Iterator[tuple[int, T | None, list[str]]]:
+        """The lines of a list by their places as received, with the fields each lacks; None for a
+        line that could not be read."""
+        lost, following = self.lines[name], iter(read)
+        for place in range(len(read) + len(lost)):
+            line = None if place in lost else next(following)
+            yield place, line, self.fields.get((name, place), [])
+
+    def name(self, name: str, place: int) -> str:
+        """What a line that could not be read calls itself, as far as it does."""
+        try:
+            lines = json.loads(json_text.make_decodable(self.raw))[name]
+            found = lines[place]["name"]
+        except (ValueError, RecursionError, LookupError, TypeError):
+            found = ""
+        return found.strip() if isinstance(found, str) and found.strip() else UNNAMED_LINE
+
+
+def parts_of(fact: Fact) -> UnreadableParts:
+    found = UnreadableParts(fact.raw)
+    for dropped in fact.dropped:
+        place = _PLACE.fullmatch(dropped.path)
+        if place is None:
+            found.head.append(dropped.path.removeprefix("$.").removeprefix("metadata."))
+        elif place[3] is None:
+            found.lines[place[1]].add(int(place[2]))
+        else:
+            found.fields.setdefault((place[1], int(place[2])), []).append(place[3])
+    return found
+
+
+def interpretation(reading: str | None, unreadable: Sequence[str]) -> str | None:
+    """The interpretation of what could not be read whole: what is missing may be what makes it
+    abnormal, so it is not interpreted unless it is at least abnormal already."""
+    is_normal = (reading or "").strip().casefold() in ("", "normal")
+    return NOT_INTERPRETED if unreadable and is_normal else reading
+
+
+def line(fact: Fact, position: int, name: str, *, is_missing: bool = False) -> Values:
+    """The columns of a line that stands for one that could not be read: the result is not shorter
+    than it was sent, and the line is not interpreted."""
+    return {
+        "result_id": fact.key[0],
+        "position": position,
+        "is_missing": is_missing,
+        "name": name,
+        "slug": "",
+        "text": "",
+        "value": None,
+        "type": "",
+        "unit": None,
+        "timestamp": None,
+        "reference_range": None,
+        "min_range_value": None,
+        "max_range_value": None,
+        "is_above_max_range": None,
+        "is_below_min_range": None,
+        "interpretation": "" if is_missing else NOT_INTERPRETED,
+        "loinc": None,
+        "loinc_slug": None,
+        "provider_id": None,
+        "notes": None,
+        "failure_type": None,
+        "is_unreadable": True,
+        "unreadable_fields": "",
+    }

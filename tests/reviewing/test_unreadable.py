@@ -1,0 +1,239 @@
+"""Results that came in part or could not be read, over the wire, and the pages that show them."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+from django.test import Client
+from django.urls import reverse
+from pytest_django import Settings
+
+import patients.sync
+from backoffice import remote, sync
+from backoffice.models import Lookup, UnreadRecord, User
+from backoffice.operations import status
+from orders.models import Order, Result, ResultMarker, Review
+from orders.sync import CHANGES, SUBJECTS
+from tests.api.rows import staff
+from tests.sandboxes import Sandbox, SandboxFactory
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+CASES = Path(__file__).parent.parent / "cases"
+HEADERS = {"x-service-api-key": "sk_us_local_sandbox"}
+NEWER = "A newer version of this result could not be read"
+
+
+def case(name: str) -> Any:
+    return json.loads((CASES / name).read_text())
+
+
+@pytest.fixture(scope="module")
+def service_sandbox(sandbox_factory: SandboxFactory) -> Sandbox:
+    return sandbox_factory(users=8, orders=60, seed=4, speed=0)
+
+
+@pytest.fixture
+def world(service_sandbox: Sandbox, settings: Settings) -> Iterator[Sandbox]:
+    settings.SERVICE_BASE_URL = settings.MANAGEMENT_BASE_URL = service_sandbox.url
+    remote.service.cache_clear()
+    yield service_sandbox
+    service_sandbox.control("answers", method="DELETE")
+    remote.service.cache_clear()
+
+
+@pytest.fixture
+def reader(client: Client) -> User:
+    user = staff("clinician", "anna")
+    client.force_login(user)
+    return user
+
+
+@pytest.fixture
+def order_id(world: Sandbox) -> UUID:
+    """An order of the sandbox that has a result, in the mirror without it."""
+    answer = httpx.get(f"{world.url}/v3/orders", headers=HEADERS, params={"size": "60"}, timeout=20)
+    done = next(one for one in answer.json()["orders"] if one["status"] == "completed")
+    look("orders", done["id"])
+    sync.drain([subject for subject in patients.sync.SUBJECTS if subject.kind == "users"])
+    Lookup.objects.exclude(kind="results").delete()
+    return UUID(done["id"])
+
+
+def look(kind: str, key: object) -> None:
+    sync.mark(kind, [key])
+    sync.drain([subject for subject in SUBJECTS if subject.kind == kind])
+
+
+def answer(world: Sandbox, order_id: UUID, body: Any) -> None:
+    """The service answers with this result, and it is looked up."""
+    world.control("answers", method="DELETE")
+    world.prepare_answer(f"/v3/order/{order_id}/result$", body=body, times=None)
+    look("results", order_id)
+
+
+def text_of(page: Any) -> str:
+    assert page.status_code == 200
+    return " ".join(re.sub(r"<[^>]+>", " ", page.content.decode()).split())
+
+
+def pages(client: Client, order_id: UUID) -> dict[str, str]:
+    order = Order.objects.get(pk=order_id)
+    return {
+        "report": text_of(client.get(reverse("reviewing:report", args=[order_id]))),
+        "queue": text_of(client.get(reverse("reviewing:queue"))),
+        "order": text_of(client.get(reverse("orders:detail", args=[order_id]))),
+        "patient": text_of(client.get(reverse("of-patient:results", args=[order.user_id]))),
+    }
+
+
+def first_version(world: Sandbox, order_id: UUID) -> Any:
+    body = case("B07.json")
+    body["metadata"]["interpretation"] = "normal"
+    del body["results"][1]
+    answer(world, order_id, body)
+    return body
+
+
+def test_text_in_a_number_field_costs_that_field_alone(
+    world: Sandbox, order_id: UUID, client: Client, reader: User
+) -> None:
+    """Case B07."""
+    first_version(world, order_id)
+    version = Review.objects.get(pk=order_id).version
+    client.post(reverse("reviewing:sign", args=[order_id]), {"version": version})
+    answer(world, order_id, case("B07.json"))
+    potassium, calcium = ResultMarker.objects.filter(result_id=order_id).order_by("position")
+    assert (potassium.value, potassium.interpretation) == (4.2, "normal")
+    assert (calcium.value, calcium.text, calcium.interpretation) == (None, "<3.5", "critical")
+    assert (calcium.min_range_value, calcium.is_below_min_range) == (3.5, True)
+    assert calcium.unreadable_fields == "value" and not calcium.is_unreadable
+    result = Result.objects.get()
+    assert (result.unreadable_lines, result.is_whole) == (1, False)
+    assert json.loads(result.record) == case("B07.json")
+    review = Review.objects.get()
+    assert review.version == version + 1 and review.is_critical and review.in_queue
+    for page in ("report", "order"):
+        words = pages(client, order_id)[page]
+        assert "This result could not be read whole" in words, page
+        assert "Could not be read: value" in words and "<3.5" in words.replace("&lt;", "<"), page
+    noted = UnreadRecord.objects.get()
+    assert (noted.resource, noted.key) == ("orders_result", str(order_id))
+    assert (noted.path, noted.is_stored) == ("$.results[1].value", True)
+    api = client.get(f"/api/orders/results/{order_id}").json()
+    assert (api["unreadable_lines"], api["newer_version_unreadable"]) == (1, False)
+
+
+def test_nul_in_a_comment_is_replaced_and_the_result_stored(
+    world: Sandbox, order_id: UUID, client: Client, reader: User
+) -> None:
+    """Case B08."""
+    answer(world, order_id, case("B08.json"))
+    _, comment = ResultMarker.objects.filter(result_id=order_id).order_by("position")
+    assert comment.text == "made-up\ufffdcomment"
+    assert Result.objects.get().is_whole and not UnreadRecord.objects.exists()
+    assert Lookup.objects.get(kind="results").error == ""
+    before = Review.objects.get().version
+    look("results", order_id)
+    assert Review.objects.get().version == before
+    assert all("\x00" not in words for words in pages(client, order_id).values())
+    assert "made-up\ufffdcomment" in pages(client, order_id)["report"]
+
+
+def test_line_that_cannot_be_read_is_shown_in_its_place(
+    world: Sandbox, order_id: UUID, client: Client, reader: User
+) -> None:
+    body = first_version(world, order_id)
+    body["results"] += ["no line at all", {**body["results"][0], "slug": "x", "name": {"a": 1}}]
+    body["results"].insert(0, None)
+    body["missing_results"] = [7]
+    answer(world, order_id, body)
+    lines = ResultMarker.objects.filter(result_id=order_id).order_by("position")
+    assert [line.is_unreadable for line in lines] == [True, False, True, True, True]
+    words = [line.interpretation for line in lines]
+    assert words[:4] == ["unknown", "normal", "unknown", "unknown"]
+    result = Result.objects.get()
+    assert (result.unreadable_lines, result.returned, result.missing) == (4, 4, 1)
+    assert result.interpretation == "unknown"
+    assert "This line could not be read" in pages(client, order_id)["report"]
+
+
+def test_normal_line_with_a_lost_field_is_no_longer_normal(
+    world: Sandbox, order_id: UUID, reader: User
+) -> None:
+    body = first_version(world, order_id)
+    changed = copy.deepcopy(body)
+    changed["results"][0] |= {
+        "is_above_max_range": "yes",
+        "min_range_value": "3.5 mmol",
+        "max_range_value": 1e400,
+    }
+    answer(world, order_id, json.dumps(changed))
+    (line,) = ResultMarker.objects.filter(result_id=order_id)
+    assert line.unreadable_fields == "min_range_value, max_range_value, is_above_max_range"
+    assert (line.value, line.interpretation) == (4.2, "unknown")
+    assert Result.objects.get().interpretation == "unknown"
+
+
+def test_unreadable_newer_version_is_told_until_it_can_be_read(
+    world: Sandbox, order_id: UUID, client: Client, reader: User
+) -> None:
+    body = first_version(world, order_id)
+    assert not any(NEWER in words for words in pages(client, order_id).values())
+    answer(world, order_id, {**body, "results": "lost"})
+    lookup = Lookup.objects.get(kind="results")
+    assert lookup.error and lookup.attempts == 1 and lookup.due_at > datetime.now(UTC)
+    assert Result.objects.get().returned == 1
+    for page, words in pages(client, order_id).items():
+        assert NEWER in words and "Try again" in words, page
+    assert client.get(f"/api/orders/results/{order_id}").json()["newer_version_unreadable"]
+    reasons = [reason.words for reason in status.read().reasons]
+    assert any(words.startswith("Records that could not be read or stored: 1") for words in reasons)
+    world.control("answers", method="DELETE")
+    world.prepare_answer(f"/v3/order/{order_id}/result$", body=body, times=None)
+    report = reverse("reviewing:report", args=[order_id])
+    asked = client.post(reverse("reviewing:read-again", args=[order_id]), {"next": report})
+    assert (asked.status_code, asked.url) == (302, report)
+    sync.drain(SUBJECTS)
+    assert Lookup.objects.get(kind="results").error == ""
+    assert not any(NEWER in words for words in pages(client, order_id).values())
+    assert not UnreadRecord.objects.exists()
+
+
+def test_result_never_read_is_told_where_it_would_stand(
+    world: Sandbox, order_id: UUID, client: Client, reader: User
+) -> None:
+    answer(world, order_id, {"metadata": {}, "results": 7})
+    told = "This result could not be read"
+    order = Order.objects.get()
+    for address in (
+        reverse("reviewing:queue"),
+        reverse("orders:detail", args=[order_id]),
+        reverse("of-patient:results", args=[order.user_id]),
+        reverse("patients:detail", args=[order.user_id]),
+    ):
+        assert told in text_of(client.get(address)), address
+
+
+def test_order_that_a_list_cannot_bring_is_looked_up_again(world: Sandbox, order_id: UUID) -> None:
+    listing = CHANGES
+    Lookup.objects.all().delete()
+    merge = {"orders": {"0": {"user_id": "nobody"}}}
+    world.prepare_answer(r"^/v3/orders\?", merge=merge, times=None)
+    sync.request(listing)
+    sync.tick(listing, 30)
+    unread = UnreadRecord.objects.get(resource="orders")
+    due = Lookup.objects.get(kind="orders", key=unread.key)
+    assert due.due_at is not None and due.due_at < datetime.now(UTC) + timedelta(seconds=1)
+    world.control("answers", method="DELETE")
+    sync.drain(SUBJECTS)
+    assert not UnreadRecord.objects.exists() and Order.objects.filter(pk=unread.key).exists()
