@@ -244,7 +244,7 @@ def _repaired_text(raw: msgspec.Raw, text: str, shape: typed.Type) -> msgspec.Ra
     try:
         if isinstance(shape, typed.DateTimeType):
             moment = datetime.fromisoformat(word)
-            if moment.tzinfo is None:
+            if moment.tzinfo is None and shape.tz:
                 moment = moment.replace(tzinfo=UTC)
             return msgspec.Raw(_encode(moment))
         if isinstance(shape, typed.DateType):

@@ -7,8 +7,9 @@ import time
 from datetime import UTC, date, datetime
 from typing import Any
 
+import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from backoffice.service import Payload, Reader, Record, Unreadable
@@ -80,6 +81,35 @@ def test_any_json_is_read_or_kept(kind: type[Payload], data: st.DataObject) -> N
     assert read.raw == raw
     if isinstance(read, Unreadable):
         assert read.path.startswith("$") and "CANARY" not in read.path + read.reason + repr(read)
+
+
+ODD = ["CANARY", {"CANARY": 1}, ["CANARY"], 1e308, 10**30, True, "\x00", "\ud800", "0000-00-00", ""]
+
+
+MORE_THAN_ONE_FIELD = [kind for kind in KINDS if len(msgspec.structs.fields(kind)) > 1]
+
+
+@pytest.mark.parametrize("kind", MORE_THAN_ONE_FIELD, ids=lambda kind: kind.__name__)
+@settings(max_examples=25, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_one_odd_field_costs_no_other_field(kind: type[Payload], data: st.DataObject) -> None:
+    sent, _ = data.draw(KINDS[kind])
+    fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+    names = sorted(sent.keys() & fields.keys())
+    assume(len(names) > 1 and getattr(kind, "wrapped_in", None) not in sent)
+    name = data.draw(st.sampled_from(names))
+    before = READERS[kind].read(json.dumps(sent).encode(), NOW)
+    sent[name] = data.draw(st.sampled_from(ODD))
+    read = READERS[kind].read(json.dumps(sent).encode(), NOW)
+    if isinstance(read, Unreadable):
+        rest = [sent[other] for other in names if other != name]
+        is_id = fields[name].required or name in ("id", "job_id")
+        assert is_id or not any(one is not None for one in rest)
+        return
+    assert isinstance(before, Record)
+    for other, field in fields.items():
+        if other != name:
+            assert getattr(read.data, field.name) == getattr(before.data, field.name), other
 
 
 # The documented differences, one by one
