@@ -13,6 +13,7 @@ from difflib import SequenceMatcher
 from typing import Final
 from uuid import UUID
 
+from backoffice.phone_numbers import e164_or_as_is
 from backoffice.statements import array
 from patients.identity import Agreement, compare_name_parts
 from patients.models import Demographics
@@ -46,7 +47,7 @@ class Possible:
 
 def possible_duplicates(typed: Person, but: Iterable[UUID] = ()) -> list[Possible]:
     """Those who may be the same person, most reasons first; `but` are known not to be."""
-    phone = phone_key(typed.phone_number)[:PHONE_DIGITS]
+    phone = phone_key(e164_or_as_is(typed.phone_number))[:PHONE_DIGITS]
     email = typed.email.replace("\0", "").strip().lower()
     ways = []
     if typed.dob and (typed.first_name or typed.last_name):

@@ -20,6 +20,7 @@ from django import forms
 from django.utils import timezone
 
 from backoffice.outbox import AskForm
+from backoffice.phone_numbers import NotAPhoneNumber, e164
 from backoffice.service.insurance import NewPayor
 from backoffice.service.payload import day
 from backoffice.service.users import NewAddress, NewGuarantor, NewUserInfo
@@ -35,7 +36,6 @@ ADULT: Final = 18
 OLDEST: Final = 130
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.,'-]*(\s[A-Za-z0-9.,'-]+)*")
-_PHONE: Final = re.compile(r"\+?[0-9 ().\-/]+")
 _PHONE_LIKE: Final = re.compile(r"[0-9 +().\-/]{7,}")
 
 
@@ -67,18 +67,16 @@ class NameField(forms.CharField):
 
 
 class PhoneField(forms.CharField):
-    """A number, kept as `+` and digits; ten digits are one of the country."""
+    """A number as E.164, or a sentence that says why it is none."""
 
     widget = forms.TextInput(attrs={"type": "tel", "inputmode": "tel"})
 
     def clean(self, value: Any) -> str:
-        text: str = super().clean(value).strip()
-        if not text:
-            return text
-        digits = "".join(mark for mark in text if mark in "0123456789")
-        if not _PHONE.fullmatch(text) or not 10 <= len(digits) <= 15:
-            raise forms.ValidationError("Write a phone number with its area code: +1 555 010 0199.")
-        return f"+1{digits}" if len(digits) == 10 and text[0] != "+" else f"+{digits}"
+        text: str = super().clean(value)
+        try:
+            return e164(text) if text else text
+        except NotAPhoneNumber as error:
+            raise forms.ValidationError(error.words) from None
 
 
 def _choices(name: str, empty: str) -> list[tuple[str, str]]:

@@ -145,7 +145,7 @@ def test_cents_are_money(value: float, expected: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "expected"),
-    [("+15550100123", "+1 555 010 0123"), ("5550100123", "555 010 0123"), ("call desk", "call")],
+    [("+15550100123", "(555) 010-0123"), ("5550100123", "(555) 010-0123"), ("call desk", "call")],
 )
 def test_a_phone_number_is_read_in_groups(value: str, expected: str) -> None:
     assert expected in ui.phone(value)

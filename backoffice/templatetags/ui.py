@@ -16,7 +16,7 @@ from django.utils import timezone
 from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString
 
-from backoffice import access, vocabulary
+from backoffice import access, phone_numbers, vocabulary
 from backoffice.addresses import record_url
 from backoffice.form_controls import choices_of
 from backoffice.templatetags.shapes import COPY, copy_icon, glyph_svg, icon_svg
@@ -277,17 +277,13 @@ def cents(value: float | None) -> str:
 
 @register.filter
 def phone(value: str | None) -> SafeString | str:
-    """A number to read aloud and to call: `+1 555 010 0123`."""
+    """A number to read and to call: `(555) 010-0165`; what is none as it is."""
     if not value:
         return DASH
-    digits = "".join(mark for mark in value if mark.isdigit())
-    if len(digits) == 11 and digits.startswith("1"):
-        shown = f"+1 {digits[1:4]} {digits[4:7]} {digits[7:]}"
-    elif len(digits) == 10:
-        shown = f"{digits[:3]} {digits[3:6]} {digits[6:]}"
-    else:
+    words, number = phone_numbers.shown(value)
+    if not number:
         return value
-    return SafeString(f'<a class="nowrap" href="tel:{escape(value)}">{shown}</a>')
+    return SafeString(f'<a class="nowrap" href="tel:{number}">{escape(words)}</a>')
 
 
 @register.filter

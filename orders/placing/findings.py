@@ -15,6 +15,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from backoffice import vocabulary
+from backoffice.phone_numbers import NotAPhoneNumber, e164
 from orders.models import Order
 from orders.placing import people
 from orders.placing.forms import NOTE_LETTERS, account_words
@@ -95,8 +96,11 @@ def _who(wish: Wish) -> Iterator[Finding]:
             yield Finding("name rule", words, name)
     if wish.one("zip") and not people.is_zip(wish.one("zip")):
         yield Finding("zip", "The ZIP code has five digits, or five and four.", "zip")
-    if wish.one("phone_number") and not people.phone(wish.one("phone_number")):
-        yield Finding("phone", "The phone number has ten digits, or + and more.", "phone_number")
+    if wish.one("phone_number"):
+        try:
+            e164(wish.one("phone_number"))
+        except NotAPhoneNumber as error:
+            yield Finding("phone", error.words, "phone_number")
     if wish.one("email") and not people.is_mail(wish.one("email")):
         yield Finding("email", "The e-mail address looks like name@example.org.", "email")
     state = wish.one("state")

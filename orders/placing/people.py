@@ -6,6 +6,7 @@ import re
 from datetime import date
 from typing import Final
 
+from backoffice import phone_numbers
 from patients import names
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.,'-]*(\s[A-Za-z0-9.,'-]+)*")
@@ -36,12 +37,10 @@ def is_mail(text: str) -> bool:
 
 def phone(text: str) -> str:
     """As the service wants it: a plus and digits; empty where it cannot be one."""
-    digits = re.sub(r"\D", "", text)
-    if text.strip().startswith("+") and 8 <= len(digits) <= 15:
-        return f"+{digits}"
-    if len(digits) == 10:
-        return f"+1{digits}"
-    return f"+{digits}" if len(digits) == 11 and digits.startswith("1") else ""
+    try:
+        return phone_numbers.e164(text)
+    except phone_numbers.NotAPhoneNumber:
+        return ""
 
 
 def age_on(born: date, day: date) -> int:

@@ -324,7 +324,7 @@ def test_a_card_says_why_whom_to_call_and_what_time_it_is_there(
                low_level_status="sample_error").save()  # fmt: skip
     page = client.get(f"/exceptions/lost/{row.pk}/").content.decode()
     there = timezone.now().astimezone(PHOENIX)
-    for words in ("Sample unusable, 4 d ago", "Sample haemolysed", "+1 555 010 0123",
+    for words in ("Sample unusable, 4 d ago", "Sample haemolysed", "(555) 010-0123",
                   f"{there:%H:}", "MST in Phoenix", "Order again",
                   "The lab could not use your sample"):  # fmt: skip
         assert words in page, words

@@ -1,0 +1,97 @@
+"""The one rule for phone numbers: what was typed as E.164, and E.164 as people read it."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+import phonenumbers
+from phonenumbers import NumberParseException, PhoneNumberFormat, ValidationResult
+
+REGION: Final = "US"
+"""Where a number without a country code is."""
+NORTH_AMERICA: Final = 1
+AREA_CODE: Final = "Write a phone number with its area code: (555) 010-0199."
+COUNTRY_CODE: Final = (
+    "Begin with + and the country code, then the number without its first 0: +44 20 7946 0958."
+)
+EXTENSION: Final = "Leave out the extension: the lab service stores the number only."
+DIGITS: Final = "Write the digits 0 to 9."
+
+_PREFIX: Final = re.compile(r"\A\+?(?:011|00)")
+_EXTENSION: Final = re.compile(r"[0-9][\s,;.]*(?:ext|x|#|[,;])", re.IGNORECASE)
+_WRITTEN: Final = re.compile(r"\+?[0-9 ().\-/]+")
+_NORTH_AMERICAN: Final = re.compile(r"\+1[2-9][0-9]{9}")
+_SIGNS: Final = str.maketrans(
+    {**dict.fromkeys("‐‑‒–—−", "-"), "＋": "+", "（": "(", "）": ")"}  # noqa: RUF001
+)
+
+
+class NotAPhoneNumber(ValueError):
+    """`words` say why, and what to write."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__(words)
+        self.words = words
+
+
+def e164(typed: str) -> str:
+    """`+` and digits of what was typed; NotAPhoneNumber for anything that is none.
+
+    Digits of other scripts are refused: a reader of one script cannot compare them with a card.
+    """
+    text = _plain(typed)
+    if any(mark.isdigit() and not mark.isascii() for mark in text):
+        raise NotAPhoneNumber(DIGITS)
+    if _EXTENSION.search(text):
+        raise NotAPhoneNumber(EXTENSION)
+    if not _WRITTEN.fullmatch(text):
+        raise NotAPhoneNumber(AREA_CODE)
+    marks = "".join(mark for mark in text if mark in "+0123456789")
+    number = _PREFIX.sub("+", marks, count=1)
+    if number.startswith(("0", "+0")):
+        raise NotAPhoneNumber(COUNTRY_CODE)
+    try:
+        parsed = phonenumbers.parse(number, REGION)
+    except NumberParseException:
+        raise NotAPhoneNumber(AREA_CODE) from None
+    # By length only: made-up numbers (555-01xx) are possible and, to the library, not valid.
+    reason = phonenumbers.is_possible_number_with_reason(parsed)
+    if reason != ValidationResult.IS_POSSIBLE:
+        raise NotAPhoneNumber(AREA_CODE)
+    found = str(phonenumbers.format_number(parsed, PhoneNumberFormat.E164))
+    if parsed.country_code == NORTH_AMERICA and not _NORTH_AMERICAN.fullmatch(found):
+        raise NotAPhoneNumber(AREA_CODE)
+    return found
+
+
+def e164_or_as_is(typed: str) -> str:
+    """The same, to compare numbers: what is none stays as it is."""
+    try:
+        return e164(typed)
+    except NotAPhoneNumber:
+        return typed
+
+
+def shown(number: str) -> tuple[str, str]:
+    """A number to read and the same to dial: `(555) 010-0165` in North America, else as
+    `+44 20 7946 0958`. What is no number as it is, and nothing to dial."""
+    digits = "".join(mark for mark in number if mark in "0123456789")
+    try:
+        found = e164(number)
+    except NotAPhoneNumber:
+        return number, ""
+    if found not in (f"+{digits}", f"+1{digits}"):
+        return number, ""
+    parsed = phonenumbers.parse(found)
+    is_ours = parsed.country_code == NORTH_AMERICA
+    form = PhoneNumberFormat.NATIONAL if is_ours else PhoneNumberFormat.INTERNATIONAL
+    return str(phonenumbers.format_number(parsed, form)), found
+
+
+def _plain(typed: str) -> str:
+    """Without invisible characters (format marks of copied contacts), other spaces as spaces."""
+    visible = (mark for mark in typed.translate(_SIGNS) if unicodedata.category(mark) != "Cf")
+    spaced = "".join(" " if unicodedata.category(mark) == "Zs" else mark for mark in visible)
+    return spaced.strip().removeprefix("tel:").strip()
