@@ -47,6 +47,7 @@ from .kinds import (
     number_or_text,
     record,
     same,
+    storable,
     text,
     uid,
     without,
@@ -54,7 +55,7 @@ from .kinds import (
 )
 from .people import provider, scopes
 
-some_text = same(words.filter(bool))
+some_text = words.filter(bool).map(lambda word: (word, storable(word)))
 offset = same(st.integers(-50400, 50400))
 
 

@@ -13,6 +13,7 @@ from .kinds import (
     mapping,
     number,
     record,
+    storable,
     text,
     uid,
     without,
@@ -43,7 +44,7 @@ address = record(
         "second_line?": text,
         "city": text,
         "state": text,
-        "zip|zip_code": words.filter(bool).map(lambda word: (word, word)),
+        "zip|zip_code": words.filter(bool).map(lambda word: (word, storable(word))),
         "country?": text,
         "access_notes?": text,
     }

@@ -17,6 +17,7 @@ from .kinds import (
     number,
     number_or_text,
     record,
+    storable,
     text,
     uid,
     without,
@@ -135,7 +136,7 @@ _parts = {
     "second_line?": text,
     "city": text,
     "state": text,
-    "zip|zip_code": words.filter(bool).map(lambda word: (word, word)),
+    "zip|zip_code": words.filter(bool).map(lambda word: (word, storable(word))),
     "country": text,
     "access_notes?": text,
 }
@@ -185,7 +186,7 @@ details = record(
 transaction_order = record(
     {
         "id": uid,
-        "low_level_status|last_status": words.filter(bool).map(lambda word: (word, word)),
+        "low_level_status|last_status": words.filter(bool).map(lambda word: (word, storable(word))),
         "low_level_status_created_at|last_status_created_at": instant,
         "origin?": origin,
         "parent_id?": uid,
@@ -236,7 +237,7 @@ metadata = record(
     {
         "age": number_or_text,
         "dob": text,
-        "clia_#|clia_number?": words.filter(bool).map(lambda word: (word, word)),
+        "clia_#|clia_number?": words.filter(bool).map(lambda word: (word, storable(word))),
         "patient": text,
         "provider?": text,
         "laboratory?": text,
@@ -327,7 +328,7 @@ us_address = record(
         "second_line?": text,
         "city": text,
         "state": text,
-        "zip_code|zip": words.filter(bool).map(lambda word: (word, word)),
+        "zip_code|zip": words.filter(bool).map(lambda word: (word, storable(word))),
         "access_notes?": text,
     }
 )
