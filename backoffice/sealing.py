@@ -211,6 +211,13 @@ def fields_of(model: type[models.Model]) -> list[SealedField]:
     return [field for field in model._meta.concrete_fields if isinstance(field, SealedField)]
 
 
+def cannot_open(row: models.Model, name: str) -> bool:
+    """Whether the field `name` of `row` is sealed and the keys that are set do not open it."""
+    found = {field.name: field for field in fields_of(type(row))}[name]
+    getattr(row, name)  # Replaces what can be opened.
+    return isinstance(row.__dict__.get(found.attname), Token | Blob)
+
+
 def opened_rows(
     model: type[models.Model], names: Sequence[str], rows: Iterable[Sequence[Any]]
 ) -> list[tuple[Any, ...]]:

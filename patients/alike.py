@@ -59,6 +59,41 @@ def mark_of_person(info: InfoRecord | NewUserInfo | None) -> str:
     )
 
 
+def says_the_same(now: InfoRecord | None, sent: InfoRecord) -> bool:
+    """Whether the service has what was sent, however it writes it: case, spaces, the longer zip
+    code and the name of the country aside."""
+    return now is not None and _spelled(now) == _spelled(sent)
+
+
+def _spelled(info: InfoRecord) -> list[Any]:
+    proxy = info.medical_proxy
+    return [
+        [folded(each) for each in (info.first_name, info.last_name, info.email, info.gender)],
+        phone_key(info.phone_number),
+        info.dob,
+        _spelled_address(info.address),
+        proxy and [folded(proxy.first_name), folded(proxy.last_name), folded(proxy.email)],
+        proxy and [phone_key(proxy.phone_number), _spelled_address(proxy.address)],
+        proxy and [int(each or 0) for each in (proxy.household_income, proxy.household_size)],
+        info.race or None,
+        info.ethnicity or None,
+        info.sexual_orientation or None,
+        info.gender_identity or None,
+    ]
+
+
+def _spelled_address(address: Address | NewAddress | None) -> list[str] | None:
+    if address is None:
+        return None
+    lines = (address.first_line, address.second_line, address.city, address.state)
+    return [*map(folded, (*lines, address.access_notes)), (address.zip or "").strip()[:5]]
+
+
+def folded(text: str | None) -> str:
+    """A text as it is compared with another spelling of it: spaces and case aside."""
+    return " ".join((text or "").split()).casefold()
+
+
 def mark_of_insurance(insurance: InsuranceRecord | NewInsurance | None) -> str:
     """The same of an insurance; whether it is primary stands beside it."""
     if insurance is None:

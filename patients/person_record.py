@@ -48,7 +48,12 @@ def record_mark(person: Demographics | None) -> str:
     """Mark of the record as received, unknown fields included; empty for none."""
     if person is None:
         return ""
-    content = msgspec.json.encode(person.said(), order="deterministic")
+    return mark_of_content(person.said())
+
+
+def mark_of_content(record: Any) -> str:
+    """The same of a record just received."""
+    content = msgspec.json.encode(record, order="deterministic")
     return hashlib.blake2b(content).hexdigest()[:32]
 
 

@@ -46,7 +46,7 @@ def at_centre(order: OrderState, draw: Draw, site: PscSite) -> AppointmentState:
         order.user_id,
         PSC,
         site.lab.slug,
-        site.site_code,
+        visits.provider_reference(site.site_code),
         site.first_line,
         site.second_line,
         site.city,
@@ -70,8 +70,6 @@ def relocate(visit: AppointmentState, there: AppointmentState) -> None:
     """The visit is where the other one would be."""
     for name in PLACE:
         setattr(visit, name, getattr(there, name))
-    if visit.type == PSC:
-        visit.provider_id = there.provider_id
 
 
 def put(visit: AppointmentState, slot: Slot) -> None:

@@ -1,5 +1,6 @@
 """Appointments as the life cycle makes and moves them (appointments.md 5-7)."""
 
+import zlib
 from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -46,6 +47,11 @@ def move(
     visit.changed = True
 
 
+def provider_reference(site_code: str) -> str:
+    """A center's own string for a visit: nothing says that it is the site's code."""
+    return f"loc/{zlib.crc32(site_code.encode()):08x}"
+
+
 def can_book(context: Context, order: OrderState) -> bool:
     """Whether life may make an appointment for this order."""
     area = AREA_OF_ZIP.get(order.zip_code)
@@ -68,7 +74,7 @@ def book(context: Context, order: OrderState, draw: Draw, at: datetime, pace: fl
             order.user_id,
             "patient_service_center",
             site.lab_slug,
-            site.code,
+            provider_reference(site.code),
             site.first_line,
             site.second_line,
             site.city,

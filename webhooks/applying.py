@@ -43,7 +43,7 @@ from backoffice.service.events import Heard, Misread
 from patients.models import our_team
 from webhooks import reading
 from webhooks.models import Event, body_of
-from webhooks.routes import HELD_BACK, ROUTES, UNKNOWN, Aside, Route, route_of
+from webhooks.routes import HELD_BACK, ROUTES, SEALED, UNKNOWN, Aside, Route, route_of
 
 logger = logging.getLogger(__name__)
 
@@ -166,13 +166,6 @@ def _batch() -> int:
     return len(claims)
 
 
-def _opened(message_id: str, stored: bytes) -> bytes:
-    try:
-        return body_of(message_id, stored)
-    except CannotOpen:
-        raise Misread("", "the body cannot be opened with the keys that are set") from None
-
-
 def hear(route: Route, events: Sequence[Heard]) -> dict[str, str]:
     """Hand events to their handler, inside the caller's transaction; outcomes by message id."""
     said = (route.handler(events) if route.handler else None) or {}
@@ -212,9 +205,13 @@ def _routed(claims: Sequence[Claim], settled: Settled) -> Iterator[tuple[Route, 
             stored = bodies.get(claim.number)
             if stored is None:
                 raise Misread("", "the body is no longer kept")
-            body = _opened(claim.message_id, stored)
+            body = body_of(claim.message_id, stored)
             # What is replayed may have been found unsound when it was received.
             envelope = reading.reopen(body) if claim.fresh else reading.read(body)
+        except CannotOpen as error:
+            logger.error("the body of event %d waits: %s", claim.number, error)
+            settled.aside[SEALED].append(claim.number)
+            continue
         except Misread as error:
             settled.unsound[claim.number] = error
             continue
@@ -256,7 +253,7 @@ def _hear(route: Route, events: list[Heard], settled: Settled) -> None:
 def _mark(claims: Sequence[Claim], settled: Settled) -> None:
     with connection.cursor() as cursor:
         for aside, numbers in settled.aside.items():
-            if aside is HELD_BACK:
+            if aside in (HELD_BACK, SEALED):
                 cursor.execute(_HOLD, [aside.outcome, HOLD_BACK.total_seconds(), numbers])
             else:
                 settled.ends[aside.state, aside.outcome] += numbers

@@ -52,6 +52,9 @@ UNKNOWN: Final = Aside(Event.State.SKIPPED, "unknown type")
 HELD_BACK: Final = Aside(Event.State.PENDING, "team not known yet")
 """Whose it is cannot be told before the first patient is read: it waits, and is no attempt."""
 
+SEALED: Final = Aside(Event.State.PENDING, "body cannot be opened")
+"""Sealed under a key that this worker does not have: it waits for the key, and is no attempt."""
+
 CRITICAL_RESULTS: Final = Route("critical results", hear_critical_results)
 ORDERS: Final = Route("orders", hear_orders)
 APPOINTMENTS: Final = Route("appointments", hear_appointments)

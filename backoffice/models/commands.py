@@ -29,6 +29,7 @@ class CommandRecord(models.Model):
     `attempts` counts sendings, and what a person decides on names the attempt they saw. `doubted`:
     the outcome of a sending was unknown once, so a refusal after it proves nothing. `keys` counts
     the idempotency keys it was sent with: a failure is kept and answered as long as its key lives.
+    `late_after`: it was found to have happened after a person or a look-up had closed it.
     """
 
     class State(models.TextChoices):
@@ -88,6 +89,14 @@ class CommandRecord(models.Model):
     decided_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
     decision = models.CharField(max_length=10, default="", blank=True)
     finished_at = models.DateTimeField(null=True)
+    looked_at = models.DateTimeField(null=True, help_text="Last look-up after it had ended")
+    late_after = models.CharField(
+        max_length=12,
+        default="",
+        db_default="",
+        blank=True,
+        help_text="It happened after it had ended like this: given_up or refused",
+    )
 
     objects = CommandRecords.as_manager()
 
@@ -130,6 +139,18 @@ class CommandRecord(models.Model):
                 fields=["finished_at"],
                 condition=Q(state="refused"),
                 name="command_refused_lately",
+            ),
+            # Reader: outbox.deliver, for what may still turn out to have happened
+            models.Index(
+                fields=["due_at"],
+                condition=Q(state="given_up") | Q(state="refused", doubted=True),
+                name="command_followed",
+            ),
+            # Readers: team.telling and a command's page
+            models.Index(
+                fields=["finished_at"],
+                condition=~Q(late_after=""),
+                name="command_happened_late",
             ),
             # Reader: patients.commands.carry_on
             models.Index(

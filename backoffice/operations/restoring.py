@@ -51,7 +51,7 @@ UPDATE backoffice_commandrecord SET lease_token = NULL, lease_until = NULL, due_
 WHERE state IN ('uncertain', 'undecided')
 """
 _DOUBT_REPORTS: Final = """
-UPDATE labs_report SET state = 'uncertain', lease_until = NULL,
+UPDATE labs_report SET state = 'uncertain', lease_until = NULL, doubted = true,
  sent_at = coalesce(sent_at, due_at)
 WHERE state IN ('stored', 'sending')
 """

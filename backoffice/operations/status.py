@@ -18,10 +18,10 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
-from backoffice import sync_health, upkeep, vocabulary
+from backoffice import outbox, sync_health, upkeep, vocabulary
 from backoffice.audit import checking
 from backoffice.celery import QUEUES
-from backoffice.models import SyncRun
+from backoffice.models import CommandRecord, SyncRun
 from backoffice.operations import postgres
 from webhooks import log, silence
 from webhooks.models import Event
@@ -147,7 +147,13 @@ def _commands() -> dict[str, Figure]:
         "oldest_uncertain_seconds": found.get("uncertain", (0, 0.0))[1],
         "oldest_undecided_seconds": found.get("undecided", (0, 0.0))[1],
         "on_hold": upkeep.hold() is not None,
+        "sealed": _sealed(),
     }
+
+
+def _sealed() -> int:
+    """Open commands whose contents no worker's keys opened at their last turn."""
+    return CommandRecord.objects.open().filter(hindrance=outbox.SEALED).count()
 
 
 _OPEN_STATES: Final = ("waiting", "sending", "uncertain", "undecided")
@@ -271,6 +277,9 @@ def _of_inbox(inbox: dict[str, Figure]) -> Iterator[Reason]:
 def _of_commands(commands: dict[str, Figure]) -> Iterator[Reason]:
     if commands["on_hold"]:
         yield Reason("degraded", upkeep.ON_HOLD)
+    if commands["sealed"]:
+        words = f"Requests whose contents cannot be opened with FIELD_KEYS: {commands['sealed']}."
+        yield Reason("degraded", words)
     unknown = commands["oldest_uncertain_seconds"] or 0
     if unknown > UNKNOWN_LASTS:
         yield Reason("degraded", f"The outcome of a request is unknown for {spoken(unknown)}.")

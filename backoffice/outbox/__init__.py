@@ -15,12 +15,18 @@ work; a Celery message only rings the bell.
 
     waiting ──▶ withdrawn                       by a person, before anything was sent
 
+What was given up, or refused by a look-up, is looked up for two weeks more, and closed as done
+where it happened after all (`ended.py`).
+
 A worker that dies before it sent leaves the row waiting; after that, uncertain. What is uncertain
 is never sent again before the service was asked and the time is over in which a slow sending could
-still arrive; and then only where a second sending does no harm (`Again`).
+still arrive; and then only where a second sending does no harm (`Again`). The refusal of a second
+sending proves nothing: it is looked up, and else a person decides. A worker whose keys do not open
+a command's contents puts it back.
 
 `command.py` is what a command says of itself, `asking.py` what people do, `delivering.py` what
-workers do, `pages.py` and `api.py` the faces. Interface: errors and limits, chapter 2.
+workers do, `ended.py` what happens after the end, `pages.py` and `api.py` the faces. Interface:
+errors and limits, chapter 2.
 """
 
 from backoffice.outbox.asking import Busy, ask, decide, follow, kept, sent_before, withdraw
@@ -35,11 +41,13 @@ from backoffice.outbox.command import (
     Sending,
     Several,
 )
-from backoffice.outbox.delivering import LONGEST, deliver, forget
+from backoffice.outbox.delivering import LONGEST, SEALED, deliver
 from backoffice.outbox.forms import AskForm, asked_again
+from backoffice.outbox.maintenance import forget
 
 __all__ = [
     "LONGEST",
+    "SEALED",
     "Absent",
     "Again",
     "AskForm",

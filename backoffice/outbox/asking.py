@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Container, Mapping
+from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
 from celery import current_app
 from django.db import IntegrityError, transaction
-from django.db.models import F, Q
+from django.db.models import F, Q, Value
 from django.db.models.functions import Now
 from django.http import HttpRequest, QueryDict
 from django.utils import timezone
@@ -19,6 +20,7 @@ from backoffice import audit, requests
 from backoffice.drafts import WRITTEN
 from backoffice.models import CommandRecord, CommandRecords, User
 from backoffice.outbox.command import KEY_LIVES, Command, NotNow
+from backoffice.outbox.ended import FIRST_LOOK
 
 logger = logging.getLogger(__name__)
 
@@ -226,7 +228,13 @@ def decide(
             "finished_at": Now(),
         }
     else:
-        changes |= {"state": CommandRecord.State.GIVEN_UP, "finished_at": Now()}
+        # It may still turn out to have happened: see `ended.py`.
+        first_look = Now() + Value(timedelta(seconds=FIRST_LOOK))
+        changes |= {
+            "state": CommandRecord.State.GIVEN_UP,
+            "finished_at": Now(),
+            "due_at": first_look,
+        }
     with transaction.atomic(durable=True):
         decided = CommandRecord.objects.filter(
             pk=command_id, attempts=attempt, state=CommandRecord.State.UNDECIDED

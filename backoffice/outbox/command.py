@@ -144,12 +144,20 @@ class Command(msgspec.Struct, kw_only=True):
     def refresh(self, service: Service) -> None:
         """Bring what `check` looks at up to date, right before it is sent. ServiceError: later."""
 
+    def record_state_before(self) -> None:
+        """Keep, in fields of the command, what the mirror shows right before the first sending,
+        after `refresh`: `settle` tells by it what was there before. The fields are stored."""
+
     def send(self, service: Service, sending: Sending) -> Any:
         """The one call. Returns the answer; raises ServiceError."""
         raise NotImplementedError
 
     def settle(self, service: Service, sending: Sending) -> Happened | Absent | Refuted | Several:
-        """Ask the service whether it happened; raises ServiceError where that cannot be told."""
+        """Ask the service whether it happened; raises ServiceError where that cannot be told.
+
+        It compares only what the interface promises: beside each comparison stands the sentence it
+        relies on. What is merely likely is `Several`, which a person decides on.
+        """
         raise NotImplementedError
 
     def store(self, answer: Any) -> str:

@@ -1,7 +1,8 @@
 """What workers do: claim, check, send with no transaction open, settle, close.
 
 Closing names the lease it holds: a worker that was stopped past its lease finds the row in other
-hands. Its late answer is stored as a fact, and closes what is still open and not being sent anew.
+hands. Its late answer is stored as a fact, and closes what is still open and not being sent anew,
+and what a person gave up meanwhile (`ended.py`).
 All times are the database's: workers' clocks may differ.
 """
 
@@ -24,8 +25,9 @@ from django.db.models import Value
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from backoffice import requests, stopping, upkeep
+from backoffice import requests, sealing, stopping, upkeep
 from backoffice.models import CommandAttempt, CommandRecord
+from backoffice.outbox import ended, maintenance
 from backoffice.outbox.asking import follow
 from backoffice.outbox.command import (
     KEY_LIVES,
@@ -37,6 +39,7 @@ from backoffice.outbox.command import (
     Several,
     sending_of,
 )
+from backoffice.outbox.wording import obstacle_words, refusal_words
 from backoffice.remote import service
 from backoffice.service import errors
 
@@ -51,34 +54,35 @@ LOOKS: Final = (2, 5, 15, 45, 120)
 LATER_LOOK: Final = 600
 """Seconds between look-ups while a person has not decided."""
 SLOWEST: Final = 300
-WORDS: Final = 500
-"""Letters kept of what the service says."""
 LONGEST: Final = 80
 """Seconds a task may run: it begins nothing after its slice, and one sending is done in these."""
 TELLING: Final = (errors.Missing, errors.Denied)
 """Answers to a look-up that will hardly change by themselves."""
-KEPT: Final = timedelta(days=30)
-"""How long an ended command keeps its contents, which are health data: a refused one is corrected
-with them."""
 GONE: Final = "The service no longer has what this is about."
 OUR_FAULT: Final = "A fault of the back office holds this up; it was written to the log."
 NOT_SENT: Final = "A fault of the back office kept this from being sent: nothing happened."
 
-_CLAIM = f"""
+SEALED: Final = (
+    "The contents of this request cannot be opened with the keys that are set (FIELD_KEYS). "
+    "It is tried again until they can; nothing is lost."
+)
+
+_CLAIM: Final = """
 UPDATE backoffice_commandrecord
 SET lease_token = %s, lease_until = now() + make_interval(secs => %s)
 WHERE id = (
  SELECT id FROM backoffice_commandrecord
- WHERE state IN ('waiting', 'uncertain', 'undecided') AND due_at <= now() AND kind = ANY(%s)
+ WHERE {} AND due_at <= now() AND kind = ANY(%s)
   AND (lease_until IS NULL OR lease_until < now())
-  AND (state <> 'waiting' OR {upkeep.NOT_HELD})
  ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED)
 RETURNING id, now()
 """
-_TELL = f"""
-UPDATE backoffice_commandrecord SET hindrance = %s
-WHERE state = 'waiting' AND hindrance = '' AND NOT ({upkeep.NOT_HELD})
-"""
+_CLAIM_OPEN: Final = _CLAIM.format(
+    f"state IN ('waiting', 'uncertain', 'undecided') AND (state <> 'waiting' OR {upkeep.NOT_HELD})"
+)
+_CLAIM_ENDED: Final = _CLAIM.format(
+    f"{ended.FOLLOWED_ROWS} AND finished_at > now() - interval '{ended.FOLLOWED.days} days'"
+)
 _BEGIN = """
 UPDATE backoffice_commandrecord SET state = 'sending', attempts = attempts + 1, sent_at = now(),
  first_sent_at = coalesce(first_sent_at, now()), keyed_at = coalesce(keyed_at, now()), looks = 0,
@@ -108,8 +112,9 @@ class Claim:
 
 def deliver(kinds: Sequence[type[Command]], seconds: float = 20) -> int:
     """Send and settle what is due, for about so long; returns how many rows were worked on."""
-    lapse()
-    _tell_of_hold()
+    maintenance.lapse()
+    maintenance.explain_hold()
+    ended.wake_by_changes()
     ends = time.monotonic() + seconds
     done = 0
     while time.monotonic() < ends and not stopping.asked():
@@ -131,42 +136,16 @@ def _deliver(claim: Claim) -> None:
             raise
 
 
-def lapse() -> None:
-    """Sendings whose worker is gone: whether the service has them, nobody here knows."""
-    with transaction.atomic(durable=True):
-        lost = CommandRecord.objects.filter(state=State.SENDING, lease_until__lt=Now())
-        rows = list(lost.select_for_update(skip_locked=True))
-        CommandRecord.objects.filter(pk__in=[row.pk for row in rows]).update(
-            state=State.UNCERTAIN, doubted=True, lease_token=None, due_at=Now()
-        )
-        CommandAttempt.objects.bulk_create(
-            CommandAttempt(
-                command=row, phase="send", began_at=row.sent_at or row.requested_at, outcome="lost"
-            )
-            for row in rows
-        )
-
-
-def _tell_of_hold() -> None:
-    """Why what waits is not sent."""
-    with connection.cursor() as cursor:
-        cursor.execute(_TELL, [upkeep.ON_HOLD])
-
-
-def forget() -> int:
-    """What ended commands carried: who asked for what, and what became of it, stays."""
-    ended = CommandRecord.objects.exclude(state__in=CommandRecord.OPEN).filter(
-        finished_at__lt=Now() - Value(KEPT)
-    )
-    return ended.exclude(payload={}, form_data={}).update(payload={}, form_data={})
-
-
 def _claimed(kinds: Sequence[type[Command]]) -> Claim | None:
     by_kind = {kind.kind: kind for kind in kinds}
     token = uuid.uuid4()
+    parameters: list[Any] = [token, settings.OUTBOX_LEASE_SECONDS, list(by_kind)]
     with transaction.atomic(durable=True), connection.cursor() as cursor:
-        cursor.execute(_CLAIM, [token, settings.OUTBOX_LEASE_SECONDS, list(by_kind)])
+        cursor.execute(_CLAIM_OPEN, parameters)
         found = cursor.fetchone()
+        if found is None:
+            cursor.execute(_CLAIM_ENDED, parameters)
+            found = cursor.fetchone()
     if found is None:
         return None
     row = CommandRecord.objects.get(pk=found[0])
@@ -175,6 +154,12 @@ def _claimed(kinds: Sequence[type[Command]]) -> Claim | None:
 
 def _work(claim: Claim) -> None:
     row = claim.row
+    if sealing.cannot_open(row, "payload"):
+        _put_back_sealed(claim)
+        return
+    if not row.is_open:
+        _look_after_the_end(claim)
+        return
     keyed = claim.command.again is Again.SAME_KEY
     if row.state == State.WAITING and not (keyed and row.doubted and claim.key_is_old()):
         _send(claim)
@@ -187,9 +172,13 @@ def _send(claim: Claim) -> None:
     try:
         command.refresh(service())
         command.check()
+        if row.first_sent_at is None:
+            command.record_state_before()
     except NotNow as error:
         # "Cancelled already" may be just what was asked for, whoever did it.
-        _refuse(claim, error.words, look=row.doubted or command.again is Again.SAME_EFFECT)
+        about = [{"field": error.field, "path": "", "words": error.words}] if error.field else []
+        look = row.doubted or command.again is Again.SAME_EFFECT
+        _refuse(claim, error.words, look=look, refusal_fields=about)
         return
     except errors.Missing:
         _refuse(claim, GONE, look=row.doubted)
@@ -230,7 +219,13 @@ def _begin(claim: Claim) -> bool:
                 claim.token,
             ],
         )
-        return bool(cursor.rowcount)
+        if not cursor.rowcount:
+            return False
+        payload = claim.command.payload()
+        if payload != claim.row.payload:
+            claim.row.payload = payload
+            claim.row.save(update_fields=["payload"])
+    return True
 
 
 def _outcome(error: errors.ServiceError) -> str:
@@ -250,31 +245,40 @@ def _unanswered(claim: Claim, error: errors.ServiceError) -> None:
     if outcome == "uncertain":
         _doubt(claim, status=error.status)
     elif outcome == "refused":
-        words, fields = _words(error, claim.command)
+        words, fields = refusal_words(error, claim.command)
         look = claim.row.doubted or claim.command.again is Again.SAME_EFFECT
         _refuse(claim, words, look=look, refusal_fields=fields, status=error.status)
     else:
         _put_back(claim, error)
 
 
-def _refuse(claim: Claim, words: str, *, look: bool, **said: Any) -> None:
+def _refuse(claim: Claim, words: str, *, look: bool, **refusal: Any) -> None:
     """It was refused, there or here. Where it may have happened before, the service is asked what
     is true (`look`): "slot no longer available" may be our own booking, "already cancelled" our own
-    cancelling."""
-    found = None
+    cancelling. After a sending of unknown outcome a refusal proves nothing: what the look-ups do
+    not tell, a person decides."""
+    row, found = claim.row, None
     if look:
         try:
-            found = claim.command.settle(service(), sending_of(claim.row))
+            found = claim.command.settle(service(), sending_of(row))
         except errors.ServiceError:
-            if claim.row.first_sent_at is not None:
-                _doubt(claim, refusal=words, **said)
+            if row.first_sent_at is not None:
+                _look_up_refused(claim, words, **refusal)
                 return
     if isinstance(found, Happened):
         _done(claim, found.answer, "look-up")
-    elif isinstance(found, Several) and claim.row.doubted:
-        _ask_a_person(claim, found)
+    elif not row.doubted:
+        _close(claim, State.REFUSED, refusal=words, **refusal)
+    elif isinstance(found, Refuted):
+        _close(claim, State.REFUSED, refusal=found.words)
+    elif isinstance(found, Several):
+        _ask_a_person(claim, found, refusal=words, **refusal)
     else:
-        _close(claim, State.REFUSED, refusal=words, **said)
+        _look_up_refused(claim, words, **refusal)
+
+
+def _look_up_refused(claim: Claim, words: str, **refusal: Any) -> None:
+    _update(claim, state=State.UNCERTAIN, due_at=_in(LOOKS[0]), refusal=words, **refusal)
 
 
 def _settle(claim: Claim) -> None:
@@ -297,12 +301,14 @@ def _settle(claim: Claim) -> None:
         _done(claim, found.answer, "look-up")
     elif not final:
         _look_later(claim)
+    elif row.refusal and not row.doubted:
+        _close(claim, State.REFUSED)  # Its only sending was refused, and it is not so.
     elif isinstance(found, Refuted):
         _close(claim, State.REFUSED, refusal=found.words)
     elif isinstance(found, Several):
         _ask_a_person(claim, found)
     elif row.refusal:
-        _close(claim, State.REFUSED)
+        _ask_a_person(claim)
     elif row.state == State.UNCERTAIN and _may_send_again(claim):
         _update(claim, state=State.WAITING, due_at=Now(), **_key(claim))
     else:
@@ -331,11 +337,16 @@ def _done(claim: Claim, answer: Any, confirmed_by: str) -> None:
     with transaction.atomic(durable=True):
         row = CommandRecord.objects.select_for_update().get(pk=claim.row.pk)
         remote_id = claim.command.store(answer)
-        # A late one is as true as any, but leaves alone what is being sent anew or has ended.
+        was_ended = ended.is_followed(row)
+        if was_ended and ended.belongs_to_another(row, remote_id):
+            return
+        # A late one is as true as any, but leaves alone what is being sent anew or was taken back.
         late = row.lease_token != claim.token
-        if late and (row.state == State.SENDING or not row.is_open):
+        if late and not was_ended and (row.state == State.SENDING or not row.is_open):
             logger.warning("an answer came after the command was closed or sent anew")
             return
+        if was_ended:
+            row.late_after = row.state
         row.state = State.DONE
         row.remote_id = remote_id
         row.done_url = claim.command.done(remote_id)
@@ -345,6 +356,8 @@ def _done(claim: Claim, answer: Any, confirmed_by: str) -> None:
         row.lease_token, row.lease_until = None, None
         row.finished_at = timezone.now()
         row.save()
+        if was_ended:
+            ended.hold_repeats(row)
         step = claim.command.then(remote_id)
         if step is not None:
             follow(row, step)
@@ -364,9 +377,28 @@ def _look_later(claim: Claim) -> None:
     _update(claim, looks=looks + 1, due_at=_in(wait))
 
 
-def _ask_a_person(claim: Claim, several: Several | None = None) -> None:
+def _ask_a_person(claim: Claim, several: Several | None = None, **changes: Any) -> None:
     found = [{"id": one.id, "words": one.words} for one in several.found] if several else []
-    _update(claim, state=State.UNDECIDED, found=found, due_at=_in(LATER_LOOK))
+    _update(claim, state=State.UNDECIDED, found=found, due_at=_in(LATER_LOOK), **changes)
+
+
+def _look_after_the_end(claim: Claim) -> None:
+    """See whether what has ended happened after all."""
+    try:
+        found = claim.command.settle(service(), sending_of(claim.row))
+    except errors.ServiceError:
+        found = None
+    if isinstance(found, Happened):
+        _done(claim, found.answer, "look-up")
+    _follow_ended(claim)
+
+
+def _follow_ended(claim: Claim) -> None:
+    """The next look-up of what is ended still."""
+    wait = ended.next_look(claim.row, claim.at)
+    CommandRecord.objects.filter(pk=claim.row.pk, lease_token=claim.token).update(
+        lease_token=None, lease_until=None, looked_at=Now(), due_at=_in(wait)
+    )
 
 
 def _put_back(claim: Claim, error: errors.ServiceError) -> None:
@@ -383,8 +415,15 @@ def _put_back(claim: Claim, error: errors.ServiceError) -> None:
     if not isinstance(error, (errors.Limited, errors.Unreachable)):
         # A look before sending was refused: not in our hands, but nothing was sent either.
         wait = max(wait, 10.0)
-    words = _short(error)
+    words = obstacle_words(error)
     _update(claim, state=State.WAITING, due_at=_in(wait), hindrance=words, looks=row.looks + 1)
+
+
+def _put_back_sealed(claim: Claim) -> None:
+    """Keys may be put right: nothing is decided. Old ones wait longer, five minutes at most."""
+    logger.error("the contents of command %s cannot be opened with FIELD_KEYS", claim.row.pk)
+    wait = min(max(2.0, (claim.at - claim.row.requested_at).total_seconds() / 4), SLOWEST)
+    _update(claim, hindrance=SEALED, due_at=_in(wait), looked_at=Now())
 
 
 def _failed(claim: Claim, error: BaseException) -> None:
@@ -393,6 +432,9 @@ def _failed(claim: Claim, error: BaseException) -> None:
     logger.error("a command failed here: %s", type(error).__name__, exc_info=error)
     row = CommandRecord.objects.filter(pk=claim.row.pk, lease_token=claim.token).first()
     if row is None:
+        return
+    if not row.is_open:
+        _follow_ended(claim)
         return
     sending = row.state == State.SENDING
     phase = {State.SENDING: "send", State.WAITING: "prepare"}.get(State(row.state), "look up")
@@ -427,42 +469,6 @@ def _update(claim: Claim, **changes: Any) -> None:
     held = CommandRecord.objects.filter(pk=claim.row.pk, lease_token=claim.token)
     if not held.update(lease_token=None, lease_until=None, **changes):
         logger.warning("a command was taken over meanwhile")
-
-
-def _words(error: errors.ServiceError, command: Command) -> tuple[str, list[dict[str, str]]]:
-    """The service's words for staff, and those about single fields at our names of them."""
-    fields = []
-    general = [error.message[:WORDS]] if error.message else []
-    for told in getattr(error, "fields", ()):
-        ours = _our_field(told.path, command.fields)
-        fields.append({"field": ours, "path": told.path, "words": told.msg[:WORDS]})
-        if not ours:
-            general.append(f"{told.path}: {told.msg}"[:WORDS] if told.path else told.msg[:WORDS])
-    if not general:
-        if fields:
-            general = ["The service did not accept what stands in some fields."]
-        elif isinstance(error, errors.Denied):
-            general = ["The service does not allow this team to do that."]
-        else:
-            general = [f"The service refused it without a reason (answer {error.status})."]
-    return " ".join(general)[: 4 * WORDS], fields
-
-
-def _our_field(path: str, names: dict[str, str]) -> str:
-    """By the longest known beginning of the path."""
-    while path:
-        if path in names:
-            return names[path]
-        path = path.rpartition(".")[0]
-    return ""
-
-
-def _short(error: errors.ServiceError) -> str:
-    if isinstance(error, errors.Limited):
-        return "The service asks us to wait."
-    if isinstance(error, errors.Unreachable):
-        return "The service cannot be reached."
-    return "The service refuses to tell what has to be known before this is sent."
 
 
 class _Attempt:

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 from backoffice import audit
 from backoffice.access import may, requires
 from backoffice.models import CommandRecord
+from backoffice.outbox import ended
 from backoffice.outbox.asking import DECISIONS, decide, withdraw
 from backoffice.paging.pages import Sort, page_of, place_of
 
@@ -122,6 +123,7 @@ def _context(request: HttpRequest, row: CommandRecord) -> dict[str, Any]:
     mine = row.requested_by_id == request.user.pk
     return {
         "command": row,
+        "earlier": ended.earlier_that_happened(row),
         "history": row.history.order_by("pk"),
         "may_decide": mine or may(request.user, "commands.decide"),
         "may_take_back": row.state == CommandRecord.State.WAITING and row.first_sent_at is None,

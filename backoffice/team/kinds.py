@@ -61,4 +61,14 @@ KINDS: Final[dict[str, Kind]] = {
         "This {subject} of yours waits for a decision",
         "A request of yours waits for a decision",
     ),
+    "happened-late": Kind(
+        "Requests of mine that happen after they were given up",
+        "This {subject} of yours was carried out after it had been given up",
+        "A request of yours was carried out after it had been given up",
+    ),
+    "repeats": Kind(
+        "Requests of mine that repeat one that happened after all",
+        "An earlier request for the same as this {subject} of yours was carried out after all",
+        "Check a request of yours: an earlier one for the same was carried out after all",
+    ),
 }

@@ -10,6 +10,7 @@ from django.db.models.functions import Cast, Concat
 from django.utils import timezone
 
 from backoffice.models import CommandRecord, Notification
+from backoffice.outbox import ended
 from backoffice.team.writing import notify
 
 BACK: Final = timedelta(days=3)
@@ -28,6 +29,23 @@ def tell_of_requests() -> int:
         for row in rows.select_related("requested_by")[:AT_ONCE]:
             occurrence = f"attempt {row.attempts}"
             told += notify([row.requested_by], kind, "command", row.pk, about=occurrence)
+    return told + _notify_of_late_successes()
+
+
+def _notify_of_late_successes() -> int:
+    """Whoever asked for, or decided on, what happened after its end is notified; whoever asked for
+    the same again is warned, at the page of their own request."""
+    since = timezone.now() - BACK
+    rows = CommandRecord.objects.filter(finished_at__gt=since).exclude(late_after="")
+    told = 0
+    for row in rows.select_related("requested_by", "decided_by")[:AT_ONCE]:
+        people = {user.pk: user for user in (row.requested_by, row.decided_by) if user is not None}
+        about = f"after {row.late_after}"
+        told += notify(people.values(), "happened-late", "command", row.pk, about=about)
+        repeats = ended.asked_again(row).exclude(state__in=ended.WITHOUT_EFFECT)
+        for other in repeats.select_related("requested_by"):
+            about = f"repeats {row.pk}"
+            told += notify([other.requested_by], "repeats", "command", other.pk, about=about)
     return told
 
 

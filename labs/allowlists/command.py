@@ -8,7 +8,7 @@ from uuid import UUID
 from django.conf import settings
 from django.urls import reverse
 
-from backoffice.outbox import Absent, Again, Command, Happened, NotNow, Refuted, Sending
+from backoffice.outbox import Absent, Again, Command, Found, Happened, NotNow, Sending, Several
 from backoffice.service import Record, Service, errors
 from backoffice.service import labs as service_labs
 from labs.allowlists.teams import in_words, teams_of
@@ -99,17 +99,19 @@ class SetAllowlist(Command, kw_only=True):
             raise errors.Uncertain(reason="another list than was written")
         return answer
 
-    def settle(self, service: Service, sending: Sending) -> Happened | Absent | Refuted:
+    def settle(self, service: Service, sending: Sending) -> Happened | Absent | Several:
+        # "team_id_allowlist | array of uuid": a set, in any order; PATCH "replaces the whole list"
+        # (catalogue.md 7), so ours may have been written before the one that is there now.
         answer = self._read(service)
         if answer is None:
-            return Refuted(NOT_SHOWN)
+            return Several([])
         now = set(answer.data.team_id_allowlist)
         if now == set(self.target):
             return Happened(answer)
         if now == set(self.expected):
             return Absent()
         self.store(answer)
-        return Refuted(self._conflict(now))
+        return Several([Found(str(self.account_id), f"There now: {in_words(now, our_team())}")])
 
     def store(self, answer: Answer) -> str:
         store_lab_accounts([answer])

@@ -69,7 +69,9 @@ class TeamsForm(AskForm):
         super().__init__(*args, **kwargs)
         field = self.fields["teams"]
         assert isinstance(field, forms.TypedMultipleChoiceField)
-        field.choices = [(str(team), str(team)) for team in in_order(known, ours)]
+        # A team typed in "Another team" is a checkbox when the page is shown again.
+        choices = in_order({*known, *self.target()}, ours)
+        field.choices = [(str(team), str(team)) for team in choices]
 
     def target(self) -> set[UUID]:
         """The list that is wanted, as far as it can be read: also of a form that is not valid."""

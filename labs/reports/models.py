@@ -114,6 +114,11 @@ class Report(models.Model):
     lease_token = models.UUIDField(null=True)
     lease_until = models.DateTimeField(null=True)
     sent_at = models.DateTimeField(null=True)
+    doubted = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="The outcome of a sending is unknown, so a refusal after it proves nothing",
+    )
     refusal = models.TextField(default="", blank=True, help_text="The service's words, or ours")
     request_id = models.CharField(
         max_length=32,

@@ -22,6 +22,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from backoffice import requests, stopping, upkeep
+from backoffice.encryption import CannotOpen
 from backoffice.remote import service
 from backoffice.service import Record, errors
 from backoffice.service.reports import ReportJob as ServiceJob
@@ -47,6 +48,11 @@ LEASE: Final = timedelta(minutes=4)
 LONGEST: Final = 200
 """Seconds a task may run: it starts no sending after its first 20, and one takes 120 at most."""
 SLOWEST: Final = timedelta(minutes=10)
+SEALED: Final = (
+    "The file cannot be opened with the keys that are set (FIELD_KEYS). It is tried again until "
+    "it can; nothing is lost."
+)
+SEALED_WAIT: Final = timedelta(minutes=1)
 LOST_FILE: Final = "The file is no longer on this server as it was uploaded. Upload it again."
 
 
@@ -75,7 +81,9 @@ def send_due(seconds: float = 20) -> int:
 
 def lapse() -> int:
     """Sendings whose worker is gone: whether the service has them, nobody here knows."""
-    return Report.objects.filter(state=SENDING, lease_until__lt=Now()).update(state=UNCERTAIN)
+    return Report.objects.filter(state=SENDING, lease_until__lt=Now()).update(
+        state=UNCERTAIN, doubted=True
+    )
 
 
 def claimed() -> Claim | None:
@@ -83,7 +91,9 @@ def claimed() -> Claim | None:
     token = uuid.uuid4()
     with transaction.atomic(durable=True), connection.cursor() as cursor:
         cursor.execute(
-            "UPDATE labs_report SET state = %s, lease_token = %s, sent_at = now(), refusal = '',"
+            "UPDATE labs_report SET state = %s, lease_token = %s, refusal = '',"
+            # What may be the answer of an unknown sending was made after the first of them.
+            " sent_at = CASE WHEN doubted THEN sent_at ELSE now() END,"
             " lease_until = now() + make_interval(secs => %s), attempts = attempts + 1"
             " WHERE id = (SELECT id FROM labs_report WHERE state = %s AND due_at <= now()"
             f"  AND {upkeep.NOT_HELD}"
@@ -100,6 +110,10 @@ def send(claim: Claim) -> None:
     with ExitStack() as stack:
         try:
             files = [_whole(file, stack) for file in report.files.order_by("position")]
+        except CannotOpen as error:
+            logger.error("a file of report %s cannot be opened: %s", report.pk, error)
+            _put_back(claim, SEALED_WAIT, SEALED)
+            return
         except (OSError, ValueError):
             _close(claim, REFUSED, refusal=LOST_FILE)
             return
@@ -117,7 +131,7 @@ def _sent(claim: Claim, user_id: UUID, files: list[Upload]) -> Record[ServiceJob
     try:
         return service().reports.upload(user_id, files, report.needs_human_review)
     except errors.Uncertain:
-        _close(claim, UNCERTAIN)
+        _close(claim, UNCERTAIN, doubted=True)
     except errors.Limited as error:
         _put_back(claim, timedelta(seconds=max(1.0, error.retry_after)))
     except errors.Unreachable as error:
@@ -126,11 +140,12 @@ def _sent(claim: Claim, user_id: UUID, files: list[Upload]) -> Record[ServiceJob
             wait = timedelta(seconds=max(1.0, error.retry_after))
         _put_back(claim, wait)
     except errors.ServiceError as error:
-        _close(claim, REFUSED, refusal=_said(error))
+        # After a sending of unknown outcome a refusal proves nothing: a person decides.
+        _close(claim, UNCERTAIN if report.doubted else REFUSED, refusal=_said(error))
     except BaseException as error:
         # A time limit or a fault of our own, at a moment when it may have been sent.
         logger.exception("a report was left uncertain", extra={"kind": type(error).__name__})
-        _close(claim, UNCERTAIN)
+        _close(claim, UNCERTAIN, doubted=True)
         raise
     return None
 
@@ -165,7 +180,11 @@ def _tie(claim: Claim, job: Record[ServiceJob]) -> None:
             # Where an event was faster than the answer, and did not say whose it is.
             ReportJob.objects.filter(pk=job.data.id, user=None).update(user=claim.report.user_id)
             _mine(claim).update(
-                state=_state_now(job), job=job.data.id, lease_until=None, refusal=""
+                state=_state_now(job),
+                job=job.data.id,
+                lease_until=None,
+                refusal="",
+                doubted=False,
             )
         follow([job.data.id])
         file_strays(user_id=claim.report.user_id)
@@ -186,13 +205,15 @@ def _state_now(job: Record[ServiceJob]) -> str:
     return known or state_of(job.data)
 
 
-def _close(claim: Claim, state: str, refusal: str = "") -> None:
-    _mine(claim).update(state=state, lease_until=None, refusal=refusal)
+def _close(claim: Claim, state: str, refusal: str = "", *, doubted: bool = False) -> None:
+    doubt = {"doubted": True} if doubted else {}
+    _mine(claim).update(state=state, lease_until=None, refusal=refusal, **doubt)
 
 
-def _put_back(claim: Claim, wait: timedelta) -> None:
+def _put_back(claim: Claim, wait: timedelta, words: str = "") -> None:
     """Certainly nothing happened: due again later."""
-    _mine(claim).update(state=STORED, lease_until=None, due_at=timezone.now() + wait)
+    due_at = timezone.now() + wait
+    _mine(claim).update(state=STORED, lease_until=None, due_at=due_at, refusal=words)
 
 
 def _mine(claim: Claim) -> Any:
@@ -248,6 +269,7 @@ def arrived_as(report_id: UUID, attempt: int, job_id: UUID) -> bool:
     with transaction.atomic(durable=True), connection.cursor() as cursor:
         cursor.execute(
             "UPDATE labs_report AS report SET job_id = job.id, state = job.state,"
+            " doubted = false, refusal = '',"
             " lease_token = NULL, lease_until = NULL FROM labs_reportjob AS job"
             " WHERE report.id = %s AND report.attempts = %s AND report.state = %s"
             " AND job.id = %s AND job.user_id = report.user_id"

@@ -25,8 +25,14 @@ from labs.sync import store_lab_tests
 Answer = Record[service_labs.LabTest]
 
 ARCHIVED: Final = "inactive"
+NAME_TAKEN: Final = "There is a lab test of this name already."
 A_PAGE: Final = 50
 MOST_PAGES: Final = 20
+
+
+def _folded(name: str) -> str:
+    """A name as it is compared: spaces and case aside."""
+    return " ".join(name.split()).casefold()
 
 
 class CreateLabTest(Command, kw_only=True):
@@ -79,10 +85,13 @@ class CreateLabTest(Command, kw_only=True):
         if not Lab.objects.filter(pk=self.lab_id, missing_since=None).exists():
             raise NotNow("The service no longer lists this lab.")
         if LabTest.objects.filter(name__iexact=self.name, missing_since=None).exists():
-            raise NotNow("There is a lab test of this name already.", field="name")
+            raise NotNow(NAME_TAKEN, field="name")
 
     def refresh(self, service: Service) -> None:
-        store_lab_tests(self._named(service))
+        found = self._named(service)
+        if found:
+            store_lab_tests(found)
+            raise NotNow(NAME_TAKEN, field="name")
 
     def send(self, service: Service, sending: Sending) -> Answer:
         return service.labs.create_test(
@@ -99,7 +108,8 @@ class CreateLabTest(Command, kw_only=True):
         )
 
     def settle(self, service: Service, sending: Sending) -> Happened | Absent | Several:
-        """None bore the name when it was sent: one that does now is what was made."""
+        """None had the name when it was sent: one that does now is what was made. "name |
+        case-insensitive substring" finds it (catalogue.md 2)."""
         found = self._named(service)
         if not found:
             return Absent()
@@ -122,7 +132,7 @@ class CreateLabTest(Command, kw_only=True):
             page = service.labs.lab_tests(A_PAGE, cursor, name=self.name)
             if page.unreadable:
                 raise errors.Malformed(reason="a lab test that cannot be read")
-            found += [r for r in page.records if r.data.name.casefold() == self.name.casefold()]
+            found += [r for r in page.records if _folded(r.data.name) == _folded(self.name)]
             cursor = page.next_cursor
             if cursor is None:
                 return found
@@ -181,15 +191,21 @@ class RenameLabTest(_OfLabTest, kw_only=True):
             raise NotNow("That is its name already.", field="name")
         others = LabTest.objects.exclude(pk=self.lab_test_id).filter(missing_since=None)
         if others.filter(name__iexact=self.new_name).exists():
-            raise NotNow("There is a lab test of this name already.", field="name")
+            raise NotNow(NAME_TAKEN, field="name")
 
     def send(self, service: Service, sending: Sending) -> Answer:
         change = service_labs.LabTestChange(name=self.new_name)
         return service.labs.update_test(self.lab_test_id, change)
 
-    def settle(self, service: Service, sending: Sending) -> Happened | Absent:
+    def settle(self, service: Service, sending: Sending) -> Happened | Absent | Several:
+        # "name | string | yes": as it was sent, but for spaces and case.
         answer = service.labs.lab_test(self.lab_test_id)
-        return Happened(answer) if answer.data.name == self.new_name else Absent()
+        now = answer.data.name
+        if now == self.new_name or (_folded(now) == _folded(self.new_name) != _folded(self.name)):
+            return Happened(answer)
+        if _folded(now) == _folded(self.name):
+            return Absent()
+        return Several([Found(str(answer.data.id), f"Its name is now {now}")])
 
 
 class ArchiveLabTest(_OfLabTest, kw_only=True):
@@ -212,6 +228,7 @@ class ArchiveLabTest(_OfLabTest, kw_only=True):
         return service.labs.update_test(self.lab_test_id, change)
 
     def settle(self, service: Service, sending: Sending) -> Happened | Absent:
+        # "PATCH active false archives"; status is active, pending_approval or inactive.
         answer = service.labs.lab_test(self.lab_test_id)
         return Happened(answer) if answer.data.status == ARCHIVED else Absent()
 
@@ -236,5 +253,6 @@ class RestoreLabTest(_OfLabTest, kw_only=True):
         return service.labs.update_test(self.lab_test_id, change)
 
     def settle(self, service: Service, sending: Sending) -> Happened | Absent:
+        # As in ArchiveLabTest; one that has to be approved anew is pending_approval.
         answer = service.labs.lab_test(self.lab_test_id)
         return Happened(answer) if answer.data.status != ARCHIVED else Absent()

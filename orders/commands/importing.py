@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Final
 import msgspec
 from django.urls import reverse
 
-from backoffice.outbox import Absent, Again, Happened, Sending
+from backoffice.outbox import Absent, Again, Found, Happened, Sending, Several
 from backoffice.service import Service, Unreadable, errors
 from backoffice.service import orders as service_orders
-from orders.commands.placing import ORDER_FIELDS, Answer, OrderOf
+from orders.commands.placing import ORDER_FIELDS, Answer, OrderOf, order_words
 
 USABLE_TO_IMPORT: Final = ("active", "pending")
 """States of a lab account that orders can be imported under."""
@@ -46,16 +46,26 @@ class ImportOrder(OrderOf, kw_only=True):
     def send(self, service: Service, sending: Sending) -> Answer:
         return service.orders.import_(self.body)
 
-    def settle(self, service: Service, sending: Sending) -> Happened | Absent:
-        """The sample id is unique, so no date is needed: clocks may differ."""
+    def settle(self, service: Service, sending: Sending) -> Happened | Absent | Several:
+        """By the sample id, among all orders of the patient: "sample_id: must be unique, a clash
+        is a validation error" (orders.md 6), however it is written. It "may be null until the
+        requisition exists" (orders.md 3): one without it that is new and like ours may be ours."""
         records, unreadable = self.orders_of_patient(service)
+        wanted = _folded(self.body.sample_id)
         for order in records:
-            if order.data.sample_id == self.body.sample_id:
+            if _folded(order.data.sample_id) == wanted:
                 return Happened(order)
         for one in unreadable:
-            if _sample_id(one) == self.body.sample_id:
+            if _folded(_sample_id(one)) == wanted:
                 raise errors.Malformed(unreadable=one)
-        return Absent()
+        without = [order for order in records if not order.data.sample_id and self.is_like(order)]
+        new = self.not_known_before(without, sending)
+        return Several([Found(str(o.data.id), order_words(o)) for o in new]) if new else Absent()
+
+
+def _folded(sample_id: Any) -> str:
+    """A sample id as it is compared: spaces and case aside."""
+    return "".join(sample_id.split()).casefold() if isinstance(sample_id, str) else ""
 
 
 def _sample_id(one: Unreadable) -> Any:

@@ -93,22 +93,39 @@ class OrderOf(Command, kw_only=True):
         store_orders([answer])
         return str(answer.data.id)
 
-    def orders_of_patient(
-        self, service: Service, since: datetime | None = None
-    ) -> tuple[list[Answer], list[Unreadable]]:
-        """Orders of the patient, all of them or since then, and those that cannot be read."""
+    def orders_of_patient(self, service: Service) -> tuple[list[Answer], list[Unreadable]]:
+        """All orders of the patient, and those that cannot be read."""
         records: list[Answer] = []
         unreadable: list[Unreadable] = []
         for number in range(1, MOST_PAGES + 1):
-            page = service.orders.list(
-                user_id=self.sent().user_id, start_date=since, page=number, size=PAGE
-            )
+            page = service.orders.list(user_id=self.sent().user_id, page=number, size=PAGE)
             records += page.records
             unreadable += page.unreadable
             empty = not page.records and not page.unreadable
             if empty or (page.total is not None and number * PAGE >= page.total):
                 return records, unreadable
         raise errors.Malformed()  # A list that does not end says nothing of what is not in it.
+
+    def not_known_before(self, orders: list[Answer], sending: Sending) -> list[Answer]:
+        """Those that are no other command's, and were not known before this was asked."""
+        ids = [order.data.id for order in orders]
+        known = Order.objects.filter(pk__in=ids, as_of__lt=sending.requested_at)
+        others = CommandRecord.objects.filter(remote_id__in=map(str, ids)).exclude(pk=sending.id)
+        taken = {str(pk) for pk in known.values_list("pk", flat=True)}
+        taken.update(others.values_list("remote_id", flat=True))
+        return [order for order in orders if str(order.data.id) not in taken]
+
+    def is_like(self, answer: Answer) -> bool:
+        """Whether an order is for the tests that this one is for."""
+        wanted = self.sent().order_set
+        tests = wanted.lab_test_ids or []
+        if len(tests) == 1 and wanted.add_on is None:
+            return answer.data.lab_test.id == tests[0]
+        # Tests together, or with markers beside them, become a test the service makes up.
+        asked = set((wanted.add_on.marker_ids if wanted.add_on else None) or ())
+        for test in LabTest.objects.filter(pk__in=tests):
+            asked.update(marker["id"] for marker in test.said().get("markers") or ())
+        return asked <= {marker.id for marker in answer.data.lab_test.markers}
 
 
 class CreateOrder(OrderOf, kw_only=True):
@@ -168,47 +185,28 @@ class CreateOrder(OrderOf, kw_only=True):
             raise
 
     def settle(self, service: Service, sending: Sending) -> Happened | Absent | Several:
-        """By the id we sent along. A service that gives none back leaves it to a person to tell
-        ours from one that is like it; one that does has none of ours without it, and what its
-        idempotency key was used for, it knows itself."""
-        since = (sending.first_sent_at or sending.requested_at) - CLOCKS
-        lately, unreadable = self.orders_of_patient(service, since)
-        ours = [order for order in lately if order.data.passthrough == str(sending.id)]
+        """By the id we sent along: "passthrough: opaque team value, echoed on the order" (orders.md
+        2.2), among all orders of the patient ("user_id | uuid or null"). A service that gives none
+        back leaves it to a person to tell ours from one that is like it; one that does has none of
+        ours without it, and what its idempotency key was used for, it knows itself."""
+        orders, unreadable = self.orders_of_patient(service)
+        ours = [order for order in orders if order.data.passthrough == str(sending.id)]
         if len(ours) == 1:
             return Happened(ours[0])
         if not ours and unreadable:
             raise errors.Malformed(unreadable=unreadable[0])  # It may be the one looked for.
-        if not ours and not _ids_come_back(lately):
+        if not ours and not _ids_come_back(orders):
+            since = (sending.first_sent_at or sending.requested_at) - CLOCKS
+            lately = [order for order in orders if order.data.created_at >= since]
             ours = self._new_like_ones(lately, sending)
         if not ours:
             return Absent()
-        return Several([Found(str(order.data.id), _words(order)) for order in ours])
+        return Several([Found(str(order.data.id), order_words(order)) for order in ours])
 
     def _new_like_ones(self, lately: list[Answer], sending: Sending) -> list[Answer]:
-        """Those that may be ours: not another command's, not known before this was asked."""
-        ids = [order.data.id for order in lately]
-        known = Order.objects.filter(pk__in=ids, as_of__lt=sending.requested_at)
-        others = CommandRecord.objects.filter(remote_id__in=map(str, ids)).exclude(pk=sending.id)
-        taken = {str(pk) for pk in known.values_list("pk", flat=True)}
-        taken.update(others.values_list("remote_id", flat=True))
-        return [
-            order
-            for order in lately
-            if str(order.data.id) not in taken
-            and not order.data.passthrough
-            and self._is_like(order)
-        ]
-
-    def _is_like(self, answer: Answer) -> bool:
-        wanted = self.body.order_set
-        tests = wanted.lab_test_ids or []
-        if len(tests) == 1 and wanted.add_on is None:
-            return answer.data.lab_test.id == tests[0]
-        # Tests together, or with markers beside them, become a test the service makes up.
-        asked = set((wanted.add_on.marker_ids if wanted.add_on else None) or ())
-        for test in LabTest.objects.filter(pk__in=tests):
-            asked.update(marker["id"] for marker in test.said().get("markers") or ())
-        return asked <= {marker.id for marker in answer.data.lab_test.markers}
+        """Those that may be ours, as no id comes back."""
+        new = self.not_known_before(lately, sending)
+        return [order for order in new if not order.data.passthrough and self.is_like(order)]
 
 
 def _ids_come_back(lately: list[Answer]) -> bool:
@@ -219,6 +217,6 @@ def _ids_come_back(lately: list[Answer]) -> bool:
     return seen.exclude(passthrough=None).exclude(passthrough="").exists()
 
 
-def _words(answer: Answer) -> str:
+def order_words(answer: Answer) -> str:
     order = answer.data
     return f"{order.lab_test.name or 'Order'}, placed {order.created_at:%-d %b %Y, %H:%M} UTC"

@@ -8,7 +8,7 @@ nothing when done twice. One command about an order's visit may be open at a tim
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, ClassVar, Final
 from uuid import UUID
 
@@ -31,6 +31,7 @@ from backoffice.outbox import (
 )
 from backoffice.service import Record, Service, errors
 from backoffice.service import appointments as service_appointments
+from backoffice.service import orders as service_orders
 from backoffice.templatetags.spoken import ago
 from orders.commands.of_order import OfOrder
 from orders.models import Appointment
@@ -43,8 +44,6 @@ from orders.sync.orders import store_orders
 Answer = Record[service_appointments.Appointment]
 Settled = Happened | Absent | Refuted | Several
 
-AROUND: Final = timedelta(minutes=2)
-"""How far the service's clock may be behind ours."""
 GONE: Final = "This time is no longer available. Choose another one; your notes are kept."
 _SUBJECTS: Final = {
     HOME: next(one for one in APPOINTMENT_SUBJECTS if one.kind == "appointment-phlebotomy"),
@@ -55,6 +54,9 @@ _WHERE: Final = {HOME: "visit at home", CENTER: "appointment at a service centre
 
 class _OfVisit(OfOrder, kw_only=True):
     """Something about the visit of one order."""
+
+    known_visits: list[UUID] | None = None
+    """Visits that the order had, or had had, right before the first sending."""
 
     @property
     def type(self) -> str:
@@ -102,20 +104,31 @@ class _OfVisit(OfOrder, kw_only=True):
         else:
             subject.store({str(self.order_id): found})
 
+    def record_state_before(self) -> None:
+        known = Appointment.objects.filter(order_id=self.order_id)
+        self.known_visits = list(known.values_list("pk", flat=True))
+
     def made_since(
         self, service: Service, sending: Sending, same: Callable[[Any], bool]
     ) -> Settled:
-        """Whether the visit that stands now was made by a sending: there was none before it."""
+        """Whether the visit that stands now was made by a sending: it was not there before, and is
+        as it was wished. "id | uuid | yes" tells it from any other (specification, Appointment)."""
         found = self.current(service)
         if found is None:
             return Absent()
         visit = found.data
-        began = min((event.created_at for event in visit.events), default=None)
-        since = (sending.first_sent_at or sending.requested_at) - AROUND
-        if same(visit) and began is not None and began >= since:
+        if visit.id not in self._known(sending) and same(visit):
             return Happened(found)
         words = f"The visit that stands now: {at(visit.start_at, visit.iana_timezone)}"
         return Several([Found(str(visit.id), words)])
+
+    def _known(self, sending: Sending) -> set[UUID]:
+        if self.known_visits is not None:
+            return set(self.known_visits)
+        # Restored, or from an older release: what the mirror has had since before it was sent.
+        since = sending.first_sent_at or sending.requested_at
+        rows = Appointment.objects.filter(order_id=self.order_id, as_of__lt=since)
+        return set(rows.values_list("pk", flat=True))
 
 
 def lock_of(order_id: UUID) -> str:
@@ -178,11 +191,9 @@ class BookVisit(_Booking, kw_only=True):
         return calls.book_phlebotomy(self.order_id, self.time.key, self.notes or None)
 
     def settle(self, service: Service, sending: Sending) -> Settled:
-        return self.made_since(
-            service,
-            sending,
-            lambda visit: visit.start_at == self.time.start and lives_at(visit, self.address),
-        )
+        # "start_at | date-time or null | yes | UTC." The provider is chosen by the service
+        # (appointments.md 4), and `address` may be written otherwise than it was sent.
+        return self.made_since(service, sending, lambda visit: visit.start_at == self.time.start)
 
 
 class BookCenter(_Booking, kw_only=True):
@@ -220,11 +231,9 @@ class BookCenter(_Booking, kw_only=True):
         )
 
     def settle(self, service: Service, sending: Sending) -> Settled:
-        return self.made_since(
-            service,
-            sending,
-            lambda visit: (visit.start_at, visit.provider_id) == (self.time.start, self.time.site),
-        )
+        # "start_at | date-time or null | yes | UTC." No field of the record is the site's code:
+        # "provider_id | string | yes" is the provider's own.
+        return self.made_since(service, sending, lambda visit: visit.start_at == self.time.start)
 
 
 class RequestVisit(_OfVisit, kw_only=True):
@@ -270,11 +279,9 @@ class RequestVisit(_OfVisit, kw_only=True):
         )
 
     def settle(self, service: Service, sending: Sending) -> Settled:
-        return self.made_since(
-            service,
-            sending,
-            lambda visit: visit.provider == self.provider and lives_at(visit, self.address),
-        )
+        # "provider | enum | yes": the slug that the request names. It "starts pending without start
+        # or end time" (appointments.md 3), and `address` may be written otherwise.
+        return self.made_since(service, sending, lambda visit: visit.provider == self.provider)
 
 
 class _OfStandingVisit(_OfVisit, kw_only=True):
@@ -325,6 +332,8 @@ class MoveVisit(_OfStandingVisit, kw_only=True):
     where: Place
     zone: str = ""
     """Of the time that was seen."""
+    place_before: list[str] | None = None
+    """Where the visit was right before the first sending: see `_place`."""
     notes: str = ""
 
     def difference(self) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -343,12 +352,22 @@ class MoveVisit(_OfStandingVisit, kw_only=True):
         words = rules.why_not_move(order, visit)
         if words:
             raise NotNow(words)
-        if self._is_at(visit.start_at, visit.provider_id):
+        if self._is_at(visit):
             raise NotNow("The appointment is at this time already.", field="slot")
 
-    def _is_at(self, start: datetime | None, site: str | None) -> bool:
-        """Two centers have the same times: only both together say where a visit is."""
-        return start == self.time.start and (self.type == HOME or site == self.time.site)
+    def _is_at(self, visit: Appointment) -> bool:
+        """Whether it is at the wished time and place already. Two centers have the same times, and
+        no field of a visit is promised to be the site's code: only at home the time is enough."""
+        return visit.start_at == self.time.start and (
+            self.type == HOME or visit.provider_id == self.time.site
+        )
+
+    def record_state_before(self) -> None:
+        super().record_state_before()
+        visit = self.visit(self.time.start)
+        self.place_before = _place(
+            visit.provider_id, visit.first_line, visit.zip_code, visit.lng, visit.lat
+        )
 
     def refresh(self, service: Service) -> None:
         super().refresh(service)
@@ -363,9 +382,42 @@ class MoveVisit(_OfStandingVisit, kw_only=True):
     def settle(self, service: Service, sending: Sending) -> Settled:
         found = self.current(service)
         if found is None or found.data.id != self.appointment_id:
+            # "GET returns the active one" (appointments.md 5): ours is not that any more.
+            stands = found and f"Another visit stands now: {_at(found)}"
+            return Several([Found(str(found.data.id), stands)] if found and stands else [])
+        # "id | uuid | yes" and "start_at | date-time or null | yes | UTC": the same visit, at the
+        # wished time.
+        start = found.data.start_at
+        if start == self.time.start and (self.type == HOME or self.time.start != self.seen):
+            return Happened(found)
+        if start == self.time.start:
+            return Happened(found) if self._has_other_place(found) else Absent()
+        if start == self.seen:
             return Absent()
-        there = self._is_at(found.data.start_at, found.data.provider_id)
-        return Happened(found) if there else Absent()
+        return Several([Found(str(found.data.id), f"The visit is at another time: {_at(found)}")])
+
+    def _has_other_place(self, found: Answer) -> bool:
+        """Whether a visit whose time was to stay is no longer where it was: nothing says that it
+        is at the wished site, but only a move changes its "address | USAddress | yes" and
+        "location | LngLat | yes"."""
+        visit = found.data
+        address = visit.address or service_appointments.AppointmentAddress()
+        spot = visit.location or service_appointments.LngLat()
+        now = _place(
+            visit.provider_id or "", address.first_line, address.zip_code or "", spot.lng, spot.lat
+        )
+        return self.place_before is not None and now != self.place_before
+
+
+def _place(
+    provider_id: str, first_line: str, zip_code: str, lng: float | None, lat: float | None
+) -> list[str]:
+    """Where a visit is, to be compared with where it is later."""
+    return [provider_id, first_line, zip_code, str(lng), str(lat)]
+
+
+def _at(found: Answer) -> str:
+    return at(found.data.start_at, found.data.iana_timezone)
 
 
 class CancelVisit(_OfStandingVisit, kw_only=True):
@@ -409,19 +461,17 @@ class CancelVisit(_OfStandingVisit, kw_only=True):
     def settle(self, service: Service, sending: Sending) -> Settled:
         found = self.current(service)
         if found is None or found.data.id != self.appointment_id:
-            return Happened(found)
+            return self._ended(service, found)
+        # "event_status | enum | yes": completed and cancelled are final (appointments.md 6).
         if found.data.event_status == "completed":
             return Refuted("The visit took place: it is completed.")
         return Happened(found) if found.data.event_status == "cancelled" else Absent()
 
-
-def lives_at(
-    visit: service_appointments.Appointment, address: service_appointments.VisitAddress
-) -> bool:
-    """Whether the visit is at this address, however it is written."""
-    there = visit.address or service_appointments.AppointmentAddress()
-    line = " ".join(there.first_line.casefold().split())
-    zip_code = (there.zip_code or "")[:5]
-    return line == " ".join(address.first_line.casefold().split()) and (
-        zip_code == address.zip_code[:5]
-    )
+    def _ended(self, service: Service, found: Answer | None) -> Settled:
+        """The visit is not the active one any more (appointments.md 5): it was cancelled, unless
+        the order went on, and so it took place."""
+        order = service.orders.get(self.order_id).data
+        steps = {service_orders.low_level(event.status) for event in order.events}
+        if steps & rules.DRAWN:
+            return Several([Found(str(self.appointment_id), "The order is past its draw.")])
+        return Happened(found)

@@ -63,9 +63,10 @@ def _markers(wish: Wish) -> QuerySet[Marker]:
 
 
 def _at_labs(wish: Wish) -> Q:
-    """At the lab chosen already, or at all but those where no account of the team is active."""
+    """At the lab chosen already, or at all but those where no account of the team is active. What
+    names no lab may be at any."""
     if wish.lab is not None:
-        return Q(lab=wish.lab)
+        return Q(lab=wish.lab) | Q(lab=None)
     accounts = LabAccount.objects.filter(teams__team_id=wish.patient.team_id, missing_since=None)
     states = set(accounts.values_list("lab", "status"))
     usable = {lab for lab, status in states if status in USABLE}

@@ -283,7 +283,8 @@ class _Known:
         wish.__dict__["tests"] = tests
         wish.__dict__["physicians"] = self.physicians
         wish.__dict__["same_sample"] = self.taken.get(cells["sample_id"])
-        lab_and_team = (tests[0].lab_id, patient.team_id)
+        # A test that names no lab is at that of its markers.
+        lab_and_team = (tests[0].lab_id or tests[0].pk, patient.team_id)
         if lab_and_team in self.accounts:
             wish.__dict__["accounts"] = self.accounts[lab_and_team]
         else:

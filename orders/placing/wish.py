@@ -75,7 +75,13 @@ class Wish:
 
     @cached_property
     def labs(self) -> list[Lab]:
+        """Labs of what is chosen; a test that names none is at the labs of its markers
+        ("lab | Lab or null", catalogue.md 2)."""
         labs = [*(test.lab for test in self.tests), *(marker.lab for marker in self.markers)]
+        without = [test.pk for test in self.tests if test.lab is None]
+        if without:
+            of_markers = Lab.objects.filter(markers__in_tests__lab_test__in=without)
+            labs += of_markers.distinct().order_by("pk")
         found = {lab.pk: lab for lab in labs if lab}
         return list(found.values())
 

@@ -9,6 +9,7 @@ from typing import Final
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models import F
 from django.utils import timezone
 
 from backoffice.templatetags.spoken import spoken, years, zone_of
@@ -29,6 +30,12 @@ _NO_REQUISITION: Final = frozenset({"ordered", "awaiting_registration", "registe
 BOOKABLE: Final = frozenset(
     {"requisition_created", "requisition_bypassed", "appointment_cancelled"}
 )
+WITH_VISIT: Final = frozenset({"appointment_pending", "appointment_scheduled"})
+DRAWN: Final = frozenset(
+    {"draw_completed", "partial_results", "completed", "corrected", "sample_error"}
+    | {"delivered_to_lab", "redraw_available"}
+)
+"""Steps of an order that say its sample was taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,16 +83,35 @@ def why_not_book(order: Order) -> str:
                 "is drawn at a service centre instead."
             )
     visit = standing_visit(order.pk)
-    if visit is not None:
+    if visit is not None and not _cancelled_since_read(order, visit):
         return f"The order has a visit already: {at(visit.start_at, visit.iana_timezone)}."
     if low in _NO_REQUISITION:
         return (
             "The requisition is not there yet, and nobody draws without it. Book once the order "
             "says that its paperwork is ready."
         )
-    if low not in BOOKABLE:
+    if low not in BOOKABLE | WITH_VISIT:
         return "The order is past its draw: no visit can be booked any more."
+    # None stands. The order and its visit are read one after the other: it may say still that it
+    # has one, and is read again before anything is sent.
+    last = _latest_visit(order)
+    if last is not None and "completed" in (last.event_status, last.status):
+        return "The visit took place: no other can be booked."
+    if last is None and low in WITH_VISIT:
+        return "The order has a visit that has not been read yet. Look again in a minute."
     return ""
+
+
+def _cancelled_since_read(order: Order, visit: Appointment) -> bool:
+    """The order says that its visit was cancelled, and the visit was read before that. A change of
+    a visit arrives as two facts, in either order."""
+    return order.low_level_status == "appointment_cancelled" and visit.as_of < order.as_of
+
+
+def _latest_visit(order: Order) -> Appointment | None:
+    """The order's visit that was not replaced; else the one that was replaced last."""
+    rows = Appointment.objects.filter(order_id=order.pk)
+    return rows.order_by(F("superseded_at").desc(nulls_first=True), "-as_of").first()
 
 
 def other_visit(order: Order, providers: Iterable[str]) -> Appointment | None:

@@ -146,7 +146,7 @@ def at_center(form: CenterForm, order: Order, visit: Appointment | None) -> Pick
         if not wanted:
             return found
         wishes = form.wishes()
-        place = Place(lab=order.lab_slug or "", sites=tuple(wanted))
+        place = Place(lab=lab_slug_of(order), sites=tuple(wanted))
         times = look_up(hurry(), place, wishes.start_date)
         found.offer = offer(times, wishes, **_kept(visit))
         miles = {near.code: near.site.distance for near in found.sites}
@@ -159,6 +159,16 @@ def at_center(form: CenterForm, order: Order, visit: Appointment | None) -> Pick
     return found
 
 
+def lab_slug_of(order: Order) -> str:
+    """The lab of the order; that of its test's markers where the test names none ("lab | Lab or
+    null", catalogue.md 2). Empty where they are of several."""
+    if order.lab_slug:
+        return order.lab_slug
+    labs = Lab.objects.filter(markers__in_tests__lab_test=order.lab_test_id)
+    slugs = set(labs.values_list("slug", flat=True))
+    return slugs.pop() if len(slugs) == 1 else ""
+
+
 def as_asked(groups: Iterable[Group], wanted: Sequence[str]) -> list[Group]:
     """In the order of the centers that were asked for. Times may be of another one, or say none
     (appointments.md 2): these come last."""
@@ -169,7 +179,7 @@ def as_asked(groups: Iterable[Group], wanted: Sequence[str]) -> list[Group]:
 def _near(
     calls: Service, order: Order, zip_code: str, radius: str
 ) -> Sequence[service_appointments.Site]:
-    lab = Lab.objects.filter(slug=order.lab_slug).only("pk").first()
+    lab = Lab.objects.filter(slug=lab_slug_of(order)).only("pk").first()
     if not zip_code or lab is None or zip_code == address_of(order)["zip_code"][:5]:
         answer = calls.appointments.order_psc_info(order.pk, radius)
     else:
@@ -182,9 +192,26 @@ def _wanted(sites: list[Near], asked: list[str], visit: Appointment | None) -> l
     bookable = [near.code for near in sites if near.site.bookable]
     if asked:
         return [code for code in asked if code in bookable][:MOST_SITES]
-    if visit is not None and visit.provider_id in bookable:
-        return [visit.provider_id]
+    if visit is not None:
+        there = [near.code for near in sites if near.code in bookable and _is_there(near, visit)]
+        if there:
+            return there[:1]
     return bookable[:MOST_SITES]
+
+
+def _is_there(near: Near, visit: Appointment) -> bool:
+    """Whether the visit is at this center: by its address, as `provider_id` is the provider's own
+    string, and only with some of them the site's code."""
+    if visit.provider_id == near.code:
+        return True
+    place = near.site.metadata
+    return place is not None and _folded(place.first_line, place.zip_code) == _folded(
+        visit.first_line, visit.zip_code
+    )
+
+
+def _folded(first_line: str | None, zip_code: str | None) -> tuple[str, str]:
+    return " ".join((first_line or "").split()).casefold(), (zip_code or "")[:5]
 
 
 def _kept(visit: Appointment | None) -> dict[str, Any]:

@@ -81,7 +81,7 @@ def move(request: HttpRequest, order_id: UUID) -> HttpResponse:
             appointment_id=form.cleaned_data["seen_id"],
             seen=form.cleaned_data["seen_start"],
             time=time,
-            where=Place(address=form.address()) if home else Place(lab=order.lab_slug or ""),
+            where=Place(address=form.address()) if home else Place(lab=sites.lab_slug_of(order)),
             zone=visit.iana_timezone or "",
             notes=form.cleaned_data["notes"],
         )
@@ -190,7 +190,9 @@ def _booking(request: HttpRequest, order: Order, form: Any) -> Command | None:
     if order.method == "at_home_phlebotomy":
         return BookVisit(**whose, time=time, address=form.address(), notes=notes)
     site = request.POST.get(f"name-{time.site}", "") or time.site
-    return BookCenter(**whose, time=time, lab=order.lab_slug or "", site=site[:100], notes=notes)
+    return BookCenter(
+        **whose, time=time, lab=sites.lab_slug_of(order), site=site[:100], notes=notes
+    )
 
 
 def _form(request: HttpRequest, order: Order, visit: Appointment | None) -> Any:

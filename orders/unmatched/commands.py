@@ -12,7 +12,17 @@ from uuid import UUID
 from django.urls import reverse
 
 from backoffice import sync, vocabulary
-from backoffice.outbox import Absent, Again, Command, Happened, NotNow, Refuted, Sending
+from backoffice.outbox import (
+    Absent,
+    Again,
+    Command,
+    Found,
+    Happened,
+    NotNow,
+    Refuted,
+    Sending,
+    Several,
+)
 from backoffice.service import Record, Service, errors
 from backoffice.service import orders as service_orders
 from backoffice.service import unmatched as service_unmatched
@@ -34,6 +44,18 @@ def fate(status: str, action: str | None) -> str:
     if action == "accept":
         return "It was given to an order."
     return f"It is now: {vocabulary.term('unmatched.status', status).label}."
+
+
+def _action_of(item: Item) -> str | None:
+    """What was decided, also where "resolution_action | enum or null" is null."""
+    found = item.data
+    if found.resolution_action:
+        return found.resolution_action
+    if found.status == THEIRS:
+        return "unsure"
+    if found.status == "resolved":
+        return "reject" if found.resolved_order_id is None else "accept"
+    return "accept" if found.resolved_order_id else None
 
 
 class _OfResult(Command, kw_only=True):
@@ -131,18 +153,25 @@ class AcceptResult(_OfResult, kw_only=True):
         except errors.ServiceError:
             return Accepted(order, None)  # It is looked up soon after.
 
-    def settle(self, service: Service, sending: Sending) -> Happened | Absent | Refuted:
+    def settle(self, service: Service, sending: Sending) -> Happened | Absent | Refuted | Several:
+        # "404 not found or no longer reviewable": one decision is taken per result (orders.md 9).
+        # "resolved_order_id | uuid or null": only an accepted one has it.
         item = service.unmatched.get(self.result_id)
         if item.data.status == OURS:
             return Absent()
         order_id = item.data.resolved_order_id
-        if item.data.resolution_action != "accept" or order_id is None:
+        if _action_of(item) != "accept" or order_id is None:
             return self._refuted(item)
         order = service.orders.get(order_id)
-        if not self._as_wanted(item, order):
+        user_id = item.data.resolved_user_id or order.data.user_id
+        if self.user_id is not None and user_id != self.user_id:
             store_orders([order])
             return self._refuted(item)
-        return Happened(Accepted(order, item))
+        if self._is_wanted(order):
+            return Happened(Accepted(order, item))
+        # "Returns an Order which may be a new one": that it is ours is likely, and not said.
+        store_orders([order])
+        return Several([Found(str(order_id), f"It was given to the order {str(order_id)[:8]}")])
 
     def store(self, answer: Accepted) -> str:
         """The order is followed to where the result is, also where it is one we never knew."""
@@ -157,12 +186,9 @@ class AcceptResult(_OfResult, kw_only=True):
             sync.mark(RESOURCE, [self.result_id])
         return str(order_id)
 
-    def _as_wanted(self, item: Item, order: Record[service_orders.Order]) -> bool:
-        """Whether it went where we wanted: to our order, to a new one that recreates it, or to
-        our patient."""
-        user_id = item.data.resolved_user_id or order.data.user_id
-        if self.user_id is not None and user_id != self.user_id:
-            return False
+    def _is_wanted(self, order: Record[service_orders.Order]) -> bool:
+        """Whether it is our order, or a new one that recreates it: these join its transaction
+        (orders.md 2.11)."""
         if self.order_id is None or self.order_id == order.data.id:
             return True
         group = order.data.order_transaction
@@ -190,12 +216,18 @@ class ResolveResult(_OfResult, kw_only=True):
     def send(self, service: Service, sending: Sending) -> Item:
         return service.unmatched.resolve(self.result_id, self.action, self.note)
 
-    def settle(self, service: Service, sending: Sending) -> Happened | Absent | Refuted:
+    def settle(self, service: Service, sending: Sending) -> Happened | Absent | Refuted | Several:
+        # "reject = resolved without attaching; unsure = to the service's staff, then
+        # pending_ops_review" (orders.md 9); `resolution_action` may be null.
         item = service.unmatched.get(self.result_id)
         if item.data.status == OURS:
             return Absent()
-        if item.data.resolution_action == self.action:
+        if _action_of(item) == self.action:
             return Happened(item)
+        if self.action == "unsure":
+            # The service's staff, whom we asked, may have decided since.
+            words = fate(item.data.status, item.data.resolution_action)
+            return Several([Found(str(item.data.id), words)])
         return self._refuted(item)
 
     def store(self, answer: Item) -> str:

@@ -147,19 +147,22 @@ class AddInsurance(Command, kw_only=True):
         return service.insurance.create(self.user_id, self.body())
 
     def settle(self, service: Service, sending: Sending) -> Happened | Absent | Several:
-        """The latest record, where it is not the one that was there before, by member id,
-        relationship and group; the payor's code too, unless the service chooses it."""
+        """The latest record, where it is not the one that was there before: "each POST adds a new
+        record and never edits one; only the latest is readable" (users.md 4). Ours has the
+        `member_id`, `relationship` and `group_id` that were sent, and the `payor_code`, unless "the
+        service infers the state plan" (specification, Insurance, rule 1)."""
         card = self.insuring
         try:
             answer = service.insurance.latest(self.user_id, card.is_primary)
         except errors.Missing:
             return Absent()
         latest = answer.data
-        if mark_of_insurance(latest) == card.before or latest.member_id != card.member_id:
+        if mark_of_insurance(latest) == card.before:
             return Absent()
-        ours = (card.relationship, card.group_id or "")
+        ours = (card.member_id, card.relationship, card.group_id)
+        there = (latest.member_id, latest.relationship, latest.group_id)
         same_payor = card.payor_code in (latest.payor_code, *FEDERAL)
-        if same_payor and (latest.relationship, latest.group_id or "") == ours:
+        if same_payor and [*map(_folded, there)] == [*map(_folded, ours)]:
             return Happened(answer)
         name = latest.company.name if latest.company else latest.payor_code
         words = f"{name}, member id {latest.member_id}, relationship {latest.relationship}"
@@ -176,6 +179,11 @@ class AddInsurance(Command, kw_only=True):
         return "primary" if self.insuring.is_primary else "secondary"
 
 
+def _folded(identifier: str | None) -> str:
+    """An identifier as it is compared: spaces and case aside."""
+    return "".join((identifier or "").split()).casefold()
+
+
 def mark_now(user_id: UUID, is_primary: bool) -> str:
     """Mark of the insurance in force, by the mirror."""
     return mark_of_insurance(insurance_now(in_force(user_id, is_primary)))
@@ -189,8 +197,8 @@ def in_force(user_id: UUID, is_primary: bool) -> Insurance | None:
 class CreatePayor(Command, kw_only=True):
     """Make a payor of the team's own; an insurance with it follows.
 
-    The service knows payors by a code it gives itself, and their names need not be unique: what
-    became of a lost answer can be guessed by name, not told.
+    The service knows payors by a code it gives itself, and their names need not be unique. Ours are
+    made only where none of the team has the name.
     """
 
     kind: ClassVar[str] = "payor.create"
@@ -230,26 +238,39 @@ class CreatePayor(Command, kw_only=True):
         wanted = fold(self.payor.name)
         for known in Payor.objects.filter(name__iexact=self.payor.name, missing_since=None):
             if fold(known.name) == wanted:
-                words = f"There is a payor of this name, {known.payor_code}: search and choose it."
-                raise NotNow(words, field="payor_name")
+                raise NotNow(_name_taken(known.payor_code), field="payor_name")
 
     def refresh(self, service: Service) -> None:
-        store_payors(service.insurance.search_payors(insurance_name=self.payor.name).records)
+        found = self._alike(service)
+        if found:
+            store_payors(found)
+            raise NotNow(_name_taken(found[0].data.payor_code), field="payor_name")
 
     def send(self, service: Service, sending: Sending) -> Record[PayorRecord]:
         return service.insurance.create_payor(self.payor)
 
-    def settle(self, service: Service, sending: Sending) -> Absent | Several:
-        page = service.insurance.search_payors(insurance_name=self.payor.name)
-        alike = [
-            record.data
-            for record in page.records
-            if fold(record.data.name) == fold(self.payor.name)
-        ]
+    def settle(self, service: Service, sending: Sending) -> Happened | Absent | Several:
+        """None had the name right before it was sent (`refresh`). "A created payor is tied to the
+        creating team and appears in search results only for that team (source = team)"."""
+        alike = self._alike(service)
         if not alike:
             return Absent()
-        store_payors(page.records)
-        return Several([Found(one.payor_code, f"{one.name}, {one.payor_code}") for one in alike])
+        if len(alike) == 1 and alike[0].data.source == "team" and self._is_new(alike[0], sending):
+            return Happened(alike[0])
+        store_payors(alike)
+        found = [one.data for one in alike]
+        return Several([Found(one.payor_code, f"{one.name}, {one.payor_code}") for one in found])
+
+    def _is_new(self, payor: Record[PayorRecord], sending: Sending) -> bool:
+        since = sending.first_sent_at or sending.requested_at
+        rows = Payor.objects.filter(payor_code=payor.data.payor_code, as_of__lt=since)
+        return not rows.exists()
+
+    def _alike(self, service: Service) -> list[Record[PayorRecord]]:
+        """Payors of this name."""
+        page = service.insurance.search_payors(insurance_name=self.payor.name)
+        wanted = fold(self.payor.name)
+        return [record for record in page.records if fold(record.data.name) == wanted]
 
     def store(self, answer: Record[PayorRecord]) -> str:
         store_payors([answer])
@@ -258,6 +279,10 @@ class CreatePayor(Command, kw_only=True):
     def then(self, remote_id: str) -> AddInsurance:
         card = msgspec.structs.replace(self.insuring, payor_code=remote_id, new_payor=None)
         return AddInsurance(user_id=self.user_id, insuring=card, insured=self.insured)
+
+
+def _name_taken(payor_code: str) -> str:
+    return f"There is a payor of this name, {payor_code}: search and choose it."
 
 
 def carry_on() -> None:

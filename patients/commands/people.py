@@ -12,19 +12,29 @@ import msgspec
 from django.urls import reverse
 
 from backoffice.models import CommandRecord
-from backoffice.outbox import Absent, Again, Command, Happened, NotNow, Refuted, Sending
+from backoffice.outbox import (
+    Absent,
+    Again,
+    Command,
+    Found,
+    Happened,
+    NotNow,
+    Refuted,
+    Sending,
+    Several,
+)
 from backoffice.service import Record, Service, errors
 from backoffice.service.insurance import NewInsured
 from backoffice.service.users import NewAddress, NewUser, NewUserInfo, User, UserInfo
-from patients.alike import mark_of_person, person_now, typed_info
+from patients.alike import mark_of_person, person_now, says_the_same, typed_info
 from patients.commands.insuring import Insuring
 from patients.models import Demographics, DifferentPeople, Patient
 from patients.names import fold
-from patients.person_record import record_mark
+from patients.person_record import mark_of_content, record_mark
 from patients.sync import store_demographics, store_users
 
 TASK: Final = "patients.tasks.deliver"
-CLOCKS: Final = timedelta(hours=1)
+CLOCKS: Final = timedelta(days=3)
 """How far the service's clock may be from ours, when we ask who was there first."""
 CHANGED: Final = "Somebody changed these details meanwhile. Compare them, then save again."
 TAKEN: Final = "Another patient has this reference. Give a new one."
@@ -104,6 +114,13 @@ class CreateUser(Command, kw_only=True):
         if taken or Patient.objects.filter(client_user_id=self.client_user_id).exists():
             raise NotNow(TAKEN, field="client_user_id")
 
+    def refresh(self, service: Service) -> None:
+        try:
+            service.users.resolve(self.client_user_id)
+        except errors.Missing:
+            return
+        raise NotNow(TAKEN, field="client_user_id")
+
     def send(self, service: Service, sending: Sending) -> Record[User]:
         try:
             return service.users.create(NewUser(client_user_id=self.client_user_id))
@@ -111,16 +128,22 @@ class CreateUser(Command, kw_only=True):
             told = errors.FieldError(("body", "client_user_id"), TAKEN)
             raise errors.Refused(status=error.status, message=TAKEN, fields=(told,)) from error
 
-    def settle(self, service: Service, sending: Sending) -> Happened | Absent | Refuted:
+    def settle(self, service: Service, sending: Sending) -> Happened | Absent | Refuted | Several:
+        # "client_user_id | string | yes | The team's own unique reference": nobody had it right
+        # before the first sending (`refresh`), so who has it now was made by one.
         try:
             answer = service.users.resolve(self.client_user_id)
         except errors.Missing:
             return Absent()
-        if answer.data.created_on < sending.requested_at - CLOCKS:
-            return Refuted(TAKEN)
         # What another command made is another person's.
         if CommandRecord.objects.filter(kind=self.kind, remote_id=answer.data.user_id).exists():
             return Refuted(TAKEN)
+        if (
+            Patient.objects.filter(pk=answer.data.user_id, as_of__lt=sending.requested_at).exists()
+            or answer.data.created_on < sending.requested_at - CLOCKS
+        ):
+            words = f"The patient with this reference, made {answer.data.created_on:%-d %b %Y}"
+            return Several([Found(str(answer.data.user_id), words)])
         return Happened(answer)
 
     def store(self, answer: Record[User]) -> str:
@@ -177,7 +200,7 @@ class SetUserInfo(Command, kw_only=True):
         # A request of an earlier release names the mark of the fields that we know.
         if self.seen in (record_mark(person), content):
             return
-        if content != mark_of_person(typed_info(self.info)):
+        if not says_the_same(person_now(person), typed_info(self.info)):
             raise NotNow(CHANGED)
 
     def refresh(self, service: Service) -> None:
@@ -189,13 +212,22 @@ class SetUserInfo(Command, kw_only=True):
     def send(self, service: Service, sending: Sending) -> Record[UserInfo]:
         return service.users.update_info(self.user_id, self.info)
 
-    def settle(self, service: Service, sending: Sending) -> Happened | Absent:
+    def settle(self, service: Service, sending: Sending) -> Happened | Absent | Several:
+        # "all required fields, not a partial": what was sent is the whole record. How the service
+        # writes a value is not said, so spellings of the same are the same.
         try:
             answer = service.users.info(self.user_id)
         except errors.Missing:
             return Absent()
-        same = mark_of_person(answer.data) == mark_of_person(typed_info(self.info))
-        return Happened(answer) if same else Absent()
+        wanted = typed_info(self.info)
+        now = mark_of_person(answer.data)
+        is_as_seen = self.seen in (mark_of_content(msgspec.json.decode(answer.raw)), now)
+        if is_as_seen and now != mark_of_person(wanted):
+            return Absent()
+        if says_the_same(answer.data, wanted):
+            return Happened(answer)
+        words = "The details have changed since, and are not those that were saved."
+        return Several([Found(str(self.user_id), words)])
 
     def store(self, answer: Record[UserInfo]) -> str:
         store_demographics({str(self.user_id): answer})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import ClassVar
 from uuid import UUID
 
@@ -28,6 +29,8 @@ class Deregister(Command, kw_only=True):
     user_id: UUID
     slug: str
     name: str
+    connected_on: datetime | None = None
+    """When the connection that is to end was made, as it was right before the first sending."""
 
     def title(self) -> str:
         return f"Disconnect {self.name or self.slug}"
@@ -52,6 +55,10 @@ class Deregister(Command, kw_only=True):
     def refresh(self, service: Service) -> None:
         self.store(service.users.connections(self.user_id))
 
+    def record_state_before(self) -> None:
+        rows = Connection.objects.filter(user_id=self.user_id, slug=self.slug, missing_since=None)
+        self.connected_on = rows.values_list("created_on", flat=True).first()
+
     def send(self, service: Service, sending: Sending) -> Answer | None:
         service.users.deregister(self.user_id, self.slug)
         try:
@@ -60,8 +67,13 @@ class Deregister(Command, kw_only=True):
             return None  # It was accepted all the same; what is connected is looked up later.
 
     def settle(self, service: Service, sending: Sending) -> Happened | Absent:
+        # "slug | string | yes" and "created_on | date-time | yes" (users.md 7): one that was made
+        # since is another connection, which nobody asked to end.
         answer = service.users.connections(self.user_id)
-        return Absent() if self._stands(answer) else Happened(answer)
+        mine = [record.data for record in answer.records if record.data.slug == self.slug]
+        began = self.connected_on
+        stands = [one for one in mine if began is None or one.created_on in (None, began)]
+        return Absent() if stands else Happened(answer)
 
     def store(self, answer: Answer | None) -> str:
         """The source's slug where it is still connected, though the service accepted."""

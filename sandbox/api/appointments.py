@@ -46,9 +46,10 @@ PSC_REASONS = _reasons("psc", ("Other", False))
 
 
 def address_record(appointment: Appointment) -> dict[str, Any]:
-    """USAddress of an appointment: `unit` is deprecated beside `second_line`."""
+    """USAddress of an appointment: `unit` is deprecated beside `second_line`. It is written as the
+    provider writes it, which need not be as it was sent."""
     return {
-        "first_line": appointment.first_line,
+        "first_line": appointment.first_line.upper(),
         "second_line": appointment.second_line,
         "city": appointment.city,
         "state": appointment.state,

@@ -142,6 +142,6 @@ CASES = (
     Case(CreateUser, _create, _created, "/v2/user$"),
     Case(SetUserInfo, _details, _detailed, "/info$"),
     Case(AddInsurance, _insure, _insured, "/insurance$"),
-    Case(CreatePayor, _payor, _payors, "/v3/payor$", finds=False),
+    Case(CreatePayor, _payor, _payors, "/v3/payor$"),
     Case(Deregister, _disconnect, _disconnected, "/v2/user/[0-9a-f-]+/[^/]+$"),
 )

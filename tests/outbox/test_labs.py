@@ -309,7 +309,9 @@ def test_a_list_is_written_whatever_becomes_of_the_answer(desk: Desk, account: L
         assert there(desk, account) == wanted == teams_of(account)
 
 
-def test_after_a_lost_answer_a_strangers_list_stands(desk: Desk, account: LabAccount) -> None:
+def test_strangers_list_after_a_lost_answer_waits_for_a_person(
+    desk: Desk, account: LabAccount
+) -> None:
     saw = teams_of(account)
     save(desk.client("lab admin"), account, saw ^ {THIRD})
     desk.fault("drop_before", "/lab_account/", methods=["PATCH"])
@@ -319,7 +321,7 @@ def test_after_a_lost_answer_a_strangers_list_stands(desk: Desk, account: LabAcc
     put(desk, account, theirs)
     desk.later()
     asked = desk.newest()
-    assert asked.state == State.REFUSED and "There now" in asked.refusal
+    assert asked.state == State.UNDECIDED and "There now" in asked.found[0]["words"]
     assert there(desk, account) == theirs == teams_of(account)
 
 

@@ -1,0 +1,55 @@
+"""What is put right before workers take a command: lost leases, the reason of a hold; and what is
+forgotten of ended ones."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+from django.db import connection, transaction
+from django.db.models import Value
+from django.db.models.functions import Now
+
+from backoffice import upkeep
+from backoffice.models import CommandAttempt, CommandRecord
+
+State = CommandRecord.State
+
+KEPT: Final = timedelta(days=30)
+"""How long an ended command keeps its contents, which are health data: a refused one is corrected
+with them."""
+
+_EXPLAIN = f"""
+UPDATE backoffice_commandrecord SET hindrance = %s
+WHERE state = 'waiting' AND hindrance = '' AND NOT ({upkeep.NOT_HELD})
+"""
+
+
+def lapse() -> None:
+    """Sendings whose worker is gone: whether the service has them, nobody here knows."""
+    with transaction.atomic(durable=True):
+        lost = CommandRecord.objects.filter(state=State.SENDING, lease_until__lt=Now())
+        rows = list(lost.select_for_update(skip_locked=True))
+        CommandRecord.objects.filter(pk__in=[row.pk for row in rows]).update(
+            state=State.UNCERTAIN, doubted=True, lease_token=None, due_at=Now()
+        )
+        CommandAttempt.objects.bulk_create(
+            CommandAttempt(
+                command=row, phase="send", began_at=row.sent_at or row.requested_at, outcome="lost"
+            )
+            for row in rows
+        )
+
+
+def explain_hold() -> None:
+    """Why what waits is not sent."""
+    with connection.cursor() as cursor:
+        cursor.execute(_EXPLAIN, [upkeep.ON_HOLD])
+
+
+def forget() -> int:
+    """What ended commands carried: who asked for what, and what became of it, stays."""
+    ended = CommandRecord.objects.exclude(state__in=CommandRecord.OPEN).filter(
+        finished_at__lt=Now() - Value(KEPT)
+    )
+    return ended.exclude(payload={}, form_data={}).update(payload={}, form_data={})

@@ -1,0 +1,51 @@
+"""The service's words on a refusal, for the form a command came from."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from backoffice.outbox.command import Command
+from backoffice.service import errors
+
+LETTERS: Final = 500
+"""Letters kept of what the service says, per field."""
+
+
+def refusal_words(error: errors.ServiceError, command: Command) -> tuple[str, list[dict[str, str]]]:
+    """The service's words for staff, and those about single fields at our names of them."""
+    fields = []
+    general = [error.message[:LETTERS]] if error.message else []
+    for problem in getattr(error, "fields", ()):
+        ours = _form_field(problem.path, command.fields)
+        fields.append({"field": ours, "path": problem.path, "words": problem.msg[:LETTERS]})
+        if not ours:
+            general.append(
+                f"{problem.path}: {problem.msg}"[:LETTERS]
+                if problem.path
+                else problem.msg[:LETTERS]
+            )
+    if not general:
+        if fields:
+            general = ["The service did not accept what stands in some fields."]
+        elif isinstance(error, errors.Denied):
+            general = ["The service does not allow this team to do that."]
+        else:
+            general = [f"The service refused it without a reason (answer {error.status})."]
+    return " ".join(general)[: 4 * LETTERS], fields
+
+
+def _form_field(path: str, names: dict[str, str]) -> str:
+    """By the longest known beginning of the path."""
+    while path:
+        if path in names:
+            return names[path]
+        path = path.rpartition(".")[0]
+    return ""
+
+
+def obstacle_words(error: errors.ServiceError) -> str:
+    if isinstance(error, errors.Limited):
+        return "The service asks us to wait."
+    if isinstance(error, errors.Unreachable):
+        return "The service cannot be reached."
+    return "The service refuses to tell what has to be known before this is sent."
