@@ -33,6 +33,7 @@ class OrderAdmin(RecordAdmin):
         "missing_since",
     )
     searched = ("pk", "sample_id")
+    identifiers = ("sample_id",)
     found_by = "Full ID, or sample ID"
 
     def reasons(self, row: Any) -> Reasons:

@@ -35,6 +35,7 @@ class PatientAdmin(OfPatient):
     sort = Sort(("created_on", "id"), descending=True)
     list_display = ("id", "client_user_id", "created_on", "fallback_time_zone", "missing_since")
     searched = ("pk", "client_user_id")
+    identifiers = ("client_user_id",)
     found_by = "Full ID, or the full client user ID"
 
     def reasons(self, row: Any) -> Reasons:

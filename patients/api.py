@@ -9,7 +9,7 @@ from uuid import UUID
 from rest_framework.request import Request
 
 from backoffice.access import requires
-from backoffice.api.resources import Child, Resource, exactly
+from backoffice.api.resources import Child, Resource, any_spelling, exactly
 from backoffice.sealing import CANNOT_READ, opened_rows
 from patients.models import Connection, Demographics, Insurance, Patient, Payor
 
@@ -60,7 +60,7 @@ class Patients(Resource):
     )
     filters = (
         exactly("user_id", UUID, "Only this user of the service", "id"),
-        exactly("client_user_id", str, "Only the user with this id of ours"),
+        any_spelling("client_user_id", "Only the user with this id of ours, in any spelling"),
     )
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import uuid
 from collections.abc import Mapping
 from datetime import date
 from functools import cached_property
@@ -27,16 +26,16 @@ from backoffice.service.users import NewAddress, NewGuarantor, NewUserInfo
 from backoffice.vocabulary.words import VOCABULARIES
 from patients.commands import Insuring
 from patients.models import Demographics, Patient
-from patients.names import fold, plain_name
+from patients.names import plain_name
 from patients.person_record import PATHS, PROXY_NAMES, lives_with_patient, person_body
 from patients.places import COUNTRIES, STATES, US, CountryField, StateField, check_place
+from patients.references import UnusableReference, clean_reference, new_reference
 
 NAME_LETTERS: Final = 50
 ADULT: Final = 18
 OLDEST: Final = 130
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.,'-]*(\s[A-Za-z0-9.,'-]+)*")
-_PHONE_LIKE: Final = re.compile(r"[0-9 +().\-/]{7,}")
 
 
 def minor(born: date) -> bool:
@@ -455,11 +454,6 @@ class InsuranceForm(BlockForm):
         )
 
 
-def new_reference() -> str:
-    """A reference of our own that says nothing about anybody."""
-    return str(uuid.uuid4())
-
-
 class RegisterOnForm(PersonForm, InsuranceForm):
     """The rest of a registration: the user is there, the details were refused."""
 
@@ -480,26 +474,16 @@ class RegisterForm(RegisterOnForm):
     )
 
     def clean_client_user_id(self) -> str:
-        reference: str = self.cleaned_data["client_user_id"]
-        if "@" in reference:
-            raise forms.ValidationError(
-                "This looks like an e-mail address: take another reference."
+        try:
+            reference = clean_reference(
+                self.cleaned_data["client_user_id"],
+                [self.cleaned_data.get(name, "") for name in ("first_name", "last_name")],
             )
-        if _PHONE_LIKE.fullmatch(reference):
-            raise forms.ValidationError("This looks like a phone number: take another reference.")
-        if not reference.isprintable() or "/" in reference:
-            raise forms.ValidationError("Write letters, digits and marks, but no slash.")
-        if Patient.objects.filter(client_user_id=reference).exists():
+        except UnusableReference as error:
+            raise forms.ValidationError(error.words) from error
+        if Patient.objects.with_reference(reference).exists():
             raise forms.ValidationError("Another patient has this reference. Give a new one.")
         return reference
-
-    def clean(self) -> dict[str, Any]:
-        data = super().clean() or self.cleaned_data
-        reference = fold(data.get("client_user_id", ""))
-        names = [fold(data.get(name, "")) for name in ("first_name", "last_name")]
-        if any(len(name) > 2 and name in reference for name in names):
-            self.add_error("client_user_id", "It contains the patient's name: choose another one.")
-        return data
 
 
 def _shown_text(value: Any) -> str:

@@ -26,6 +26,7 @@ from backoffice import audit, sync, vocabulary
 from backoffice.access import may, roles_with
 from backoffice.admin import groups
 from backoffice.admin.lists import Kind, address_of, capitalised, deferred, display, drawn, written
+from backoffice.identifiers import same_identifier
 from backoffice.models import Lookup, SyncRun
 from backoffice.sync_health import state_of
 from backoffice.templatetags.spoken import ago
@@ -68,6 +69,8 @@ class RecordAdmin(Kind):
     patient: ClassVar[str] = ""
     searched: ClassVar[tuple[str, ...]] = ("pk",)
     """Indexed columns that the search box looks into, for exactly what was typed."""
+    identifiers: ClassVar[tuple[str, ...]] = ()
+    """Those of them that are found in any spelling."""
     listing: ClassVar[sync.Listing | None] = None
     found_by = "Full ID"
     search_fields = ("pk",)  # `get_search_results` reads `searched`
@@ -99,6 +102,9 @@ class RecordAdmin(Kind):
             return queryset, False
         for name in self.searched:
             column = self.opts.pk if name == "pk" else self.opts.get_field(name)
+            if name in self.identifiers:
+                wanted |= same_identifier(name, typed)
+                continue
             try:
                 wanted |= Q(**{name: column.to_python(typed)})  # type: ignore[union-attr]
             except (ValidationError, ValueError, OverflowError):

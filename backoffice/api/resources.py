@@ -26,6 +26,7 @@ from backoffice.access import may
 from backoffice.api.errors import bad_request
 from backoffice.api.face import Face
 from backoffice.api.schema import ResourceSchema, column
+from backoffice.identifiers import same_identifier
 from backoffice.models import User
 
 LIMIT_DEFAULT: Final = 100
@@ -79,6 +80,19 @@ _SHAPES: Final[dict[type, tuple[re.Pattern[str], str]]] = {
     UUID: (re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.I | re.A), "a UUID"),
     int: (re.compile(r"-?[0-9]{1,18}"), "a whole number"),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class IdentifierFilter(Filter):
+    """An identifier, whatever its case, width or invisible characters."""
+
+    def parse(self, raw: str) -> Q:
+        Filter.parse(self, raw)
+        return same_identifier(self.column, raw)
+
+
+def any_spelling(name: str, help: str) -> Filter:
+    return IdentifierFilter(name, str, name, help)
 
 
 def exactly(name: str, kind: type[str | UUID | int], help: str, column: str = "") -> Filter:

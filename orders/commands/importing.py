@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final
 import msgspec
 from django.urls import reverse
 
+from backoffice.identifiers import key
 from backoffice.outbox import Absent, Again, Found, Happened, Sending, Several
 from backoffice.service import Service, Unreadable, errors
 from backoffice.service import orders as service_orders
@@ -41,7 +42,7 @@ class ImportOrder(OrderOf, kw_only=True):
         return reverse("orders:import", args=[self.body.user_id])
 
     def lock(self) -> str:
-        return f"order.import:{self.body.sample_id}"
+        return f"order.import:{key(self.body.sample_id)}"
 
     def send(self, service: Service, sending: Sending) -> Answer:
         return service.orders.import_(self.body)

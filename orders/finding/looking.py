@@ -18,6 +18,7 @@ from django.core.exceptions import EmptyResultSet
 from backoffice import statements, vocabulary
 from backoffice.access import may
 from backoffice.addresses import record_url
+from backoffice.identifiers import key, key_expression
 from backoffice.models import AS_RECEIVED, User
 from backoffice.paging.keys import EVERYBODY
 from backoffice.statements import Row, array, by_key, columns, cursor, where
@@ -237,9 +238,11 @@ _ABOUT: Final = ("first_name", "last_name", "dob", "city", "state")
 def _orders_by_code(text: str) -> tuple[list[Order], list[Order]]:
     """Orders by the beginning of their id or that of their transaction, and by sample id."""
     ids = ("id", "order_transaction_id")
-    found = _by_code(Order, _SHOWN, text, ids, "sample_id", "created_at DESC, id DESC")
-    typed = text.upper()
-    samples = [order for order in found if (order.sample_id or "").upper().startswith(typed)]
+    found = _by_code(
+        Order, _SHOWN, text, ids, key_expression("sample_id"), "created_at DESC, id DESC"
+    )
+    typed = key(text)
+    samples = [order for order in found if key(order.sample_id or "").startswith(typed)]
     return [order for order in found if order not in samples], samples
 
 
@@ -278,7 +281,9 @@ def _orders_by_name(text: str, known: Sequence[UUID]) -> list[Order]:
 
 def _visits_by_code(text: str) -> list[Appointment]:
     """Visits by the beginning of their id or of the number the lab gave them."""
-    return _by_code(Appointment, _OF_VISIT, text, ("id",), "external_id", "start_at DESC, id")
+    return _by_code(
+        Appointment, _OF_VISIT, text, ("id",), "upper(external_id)", "start_at DESC, id"
+    )
 
 
 _OF_VISIT: Final = (
@@ -290,17 +295,19 @@ _OF_VISIT: Final = (
 def _by_code(
     model: type[Row], shown: statements.Names, text: str, ids: Sequence[str], code: str, order: str
 ) -> list[Row]:
-    """Rows of which one of these ids or this code begins so, each found by its index.
+    """Rows of which one of these ids or this code (an expression) begins so, each found by its
+    index.
 
     In plain SQL: to compose such a statement takes longer than to answer it.
     """
     table, readings = model._meta.db_table, []
-    asked: dict[str, Any] = {"code": f"{text.upper()}%"}
+    typed = key(text)
+    asked: dict[str, Any] = {"code": f"{typed}%"}
     if between := ids_beginning_with(text):
         asked["low"], asked["high"] = between
         readings += [f"{column} BETWEEN %(low)s AND %(high)s" for column in ids]
-    if _is_code(text):
-        readings.append(f"upper({code}) LIKE %(code)s AND {code} IS NOT NULL")
+    if _is_code(typed):
+        readings.append(f"{code} LIKE %(code)s")
     if not readings:
         return []
     keys = (f"(SELECT id FROM {table} WHERE {one} LIMIT {FOUND})" for one in readings)  # noqa: S608

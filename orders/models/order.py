@@ -10,10 +10,10 @@ from uuid import UUID
 from django.contrib.postgres.indexes import BrinIndex, OpClass
 from django.db import models
 from django.db.models import F, Q, Value
-from django.db.models.functions import Upper
 from django.db.models.lookups import GreaterThan
 
 from backoffice import vocabulary
+from backoffice.identifiers import IdentifierKey, same_identifier
 from backoffice.models import Mirrored, Read
 from backoffice.paging.keys import EVERYBODY, unguessed
 from orders.models.name import OrderName, OrderNameWord
@@ -211,6 +211,10 @@ class OrderQuerySet(models.QuerySet["Order"]):
             rows = rows.filter(numbered)
         return rows, typed
 
+    def with_sample_id(self, *texts: str) -> Self:
+        """Orders that have one of these sample IDs, in any spelling."""
+        return self.filter(same_identifier("sample_id", *texts))
+
     def named(self, text: str) -> Self:
         """Orders whose patient or recipient is called so: beginnings of words, in any order."""
         return self.called({"names": text})
@@ -228,7 +232,7 @@ def _readings(text: str, *, by_name: bool) -> tuple[bool, Q]:
     named = by_name and not born and bool(words(text))
     numbered = Q()
     if not named or any(mark.isdigit() for mark in text):
-        numbered |= Q(sample_id=text)
+        numbered |= same_identifier("sample_id", text)
     if ids and not born:
         numbered |= Q(pk__range=ids) | Q(user__gte=ids[0], user__lte=ids[1])
     if by_name and born:
@@ -401,14 +405,11 @@ class Order(Mirrored):
                 include=["last_event_id", "missing_since"],
             ),
             _walked("order_quiet_of_lab", "lab_slug", "id", condition=Q(quiet_at__isnull=False)),
+            # Readers: imports, by a sample ID in any spelling; the search box, by its beginning.
             models.Index(
-                fields=["sample_id"], condition=Q(sample_id__isnull=False), name="order_sample"
-            ),
-            # Reader: the search box, by the beginning of a sample id.
-            models.Index(
-                OpClass(Upper("sample_id"), name="text_pattern_ops"),
+                OpClass(IdentifierKey("sample_id"), name="text_pattern_ops"),
                 condition=Q(sample_id__isnull=False),
-                name="order_sample_beginning",
+                name="order_sample",
             ),
             # Reader: appointments to book. Statuses in which nothing but a draw is missing.
             models.Index(

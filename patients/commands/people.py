@@ -111,7 +111,7 @@ class CreateUser(Command, kw_only=True):
         asked = CommandRecord.objects.open().filter(kind=self.kind, subject_id=self.client_user_id)
         # Its own row says the same as this command.
         taken = any(row.payload != self.payload() for row in asked)
-        if taken or Patient.objects.filter(client_user_id=self.client_user_id).exists():
+        if taken or Patient.objects.with_reference(self.client_user_id).exists():
             raise NotNow(TAKEN, field="client_user_id")
 
     def refresh(self, service: Service) -> None:

@@ -14,6 +14,7 @@ from django.db import connection, models
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Lower
 
+from backoffice.identifiers import IdentifierKey, key, key_expression, same_identifier
 from backoffice.models import Mirrored
 from backoffice.paging.counts import COUNT_CAP
 from backoffice.paging.gathering import up_to
@@ -22,6 +23,7 @@ from patients.models.name import PatientNameWord, has_word
 from patients.names import sought, told
 
 Rows = TypeVar("Rows", bound=QuerySet[Any])
+_REFERENCE_KEY: Final = key_expression("client_user_id")
 
 
 class PatientQuerySet(QuerySet["Patient"]):
@@ -38,12 +40,18 @@ class PatientQuerySet(QuerySet["Patient"]):
         people, ids = _people(text), _with_id(text)
         return self.filter(pk__in=people.union(*ids, all=True) if ids else people)
 
+    def with_reference(self, *texts: str) -> Self:
+        """Patients who have one of these references of ours, in any spelling."""
+        return self.filter(same_identifier("client_user_id", *texts))
+
     def nearest(self, text: str, most: int) -> list[UUID]:
         """Ids of at most `most` patients that match, those first whose names are just the words
         typed: one query, however many share a beginning."""
         whole = PatientNameWord.called(text, whole=True).values("user_id")
-        parts = ["(SELECT id, 0 FROM patients_patient WHERE client_user_id = %s LIMIT %s)"]
-        values: list[Any] = [text, most]
+        parts = [
+            f"(SELECT id, 0 FROM patients_patient WHERE {_REFERENCE_KEY} = %s LIMIT %s)"  # noqa: S608
+        ]
+        values: list[Any] = [key(text), most]
         if ids := ids_beginning_with(text):
             parts.append("(SELECT id, 1 FROM patients_patient WHERE id BETWEEN %s AND %s LIMIT %s)")
             values += [*ids, most]
@@ -70,7 +78,7 @@ def _people(text: str) -> QuerySet[Any, Any]:
 def _by_id(text: str) -> list[QuerySet[Patient, Any]]:
     """Patients by what may be their id, ours or theirs."""
     patients = Patient.objects.order_by()
-    readings = [patients.filter(client_user_id=text)]
+    readings = [patients.with_reference(text)]
     if ids := ids_beginning_with(text):
         readings.append(patients.filter(pk__range=ids))
     return [rows.values("pk") for rows in readings]
@@ -143,7 +151,7 @@ class Patient(Mirrored):
     class Meta:
         indexes = [
             models.Index(fields=["-created_on", "id"], name="patient_newest"),
-            models.Index(fields=["client_user_id"], name="patient_client_id"),
+            models.Index(IdentifierKey("client_user_id"), name="patient_client_id"),
         ]
 
 

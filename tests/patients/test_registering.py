@@ -100,7 +100,7 @@ def faults(answer: Any) -> dict[str, list[str]]:
         ("zip", "8500", "five digits"),
         ("zip", "٨٥٠٠١", "five digits"),
         ("access_notes", "x" * 1001, "at most 1000"),
-        ("client_user_id", "testa@example.invalid", "looks like an e-mail"),
+        ("client_user_id", "testa@example.invalid", "looks like an email"),
         ("client_user_id", "+1 (555) 010-0199", "looks like a phone"),
         ("client_user_id", "sampleton-1", "contains the patient"),
         ("client_user_id", "a/b", "no slash"),

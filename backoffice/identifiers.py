@@ -1,0 +1,161 @@
+"""Identifiers that people type: sample IDs, our references, account numbers, NPIs.
+
+`clean` gives what is sent and stored, `key` what is compared. PostgreSQL compares by the same key:
+`Order.objects.filter(same_identifier("sample_id", text))`.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Any, Final
+
+from django.db.models import CharField, Q, TextField, Transform
+
+SPACES: Final = "\t\n\v\f\r \x1c\x1d\x1e\x1f\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
+    map(chr, range(0x2000, 0x200B))
+)
+INVISIBLE: Final = (
+    "\u00ad\u034f\u115f\u1160\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064"
+    "\u2800\u3164\ufeff\uffa0" + "".join(map(chr, range(0xFE00, 0xFE10)))
+)
+"""Characters without a mark on the screen, which copying leaves behind. They mean nothing in an
+identifier: they are removed."""
+DASHES: Final = "\u2010\u2011\u2012\u2013\u2014\u2015\u2043\u2212\ufe58\ufe63\uff0d"
+_OTHER_CONTROLS: Final = "".join(
+    chr(code)
+    for code in (
+        *range(1, 0x20),
+        *range(0x7F, 0xA0),
+        *range(0x202A, 0x202F),
+        *range(0x2066, 0x206A),
+    )
+    if chr(code) not in SPACES
+)
+_DIGITS: Final = (0x0660, 0x06F0, 0x0966, 0x09E6, 0x0E50)
+"""Zeros of digits that compatibility normalization leaves as they are."""
+_SMALL: Final = "abcdefghijklmnopqrstuvwxyzàáâãäåæçèéêëìíîïðñòóôõöøùúûüýþ"
+_REMOVED: Final = SPACES + INVISIBLE + _OTHER_CONTROLS
+_FROM: Final = (
+    _SMALL + DASHES + "".join(chr(zero + digit) for zero in _DIGITS for digit in range(10))
+)
+_TO: Final = _SMALL.upper() + "-" * len(DASHES) + "0123456789" * len(_DIGITS)
+_KEYS: Final = str.maketrans(_FROM, _TO, _REMOVED)
+_REPLACEMENT: Final = "\ufffd"
+_LOOKALIKES: Final = ("CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE")
+"""Scripts with letters that look like Latin ones."""
+_SPOKEN: Final = {
+    "\n": "a line break",
+    "\r": "a line break",
+    "\u2028": "a line break",
+    "\u2029": "a line break",
+    "\x85": "a line break",
+    "\t": "a tab",
+    _REPLACEMENT: "a character that was damaged (�)",
+}
+
+
+class UnusableCharacter(ValueError):
+    """A character that no identifier may have. `place` counts from 1; `words` are for staff."""
+
+    def __init__(self, text: str, place: int, what: str) -> None:
+        self.place = place
+        self.words = f"Character {place} of “{visible(text)}” is {what}. Type it again without it."
+        super().__init__(self.words)
+
+
+def clean(text: str) -> str:
+    """Return the identifier as it is sent: one spelling of digits, dashes and widths, single
+    spaces, nothing invisible. The case stays. Raises UnusableCharacter."""
+    offset = len(text) - len(text.lstrip(SPACES + INVISIBLE))
+    written: list[str] = []
+    for place, mark in enumerate(text.strip(SPACES + INVISIBLE), start=offset + 1):
+        if mark in INVISIBLE:
+            continue
+        if what := _refused(mark):
+            raise UnusableCharacter(text, place, what)
+        if unicodedata.category(mark) == "Nd":
+            mark = str(unicodedata.decimal(mark))
+        written.append("-" if mark in DASHES else mark)
+    _refuse_lookalikes(text)
+    plain = unicodedata.normalize("NFKC", "".join(written))
+    return " ".join(plain.translate(str.maketrans("", "", INVISIBLE)).split())
+
+
+def key(text: str) -> str:
+    """Return what two spellings of one identifier have in common; empty where nothing is left.
+
+    The same as `IdentifierKey` in PostgreSQL.
+    """
+    return unicodedata.normalize("NFKC", text).translate(_KEYS)
+
+
+def same_identifier(column: str, *texts: str) -> Q:
+    """Condition for rows whose column is one of these identifiers in any spelling."""
+    keys = sorted({found for text in texts if (found := key(text.replace("\x00", "")))})
+    if len(keys) == 1:
+        return Q(**{f"{column}__identifier": keys[0]})
+    return Q(**{f"{column}__identifier__in": keys}) if keys else Q(pk__in=[])
+
+
+def visible(text: str) -> str:
+    """The text with a mark in place of each character that has none, for messages."""
+    return "".join("␣" if _has_no_mark(mark) else mark for mark in text)
+
+
+@CharField.register_lookup
+@TextField.register_lookup
+class IdentifierKey(Transform):
+    """`key` of a column. Without parameters, so that prepared statements find its index."""
+
+    lookup_name = "identifier"
+    output_field = TextField()
+
+    def as_sql(self, compiler: Any, connection: Any, **context: Any) -> tuple[str, Any]:  # type: ignore[override]
+        column, parameters = compiler.compile(self.lhs)
+        return key_expression(column), parameters
+
+
+def key_expression(column: str) -> str:
+    """The SQL of `IdentifierKey` for statements that are written by hand."""
+    return f"translate(normalize({column}, NFKC), {_SQL_FROM}, {_SQL_TO})"
+
+
+def _sql_text(text: str) -> str:
+    escaped = "".join(
+        mark if (mark.isascii() and mark.isalnum()) or mark == "-" else f"\\{ord(mark):04X}"
+        for mark in text
+    )
+    return f"U&'{escaped}'"
+
+
+_SQL_FROM: Final = _sql_text(_FROM + _REMOVED)
+"""PostgreSQL removes what has no counterpart."""
+_SQL_TO: Final = _sql_text(_TO)
+
+
+def _has_no_mark(mark: str) -> bool:
+    return mark in INVISIBLE or unicodedata.category(mark) in ("Cc", "Cf", "Zl", "Zp", "Cn", "Co")
+
+
+def _refused(mark: str) -> str:
+    if mark in _SPOKEN:
+        return _SPOKEN[mark]
+    code = f"U+{ord(mark):04X}"
+    return {
+        "Cc": f"a control character ({code})",
+        "Cf": f"a format character ({code})",
+        "Cs": f"half a character ({code})",
+        "Co": f"a private character ({code})",
+        "Cn": f"no character ({code})",
+    }.get(unicodedata.category(mark), "")
+
+
+def _refuse_lookalikes(text: str) -> None:
+    """Refuse a letter of another script among Latin ones: nobody sees the difference."""
+    if not re.search("[A-Za-z]", unicodedata.normalize("NFKC", text)):
+        return
+    for place, mark in enumerate(text, start=1):
+        name = unicodedata.name(mark, "")
+        if name.startswith(_LOOKALIKES):
+            raise UnusableCharacter(text, place, f"not a Latin letter ({name.lower()})")

@@ -1,0 +1,21 @@
+"""Patients are found by our reference in whatever spelling."""
+
+from django.db import migrations, models
+
+from backoffice.identifiers import IdentifierKey
+from backoffice.indexes import ReplaceIndex
+
+
+class Migration(migrations.Migration):
+    atomic = False
+
+    dependencies = [
+        ('patients', '0005_a_draft_says_how_far'),
+    ]
+
+    operations = [
+        ReplaceIndex(
+            'patient',
+            models.Index(IdentifierKey('client_user_id'), name='patient_client_id'),
+        ),
+    ]

@@ -1,0 +1,62 @@
+"""References of our own, by which the service knows a patient (specification: Users).
+
+The service sees them, so they must not contain anything personal.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterable
+from typing import Final
+from uuid import UUID
+
+from backoffice.identifiers import UnusableCharacter, clean
+from patients.names import fold
+
+_PHONE_LIKE: Final = re.compile(r"[0-9 +().\-/]{7,}")
+_SHORTEST_NAME: Final = 3
+"""Letters from which a name within a reference is no chance."""
+
+
+class UnusableReference(ValueError):
+    """A reference that may say something about the patient; `words` are for staff."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__(words)
+        self.words = words
+
+
+def new_reference() -> str:
+    """Return a random reference."""
+    return str(uuid.uuid4())
+
+
+def is_random(reference: str) -> bool:
+    """Whether it has the form of `new_reference`. What such a one spells, it spells by chance."""
+    try:
+        found = UUID(reference)
+    except ValueError:
+        return False
+    return found.version == 4 and str(found) == reference
+
+
+def clean_reference(text: str, names: Iterable[str] = ()) -> str:
+    """Return the reference as it is sent. Raises UnusableReference where it is, or might be, an
+    email address, a phone number or one of these names."""
+    try:
+        reference = clean(text)
+    except UnusableCharacter as error:
+        raise UnusableReference(error.words) from error
+    if is_random(reference):
+        return reference
+    if "@" in reference:
+        raise UnusableReference("This looks like an email address. Choose another reference.")
+    if _PHONE_LIKE.fullmatch(reference):
+        raise UnusableReference("This looks like a phone number. Choose another reference.")
+    if not reference.isprintable() or "/" in reference:
+        raise UnusableReference("Use letters, digits, and marks, but no slash.")
+    folded = fold(reference)
+    if any(len(name) >= _SHORTEST_NAME and name in folded for name in map(fold, names)):
+        raise UnusableReference("It contains the patient's name. Choose another reference.")
+    return reference
