@@ -65,8 +65,8 @@ class ImportOrder(OrderOf, kw_only=True):
 
 
 def _folded(sample_id: Any) -> str:
-    """A sample id as it is compared: spaces and case aside."""
-    return "".join(sample_id.split()).casefold() if isinstance(sample_id, str) else ""
+    """A sample id as it is compared."""
+    return key(sample_id) if isinstance(sample_id, str) else ""
 
 
 def _sample_id(one: Unreadable) -> Any:

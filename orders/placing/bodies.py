@@ -56,7 +56,7 @@ def import_(wish: Wish) -> ImportOrder:
         collection_method=wish.method,
         patient_details=_patient(wish),
         patient_address=_address(wish),
-        sample_id=wish.one("sample_id"),
+        sample_id=wish.sample_id,
         physician=_physician(wish),
         lab_account_id=wish.account.pk if wish.account else None,
     )
@@ -142,7 +142,7 @@ def _physician(wish: Wish) -> NewPhysician | None:
         return NewPhysician(
             first_name=wish.one("physician_first_name"),
             last_name=wish.one("physician_last_name"),
-            npi=wish.one("physician_npi"),
+            npi=wish.identifier("physician_npi"),
         )
     for one in wish.physicians:
         if one.npi == chosen:

@@ -15,7 +15,9 @@ from django.urls import reverse
 from django.utils import timezone
 
 from backoffice import vocabulary
+from backoffice.identifiers import UnusableCharacter, clean
 from backoffice.phone_numbers import NotAPhoneNumber, e164
+from backoffice.spreadsheets import damage, doubt
 from orders.models import Order
 from orders.placing import people
 from orders.placing.forms import NOTE_LETTERS, account_words
@@ -183,10 +185,19 @@ def _sample(wish: Wish) -> Iterator[Finding]:
     if not sample:
         yield Finding("no sample id", "The sample ID is missing.", "sample_id")
         return
+    try:
+        sample = clean(sample)
+    except UnusableCharacter as error:
+        yield Finding("sample id character", error.words, "sample_id")
+        return
     taken = wish.same_sample
     if taken is not None:
         url = reverse("orders:detail", args=[taken.pk])
-        yield Finding("sample id", "An order has this sample id already.", "sample_id", STOP, url)
+        spelling = f", written “{taken.sample_id}”" if taken.sample_id != sample else ""
+        words = f"An order has this sample id already{spelling}."
+        yield Finding("sample id", words, "sample_id", STOP, url)
+    if words := damage(sample) or doubt(sample):
+        yield Finding("sample id damaged", words, "sample_id", WARN)
 
 
 def _how(wish: Wish) -> Iterator[Finding]:
@@ -223,7 +234,7 @@ def _physician(wish: Wish) -> Iterator[Finding]:
                 words = "Say who the physician is: names and NPI."
                 yield Finding("physician missing", words, f"physician_{name}")
                 return
-        npi = wish.one("physician_npi")
+        npi = wish.identifier("physician_npi")
         if not (npi.isascii() and npi.isdigit() and len(npi) == 10):
             yield Finding("npi", "An NPI has ten digits.", "physician_npi")
         elif not people.is_npi(npi):

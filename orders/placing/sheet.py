@@ -7,34 +7,26 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
+from uuid import UUID
 
+from backoffice import vocabulary
 from backoffice.addresses import uuid_in
-from backoffice.lists.formulas import as_typed, harmless
+from backoffice.identifiers import UnusableCharacter, clean, key, visible
+from backoffice.lists.formulas import harmless
+from backoffice.spreadsheets import damage, doubt
 from backoffice.vocabulary.words import VOCABULARIES
 from labs.models import LabAccount, LabTest, Physician
 from orders.models import Order
 from orders.placing import drafts
 from orders.placing.findings import SAY_WHAT, STOP, Finding, findings
 from orders.placing.forms import PlaceForm, account_words
+from orders.placing.table_reader import COLUMNS, REASON, Choice, Row, squeezed
 from orders.placing.wish import Wish
 from patients.models import Demographics, Patient
 
-MOST_ROWS: Final = 200
-MOST_BYTES: Final = 256 * 1024
 MOST_LETTERS: Final = 200
-COLUMNS: Final = (
-    "patient",
-    "test",
-    "sample_id",
-    "billing_type",
-    "collection_method",
-    "lab_account",
-    "physician_npi",
-)
-NEEDED: Final = COLUMNS[:3]
 SAMPLE: Final = (
     "our-reference-1",
     "Made-up panel",
@@ -48,79 +40,11 @@ SAMPLE: Final = (
 LEAST_OF_ID: Final = 4
 LEAST_OF_NAME: Final = 3
 """Letters from which a part of it means an account."""
-SEPARATORS: Final = ",;\t"
-"""Tabs are what is pasted from a spreadsheet."""
+DEFAULT_BILLING: Final = "client_bill"
+IDENTIFIERS: Final = ("patient", "sample_id", "lab_account", "physician_npi")
 CHOICES: Final = {"billing_type": "order.billing_type", "collection_method": "order.method"}
 """Columns that take one of a few words: those of the service."""
-REASON: Final = "reason"
 END: Final = "\r\n"
-
-
-class Unusable(Exception):
-    """The table as a whole cannot be read; words for staff."""
-
-
-@dataclass(slots=True)
-class Row:
-    """One line: its cells, whom and what it means, and what is wrong with it."""
-
-    number: int
-    """The line of the file on which it begins."""
-    cells: dict[str, str]
-    wish: Wish | None = None
-    faults: list[str] = field(default_factory=list)
-    command: Any = None
-    """What was asked for it, once it is."""
-
-    @property
-    def good(self) -> bool:
-        return self.command is not None or (self.wish is not None and not self.faults)
-
-
-def read(raw: bytes) -> list[Row]:
-    """Rows of a CSV file, with a head line; commas, semicolons or tabs, in UTF-8."""
-    if len(raw) > MOST_BYTES:
-        raise Unusable(f"The table is too large: at most {MOST_BYTES // 1024} KB are taken.")
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise Unusable("The table is not in UTF-8: save it as “CSV UTF-8”.") from error
-    if "\x00" in text:
-        raise Unusable("This is not a table of text.")
-    head, _, _ = text.partition("\n")
-    separator = max(SEPARATORS, key=head.count)
-    try:
-        lines = list(_lines(text, separator))
-    except csv.Error as error:
-        raise Unusable(f"The table cannot be read: {error}.") from error
-    if not lines:
-        raise Unusable("The table is empty.")
-    names = [name.strip().lower() for name in lines[0][1]]
-    lacking = [name for name in NEEDED if name not in names]
-    if lacking:
-        raise Unusable(f"The first line must name the columns; missing: {', '.join(lacking)}.")
-    named = [name for name in names if name]  # Spreadsheets leave empty columns at the end.
-    if len(set(named)) != len(named):
-        raise Unusable("A column is named twice.")
-    rows = [
-        Row(number, _cells(names, line))
-        for number, line in lines[1:]
-        if any(cell.strip() for cell in line)
-    ]
-    if not rows:
-        raise Unusable("The table has no rows below its head line.")
-    if len(rows) > MOST_ROWS:
-        raise Unusable(f"The table has {len(rows)} rows; at most {MOST_ROWS} are taken at once.")
-    return rows
-
-
-def _lines(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
-    """Each record with the line on which it begins: a cell may have several."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
-    begins = 1
-    for line in reader:
-        yield begins, line
-        begins = reader.line_num + 1
 
 
 def examine(rows: Sequence[Row]) -> None:
@@ -128,7 +52,9 @@ def examine(rows: Sequence[Row]) -> None:
     known = _Known(rows)
     met: dict[str, int] = {}
     for row in rows:
+        row.faults += _unusable(row.cells)
         row.wish = known.wish(row)
+        row.choices = list(_choices(row))
         row.faults += [
             f"“{name}” has {len(cell)} letters: at most {MOST_LETTERS} are taken."
             for name, cell in row.cells.items()
@@ -136,10 +62,66 @@ def examine(rows: Sequence[Row]) -> None:
         ]
         if row.wish is not None:
             row.faults += _stopped(row.wish, row.cells["lab_account"])
-        sample = row.cells["sample_id"]
+        row.warnings += [words for name in IDENTIFIERS if (words := doubt(row.cells[name]))]
+        sample = key(row.cells["sample_id"])
         if sample and sample in met:
             row.faults.append(f"Line {met[sample]} has this sample id too.")
         met.setdefault(sample, row.number)
+
+
+def _unusable(cells: Mapping[str, str]) -> Iterator[str]:
+    """What of the identifiers is no identifier, in words."""
+    for name in IDENTIFIERS:
+        try:
+            clean(cells[name])
+        except UnusableCharacter as error:
+            yield f"{name}: {error.words}"
+    if words := damage(cells["sample_id"]):
+        yield f"sample_id: {words}"
+
+
+def _cleaned(text: str) -> str:
+    """As it is looked up and sent; as typed where `_unusable` refuses it."""
+    try:
+        return clean(text)
+    except UnusableCharacter:
+        return text
+
+
+def _choices(row: Row) -> Iterator[Choice]:
+    """What decides who pays, how it is collected, and who is responsible; with our defaults."""
+    wish, cells = row.wish, row.cells
+    billing = wish.billing_type if wish else _service_word("billing_type", cells) or DEFAULT_BILLING
+    method = wish.method if wish else _service_word("collection_method", cells)
+    yield _choice("Billing", cells["billing_type"], _term("billing_type", billing))
+    yield _choice("Collection", cells["collection_method"], _term("collection_method", method))
+    account = account_words(wish.account) if wish and wish.account else cells["lab_account"]
+    yield _choice("Lab account", cells["lab_account"], account)
+    npi = key(cells["physician_npi"])
+    found = [one for one in wish.physicians if key(one.npi) == npi] if wish and npi else []
+    names = [f"{one.first_name} {one.last_name}, NPI {one.npi}" for one in found]
+    yield _choice(
+        "Physician", cells["physician_npi"], names[0] if names else cells["physician_npi"]
+    )
+
+
+def _choice(label: str, typed: str, text: str) -> Choice:
+    return Choice(label, text or "None", is_default=not typed)
+
+
+def _term(name: str, value: str) -> str:
+    known = value in VOCABULARIES[CHOICES[name]]
+    return vocabulary.term(CHOICES[name], value).label if known else value
+
+
+def _service_word(name: str, cells: Mapping[str, str]) -> str:
+    """The service's word for what was typed, whatever its case, spaces and dashes; also by its
+    label. As typed where it has none."""
+    text = cells[name]
+    for word in VOCABULARIES[CHOICES[name]]:
+        if squeezed(text) in (squeezed(word), squeezed(_term(name, word))):
+            return word
+    return text
 
 
 def _stopped(wish: Wish, account: str) -> list[str]:
@@ -157,7 +139,8 @@ def _stopped(wish: Wish, account: str) -> list[str]:
     words += [_words(one, wish, account) for one in found if one not in lacks]
     for name, errors in form.errors.items():
         if name == "physician":
-            words.append("No physician of ours has this NPI.")
+            npi = wish.one("physician")
+            words.append(f"No physician of ours has this NPI. {damage(npi)}".strip())
         elif name not in told:
             words += [f"{form.fields[name].label}: {error}" for error in errors]
     return words
@@ -178,6 +161,7 @@ def _lacking(labels: Sequence[str], *, known: bool) -> str:
 
 
 def _no_choice(name: str, text: str) -> str:
+    text = visible(text)
     known = ", ".join(VOCABULARIES[CHOICES[name]])
     return f"“{text}” is no {name}. Write one of these: {known}."
 
@@ -191,6 +175,8 @@ def _words(one: Finding, wish: Wish, account: str) -> str:
         return one.words
     names = "; ".join(account_words(each) for each in wish.usable_accounts)
     meant = len(_meant(account, wish.usable_accounts))
+    if damaged := damage(account):
+        return f"{damaged} Accounts that can be used: {names}."
     trouble = "may be several accounts" if meant > 1 else "is no account that can be used here"
     return f"“{account}” {trouble}. Write the name or the number of one: {names}."
 
@@ -222,48 +208,37 @@ def sample() -> str:
     return write([row], reasons=False)
 
 
-def _cells(names: Sequence[str], line: Sequence[str]) -> dict[str, str]:
-    given = dict(zip(names, line, strict=False))
-    return {name: _plain(given.get(name, "")) for name in COLUMNS}
-
-
-def _plain(cell: str) -> str:
-    return as_typed(cell.strip())
-
-
 class _Known:
     """What the rows name, read in a few queries whatever their number."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
-        named = {row.cells["patient"] for row in rows}
+        named = {_cleaned(row.cells["patient"]) for row in rows}
         ids = [pk for text in named if (pk := uuid_in(text))]
         patients = Patient.objects.filter(missing_since=None)
-        found = [*patients.filter(pk__in=ids), *patients.filter(client_user_id__in=named)]
-        self.patients: dict[str, Patient] = {}
+        found = [*patients.filter(pk__in=ids), *patients.with_reference(*named)]
+        self.patients: dict[str, dict[UUID, Patient]] = {}
         for patient in found:
-            self.patients[str(patient.pk)] = patient
-            self.patients[patient.client_user_id] = patient
+            for text in (str(patient.pk), patient.client_user_id):
+                self.patients.setdefault(key(text), {})[patient.pk] = patient
         people = Demographics.objects.filter(pk__in=[patient.pk for patient in found])
         self.people = {person.pk: person for person in people}
         self.tests: dict[str, list[LabTest]] = {}
         offered = LabTest.objects.filter(auto_generated=False, missing_since=None)
         for test in offered.select_related("lab").defer("record", "content_hash"):
-            for name in {str(test.pk), test.slug.lower(), test.name.lower()}:
+            for name in {key(str(test.pk)), key(test.slug), key(test.name)}:
                 self.tests.setdefault(name, []).append(test)
         self.physicians = list(Physician.objects.filter(missing_since=None))
         samples = [row.cells["sample_id"] for row in rows]
-        taken = Order.objects.filter(sample_id__in=samples).only("pk", "sample_id")
-        self.taken = {order.sample_id: order for order in taken}
+        taken = Order.objects.with_sample_id(*samples).only("pk", "sample_id")
+        self.taken = {key(order.sample_id or ""): order for order in taken}
         self.accounts: dict[tuple[Any, Any], list[LabAccount]] = {}
 
     def wish(self, row: Row) -> Wish | None:
         cells = row.cells
-        patient = self.patients.get(cells["patient"])
-        tests = [
-            test for test in self.tests.get(cells["test"].lower(), []) if test.status == "active"
-        ]
+        patient, trouble = self._patient(cells["patient"])
+        tests = [test for test in self.tests.get(key(cells["test"]), []) if test.status == "active"]
         if patient is None:
-            row.faults.append("No patient has this id or reference.")
+            row.faults.append(trouble)
         if len(tests) != 1:
             many = "Several tests have this name: use its id." if tests else ""
             row.faults.append(many or "No test that can be ordered has this id or name.")
@@ -273,16 +248,16 @@ class _Known:
         typed = {
             **drafts.of_person(person),
             "tests": [str(tests[0].pk)],
-            "sample_id": [cells["sample_id"]],
-            "billing_type": [cells["billing_type"].lower() or "client_bill"],
-            "collection_method": [cells["collection_method"].lower() or tests[0].method],
-            "physician": [cells["physician_npi"]],
+            "sample_id": [_cleaned(cells["sample_id"])],
+            "billing_type": [_service_word("billing_type", cells) or DEFAULT_BILLING],
+            "collection_method": [_service_word("collection_method", cells) or tests[0].method],
+            "physician": [_cleaned(cells["physician_npi"])],
         }
         wish = Wish(patient, person, typed, importing=True)
         # Read already, or the same for many rows.
         wish.__dict__["tests"] = tests
         wish.__dict__["physicians"] = self.physicians
-        wish.__dict__["same_sample"] = self.taken.get(cells["sample_id"])
+        wish.__dict__["same_sample"] = self.taken.get(key(cells["sample_id"]))
         # A test that names no lab is at that of its markers.
         lab_and_team = (tests[0].lab_id or tests[0].pk, patient.team_id)
         if lab_and_team in self.accounts:
@@ -291,6 +266,17 @@ class _Known:
             self.accounts[lab_and_team] = wish.accounts
         typed["lab_account"] = [_account(cells["lab_account"], wish.usable_accounts)]
         return wish
+
+    def _patient(self, text: str) -> tuple[Patient | None, str]:
+        """Who is meant, or why nobody is, in words: in the very spelling, else in another one."""
+        found = list(self.patients.get(key(text), {}).values())
+        exact = [one for one in found if _cleaned(text) in (str(one.pk), one.client_user_id)]
+        if len(exact or found) == 1:
+            return (exact or found)[0], ""
+        if found:
+            names = ", ".join(sorted(one.client_user_id for one in found))
+            return None, f"Several patients have this reference; write it exactly: {names}."
+        return None, f"No patient has this id or reference. {damage(text)}".strip()
 
 
 def _account(named: str, accounts: Sequence[LabAccount]) -> str:
@@ -302,10 +288,10 @@ def _account(named: str, accounts: Sequence[LabAccount]) -> str:
 def _meant(named: str, accounts: Sequence[LabAccount]) -> list[LabAccount]:
     """Accounts with this id, number or name; else those of which it is a part: the beginning of the
     id, or any of the name."""
-    text = named.lower()
+    text = key(named)
     if not text:
         return []
-    whole = [one for one in accounts if text in {part.lower() for part in _called(one)}]
+    whole = [one for one in accounts if text in map(key, _called(one))]
     return whole or [one for one in accounts if _is_part(text, one)]
 
 
@@ -314,6 +300,5 @@ def _called(account: LabAccount) -> tuple[str, str, str]:
 
 
 def _is_part(text: str, account: LabAccount) -> bool:
-    name = (account.account_name or "").lower()
-    of_id = len(text) >= LEAST_OF_ID and str(account.pk).startswith(text)
-    return of_id or (len(text) >= LEAST_OF_NAME and text in name)
+    of_id = len(text) >= LEAST_OF_ID and key(str(account.pk)).startswith(text)
+    return of_id or (len(text) >= LEAST_OF_NAME and text in key(account.account_name or ""))

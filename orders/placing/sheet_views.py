@@ -19,7 +19,8 @@ from backoffice.access import requires
 from backoffice.models import CommandRecord
 from backoffice.outbox.forms import busy_words
 from orders.commands.importing import ImportOrder
-from orders.placing import bodies, sheet
+from orders.placing import bodies, sheet, table_reader
+from orders.placing.table_reader import COLUMNS, MOST_BYTES, MOST_ROWS, Row, Unusable
 from orders.placing.views import METHODS, NEEDED
 
 PAGE: Final = "orders/placing/sheet.html"
@@ -40,14 +41,14 @@ class SheetForm(outbox.AskForm):
         """Raises Unusable where there is nothing, or too much."""
         file = self.cleaned_data["file"]
         if file is not None:
-            if file.size > sheet.MOST_BYTES:
-                raise sheet.Unusable(
-                    f"The table is too large: at most {sheet.MOST_BYTES // 1024} KB are taken."
+            if file.size > MOST_BYTES:
+                raise Unusable(
+                    f"The table is too large: at most {MOST_BYTES // 1024} KB are taken."
                 )
             return bytes(file.read())
         text: str = self.cleaned_data["rows"]
         if not text.strip():
-            raise sheet.Unusable("Choose a file, or paste its text.")
+            raise Unusable("Choose a file, or paste its text.")
         return text.encode()
 
 
@@ -61,8 +62,8 @@ def import_sheet(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return _page(request, form, [], status=422)
     try:
-        rows = sheet.read(form.given())
-    except sheet.Unusable as error:
+        rows = table_reader.read(form.given())
+    except Unusable as error:
         form.add_error(None, str(error))
         return _page(request, form, [], status=422)
     sheet.examine(rows)
@@ -96,7 +97,7 @@ def standing(request: HttpRequest) -> HttpResponse:
         asked = CommandRecord.objects.filter(
             kind=ImportOrder.kind, requested_by=request.user.pk, requested_at__gte=since
         )
-        commands = list(asked.order_by("requested_at", "pk")[: sheet.MOST_ROWS])
+        commands = list(asked.order_by("requested_at", "pk")[:MOST_ROWS])
     context = {"polled": True, **_standing(commands)}
     return render(request, "orders/placing/_sheet_standing.html", context)
 
@@ -122,7 +123,7 @@ def sample_sheet(request: HttpRequest) -> HttpResponse:
     return _download(sheet.sample(), "orders-to-import.csv")
 
 
-def _remember(request: HttpRequest, form_id: uuid.UUID, rows: list[sheet.Row]) -> None:
+def _remember(request: HttpRequest, form_id: uuid.UUID, rows: list[Row]) -> None:
     """What this very page asked for before: its sample ids are taken by itself since then."""
     by_form = {_form_of(form_id, row): row for row in rows}
     asked = CommandRecord.objects.filter(form_id__in=by_form, requested_by=request.user.pk)
@@ -131,7 +132,7 @@ def _remember(request: HttpRequest, form_id: uuid.UUID, rows: list[sheet.Row]) -
         row.command, row.faults = command, []
 
 
-def _ask(request: HttpRequest, form_id: uuid.UUID, row: sheet.Row) -> None:
+def _ask(request: HttpRequest, form_id: uuid.UUID, row: Row) -> None:
     """One row of one page is one command, however often the page is sent."""
     assert row.wish is not None
     own = _form_of(form_id, row)
@@ -144,14 +145,14 @@ def _ask(request: HttpRequest, form_id: uuid.UUID, row: sheet.Row) -> None:
         row.faults.append(busy_words(error.other, request.user))
 
 
-def _form_of(form_id: uuid.UUID, row: sheet.Row) -> uuid.UUID:
+def _form_of(form_id: uuid.UUID, row: Row) -> uuid.UUID:
     return uuid.uuid5(form_id, "\n".join([str(row.number), *row.cells.values()]))
 
 
 def _page(
     request: HttpRequest,
     form: SheetForm,
-    rows: list[sheet.Row],
+    rows: list[Row],
     *,
     status: int = 200,
     done: bool = False,
@@ -163,8 +164,8 @@ def _page(
         "bad": [row for row in rows if not row.good],
         "text": sheet.write(rows, reasons=False),
         "done": done,
-        "columns": sheet.COLUMNS,
-        "most_rows": sheet.MOST_ROWS,
+        "columns": COLUMNS,
+        "most_rows": MOST_ROWS,
         **_standing([row.command for row in rows if row.command is not None]),
     }
     return render(request, PAGE, context, status=status)

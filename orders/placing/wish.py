@@ -13,6 +13,7 @@ from django.db.models import Q
 from django.utils.dateparse import parse_date
 
 from backoffice.addresses import uuid_in
+from backoffice.identifiers import UnusableCharacter, clean
 from labs.models import Lab, LabAccount, LabTest, Marker, Physician
 from orders.commands.importing import USABLE_TO_IMPORT
 from orders.commands.placing import USABLE
@@ -47,6 +48,13 @@ class Wish:
     def one(self, name: str) -> str:
         values = self.typed.get(name) or ("",)
         return values[-1].replace("\x00", "").strip()
+
+    def identifier(self, name: str) -> str:
+        """As it is sent and compared; as typed where it has a character that none may have."""
+        try:
+            return clean(self.one(name))
+        except UnusableCharacter:
+            return self.one(name)
 
     def day(self, name: str) -> date | None:
         try:
@@ -175,10 +183,15 @@ class Wish:
         by_id |= {marker.pk: marker for marker in self.markers}
         return questions_of(by_id.values())
 
+    @property
+    def sample_id(self) -> str:
+        return self.identifier("sample_id")
+
     @cached_property
     def same_sample(self) -> Order | None:
-        """An order that has this sample id already."""
-        return Order.objects.filter(sample_id=self.one("sample_id")).only("pk").first()
+        """An order that has this sample ID already, in whatever spelling."""
+        found = Order.objects.with_sample_id(self.sample_id)
+        return found.only("pk", "sample_id").first()
 
     @property
     def proxy(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import pytest
 
 from backoffice.lists.formulas import BEGINNINGS, SKIPPED, as_typed, harmless
 from orders.placing import sheet
+from orders.placing.table_reader import COLUMNS, read
 
 PAYLOADS = (
     "=1+1", "+1", "-1+cmd", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "=cmd|'/C calc'!A0",
@@ -44,8 +45,8 @@ def test_every_beginning_behind_everything_that_is_skipped() -> None:
 
 
 def test_a_sheet_that_comes_back_is_harmless_too() -> None:
-    head = ",".join(sheet.COLUMNS)
-    cells = ",".join('"=1+1"' for _ in sheet.COLUMNS)
-    written = sheet.write(sheet.read(f"{head}\n{cells}\n".encode()), reasons=True)
+    head = ",".join(COLUMNS)
+    cells = ",".join('"=1+1"' for _ in COLUMNS)
+    written = sheet.write(read(f"{head}\n{cells}\n".encode()), reasons=True)
     _, row = csv.reader(io.StringIO(written))
-    assert row[:-1] == ["'=1+1"] * len(sheet.COLUMNS)
+    assert row[:-1] == ["'=1+1"] * len(COLUMNS)

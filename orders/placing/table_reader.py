@@ -1,0 +1,208 @@
+"""The bytes of an import table as rows: encodings, separators, heads.
+
+Nothing typed is dropped: what has no place is refused by name.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any, Final
+
+from backoffice.identifiers import visible
+from backoffice.lists.formulas import as_typed
+from orders.placing.wish import Wish
+
+MOST_ROWS: Final = 200
+MOST_BYTES: Final = 256 * 1024
+COLUMNS: Final = (
+    "patient",
+    "test",
+    "sample_id",
+    "billing_type",
+    "collection_method",
+    "lab_account",
+    "physician_npi",
+)
+NEEDED: Final = COLUMNS[:3]
+REASON: Final = "reason"
+"""Of tables that we gave back: read over."""
+SEPARATORS: Final = ",;\t"
+"""Tabs are what is pasted from a spreadsheet."""
+_NEAR: Final = 0.5
+"""Likeness (difflib) from which a head is proposed."""
+_SHOWN: Final = 5
+"""Heads or cells that are named in one message."""
+_LETTERS_SHOWN: Final = 40
+_UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_NOT_TEXT: Final = {
+    b"PK\x03\x04": "This is a spreadsheet file, not a CSV file: save it as “CSV UTF-8”.",
+    b"\xd0\xcf\x11\xe0": "This is a spreadsheet file, not a CSV file: save it as “CSV UTF-8”.",
+    b"%PDF-": "This is a PDF, not a CSV file.",
+}
+
+
+class Unusable(Exception):
+    """The table as a whole cannot be read; words for staff."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One thing that a row decides, as it will be sent. `is_default`: nothing was typed for it."""
+
+    label: str
+    text: str
+    is_default: bool
+
+
+@dataclass(slots=True)
+class Row:
+    """One line: its cells as typed, whom and what it means, and what is wrong with it."""
+
+    number: int
+    """The line of the file on which it begins."""
+    cells: dict[str, str]
+    wish: Wish | None = None
+    faults: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    """To be compared with the paper; they do not keep the row from being imported."""
+    choices: list[Choice] = field(default_factory=list)
+    command: Any = None
+    """What was asked for it, once it is."""
+
+    @property
+    def good(self) -> bool:
+        return self.command is not None or (self.wish is not None and not self.faults)
+
+
+def read(raw: bytes) -> list[Row]:
+    """Return the rows of a table with a head line. Raises Unusable.
+
+    Commas, semicolons or tabs; UTF-8, UTF-16 or Windows-1252.
+    """
+    if len(raw) > MOST_BYTES:
+        raise Unusable(f"The table is too large: at most {MOST_BYTES // 1024} KB are taken.")
+    text = _decoded(raw)
+    if "\x00" in text:
+        raise Unusable("This is not a table of text.")
+    named, text = _named_separator(text)
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    separator = named or max(SEPARATORS, key=first.count)
+    try:
+        lines = [
+            (number + bool(named), line)
+            for number, line in _lines(text, separator)
+            if any(cell.strip() for cell in line)
+        ]
+    except csv.Error as error:
+        raise Unusable(f"The table cannot be read: {error}.") from error
+    if not lines:
+        raise Unusable("The table is empty.")
+    names = _columns(lines[0][1])
+    rows = [Row(number, _cells(names, number, line)) for number, line in lines[1:]]
+    if not rows:
+        raise Unusable("The table has no rows below its head line.")
+    if len(rows) > MOST_ROWS:
+        raise Unusable(f"The table has {len(rows)} rows; at most {MOST_ROWS} are taken at once.")
+    return rows
+
+
+def squeezed(text: str) -> str:
+    """A head or a word of the service without case, spaces, dashes and the like: “Billing Type” is
+    `billingtype`."""
+    folded = unicodedata.normalize("NFKD", text).casefold()
+    return "".join(mark for mark in folded if mark.isalnum())
+
+
+_BY_HEAD: Final = {squeezed(name): name for name in (*COLUMNS, REASON)}
+
+
+def _decoded(raw: bytes) -> str:
+    for beginning, words in _NOT_TEXT.items():
+        if raw.startswith(beginning):
+            raise Unusable(words)
+    try:
+        if raw.startswith(_UTF16):
+            return raw.decode("utf-16")
+        if raw[1::2].count(0) > len(raw) / 4:
+            return raw.decode("utf-16-le")
+        if raw[::2].count(0) > len(raw) / 4:
+            return raw.decode("utf-16-be")
+        try:
+            return raw.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            return raw.decode("cp1252")
+    except UnicodeDecodeError as error:
+        raise Unusable("The encoding is unknown: save the table as “CSV UTF-8”.") from error
+
+
+def _named_separator(text: str) -> tuple[str, str]:
+    """What a first line such as `sep=;`, as some spreadsheets write it, names; and the rest."""
+    first, _, rest = text.partition("\n")
+    first = first.strip('\r "')
+    if first.lower().startswith("sep=") and first[4:] in tuple(SEPARATORS):
+        return first[4:], rest
+    return "", text
+
+
+def _lines(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Each record with the line on which it begins: a cell may have several."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    begins = 1
+    for line in reader:
+        yield begins, line
+        begins = reader.line_num + 1
+
+
+def _columns(heads: Sequence[str]) -> list[str]:
+    """The column that each head names; empty where it has none."""
+    names = [_BY_HEAD.get(squeezed(head), "") for head in heads]
+    unknown = [head for head, name in zip(heads, names, strict=True) if head.strip() and not name]
+    lacking = [name for name in NEEDED if name not in names]
+    troubles = []
+    if unknown:
+        troubles.append(" ".join(map(_unknown, unknown[:_SHOWN])))
+        if len(unknown) > _SHOWN:
+            troubles.append(f"{len(unknown) - _SHOWN} more columns are unknown.")
+    if lacking:
+        troubles.append(f"The first line must name the columns; missing: {', '.join(lacking)}.")
+    twice = sorted({name for name in names if name and names.count(name) > 1})
+    if twice:
+        troubles.append(f"A column is named twice: {', '.join(twice)}.")
+    if unknown:
+        troubles.append(f"The columns are: {', '.join(COLUMNS)}.")
+    if troubles:
+        raise Unusable(" ".join(troubles))
+    return names
+
+
+def _unknown(head: str) -> str:
+    near = get_close_matches(squeezed(head), _BY_HEAD, n=1, cutoff=_NEAR)
+    proposal = f" Did you mean {_BY_HEAD[near[0]]}?" if near else ""
+    return f"“{_short(head)}” is not a column.{proposal}"
+
+
+def _cells(names: Sequence[str], number: int, line: Sequence[str]) -> dict[str, str]:
+    surplus = [
+        cell
+        for place, cell in enumerate(line)
+        if cell.strip() and not (place < len(names) and names[place])
+    ]
+    if surplus:
+        named = ", ".join(f"“{_short(cell)}”" for cell in surplus[:_SHOWN])
+        raise Unusable(
+            f"Line {number} has more cells than the first line names: {named}. Name their column, "
+            "or put text with a separator in quotation marks."
+        )
+    given = dict(zip(names, line, strict=False))
+    return {name: as_typed(given.get(name, "").strip()) for name in COLUMNS}
+
+
+def _short(text: str) -> str:
+    text = visible(text.strip())
+    return text if len(text) <= _LETTERS_SHOWN else f"{text[:_LETTERS_SHOWN]}…"

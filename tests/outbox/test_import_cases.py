@@ -1,0 +1,182 @@
+"""Import tables as spreadsheets leave them: cases B01 to B03 of `tests/cases`, through the page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db.models import F
+from django.test import Client
+from django.urls import reverse
+
+from backoffice.models import CommandRecord
+from labs.models import LabTest
+from orders.models import Order
+from orders.placing import drafts
+from orders.placing.people import is_name
+from orders.placing.table_reader import Row
+from patients.models import Demographics, Patient
+from tests.outbox.desk import FORM_ID, Desk
+
+CASES = Path(__file__).parent.parent / "cases"
+SHEET = "/orders/import/"
+
+
+@pytest.fixture
+def person(desk: Desk) -> Demographics:
+    known = Demographics.objects.filter(dob__lt="2000-01-01").exclude(zip="").exclude(email="")
+    return next(
+        one for one in known.order_by("pk") if is_name(one.first_name) and is_name(one.last_name)
+    )
+
+
+@pytest.fixture
+def case_records(person: Demographics) -> Patient:
+    """The patient and the test that the cases name."""
+    patient = Patient.objects.get(pk=person.pk)
+    Patient.objects.filter(client_user_id="clinic-0000063").update(client_user_id=F("id"))
+    Patient.objects.filter(pk=patient.pk).update(client_user_id="clinic-0000063")
+    tests = LabTest.objects.filter(lab__slug="lab-south", status="active", auto_generated=False)
+    LabTest.objects.filter(pk=tests.order_by("name")[0].pk).update(name="Heart Kit")
+    LabTest.objects.filter(name="Heart Kit").exclude(lab__slug="lab-south").update(name="Other")
+    return patient
+
+
+def upload(client: Client, raw: bytes, do: str = "check") -> Any:
+    found = FORM_ID.search(client.get(SHEET).content.decode())
+    assert found
+    file = SimpleUploadedFile("table.csv", raw, "text/csv")
+    return client.post(SHEET, {"form_id": found[1], "file": file, "do": do})
+
+
+def rows_of(answer: Any) -> list[Row]:
+    rows: list[Row] = answer.context["rows"]
+    return rows
+
+
+def test_case_b01_heads_in_words_decide_payer_and_method(desk: Desk, case_records: Patient) -> None:
+    page = upload(desk.client("clinician"), (CASES / "B01.csv").read_bytes())
+    (row,) = rows_of(page)
+    assert row.wish is not None
+    assert row.wish.billing_type == "commercial_insurance"
+    assert row.wish.method == "at_home_phlebotomy"
+    shown = {choice.label: (choice.text, choice.is_default) for choice in row.choices}
+    assert shown["Billing"] == ("Billed to insurance", False)
+    assert shown["Collection"][1] is False
+    text = page.content.decode()
+    for label, (words, _) in shown.items():
+        assert f">{label}</th>" in text and words in text
+    assert set(shown) == {"Billing", "Collection", "Lab account", "Physician"}
+
+
+def test_check_table_marks_what_nobody_typed_as_default(desk: Desk, case_records: Patient) -> None:
+    raw = b"patient,test,sample_id\nclinic-0000063,Heart Kit,DEFAULT-1\n"
+    page = upload(desk.client("clinician"), raw)
+    (row,) = rows_of(page)
+    assert row.good, row.faults
+    assert all(choice.is_default for choice in row.choices)
+    assert row.choices[0].text == "Billed to the clinic"
+    assert page.content.decode().count("(default)") == len(row.choices)
+
+
+def test_case_b02_spreadsheet_damage_is_never_sent(desk: Desk, case_records: Patient) -> None:
+    client = desk.client("clinician")
+    for do in ("check", "import"):
+        rows = rows_of(upload(client, (CASES / "B02.csv").read_bytes(), do))
+        assert len(rows) == 3 and not any(row.good for row in rows)
+        for row, words in zip(rows, ("digits are lost", "digits are lost", "formula"), strict=True):
+            assert any(words in fault for fault in row.faults), row.faults
+    assert not CommandRecord.objects.exists()
+
+
+def test_case_b03_one_sample_in_six_spellings_is_one_order(
+    desk: Desk, case_records: Patient
+) -> None:
+    client = desk.client("clinician")
+    page = upload(client, (CASES / "B03.csv").read_bytes(), "import")
+    first, *others = rows_of(page)
+    assert first.good and not any(row.good for row in others)
+    for row in others[:3]:
+        assert "Line 2 has this sample id too." in row.faults
+    assert any("Character 7" in one and "line break" in one for one in others[3].faults)
+    assert any("Character 7" in one and "U+001B" in one for one in others[4].faults)
+    assert first.command == CommandRecord.objects.get()
+    assert first.wish is not None and first.wish.sample_id == "MADEUP-0003"
+
+
+@pytest.mark.parametrize("spelled", ["known-7\u200b", "\ufeffKNOWN-7", "ＫＮＯＷＮ\u20117"])
+def test_sample_of_an_order_in_another_spelling_is_refused(
+    desk: Desk, case_records: Patient, person: Demographics, spelled: str
+) -> None:
+    client = desk.client("clinician")
+    Order.objects.filter(pk=Order.objects.order_by("pk")[0].pk).update(sample_id="Known-7")
+    raw = f"patient,test,sample_id\nclinic-0000063,Heart Kit,{spelled}\n".encode()
+    (row,) = rows_of(upload(client, raw))
+    words = "An order has this sample id already, written “Known-7”."
+    assert row.faults == [words]
+    known = {name: given[0] for name, given in drafts.of_person(person).items()}
+    test = LabTest.objects.get(name="Heart Kit")
+    given = {**known, "tests": [str(test.pk)], "sample_id": spelled, "do": "review"}
+    answer = client.post(reverse("orders:import", args=[person.pk]), given)
+    assert answer.status_code == 422 and words in answer.content.decode()
+
+
+def test_single_import_sends_the_cleaned_sample_and_npi(
+    desk: Desk, case_records: Patient, person: Demographics
+) -> None:
+    client = desk.client("clinician")
+    known = {name: given[0] for name, given in drafts.of_person(person).items()}
+    test = LabTest.objects.get(name="Heart Kit")
+    given = {
+        **known, "tests": [str(test.pk)], "sample_id": "\ufeffCLEAN\u20117\u200b",
+        "physician": "typed", "physician_first_name": "Ann", "physician_last_name": "Madeup",
+        "physician_npi": "１２３４５６７８９３", "do": "review",
+    }  # fmt: skip
+    address = reverse("orders:import", args=[person.pk])
+    assert client.post(address, given).status_code == 302
+    review = reverse("orders:import-review", args=[person.pk])
+    page = client.get(review)
+    assert '<dd class="mono">CLEAN-7</dd>' in page.content.decode()
+    form = page.context["form"]
+    client.post(review, {name: str(form[name].value()) for name in ("form_id", "draft")})
+    desk.deliver()
+    assert Order.objects.filter(sample_id="CLEAN-7").exists()
+    refused = client.post(address, {**given, "sample_id": "BAD\u202e7"})
+    assert "Character 4" in refused.content.decode() and refused.status_code == 422
+    damaged = client.post(
+        address, {**given, "sample_id": "1.23457E+11", "do": ""}, headers={"HX-Request": "true"}
+    )
+    assert "its digits are lost" in damaged.content.decode()
+
+
+def test_every_column_of_an_import_is_found_in_any_spelling(
+    desk: Desk, case_records: Patient
+) -> None:
+    raw = (
+        "Patient;Test;Sample ID;Billing Type;Collection Method\r\n"
+        "CLINIC\u20110000063\u200b;heart\u00a0kit;ANY-1;Client Bill;Test-Kit\r\n"
+    ).encode("utf-16")
+    (row,) = rows_of(upload(desk.client("clinician"), raw))
+    assert row.wish is not None and row.wish.patient.pk == case_records.pk
+    assert (row.wish.billing_type, row.wish.method) == ("client_bill", "testkit")
+
+
+def test_damage_in_other_columns_is_named(desk: Desk, case_records: Patient) -> None:
+    raw = (
+        b"patient,test,sample_id,physician_npi\n"
+        b"1.2E+10,Heart Kit,OTHER-1,\n"
+        b"clinic-0000063,Heart Kit,OTHER-2,1.23457E+09\n"
+    )
+    patient, physician = rows_of(upload(desk.client("clinician"), raw))
+    assert "digits are lost" in " ".join(patient.faults)
+    assert "digits are lost" in " ".join(physician.faults)
+
+
+def test_long_numbers_ending_in_zeros_are_warned_of(desk: Desk, case_records: Patient) -> None:
+    raw = b"patient,test,sample_id\nclinic-0000063,Heart Kit,123456789012345000\n"
+    page = upload(desk.client("clinician"), raw)
+    (row,) = rows_of(page)
+    assert row.good and row.warnings
+    assert "Ready, compare with the paper" in page.content.decode()
