@@ -10,7 +10,7 @@ class Migration(migrations.Migration):
     atomic = False
 
     dependencies = [
-        ('patients', '0005_a_draft_says_how_far'),
+        ('patients', '0006_names_written_together'),
     ]
 
     operations = [

@@ -11,7 +11,7 @@ class Migration(migrations.Migration):
     atomic = False
 
     dependencies = [
-        ('orders', '0008_a_draft_says_how_far'),
+        ('orders', '0011_unreadable_parts'),
     ]
 
     operations = [
