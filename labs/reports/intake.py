@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 import unicodedata
@@ -143,10 +144,11 @@ def already_taken(upload: Upload) -> Report | None:
 
 
 def _digest(file: UploadedFile[Any]) -> bytes:
-    digest = hashlib.sha256()
-    for chunk in file.chunks():
-        digest.update(chunk)
-    return digest.digest()
+    """Of the file as it would be kept."""
+    content = b"".join(file.chunks())
+    with contextlib.suppress(storage.Unsound):
+        content = storage.examined(content).content
+    return hashlib.sha256(content).digest()
 
 
 def take(upload: Upload, report_id: UUID) -> Report:
@@ -194,12 +196,12 @@ def _kept(files: Sequence[UploadedFile[Any]]) -> list[storage.Kept]:
         for file in files:
             content = b"".join(file.chunks())
             try:
-                kind, pages = storage.examined(content)
-                _check_name(file, kind)
+                found = storage.examined(content)
+                _check_name(file, found.kind)
             except storage.Unsound as unsound:
                 problems.append(f"“{shown_name(file.name)}” {unsound}")
             else:
-                kept.append(storage.keep(content, kind, pages))
+                kept.append(storage.keep(found.content, found.kind, found.pages))
         if problems:
             raise NotTaken(*problems)
     except OSError as error:

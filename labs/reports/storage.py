@@ -21,7 +21,7 @@ from django.conf import settings
 
 from backoffice import encryption
 
-SECONDS: Final = 10.0
+SECONDS: Final = 20.0
 _EXAMINE: Final = Path(__file__).with_name("examine.py")
 
 EXTENSIONS: Final[dict[str, str]] = {
@@ -40,11 +40,12 @@ ENDINGS: Final[dict[str, str]] = {
 
 PROBLEMS: Final[dict[str, str]] = {
     "empty": "is empty.",
+    "other_kind": "is {found}, not a PDF, JPEG or PNG, whatever its name says. {way_out}",
     "kind": "is not a PDF, JPEG or PNG. What counts is what is in the file, not its name.",
-    "two_kinds": "is two kinds of file in one. Print or scan the report again and choose that.",
+    "two_kinds": "holds a second document of another kind. Print or scan the report again, and "
+    "choose that.",
     "broken": "cannot be read: it is damaged. Save, print or scan the report again.",
     "truncated": "is not complete: its end is missing. Copy or scan it again.",
-    "trailing": "carries other data behind its end. Print or scan the report again.",
     "encrypted": "is protected by a password or encrypted. Save a copy without protection.",
     "active": "carries scripts, forms that send, or other files. Print it to a plain PDF first.",
     "hidden": "is built so that its content cannot be checked. Print it to a plain PDF first.",
@@ -56,6 +57,16 @@ PROBLEMS: Final[dict[str, str]] = {
     "unsafe": "could not be read safely. Print or scan the report again.",
 }
 """Ends of the sentence "‹name› …"."""
+WAYS_OUT: Final[dict[str, str]] = {
+    "a HEIC picture": "On an iPhone choose Settings, Camera, Formats, Most Compatible, and take it "
+    "again; or save the picture as JPEG.",
+    "a ZIP archive or an Office document": "Unpack it, or save the document as PDF.",
+    "an old Office document": "Save the document as PDF.",
+    "a text document (RTF)": "Save the document as PDF.",
+    "a web page": "Print the page to a PDF.",
+    "a video": "Take a photo instead.",
+}
+PRINT: Final = "Save it as PDF, JPEG or PNG."
 
 
 class Unsound(Exception):
@@ -73,12 +84,20 @@ class Kept:
     pages: int | None = None
 
 
-def examined(
-    content: bytes, *, script: Path = _EXAMINE, seconds: float = SECONDS
-) -> tuple[str, int | None]:
-    """Media type and pages of a sound file; raises Unsound. The looking is done by a child process
-    that has little memory and time, and is ended after a while."""
-    command = [sys.executable, "-I", "-S", str(script)]
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """A sound file: its media type, pages of a PDF, and its content without what a phone, printer
+    or mail program put before or behind it."""
+
+    kind: str
+    pages: int | None
+    content: bytes
+
+
+def examined(content: bytes, *, script: Path = _EXAMINE, seconds: float = SECONDS) -> Examined:
+    """What a file is; raises Unsound. It is read by a child process that has little memory and
+    time, and is ended after a while."""
+    command = [sys.executable, "-I", str(script)]
     try:
         done = subprocess.run(  # noqa: S603 - our own script
             command, input=content, capture_output=True, timeout=seconds, env={}
@@ -87,8 +106,11 @@ def examined(
     except (subprocess.TimeoutExpired, ValueError):
         answer = {}
     if "kind" in answer:
-        return answer["kind"], answer["pages"]
-    raise Unsound(PROBLEMS.get(answer.get("problem", ""), PROBLEMS["unsafe"]))
+        whole = content[answer["start"] : answer["end"]]
+        return Examined(answer["kind"], answer["pages"], whole)
+    found = answer.get("found", "")
+    problem = PROBLEMS.get(answer.get("problem", ""), PROBLEMS["unsafe"])
+    raise Unsound(problem.format(found=found, way_out=WAYS_OUT.get(found, PRINT)))
 
 
 def keep(content: bytes, kind: str = "", pages: int | None = None) -> Kept:

@@ -6,21 +6,26 @@ import os
 import random
 import resource
 import time
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.utils import timezone
+from PIL import Image
+from pypdf import PdfReader
 
 from labs.reports import intake, storage
 from labs.reports.examine import Problem, examine
+from tests.labs import odd_files
 from tests.labs.documents import HTML, archive, bombs, flate, hostile, jpeg, listed, pdf, png
 
 HOSTILE = hostile()
 COLOURS = flate(b"\x00\x00\x0c\x48Lino").replace(b"<<", b"<</N 3")
 """A colour profile: `N` is its channels."""
 BOMBS = bombs()
+TAKEN, REFUSED = odd_files.taken(), odd_files.refused()
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +44,7 @@ def kept_files(folder: Path) -> list[Path]:
         (pdf(), "application/pdf", 1),
         (pdf(30), "application/pdf", 30),
         (pdf(2, objects=(listed(b"<</Type/Font>>"),)), "application/pdf", 2),
-        (pdf(2, objects=(listed(b"<</Type/Page>>", b"<</X/Page>>"),)), "application/pdf", 3),
+        (pdf(2, objects=(listed(b"<</Type/Page>>", b"<</X/Page>>"),)), "application/pdf", 2),
         (pdf() + b"\r\n", "application/pdf", 1),
         (
             pdf(objects=(b"<</Type/Outlines/First 3 0 R>>", COLOURS)),
@@ -62,7 +67,8 @@ def kept_files(folder: Path) -> list[Path]:
 def test_a_sound_file_is_taken_for_what_it_holds(
     content: bytes, kind: str, pages: int | None
 ) -> None:
-    assert storage.examined(content) == (kind, pages)
+    found = storage.examined(content)
+    assert (found.kind, found.pages) == (kind, pages)
 
 
 @pytest.mark.parametrize("what", HOSTILE)
@@ -78,8 +84,33 @@ def test_a_hostile_file_is_refused_and_not_kept(what: str, folder: Path) -> None
     assert kept_files(folder) == []
 
 
+@pytest.mark.parametrize("what", TAKEN)
+def test_odd_file_is_taken_without_what_surrounds_it(what: str, folder: Path) -> None:
+    name, content, whole = TAKEN[what]
+    (kept,) = intake._kept([SimpleUploadedFile(name, content, "application/octet-stream")])
+    with storage.opened(kept.stored_as) as file:
+        sent = file.read()
+    assert sent == whole or not whole
+    assert storage.examined(sent).content == sent, "sound by itself, with nothing around it"
+    if kept.kind == "application/pdf":
+        assert len(PdfReader(BytesIO(sent)).pages) == kept.pages
+    else:
+        Image.open(BytesIO(sent)).load()
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_odd_file_is_refused_with_the_true_cause(what: str, folder: Path) -> None:
+    name, content, words = REFUSED[what]
+    with pytest.raises(intake.NotTaken) as refused:
+        intake._kept([SimpleUploadedFile(name, content)])
+    (problem,) = refused.value.problems
+    assert words in problem
+    assert kept_files(folder) == []
+
+
 def test_the_corpus_is_large_enough() -> None:
     assert len(HOSTILE) + len(BOMBS) >= 60
+    assert len(TAKEN) + len(REFUSED) >= 50
 
 
 @pytest.mark.parametrize("what", BOMBS)

@@ -21,6 +21,7 @@ from labs.models import Report, ReportFile
 from labs.reports import intake, storage
 from patients.models import Patient
 from tests.api.rows import staff, uid
+from tests.labs import odd_files
 from tests.labs.documents import HTML, jpeg, pdf, png
 from tests.labs.reporting import file, kept, person
 
@@ -76,6 +77,18 @@ def test_it_works(client: Client, desk: User, folder: Path) -> None:
     ]
 
 
+def test_motion_photo_is_taken_without_its_video(client: Client, desk: User) -> None:
+    """Case B15, and sent twice: still the same upload, though less is kept than was sent."""
+    sent = form(file(odd_files.motion_photo(), "report.jpg"))
+    first = client.post(address(), sent)
+    sent["files"] = [file(odd_files.motion_photo(), "report.jpg")]
+    assert client.post(address(), sent)["Location"] == first["Location"]
+    kept = Report.objects.get().files.get()
+    content = storage.opened(kept.stored_as).read()
+    assert content.endswith(b"\xff\xd9") and b"MotionPhoto_Data" not in content
+    assert kept.size == len(content) < len(odd_files.motion_photo())
+
+
 def test_a_script_is_told_where_to_go(client: Client, desk: User) -> None:
     answer = client.post(address(), form(file()), headers=JSON)
     assert answer.json() == {"to": reverse("reports:detail", args=[Report.objects.get().pk])}
@@ -95,7 +108,7 @@ def test_pictures_keep_the_order_they_were_sent_in(client: Client, desk: User) -
         ([(pdf(), "a.pdf"), (png(), "b.png")], 400, "A PDF is sent by itself"),
         ([(png(), "a.png"), (png(), "b.png")], 400, "twice"),
         ([(png(shade=n), f"{n}.png") for n in range(9)], 400, "At most 8 pictures"),
-        ([(png(), "a.png"), (HTML, "b.png")], 400, "“b.png” is not a PDF, JPEG or PNG"),
+        ([(png(), "a.png"), (HTML, "b.png")], 400, "“b.png” is a web page, not a PDF, JPEG or PNG"),
         ([(HTML, "<img src=x onerror=1>.pdf")], 400, "“&lt;img src=x"),
     ],
 )
