@@ -12,6 +12,7 @@ import logging
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, ClassVar, Final
 from uuid import UUID
@@ -56,6 +57,42 @@ class NotDone(Exception):
 
 class TooMany(Exception):
     """More rows than one run may have."""
+
+
+class Changed(Exception):
+    """Other rows match than those that were confirmed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Which rows match a filter: how many, and a digest of their keys in whatever order."""
+
+    total: int
+    digest: str
+
+    @classmethod
+    def of(cls, rows: QuerySet[Any]) -> Matches:
+        """Those that match now; one query."""
+        sql, parameters = rows.order_by().values_list("pk").query.sql_with_params()
+        return cls._read(f"SELECT {_DIGEST} FROM ({sql}) AS found (key)", parameters)  # noqa: S608
+
+    @classmethod
+    def of_run(cls, run: BulkRun) -> Matches:
+        """Those that a run is to work on."""
+        return cls._read(
+            f"SELECT {_DIGEST} FROM backoffice_bulkrow WHERE run_id = %s",  # noqa: S608
+            [run.pk],
+        )
+
+    @classmethod
+    def _read(cls, sql: str, parameters: Sequence[Any]) -> Matches:
+        with connection.cursor() as cursor:
+            cursor.execute(sql, parameters)
+            total, digest = cursor.fetchone()
+        return cls(total, str(digest or 0))
+
+
+_DIGEST: Final = "count(*), bit_xor(hashtextextended(key::text, 0))"
 
 
 class Verb:
@@ -107,10 +144,12 @@ def start(
     form: AskForm,
     query: Mapping[str, list[str]],
     again: BulkRun | None = None,
+    confirmed: Matches | None = None,
 ) -> BulkRun | None:
     """Write a run and its rows; the same form sent twice is one run. None where no row is left.
 
-    Raises TooMany, and nothing is written then.
+    `confirmed` is what the person saw: other rows than those are not written. Raises TooMany or
+    Changed, and nothing is written then.
     """
     assert isinstance(request.user, User)
     form_id: UUID = form.cleaned_data["form_id"]
@@ -137,6 +176,9 @@ def start(
             if not run.total:
                 transaction.set_rollback(True)
                 return None
+            # Compared after the rows are written: the filter may match others at every moment.
+            if confirmed is not None and Matches.of_run(run) != confirmed:
+                raise Changed
             run.save(update_fields=["total"])
             audit.asked(request, f"bulk {verb.name}", [run.pk], [])
     except IntegrityError:

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_GET, require_POST
 from backoffice import audit
 from backoffice.access import may
 from backoffice.addresses import query_of
-from backoffice.lists.bulk import TooMany, Verb, start, stop
+from backoffice.lists.bulk import Changed, Matches, TooMany, Verb, start, stop
 from backoffice.lists.listing import Listing, staff_of
 from backoffice.lists.models import BulkRow, BulkRun
 from backoffice.lists.pages import keys_of, selected
@@ -46,7 +46,8 @@ def bulk(request: HttpRequest, *, listing: Listing) -> HttpResponse:
     if not everything and not keys_of(request):
         messages.error(request, f"Tick the {listing.nouns[1]} first.")
         return redirect(f"{listing.address()}?{back}")
-    total = rows.order_by().count()
+    matches = Matches.of(rows)
+    total = matches.total
     # Of all that match one is always told how many there are before it begins.
     asked_first = verb.asked_first or (everything and total > 0)
     begun = "go" in request.POST or not asked_first
@@ -54,17 +55,19 @@ def bulk(request: HttpRequest, *, listing: Listing) -> HttpResponse:
     data.setdefault("form_id", str(uuid.uuid4()))
     form = verb.form(data) if begun else verb.form()
     if begun and form.is_valid():
-        seen = request.POST.get("total", "")
-        if everything and verb.asks and seen != str(total):
-            form.add_error(None, f"There are {total:,} now; it was {seen} when you looked.")
-        elif total > verb.most:
+        if total > verb.most:
             form.add_error(None, _too_many(listing, verb))
         else:
             kept = {name: values for name, values in QueryDict(back).lists() if name != "run"}
             try:
-                found = start(request, listing, verb, rows, form, kept)
+                confirmed = _confirmed(request) if everything else None
+                found = start(request, listing, verb, rows, form, kept, confirmed=confirmed)
             except TooMany:
                 form.add_error(None, _too_many(listing, verb))
+            except Changed:
+                matches = Matches.of(rows)
+                total = matches.total
+                form.add_error(None, _changed(request, listing, total))
             else:
                 if found is None:
                     messages.error(request, GONE)
@@ -85,6 +88,7 @@ def bulk(request: HttpRequest, *, listing: Listing) -> HttpResponse:
         "verb": verb,
         "form": form,
         "total": total,
+        "matches": matches,
         "noun": listing.nouns[total != 1],
         "too_many": total > verb.most,
         "most": verb.most,
@@ -170,6 +174,23 @@ def again(request: HttpRequest, key: UUID, *, listing: Listing) -> HttpResponse:
         return redirect(listing.address("run", key))
     asking.ring(BELL, "staff")
     return redirect(listing.address("run", made.pk))
+
+
+def _confirmed(request: HttpRequest) -> Matches:
+    """What the page before showed; what matches nothing where it was not shown."""
+    seen = request.POST.get("total", "")
+    total = int(seen) if seen.isascii() and seen.isdigit() and len(seen) < 10 else -1
+    return Matches(total, request.POST.get("matches", ""))
+
+
+def _changed(request: HttpRequest, listing: Listing, total: int) -> str:
+    seen = _confirmed(request).total
+    noun = listing.nouns[total != 1]
+    if seen == total:
+        return f"Other {listing.nouns[1]} match now than when you looked. Check the list again."
+    if seen < 0:
+        return f"The filter matches {total:,} {noun}. Confirm the number."
+    return f"The filter matches {total:,} {noun} now; it was {seen:,} when you looked."
 
 
 def _verb(listing: Listing, name: str, user: Any) -> Verb:

@@ -47,6 +47,17 @@ def ask(client: Client, verb: str, *numbers: int, query: str = "", **more: Any) 
     return client.post(f"{ADDRESS}bulk/", {**data, **more})
 
 
+def confirm(client: Client, verb: str, *, query: str = "", **more: Any) -> Any:
+    """Ask for everything that matches, and say yes to what the page shows."""
+    page = ask(client, verb, query=query).content.decode()
+    return ask(client, verb, query=query, go="1", **{**shown_on(page), **more})
+
+
+def shown_on(page: str) -> dict[str, str]:
+    """What a confirmation page says of the rows that match."""
+    return dict(re.findall(r'name="(total|matches)" value="([^"]*)"', page))
+
+
 def work() -> None:
     while bulk.work([ORDERS], seconds=5):
         pass
@@ -79,7 +90,7 @@ def test_everything_means_the_filter_not_the_page(
     asked = ask(client, "take", query="status=lost&size=1")
     assert (asked.status_code, BulkRun.objects.count()) == (200, 0)
     assert "Take 3 orders" in " ".join(asked.content.decode().split())
-    ask(client, "take", query="status=lost&size=1", go="1")
+    confirm(client, "take", query="status=lost&size=1")
     work()
     assert held() == {1, 2, 3}
 
@@ -128,7 +139,7 @@ def test_giving_to_somebody_asks_whom_first(client: Client, clinician: User, fiv
 
 
 def test_a_note_is_written_once_on_each(client: Client, clinician: User, five: None) -> None:
-    ask(client, "note", go="1", text="The courier is late.")
+    confirm(client, "note", text="The courier is late.")
     work()
     assert Note.objects.count() == 5
     assert set(Note.objects.values_list("text", "author")) == {
@@ -148,7 +159,7 @@ def test_a_worker_that_dies_leaves_the_rest_to_the_next(
     client: Client, clinician: User, five: None
 ) -> None:
     """It dies in the middle of a row: that row, and those after it, are done by the next, once."""
-    ask(client, "note", go="1", text="Once each.")
+    confirm(client, "note", text="Once each.")
     run = BulkRun.objects.get()
     done: list[UUID] = []
 
@@ -175,7 +186,7 @@ def test_a_worker_that_dies_leaves_the_rest_to_the_next(
 def test_a_run_that_is_held_is_left_to_its_holder(
     client: Client, clinician: User, five: None
 ) -> None:
-    ask(client, "take", go="1")
+    confirm(client, "take")
     BulkRun.objects.update(lease_token=uuid.uuid4(), lease_until="2999-01-01T00:00Z")
     assert bulk.work([ORDERS]) == 0
     BulkRun.objects.update(lease_until="2020-01-01T00:00Z")
@@ -184,7 +195,7 @@ def test_a_run_that_is_held_is_left_to_its_holder(
 
 
 def test_it_can_be_stopped(client: Client, clinician: User, five: None) -> None:
-    ask(client, "take", go="1")
+    confirm(client, "take")
     run = BulkRun.objects.get()
     client.post(f"{ADDRESS}bulk/{run.pk}/stop/")
     work()
@@ -194,7 +205,7 @@ def test_it_can_be_stopped(client: Client, clinician: User, five: None) -> None:
 
 
 def test_who_lost_the_role_does_nothing_more(client: Client, clinician: User, five: None) -> None:
-    ask(client, "take", go="1")
+    confirm(client, "take")
     clinician.groups.clear()
     work()
     run = BulkRun.objects.get()
@@ -212,7 +223,7 @@ def test_cancelling_shows_what_will_and_will_not_happen(
     entry = AuditEntry.objects.get(action="list")
     assert entry.row_count == 5 and uid("patient", 1) in entry.patient_ids
     assert not CommandRecord.objects.exists()
-    refused = ask(client, "cancel", go="1", total="5", why="")
+    refused = ask(client, "cancel", go="1", why="", **shown_on(words))
     assert refused.status_code == 422
     assert "Choose why it is cancelled." in refused.content.decode()
 
@@ -229,7 +240,7 @@ def test_a_kit_that_nobody_registered_is_named_so(client: Client, clinician: Use
 def test_cancelling_asks_the_service_once_for_each(
     client: Client, clinician: User, five: None
 ) -> None:
-    ask(client, "cancel", go="1", total="5", why="patient", reason="moved away")
+    confirm(client, "cancel", why="patient", reason="moved away")
     run = BulkRun.objects.get()
     work()
     BulkRow.objects.filter(run=run).update(state="waiting")  # As if a worker died before it noted.
@@ -247,11 +258,65 @@ def test_cancelling_asks_the_service_once_for_each(
     assert "does not let an order be cancelled any more" in page
 
 
-def test_a_number_that_changed_since_is_told(client: Client, clinician: User, five: None) -> None:
-    answer = ask(client, "cancel", go="1", total="4", why="patient")
+VERBS = {
+    "take": {},
+    "assign": {"to": ""},
+    "note": {"text": "Made up."},
+    "resend": {},
+    "cancel": {"why": "patient"},
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_asks_again_when_the_number_changed(
+    client: Client, clinician: User, five: None, verb: str
+) -> None:
+    assert set(VERBS) == {one.name for one in ORDERS.verbs}
+    form = {**VERBS[verb], **({"to": clinician.pk} if verb == "assign" else {})}
+    shown = shown_on(ask(client, "take", query="status=lost").content.decode())
+    assert shown["total"] == "3"
+    order(6, low_level_status="lost", method="testkit").save()
+    answer = ask(client, verb, query="status=lost", go="1", **form, **shown)
     assert answer.status_code == 422
-    assert "There are 5 now; it was 4 when you looked." in answer.content.decode()
+    page = answer.content.decode()
+    assert "The filter matches 4 orders now; it was 3 when you looked." in page
     assert not BulkRun.objects.exists()
+    if verb != "cancel":  # It names each order, and goes on with those.
+        again = ask(client, verb, query="status=lost", go="1", **form, **shown_on(page))
+        assert again.status_code == 302 and BulkRun.objects.get().total == 4
+
+
+@pytest.mark.parametrize("verb", [name for name in VERBS if name != "cancel"])
+def test_every_verb_asks_again_when_other_rows_match(
+    client: Client, clinician: User, five: None, verb: str
+) -> None:
+    """One leaves the filter and another comes: the number is the same."""
+    form = {**VERBS[verb], **({"to": clinician.pk} if verb == "assign" else {})}
+    shown = shown_on(ask(client, verb, query="status=lost").content.decode())
+    Order.objects.filter(pk=uid("order", 1)).update(low_level_status="ordered", bucket="preparing")
+    Order.objects.filter(pk=uid("order", 4)).update(low_level_status="lost", bucket="closed")
+    answer = ask(client, verb, query="status=lost", go="1", **form, **shown)
+    assert answer.status_code == 422 and not BulkRun.objects.exists()
+    assert "Other orders match now than when you looked." in answer.content.decode()
+
+
+@pytest.mark.parametrize("seen", [{}, {"total": "many"}, {"total": "5"}, {"total": "٥"}])
+def test_everything_is_never_done_unconfirmed(
+    client: Client, clinician: User, five: None, seen: dict[str, str]
+) -> None:
+    assert ask(client, "take", go="1", **seen).status_code == 422
+    assert not BulkRun.objects.exists()
+
+
+def test_what_was_confirmed_is_asked_for_once(client: Client, clinician: User, five: None) -> None:
+    """A second click, after the number changed, is still the run of the first one."""
+    form_id = uuid.uuid4()
+    shown = shown_on(ask(client, "take").content.decode())
+    for number in (6, 7):
+        answer = ask(client, "take", go="1", form_id=form_id, **shown)
+        assert answer.status_code == 302
+        order(number, low_level_status="lost", method="testkit").save()
+    assert BulkRun.objects.get().total == 5
 
 
 def test_only_orders_that_were_shown_are_cancelled(
