@@ -18,6 +18,7 @@ from backoffice import audit, vocabulary
 from backoffice.access import may, requires
 from backoffice.models import UnknownValue, User
 from backoffice.paging.pages import Sort, page_of, place_of
+from backoffice.vocabulary import interpretations
 
 SIZE: Final = 50
 LAST_SEEN: Final = Sort(("last_seen", "id"), descending=True)
@@ -28,6 +29,7 @@ BUCKETS: Final = {
     for bucket, label in vocabulary.BUCKETS.items()
     if bucket != vocabulary.UNKNOWN
 }  # fmt: skip
+RANKS: Final = interpretations.RANKS_TO_GIVE
 PLAIN: Final = {vocabulary.PLAIN: "Plain words, without a colour"}
 LEADS: Final = {
     **dict.fromkeys(("order", "result", "missing"), "orders:detail"),
@@ -43,6 +45,7 @@ _ONE_AT_A_TIME: Final = "SELECT pg_advisory_xact_lock(hashtext('decide on an unk
 SAVED: Final = "Saved. Pages say so from now on{}."
 TAKEN_BACK: Final = "Taken back. It is shown as it came{}."
 MOVING: Final = ", and orders move within seconds"
+RANKING: Final = ", and open results are ranked again within seconds"
 
 
 class DecisionForm(forms.Form):
@@ -59,7 +62,11 @@ class DecisionForm(forms.Form):
         self.row = row
         field = self.fields["bucket"]
         assert isinstance(field, forms.ChoiceField)
-        field.choices = list({**BUCKETS, **({} if row.vocabulary == STATUS else PLAIN)}.items())
+        if row.vocabulary in interpretations.VOCABULARIES:
+            field.label, field.choices = "Rank", list(RANKS.items())
+        else:
+            plain = {} if row.vocabulary == STATUS else PLAIN
+            field.choices = list({**BUCKETS, **plain}.items())
 
     @classmethod
     def of(cls, row: UnknownValue) -> DecisionForm:
@@ -102,6 +109,7 @@ def value(request: HttpRequest, value_id: int) -> HttpResponse:
                 form.data = {**request.POST.dict(), "seen": str(row.decision)}
             else:
                 moving = MOVING if row.vocabulary == STATUS else ""
+                moving = RANKING if row.vocabulary in interpretations.VOCABULARIES else moving
                 messages.success(request, (TAKEN_BACK if back else SAVED).format(moving))
                 return redirect("system:unknown-value", row.pk)
     context = {"told": _told(row), "row": row, "form": form, "obstacle": obstacle}
@@ -164,7 +172,8 @@ def _told(row: UnknownValue) -> dict[str, Any]:
         "row": row,
         "term": term,
         "known": known and vocabulary.is_known(row.vocabulary, row.value),
-        "bucket": {**BUCKETS, **PLAIN}.get(row.bucket, ""),
+        "bucket": {**BUCKETS, **PLAIN, **RANKS}.get(row.bucket, ""),
+        "is_ranked": row.vocabulary in interpretations.VOCABULARIES and row.decision > 0,
         "sample": _sample(row),
         "all": _all(row),
         "orders": row.vocabulary == STATUS and row.decision > 0,

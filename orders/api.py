@@ -31,7 +31,7 @@ class Orders(Resource):
 
     model = Order
     patient = "user_id"
-    guarded: ClassVar = {"interpretation": "results.view"}
+    guarded: ClassVar = dict.fromkeys(("interpretation", "interpretation_received"), "results.view")
     columns = (
         "team_id",
         "user_id",
@@ -55,6 +55,7 @@ class Orders(Resource):
         "lab_slug",
         "billing_type",
         "interpretation",
+        "interpretation_received",
         "has_missing_results",
         "has_abn",
         "expected_result_by_date",
@@ -170,6 +171,7 @@ class Results(Resource):
         "order_id",
         "status",
         "interpretation",
+        "interpretation_received",
         "laboratory",
         "specimen_number",
         "date_collected",
@@ -202,6 +204,9 @@ class Results(Resource):
                 "is_above_max_range",
                 "is_below_min_range",
                 "interpretation",
+                "interpretation_received",
+                "source_interpretation",
+                "side",
                 "loinc",
                 "loinc_slug",
                 "provider_id",

@@ -8,7 +8,7 @@ from orders import deciding
 from orders.commands import COMMANDS
 from orders.listing.rows import ORDERS
 from orders.models import OrderDraft
-from orders.reviewing import waiting
+from orders.reviewing import ranking, waiting
 from orders.reviewing.escalating import tell_of_criticals
 from orders.sync import CHANGES, SUBJECTS, SWEEP
 from orders.today import counting
@@ -65,6 +65,7 @@ def add_up() -> None:
 @shared_task
 def follow_decisions() -> None:
     deciding.follow()
+    ranking.follow()
 
 
 @shared_task

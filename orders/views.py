@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Final
 from uuid import UUID
 
 from django.core.exceptions import BadRequest
@@ -15,6 +14,7 @@ from backoffice import audit
 from backoffice.access import may, requires
 from backoffice.models import AS_RECEIVED
 from backoffice.statements import by_key, prepared, where
+from backoffice.vocabulary.interpretations import RANK
 from labs.models import Lab
 from orders.changing_views import actions_of
 from orders.exceptions.queue import group_of, is_handled
@@ -34,8 +34,6 @@ from orders.models import (
 )
 from orders.models.order import LIST_COLUMNS
 from orders.reviewing.identity import identity_of
-
-RANK: Final = {"critical": 0, "abnormal": 1, "unknown": 2}
 
 
 @requires("orders.view")
@@ -125,6 +123,7 @@ def _order(order_id: UUID) -> Order:
 
 
 def _ranked(markers: Iterable[ResultMarker]) -> list[ResultMarker]:
-    """Returned markers: critical, abnormal, not interpreted, normal; then the lab's order."""
+    """Returned markers, worst first: what is not interpreted with what is abnormal; then in the
+    order of the lab."""
     returned = [marker for marker in markers if not marker.is_missing]
-    return sorted(returned, key=lambda m: (RANK.get(m.interpretation, 3), m.position))
+    return sorted(returned, key=lambda m: (RANK.get(m.interpretation, 1), m.position))

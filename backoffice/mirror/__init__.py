@@ -14,6 +14,7 @@ and the columns that do not fit are left empty. One that cannot be stored even s
 from backoffice.mirror.applying import NotStored, apply, flag_missing, storing_all
 from backoffice.mirror.facts import Children, Fact, Key, Outcome, Table, Values, key_text
 from backoffice.mirror.moments import readable
+from backoffice.mirror.promoting import promote_again
 from backoffice.mirror.rows import Known, Stored, add_children, known, uuid_array
 from backoffice.mirror.strange import count_unknown
 from backoffice.mirror.unread import keep_partly_read, keep_unread, key_of, now_read
@@ -38,6 +39,7 @@ __all__ = [
     "key_text",
     "known",
     "now_read",
+    "promote_again",
     "readable",
     "storing_all",
     "uuid_array",

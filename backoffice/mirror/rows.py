@@ -186,6 +186,16 @@ def bring_children(
         _add(cursor, children, later)
 
 
+def replace_children(cursor: CursorWrapper, children: Children, facts: Sequence[Fact]) -> None:
+    """Rows below these facts, made anew."""
+    cursor.execute(
+        f'DELETE FROM "{children.name}" WHERE "{children.parent}" = ANY(%s)',
+        [[fact.key[0] for fact in facts]],
+    )
+    made = (row for fact in facts for row in _child_rows(children, fact))
+    _copy(cursor, children.name, made)
+
+
 def _child_rows(
     children: Children, fact: Fact, emptied: list[DroppedField] | None = None
 ) -> list[Values]:

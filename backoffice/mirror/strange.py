@@ -25,7 +25,7 @@ class Strange:
     def look_at(self, row: Values) -> None:
         for column, words, known in self.watched:
             value = row[column]
-            if value and value not in known:
+            if value and value not in known and not vocabulary.is_known(words, value):
                 count, sample = self.met.get((words, value), (0, str(next(iter(row.values())))))
                 self.met[words, value] = count + 1, sample
 

@@ -52,7 +52,10 @@ class SourceMarker(Payload):
 
 class BiomarkerResult(Payload):
     """One value. ``result`` is always text, in ``unit``; ``type``: numeric, range, comment,
-    coded_value; ``source_markers`` of None means nobody ordered it."""
+    coded_value; ``source_markers`` of None means nobody ordered it. ``value`` is deprecated.
+
+    The interface has `normal` as the default of ``interpretation``; a line that came without one
+    is None here, which is never normal (`vocabulary.interpretations`)."""
 
     name: str
     slug: str = ""
@@ -68,7 +71,7 @@ class BiomarkerResult(Payload):
     is_above_max_range: bool | None = None
     is_below_min_range: bool | None = None
     interpretation: str | None = None
-    source_interpretation: str = ""
+    source_interpretation: str | None = None
     loinc: str | None = None
     loinc_slug: str | None = None
     provider_id: str | None = None

@@ -65,14 +65,23 @@ def order_badge(low_level_status: str, method: str, bucket: str, bare: bool = Fa
     return _badge(item, low_level_status or "no status", bare)
 
 
-@register.simple_tag
-def flag(interpretation: str, above: bool | None, below: bool | None) -> SafeString:
-    """Flag of a result value: word and shape; the arrow says on which side it lies."""
-    item = vocabulary.term("result.interpretation", interpretation)
-    if item.family == vocabulary.ABNORMAL and (above or below):
-        side = "arrow-up" if above else "arrow-down"
-        item = vocabulary.Term(item.value, "High" if above else "Low", item.family, side)
-    return _badge(item, interpretation, False) if interpretation else DASH
+@register.inclusion_tag("components/result_flag.html")
+def flag(
+    reading: str | None,
+    side: str | None = "",
+    word: str | None = "",
+    source: str | None = "",
+    above: bool | None = None,
+    below: bool | None = None,
+) -> dict[str, str]:
+    """What a line of a result means: word and shape, the word as received where it is another
+    one, and the lab's own flag."""
+    return {
+        "reading": reading or "",
+        "side": side or ("high" if above else "low" if below else ""),
+        "word": word or "",
+        "source": source or "",
+    }
 
 
 @register.simple_tag

@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from backoffice.vocabulary import given
+from backoffice.vocabulary import given, interpretations
 from backoffice.vocabulary.families import (
     ABNORMAL,
     AT_LAB,
@@ -56,6 +56,10 @@ _BUCKET_TURN: Final[dict[str, str]] = {WITH_PATIENT: PATIENT, ON_THE_WAY: COURIE
 
 def canonical(vocabulary: str, value: str) -> str:
     """The usual spelling of a value; the value itself when it has only one or is unknown."""
+    if vocabulary in interpretations.VOCABULARIES:
+        return interpretations.canonical(value)
+    if vocabulary == "result.status":
+        return interpretations.read_status(value)
     return ALIASES.get(vocabulary, {}).get(value, value)
 
 
@@ -67,13 +71,19 @@ def term(vocabulary: str, value: str | None) -> Term:
     """
     if not value:
         return Term("", "", PLAIN)
-    found = VOCABULARIES[vocabulary].get(canonical(vocabulary, value))
+    words = VOCABULARIES[vocabulary]
+    found = words.get(value) or words.get(canonical(vocabulary, value))
     found = found or given.term(vocabulary, value)
+    if found is None and vocabulary in interpretations.VOCABULARIES:
+        label = f"{words['unknown'].label}: {value}"
+        return Term(value, label, UNKNOWN, GLYPHS[UNKNOWN], known=False)
     return found or Term(value, value, UNKNOWN, GLYPHS[UNKNOWN], known=False)
 
 
 def is_known(vocabulary: str, value: str | None) -> bool:
     """False for a value that the unknown-values page should count."""
+    if value and vocabulary in interpretations.VOCABULARIES:
+        return interpretations.is_blank(value) or interpretations.is_known(value)
     return not value or canonical(vocabulary, value) in VOCABULARIES[vocabulary]
 
 
@@ -165,6 +175,7 @@ __all__ = [
     "canonical",
     "choices",
     "given",
+    "interpretations",
     "is_known",
     "low_level",
     "order_bucket",

@@ -47,6 +47,11 @@ def term(vocabulary: str, value: str) -> Term | None:
     return _given.get((vocabulary, value))
 
 
+def decided() -> dict[tuple[str, str], Term]:
+    """What every decided value means, by vocabulary and value; another object after each read."""
+    return _given
+
+
 def terms(vocabulary: str) -> list[Term]:
     return [item for (name, _), item in _given.items() if name == vocabulary]
 

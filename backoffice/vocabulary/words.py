@@ -183,6 +183,7 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
     "result.status": terms(
         ("partial", "Partial", AT_LAB),
         ("final", "Final", RESULT_IN),
+        ("corrected", "Corrected", RESULT_IN),
     ),
     "result.interpretation": _INTERPRETATIONS,
     "missing.failure_type": terms(

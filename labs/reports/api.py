@@ -48,6 +48,7 @@ class Reports(Resource):
                 "min_reference_range",
                 "max_reference_range",
                 "interpretation",
+                "interpretation_received",
                 "is_above_max_range",
                 "is_below_min_range",
                 "sample_type",

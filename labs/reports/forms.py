@@ -56,7 +56,7 @@ class RowForm(TickForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.use_required_attribute = False
-        known = [("", "Not told"), *vocabulary.choices("result.interpretation")]
+        known = [("", "Not interpreted"), *vocabulary.choices("result.interpretation")]
         said = self["interpretation"].value()
         if said and said not in dict(known):
             known.append((said, said))

@@ -10,6 +10,8 @@ from typing import Any, Final
 from django.db import transaction
 
 from backoffice.models import User
+from backoffice.vocabulary.interpretations import Reading, as_received, read_line
+from backoffice.vocabulary.measures import number_of
 from labs.reports.acceptance import Overtaken, digest, last_words
 from labs.reports.models import Report, ReportJob, ReportResult, RowCheck
 from patients.identity import Agreement, compare_birth_dates, compare_name_parts
@@ -24,6 +26,8 @@ CORRECTABLE: Final = (
     "interpretation",
     "loinc_code",
 )
+
+_MEASURED: Final = ("value", "units", "min_reference_range", "max_reference_range")
 
 _UNITS: Final = (
     "% %{total} g/dl g/l mg/dl mg/l ug/dl µg/dl ug/l µg/l ng/dl ng/ml ng/l pg/ml pg/dl mmol/l"
@@ -84,6 +88,8 @@ class Line:
     def read(self, name: str) -> Any:
         if name == "loinc_code":
             return self.matches[0].code if self.matches else None
+        if name == "interpretation":
+            return self.parsed.interpretation_received
         return getattr(self.parsed, name)
 
     @property
@@ -97,10 +103,7 @@ class Line:
 
     @property
     def number(self) -> float | None:
-        try:
-            return float(str(self.shown["value"]).strip().removesuffix("%"))
-        except ValueError:
-            return None
+        return number_of(str(self.shown["value"]).strip().removesuffix("%"))
 
     @property
     def unit(self) -> str:
@@ -109,8 +112,34 @@ class Line:
         return "" if str(self.shown["value"]).rstrip().endswith(units) else units
 
     @property
+    def meaning(self) -> Reading:
+        """What the row means to us. Once its value or range is corrected, the sides that the
+        service gave are of another row."""
+        shown = self.shown
+        is_as_read = not self.corrections.keys() & {*_MEASURED}
+        return read_line(
+            shown["interpretation"],
+            type=self.parsed.type,
+            text=str(shown["value"]),
+            unit=shown["units"],
+            low=shown["min_reference_range"],
+            high=shown["max_reference_range"],
+            above=self.parsed.is_above_max_range if is_as_read else None,
+            below=self.parsed.is_below_min_range if is_as_read else None,
+        )
+
+    @property
     def flagged(self) -> str:
-        return self.shown["interpretation"] or ""
+        return self.meaning.interpretation
+
+    @property
+    def side(self) -> str:
+        return self.meaning.side
+
+    @property
+    def word(self) -> str | None:
+        """The interpretation as printed, where it is not what the row means."""
+        return as_received(self.shown["interpretation"], self.flagged)
 
     @property
     def range(self) -> str:

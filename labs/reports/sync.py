@@ -14,10 +14,11 @@ from django.db import connection
 from django.utils import timezone
 from msgspec import to_builtins
 
-from backoffice import mirror, sync
+from backoffice import mirror, sync, vocabulary
 from backoffice.mirror import Fact
 from backoffice.service import Record
 from backoffice.service import reports as service_reports
+from backoffice.vocabulary.interpretations import read_line
 from labs.reports.acceptance import note_changes
 from labs.reports.models import (
     COMPLETED,
@@ -99,7 +100,19 @@ def _results(fact: Fact) -> Iterator[mirror.Values]:
             "loinc_match_status": line.loinc_match_status,
             "loinc_matches": orjson.dumps(matches).decode(),
         }
+        reading = read_line(
+            line.interpretation,
+            type=line.type,
+            text=line.value,
+            unit=line.units,
+            low=line.min_reference_range,
+            high=line.max_reference_range,
+            above=line.is_above_max_range,
+            below=line.is_below_min_range,
+        ).interpretation
         digest = hashlib.sha256(orjson.dumps(row)).digest()[:16]
+        row["interpretation"] = reading
+        row["interpretation_received"] = line.interpretation
         yield {"job_id": fact.key[0], "position": position, **row, "reading": digest}
 
 
@@ -116,7 +129,7 @@ JOBS = mirror.Table(
             rows=_results,
             vocabularies={
                 "type": "report.type",
-                "interpretation": "result.interpretation",
+                "interpretation_received": "result.interpretation",
                 "loinc_match_status": "report.loinc_match",
                 "sample_type": "report.sample_type",
             },
@@ -131,6 +144,7 @@ def bring(said: Iterable[tuple[Record[service_reports.ReportJob], UUID | None]])
 
     What our own upload or an earlier word says about the patient stands where none is told now.
     """
+    vocabulary.given.refresh()
     said = list(said)
     users: dict[UUID, UUID | None] = {}
     ids = [record.data.id for record, _ in said]

@@ -34,7 +34,7 @@ from backoffice.templatetags.ui import (
 )
 from orders.templatetags.turns import whose_turn
 
-FLAGGED: Final = ("critical", "abnormal")
+FLAGGED: Final = ("critical", "abnormal", "unknown")
 SPOKEN_ORIGINS: Final = ("redraw", "recreation")
 
 

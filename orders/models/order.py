@@ -331,7 +331,16 @@ class Order(Mirrored):
     lab_test_name = models.TextField(default="")
     lab_slug = models.TextField(null=True)
     billing_type = models.TextField(null=True)
-    interpretation = models.TextField(null=True)
+    interpretation = models.TextField(
+        null=True, help_text="The worse of the two below; a trigger sets it where there is a result"
+    )
+    service_interpretation = models.TextField(
+        null=True, help_text="Our reading of the order's word"
+    )
+    result_interpretation = models.TextField(null=True, help_text="That of its result")
+    interpretation_received = models.TextField(
+        null=True, help_text="The order's word, where it is not the reading"
+    )
     has_missing_results = models.BooleanField(null=True)
     has_abn = models.BooleanField(null=True)
     expected_result_by_date = models.DateField(null=True)
@@ -426,6 +435,12 @@ class Order(Mirrored):
                 "-id",
                 condition=Q(interpretation__isnull=False) & ~Q(interpretation="normal"),
                 include=BY_NAME,
+            ),
+            # Reader: `orders.reviewing.ranking`, orders with a word that was ranked.
+            models.Index(
+                fields=["interpretation_received"],
+                condition=Q(interpretation_received__isnull=False),
+                name="order_odd_interpretation",
             ),
             models.Index(
                 fields=["activate_by"],

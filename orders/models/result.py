@@ -5,11 +5,16 @@ from __future__ import annotations
 from django.db import models
 
 from backoffice.models import Mirrored, Read
+from backoffice.vocabulary import measures
 from orders.models.order import Order
 
 
 class Result(Mirrored):
-    """The result of an order as it now stands: partial, final or corrected."""
+    """The result of an order as it now stands: partial, final or corrected.
+
+    `interpretation` is our reading of the head, raised by the lines (`vocabulary.interpretations`);
+    `interpretation_received` the service's word where that is another one.
+    """
 
     order = models.OneToOneField(
         Order,
@@ -20,6 +25,10 @@ class Result(Mirrored):
     )
     status = models.TextField(default="final")
     interpretation = models.TextField(null=True)
+    interpretation_received = models.TextField(null=True)
+    read_under = models.BigIntegerField(
+        default=0, db_default=0, help_text="Last decision on unknown values when it was read"
+    )
     laboratory = models.TextField(null=True)
     specimen_number = models.TextField(default="")
     date_collected = models.TextField(null=True)
@@ -43,7 +52,12 @@ class Result(Mirrored):
 
 
 class ResultMarker(Read):
-    """One line of a result, or one marker the lab reported as missing."""
+    """One line of a result, or one marker the lab reported as missing.
+
+    `interpretation` is our reading of the whole line: critical, abnormal, unknown (not
+    interpreted), normal, or empty where there is nothing to interpret. `interpretation_received`
+    is the service's word where that is another one, `source_interpretation` the lab's own flag.
+    """
 
     pk = models.CompositePrimaryKey("result_id", "position")
     result = models.ForeignKey(
@@ -68,6 +82,9 @@ class ResultMarker(Read):
     is_above_max_range = models.BooleanField(null=True)
     is_below_min_range = models.BooleanField(null=True)
     interpretation = models.TextField(default="")
+    interpretation_received = models.TextField(null=True)
+    source_interpretation = models.TextField(default="", db_default="")
+    side = models.TextField(default="", db_default="", help_text="high or low, where it is one")
     loinc = models.TextField(null=True)
     loinc_slug = models.TextField(null=True)
     provider_id = models.TextField(null=True)
@@ -83,6 +100,17 @@ class ResultMarker(Read):
         db_default="",
         help_text="Parts of the line that could not be read, such as value",
     )
+
+    @property
+    def shown_side(self) -> str:
+        """`side`; the service's word for it where an earlier release stored the line."""
+        told = "high" if self.is_above_max_range else "low" if self.is_below_min_range else ""
+        return self.side or told
+
+    @property
+    def number(self) -> float | None:
+        """The value as a number, from the text: the service's `value` is deprecated."""
+        return measures.line_number(self.type, self.text, self.value)
 
     class Meta:
         indexes = [

@@ -9,15 +9,20 @@ from uuid import UUID
 
 from django.db import connection
 
+from backoffice.vocabulary.interpretations import RANK_SQL
+from backoffice.vocabulary.measures import line_number
+
 MOST: Final = 400
 """Markers that are shown."""
 NAMED: Final = "name:"
 
 # A marker is what may be compared (`reviewing.history.key_of`); one without any code is its name.
-_LATEST: Final = """
+_LATEST: Final = f"""
     WITH latest AS (
         SELECT DISTINCT ON (marker) marker, name, type, text, value, unit, interpretation,
-            is_above_max_range, is_below_min_range, min_range_value, max_range_value,
+            interpretation_received, source_interpretation,
+            coalesce(nullif(side, ''), CASE WHEN is_above_max_range THEN 'high'
+                WHEN is_below_min_range THEN 'low' ELSE '' END), min_range_value, max_range_value,
             reference_range, order_id, at,
             lead(text) OVER earlier, lead(unit) OVER earlier, lead(at) OVER earlier
         FROM (
@@ -34,9 +39,7 @@ _LATEST: Final = """
         ORDER BY marker, at DESC, order_id
     )
     SELECT * FROM latest
-    ORDER BY CASE interpretation
-        WHEN 'critical' THEN 0 WHEN 'abnormal' THEN 1 WHEN 'unknown' THEN 2 ELSE 3
-    END, lower(name), marker
+    ORDER BY {RANK_SQL.format("interpretation")}, lower(name), marker
     LIMIT %s
 """
 
@@ -52,8 +55,9 @@ class Latest:
     value: float | None
     unit: str | None
     interpretation: str
-    is_above_max_range: bool | None
-    is_below_min_range: bool | None
+    interpretation_received: str | None
+    source_interpretation: str
+    side: str
     min_range_value: float | None
     max_range_value: float | None
     reference_range: str | None
@@ -62,6 +66,10 @@ class Latest:
     before: str | None
     before_unit: str | None
     before_at: datetime | None
+
+    @property
+    def number(self) -> float | None:
+        return line_number(self.type, self.text, self.value)
 
     @property
     def trend(self) -> str:

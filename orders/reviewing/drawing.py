@@ -14,7 +14,7 @@ from orders.reviewing.pages import Item
 from orders.templatetags.results import identity_badge, place_badge, ring
 
 FLAGS = {0: ' data-flag="critical"', 1: ' data-flag="abnormal"'}
-"""By the rank of a review."""
+"""By the rank of a review; what is not interpreted has the rank of what is abnormal."""
 
 
 def draw(items: Iterable[Item], opened: Review | None, query: str, by_name: bool) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from backoffice import statements
+from backoffice.vocabulary.measures import line_number, same_unit
 
 MOST: Final = 3_000
 """Values read at most, newest first: thirty years of a big yearly panel."""
@@ -29,8 +30,9 @@ class Value:
     high: float | None
     range: str
     flag: str
-    above: bool | None
-    below: bool | None
+    side: str
+    word: str
+    source: str
     lab: str
     name: str
     is_coded: bool = False
@@ -42,7 +44,11 @@ class Value:
 
     def comparable(self, other: Value) -> bool:
         """Both are numbers of one unit: only then may a line join them, or an arrow compare."""
-        return self.number is not None and other.number is not None and self.unit == other.unit
+        return self.number is not None and other.number is not None and self.is_in(other.unit)
+
+    def is_in(self, unit: str) -> bool:
+        """Whether its unit is this one, in whatever spelling."""
+        return same_unit(self.unit, unit)
 
 
 def key_of(loinc_slug: str | None, slug: str, lab_slug: str | None) -> str:
@@ -55,7 +61,9 @@ def key_of(loinc_slug: str | None, slug: str, lab_slug: str | None) -> str:
 _SELECT: Final = """
 SELECT o.id, m.loinc_slug, m.slug, o.lab_slug, r.date_collected, m.timestamp, o.created_at,
  m.text, m.type, m.value, m.unit, m.min_range_value, m.max_range_value, m.reference_range,
- m.interpretation, m.is_above_max_range, m.is_below_min_range, m.name
+ m.interpretation, coalesce(nullif(m.side, ''), CASE WHEN m.is_above_max_range THEN 'high'
+  WHEN m.is_below_min_range THEN 'low' ELSE '' END), m.interpretation_received,
+ m.source_interpretation, m.name
 FROM orders_order o
 JOIN orders_result r ON r.order_id = o.id
 JOIN orders_resultmarker m ON m.result_id = o.id
@@ -87,20 +95,21 @@ def values_of(patient: UUID | None, keys: Iterable[str]) -> dict[str, list[Value
 
 def _value(key: str, row: Sequence[Any]) -> Value:
     (order_id, _, _, lab, collected, stamped, created, text, kind, number, unit, *rest) = row
-    low, high, words, flag, above, below, name = rest
+    low, high, words, flag, side, word, source, name = rest
     return Value(
         key=key,
         order_id=order_id,
         at=_moment(collected) or stamped or created,
         text=text,
-        number=number if kind == "numeric" else None,
+        number=line_number(kind, text, number),
         unit=unit or "",
         low=low,
         high=high,
         range=words or "",
         flag=flag,
-        above=above,
-        below=below,
+        side=side,
+        word=word or "",
+        source=source,
         lab=lab or "",
         name=name,
         is_coded=kind == "coded_value",

@@ -31,7 +31,10 @@ NO_READ_BACK: Final = "reached_no_read_back"
 NOT_REACHED: Final = "not_reached"
 
 RANKS: Final = ("critical", "abnormal", "corrected", "unknown", "normal", "partial", "seen")
-"""Places of the queue, the most urgent first; `seen` are partial results somebody looked at."""
+"""Places of the queue, the most urgent first; `seen` are partial results somebody looked at.
+
+What is not interpreted has the rank of what is abnormal: the place of its own (3) is of old.
+"""
 IN_QUEUE: Final = Q(version__gt=F("signed"))
 OPEN_CRITICAL: Final = Q(critical_since__isnull=False) & (
     Q(acknowledged__lt=F("critical_since")) | Q(called__lt=F("critical_since"))
@@ -64,8 +67,11 @@ class ResultVersion(Read):
     order = _order()
     number = models.PositiveIntegerField()
     received_at = models.DateTimeField(db_default=Now())
-    kind = models.TextField(help_text="partial, final or corrected")
+    kind = models.TextField(help_text="partial, final, corrected or unknown")
     interpretation = models.TextField(null=True)
+    has_uninterpreted = models.BooleanField(
+        default=False, db_default=False, help_text="The head or a line is not interpreted"
+    )
     returned = models.PositiveIntegerField(default=0)
     missing = models.PositiveIntegerField(default=0)
     critical = models.JSONField(default=list)
@@ -97,6 +103,10 @@ class Review(Read):
     version = models.IntegerField(default=-1)
     kind = models.TextField(default="")
     rank = models.SmallIntegerField(default=0, help_text="Place in `RANKS`")
+    interpretation = models.TextField(
+        default="", db_default="", help_text="Of the newest version, raised by its lines"
+    )
+    has_uninterpreted = models.BooleanField(default=False, db_default=False)
     since = models.DateTimeField(db_default=Now(), help_text="Receipt of the newest version")
     identity = models.TextField(
         default="", db_default="", help_text="same, different or unknown: the person on the result"
@@ -161,7 +171,9 @@ class Review(Read):
     @property
     def place(self) -> str:
         """What puts it where it is in the queue: a word of `RANKS`."""
-        return RANKS[self.rank]
+        found = RANKS[self.rank]
+        is_unknown = found == "abnormal" and self.interpretation != "abnormal"
+        return "unknown" if is_unknown else found
 
 
 class ReviewTally(models.Model):

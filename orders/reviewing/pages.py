@@ -41,7 +41,7 @@ from orders.reviewing.models import (
     Signature,
 )
 from orders.reviewing.report import report_of
-from orders.reviewing.signing import UNDO_SECONDS, delegation, standing
+from orders.reviewing.signing import UNDO_SECONDS, delegation, delegation_obstacles, standing
 from orders.reviewing.waiting import counts, in_order, queue
 from patients.models import Demographics
 
@@ -140,6 +140,7 @@ def one_report(request: HttpRequest, review: Review, **forms: Any) -> dict[str, 
         "is_partial": review.kind == PARTIAL,
         "may_sign": may(user, "results.sign") or delegated is not None,
         "delegated": delegated,
+        "delegation_obstacles": [] if may(user, "results.sign") else delegation_obstacles(review),
         "may_acknowledge": may(user, "results.acknowledge"),
         "delegations": list(
             Delegation.objects.filter(by=user, until__gt=now, ended_at=None).select_related("to")

@@ -9,11 +9,13 @@ from typing import Any, Final
 from uuid import UUID
 
 from backoffice.statements import where
+from backoffice.vocabulary import interpretations
+from backoffice.vocabulary.measures import same_unit
 from orders.models import Order, Result, ResultMarker
 from orders.reviewing.history import Value, key_of, values_of
 
-RANK: Final = {"critical": 0, "abnormal": 1, "unknown": 2, "": 2}
-NORMAL_RANK: Final = 3
+FLAGGED_RANK: Final = interpretations.RANK["unknown"]
+NORMAL_RANK: Final = interpretations.RANK["normal"]
 SPARK: Final = 6
 """Points of the small line beside a value, the value itself included."""
 ALONE: Final = "Single markers"
@@ -31,7 +33,7 @@ class Row:
 
     @property
     def rank(self) -> int:
-        return RANK.get(self.marker.interpretation, NORMAL_RANK)
+        return interpretations.RANK.get(self.marker.interpretation, FLAGGED_RANK)
 
     @property
     def previous(self) -> Value | None:
@@ -40,7 +42,7 @@ class Row:
     @property
     def other_unit(self) -> bool:
         """The value before has a unit of its own: it has to be said."""
-        return self.previous is not None and self.previous.unit != (self.marker.unit or "")
+        return self.previous is not None and not same_unit(self.previous.unit, self.marker.unit)
 
     @property
     def direction(self) -> str:
@@ -68,7 +70,7 @@ class Panel:
 
     @property
     def flagged(self) -> int:
-        return sum(row.rank < NORMAL_RANK for row in self.rows)
+        return sum(row.rank <= FLAGGED_RANK for row in self.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,7 @@ def report_of(order: Order | None, result: Result | None, order_id: UUID) -> Rep
         later = later or len(upto) < len(values)
         rows.append(Row(one, key, upto[-SPARK:], len(values)))
     panels = _panels(rows, [one for one in markers if one.is_missing], _sources(result))
-    flagged = sum(row.rank < NORMAL_RANK for row in rows)
+    flagged = sum(row.rank <= FLAGGED_RANK for row in rows)
     return Report(panels, flagged, len(rows), later)
 
 

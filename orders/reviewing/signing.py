@@ -14,6 +14,7 @@ from backoffice.access import may
 from backoffice.models import User
 from orders.reviewing.identity import identity_of
 from orders.reviewing.models import (
+    CORRECTED,
     FINAL,
     PARTIAL,
     RANKS,
@@ -134,6 +135,10 @@ def delegation_obstacles(review: Review) -> list[str]:
     reasons = []
     if identity_of(review.pk).contradicts:
         reasons.append("This result names somebody else: a clinician has to sign it.")
+    if review.has_uninterpreted:
+        reasons.append("A value of this result is not interpreted: a clinician has to sign it.")
+    if review.kind not in (PARTIAL, FINAL, CORRECTED):
+        reasons.append("The status of this result is not known: a clinician has to sign it.")
     return reasons
 
 

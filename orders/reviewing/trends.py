@@ -42,8 +42,10 @@ def trend(request: HttpRequest, patient_id: UUID, key: str) -> HttpResponse:
         "rows": [(value, labs.get(value.lab, value.lab)) for value in reversed(values)],
         "newest": values[-1],
         "unit": numbers[-1].unit if numbers else "",
-        "drawn": [v for v in numbers if v.unit == numbers[-1].unit],
-        "other_units": sorted({v.unit or "no unit" for v in numbers} - {numbers[-1].unit})
+        "drawn": [v for v in numbers if v.is_in(numbers[-1].unit)],
+        "other_units": sorted(
+            {v.unit or "no unit" for v in numbers if not v.is_in(numbers[-1].unit)}
+        )
         if numbers
         else [],
         "person": Demographics.objects.filter(pk=patient_id).defer("record").first(),

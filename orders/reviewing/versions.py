@@ -8,35 +8,49 @@ from uuid import UUID
 
 from django.db import connection
 
+from backoffice import changes
+from orders.models.order import Order
+
 _ONE_LINE: Final = """jsonb_strip_nulls(jsonb_build_object(
  'name', m.name, 'slug', nullif(m.slug, ''), 'text', nullif(m.text, ''), 'unit', m.unit,
  'range', m.reference_range, 'low', m.min_range_value, 'high', m.max_range_value,
  'above', m.is_above_max_range, 'below', m.is_below_min_range,
- 'flag', nullif(m.interpretation, ''), 'notes', m.notes, 'loinc', m.loinc,
+ 'flag', nullif(m.interpretation, ''), 'side', nullif(m.side, ''),
+ 'word', m.interpretation_received, 'source', nullif(m.source_interpretation, ''),
+ 'notes', m.notes, 'loinc', m.loinc,
  'missing', nullif(m.is_missing, false), 'why', m.failure_type))"""
+
+# What adds to a reading makes no other version: the side, the lab's flag, the word that was read.
+_NEWS: Final = """(one.line - 'side' - 'source' -
+ CASE WHEN one.interpretation = 'unknown' THEN '' ELSE 'word' END)"""
 
 _LOCK: Final = "SELECT FROM orders_result WHERE order_id = ANY(%s) ORDER BY order_id FOR UPDATE"
 
 _NOTE: Final = f"""
 WITH told AS (
  SELECT r.order_id, r.as_of, r.status, r.returned, r.missing, steps.corrections,
-  CASE WHEN lines.critical IS NOT NULL THEN 'critical' WHEN lines.is_abnormal
-   AND r.interpretation IS DISTINCT FROM 'critical' THEN 'abnormal'
+  -- The lines raise the head, and never lower it.
+  CASE WHEN lines.critical IS NOT NULL OR r.interpretation = 'critical' THEN 'critical'
+   WHEN lines.is_abnormal OR r.interpretation = 'abnormal' THEN 'abnormal'
+   WHEN lines.is_uninterpreted THEN 'unknown'
    ELSE r.interpretation END AS interpretation,
+  coalesce(lines.is_uninterpreted, false) OR coalesce(r.interpretation = 'unknown', false)
+   AS has_uninterpreted,
   jsonb_build_object(
    'status', r.status, 'laboratory', r.laboratory, 'specimen', r.specimen_number,
    'collected', r.date_collected, 'received', r.date_received, 'reported', r.date_reported,
    'corrections', steps.corrections, 'lines', coalesce(lines.as_sent, '[]')
   ) AS content,
   sha256(convert_to(jsonb_build_array(
-   r.status, r.interpretation, steps.corrections, lines.sorted)::text, 'UTF8')) AS digest,
+   r.status, r.interpretation, steps.corrections, lines.news)::text, 'UTF8')) AS digest,
   coalesce(lines.critical, '[]') AS critical,
   coalesce(r.interpretation = 'critical', false) OR lines.critical IS NOT NULL AS is_critical
  FROM orders_result r
  CROSS JOIN LATERAL (
   SELECT jsonb_agg(one.line ORDER BY one.position) AS as_sent,
-   jsonb_agg(one.line ORDER BY one.line) AS sorted,
+   jsonb_agg({_NEWS} ORDER BY {_NEWS}) AS news,
    bool_or(one.interpretation = 'abnormal') AS is_abnormal,
+   bool_or(one.interpretation = 'unknown') AS is_uninterpreted,
    jsonb_agg(one.line ORDER BY one.line) FILTER (WHERE one.is_critical) AS critical
   FROM (
    SELECT m.position, m.interpretation, m.interpretation = 'critical' AS is_critical,
@@ -50,18 +64,21 @@ WITH told AS (
  ) steps
  WHERE r.order_id = ANY(%s)
 ), newest AS (
- SELECT DISTINCT ON (order_id) order_id, number, digest, critical, critical_since
+ SELECT DISTINCT ON (order_id) order_id, number, kind, digest, critical, critical_since
  FROM orders_resultversion WHERE order_id = ANY(%s) ORDER BY order_id, number DESC
 )
-INSERT INTO orders_resultversion (order_id, number, received_at, kind, interpretation, returned,
- missing, critical, critical_since, digest, content)
+INSERT INTO orders_resultversion (order_id, number, received_at, kind, interpretation,
+ has_uninterpreted, returned, missing, critical, critical_since, digest, content)
 SELECT told.order_id, coalesce(newest.number, 0) + 1,
  CASE WHEN newest.number IS NULL THEN told.as_of ELSE clock_timestamp() END,
- CASE WHEN told.status = 'partial' THEN 'partial'
+ CASE WHEN %s AND newest.kind IS NOT NULL THEN newest.kind
+  WHEN told.status = 'partial' THEN 'partial'
+  WHEN told.status NOT IN ('final', 'corrected') THEN 'unknown'
+  WHEN told.status = 'corrected' THEN 'corrected'
   WHEN told.corrections > 0 OR EXISTS (
    SELECT FROM orders_resultversion v WHERE v.order_id = told.order_id AND v.kind <> 'partial'
   ) THEN 'corrected' ELSE 'final' END,
- told.interpretation, told.returned, told.missing, told.critical,
+ told.interpretation, told.has_uninterpreted, told.returned, told.missing, told.critical,
  CASE WHEN NOT told.is_critical THEN NULL
   WHEN newest.critical_since IS NOT NULL AND newest.critical = told.critical
   THEN newest.critical_since ELSE coalesce(newest.number, 0) + 1 END,
@@ -72,15 +89,46 @@ ORDER BY told.order_id
 """
 
 
-def note_versions(orders: Iterable[UUID]) -> int:
+# Deadlocks: results are locked before orders, here and nowhere the other way round.
+_CARRY: Final = """
+WITH held AS (
+ SELECT o.id, coalesce(r.interpretation, '') AS reading
+ FROM orders_order o JOIN orders_result r ON r.order_id = o.id
+ WHERE o.id = ANY(%s)
+  AND o.result_interpretation IS DISTINCT FROM coalesce(r.interpretation, '')
+ ORDER BY o.id FOR NO KEY UPDATE OF o
+)
+UPDATE orders_order o SET result_interpretation = held.reading FROM held WHERE o.id = held.id
+RETURNING o.id
+"""
+
+
+def carry_to_orders(orders: Iterable[UUID]) -> int:
+    """Let orders show what their results say, where that is worse. Returns how many changed."""
+    keys = list(orders)
+    if not keys:
+        return 0
+    with connection.cursor() as cursor:
+        cursor.execute(_CARRY, [keys])
+        moved = [key for (key,) in cursor.fetchall()]
+    if moved:
+        join = "JOIN unnest(%s::uuid[]) AS wanted(id) USING (id)"
+        changes.rows_changed(Order, join, [moved], len(moved))
+    return len(moved)
+
+
+def note_versions(orders: Iterable[UUID], *, is_reread: bool = False) -> int:
     """Keep the results of these orders as they now stand, where that is news. Returns how many.
 
     The rows are locked first: of two workers, the second counts on from the first one's version.
+    `is_reread`: it is our reading that changed, so the version is what the one before was.
     """
     keys = list(orders)
     if not keys:
         return 0
     with connection.cursor() as cursor:
         cursor.execute(_LOCK, [keys])
-        cursor.execute(_NOTE, [keys, keys])
-        return int(cursor.rowcount)
+        cursor.execute(_NOTE, [keys, keys, is_reread])
+        noted = int(cursor.rowcount)
+    carry_to_orders(keys)
+    return noted

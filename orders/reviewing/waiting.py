@@ -52,10 +52,18 @@ def queue(given: Mapping[str, Any], user: User) -> QuerySet[Review]:
     if given.get("patient"):
         rows = rows.filter(user=given["patient"])
     if given.get("place"):
-        rows = rows.filter(rank=RANKS.index(given["place"]))
+        rows = rows.filter(_in_place(given["place"]))
     if given.get("mine"):
         rows = rows.filter(Q(signer=user) | Q(pk__in=_given_to(user)))
     return rows
+
+
+def _in_place(place: str) -> Q:
+    """Reviews in a place: what is not interpreted has the rank of what is abnormal."""
+    if place not in ("abnormal", "unknown"):
+        return Q(rank=RANKS.index(place))
+    is_abnormal = Q(interpretation="abnormal")
+    return Q(rank=RANKS.index("abnormal")) & (is_abnormal if place == "abnormal" else ~is_abnormal)
 
 
 def _given_to(user: User) -> list[UUID]:

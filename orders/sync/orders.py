@@ -15,8 +15,10 @@ from backoffice.mirror import Fact
 from backoffice.models import SyncRun
 from backoffice.service import Record, Service
 from backoffice.service import orders as service_orders
+from backoffice.vocabulary import interpretations
 from orders.models import Order, OrderEvent, Transaction
 from orders.reviewing.identity import update_reviews
+from orders.reviewing.versions import carry_to_orders
 from orders.usual import limits
 from patients.names import name_key
 from patients.sync import unknown_patients
@@ -46,6 +48,8 @@ def _order(fact: Fact) -> mirror.Values:
     own = next((o for o in group.orders if o.id == order.id), None) if group else None
     since = event.created_at if event else None
     slug = order.lab_test.lab.slug if order.lab_test.lab else None
+    word = interpretations.read_word(order.interpretation)
+    reading = word.interpretation if word else None
     return {
         "team_id": order.team_id,
         "user_id": order.user_id,
@@ -74,7 +78,9 @@ def _order(fact: Fact) -> mirror.Values:
         "lab_test_name": order.lab_test.name,
         "lab_slug": slug,
         "billing_type": order.billing_type,
-        "interpretation": order.interpretation,
+        "interpretation": reading,
+        "service_interpretation": reading or "",
+        "interpretation_received": interpretations.as_received(order.interpretation, reading or ""),
         "has_missing_results": order.has_missing_results,
         "has_abn": order.has_abn,
         "expected_result_by_date": order.expected_result_by_date,
@@ -115,7 +121,7 @@ ORDERS = mirror.Table(
     model=Order,
     key=("id",),
     promote=_order,
-    revision=3,
+    revision=4,
     version=("updated_at", "last_event_id"),
     ahead=AHEAD,
     children=(STEPS,),
@@ -126,7 +132,7 @@ ORDERS = mirror.Table(
         "method": "order.method",
         "origin": "order.origin",
         "billing_type": "order.billing_type",
-        "interpretation": "order.interpretation",
+        "interpretation_received": interpretations.VOCABULARY,
     },
 )
 
@@ -161,6 +167,7 @@ def store_orders(
     vocabulary.given.refresh()
     limits.refresh()
     outcome = mirror.apply(ORDERS, [_fact(record) for record in records], gather, known)
+    carry_to_orders(fact.key[0] for fact in outcome.created)
     touched = [hanging[fact.key] for fact in outcome.touched]
     mirror.apply(TRANSACTIONS, [each.group for each in touched if each.group is not None])
     update_reviews(each.order_id for each in touched if each.has_result)

@@ -6,23 +6,50 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from backoffice import mirror, sync
+from backoffice import mirror, sync, vocabulary
 from backoffice.mirror import Fact
 from backoffice.service import Record
 from backoffice.service import results as service_results
+from backoffice.vocabulary import interpretations
+from backoffice.vocabulary.interpretations import Reading
 from orders.models import Result, ResultMarker
 from orders.reviewing.identity import lock_patients_of, update_reviews
 from orders.reviewing.versions import note_versions
 from orders.sync import unreadable_lines as unreadable
 
 
+def read_marker(line: service_results.BiomarkerResult) -> Reading:
+    """What a line means to us."""
+    return interpretations.read_line(
+        line.interpretation,
+        line.source_interpretation,
+        type=line.type,
+        text=line.result,
+        value=line.value,
+        unit=line.unit,
+        low=line.min_range_value,
+        high=line.max_range_value,
+        above=line.is_above_max_range,
+        below=line.is_below_min_range,
+        reference_range=line.reference_range,
+    )
+
+
 def _result(fact: Fact) -> mirror.Values:
     result: service_results.Result = fact.data
     head = result.metadata
     parts = unreadable.parts_of(fact)
+    read = interpretations.read_head(
+        head.interpretation,
+        map(read_marker, result.results),
+        all_read=result.results_sent is result.results or not result.results_sent,
+    ).interpretation
+    reading = unreadable.interpretation(read, parts.all) or ""
     return {
-        "status": head.status,
-        "interpretation": unreadable.interpretation(head.interpretation, parts.all),
+        "status": interpretations.read_status(head.status),
+        "interpretation": reading or None,
+        "interpretation_received": interpretations.as_received(head.interpretation, reading),
+        "read_under": vocabulary.given.decision(),
         "laboratory": head.laboratory,
         "specimen_number": head.specimen_number or "",
         "date_collected": head.date_collected,
@@ -43,6 +70,8 @@ def _markers(fact: Fact) -> Iterator[mirror.Values]:
         if line is None:
             yield unreadable.line(fact, position, parts.name("results", position))
             continue
+        reading = read_marker(line)
+        shown = unreadable.interpretation(reading.interpretation, fields) or ""
         yield {
             "result_id": fact.key[0],
             "position": position,
@@ -59,7 +88,10 @@ def _markers(fact: Fact) -> Iterator[mirror.Values]:
             "max_range_value": line.max_range_value,
             "is_above_max_range": line.is_above_max_range,
             "is_below_min_range": line.is_below_min_range,
-            "interpretation": unreadable.interpretation(line.interpretation, fields) or "",
+            "interpretation": shown,
+            "interpretation_received": interpretations.as_received(line.interpretation, shown),
+            "source_interpretation": (line.source_interpretation or "").strip(),
+            "side": reading.side,
             "loinc": line.loinc,
             "loinc_slug": line.loinc_slug,
             "provider_id": line.provider_id,
@@ -91,6 +123,9 @@ def _markers(fact: Fact) -> Iterator[mirror.Values]:
             "is_above_max_range": None,
             "is_below_min_range": None,
             "interpretation": "",
+            "interpretation_received": None,
+            "source_interpretation": "",
+            "side": "",
             "loinc": missing.loinc,
             "loinc_slug": missing.loinc_slug,
             "provider_id": missing.provider_id,
@@ -113,18 +148,24 @@ RESULTS = mirror.Table(
             rows=_markers,
             vocabularies={
                 "type": "result.type",
-                "interpretation": "order.interpretation",
+                "interpretation_received": interpretations.VOCABULARY,
+                "source_interpretation": interpretations.VOCABULARY,
                 "failure_type": "missing.failure_type",
             },
         ),
     ),
-    vocabularies={"status": "result.status", "interpretation": "order.interpretation"},
+    vocabularies={
+        "status": "result.status",
+        "interpretation_received": interpretations.VOCABULARY,
+    },
+    revision=2,
 )
 
 
 def _store(
     answers: Mapping[str, Record[service_results.Result]],
 ) -> dict[str, timedelta | None]:
+    vocabulary.given.refresh()
     facts = [Fact.of(r, UUID(key)) for key, r in answers.items()]
     keys = [fact.key[0] for fact in facts]
     lock_patients_of(keys)

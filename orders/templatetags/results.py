@@ -70,6 +70,7 @@ def kind_badge(review: Review) -> SafeString:
         "partial": ("Partial", "at-lab", "square"),
         "final": ("Final", "result-in", "tick"),
         "corrected": ("Corrected", "result-in", "repeat"),
+        "unknown": ("Status not known", "unknown", "question"),
         "": ("Announced, not read yet", "preparing", "ring"),
     }.get(review.kind, (review.kind, "unknown", "question"))
     return _badge(words, family, glyph)
@@ -115,7 +116,7 @@ def spark(values: Sequence[Value]) -> SafeString | str:
     if len(numbers) < 2:
         return ""
     now = values[-1]
-    same = [value for value in numbers if value.unit == now.unit]
+    same = [value for value in numbers if value.is_in(now.unit)]
     if now.number is None or len(same) < 2:
         return ""
     ends = [value.number for value in same if value.number is not None]
@@ -132,12 +133,12 @@ def spark(values: Sequence[Value]) -> SafeString | str:
     lines = "".join(
         f"M{place(n, one)}L{place(n + 1, other)}"
         for n, (one, other) in enumerate(pairwise(values))
-        if one.comparable(other) and one.unit == now.unit
+        if one.comparable(other) and one.is_in(now.unit)
     )
     dots = "".join(
         f"M{place(n, value)}h0"
         for n, value in enumerate(values)
-        if value.number is not None and value.unit == now.unit
+        if value.number is not None and value.is_in(now.unit)
     )
     return format_html(
         '<svg class="spark" viewBox="0 0 {} {}" aria-hidden="true"><path d="{}"/>'
@@ -213,7 +214,7 @@ def trend_plot(values: Sequence[Value]) -> SafeString | str:
     if not shown:
         return ""
     unit = shown[-1].unit
-    drawn = [v for v in shown if v.unit == unit]
+    drawn = [v for v in shown if v.is_in(unit)]
     ends = [n for v in drawn for n in (v.number, v.low, v.high) if n is not None]
     bottom, top, step = scale(ends, from_zero=False)
     first, last = drawn[0].at.timestamp(), drawn[-1].at.timestamp()
@@ -244,7 +245,7 @@ def trend_plot(values: Sequence[Value]) -> SafeString | str:
         (
             (f"{x(a):.2f}", f"{y(a.number):.2f}", f"{x(b):.2f}", f"{y(b.number):.2f}")
             for a, b in pairwise(shown)
-            if a.comparable(b) and a.unit == unit and a.number is not None and b.number is not None
+            if a.comparable(b) and a.is_in(unit) and a.number is not None and b.number is not None
         ),
     )
     marks = format_html_join(
@@ -276,9 +277,12 @@ def _date(moment: datetime) -> str:
 
 
 def _shape(value: Value) -> str:
-    """Octagon for critical, a triangle to the side it lies on for abnormal, else a disc."""
+    """Octagon for critical, a triangle to the side it lies on for abnormal, a square for what is
+    not interpreted, else a disc."""
     if value.flag == "critical":
         return "M-2.5-6h5L6-2.5v5L2.5 6h-5L-6 2.5v-5z"
+    if value.flag == "unknown":
+        return "M-4-4h8v8h-8z"
     if value.flag == "abnormal":
-        return "M-6-4H6L0 6z" if value.below else "M-6 4H6L0-6z"
+        return "M-6-4H6L0 6z" if value.side == "low" else "M-6 4H6L0-6z"
     return "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z"

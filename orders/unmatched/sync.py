@@ -95,7 +95,7 @@ UNMATCHED: Final = mirror.Table(
     vocabularies={
         "status": "unmatched.status",
         "decision_code": "unmatched.decision",
-        "interpretation": "order.interpretation",
+        "interpretation": "result.interpretation",
         "result_status": "result.status",
         "resolution_action": "unmatched.action",
     },

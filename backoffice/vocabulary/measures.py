@@ -1,0 +1,174 @@
+"""Numbers, reference ranges and units as laboratories print them (orders.md 8.3)."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+_NUMBER: Final = r"[-+]?(?:[0-9]+(?:,[0-9]{3})+|[0-9]+)?(?:[.,][0-9]+)?(?:[eE][-+]?[0-9]{1,3})?"
+_DIGIT: Final = re.compile(r"[0-9]")
+_GOES_ON: Final = re.compile(r"[0-9.,:/–—-]")
+"""What follows makes it another thing than a number: `1:40`, `7-3`, `1.2.3`."""
+_COMPARED: Final = re.compile(
+    rf"(?P<sign><=|>=|<|>|≤|≥)?\s*(?:or\s*=)?\s*(?P<number>{_NUMBER})(?P<rest>.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_TWO: Final = re.compile(
+    rf"(?P<low>{_NUMBER})\s*(?:-|–|—|−|\bto\b|\.\.)\s*(?P<high>{_NUMBER})(?P<rest>.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A value as far as it is known, or a reference range; None is an open end."""
+
+    low: float | None = None
+    high: float | None = None
+    includes_low: bool = True
+    includes_high: bool = True
+
+    def is_exceeded_by(self, value: Interval) -> bool:
+        """Whether the value lies above this range for certain."""
+        if self.high is None or value.low is None:
+            return False
+        touches = self.includes_high and value.includes_low
+        return value.low > self.high or (value.low == self.high and not touches)
+
+    def is_undercut_by(self, value: Interval) -> bool:
+        """Whether the value lies below this range for certain."""
+        if self.low is None or value.high is None:
+            return False
+        touches = self.includes_low and value.includes_high
+        return value.high < self.low or (value.high == self.low and not touches)
+
+
+def number_of(text: str | None) -> float | None:
+    """`410`, `1,234.5`, `7,9`, also before a unit or a flag; None: not one exact number."""
+    found, _ = interval_of(text or "")
+    return found.low if found is not None and found.low == found.high else None
+
+
+def line_number(type: str, text: str, value: float | None) -> float | None:
+    """The number of a line, None where it is none. The text counts; `value` is deprecated, and -1
+    where there is none."""
+    if type.strip().casefold() not in ("numeric", ""):
+        return None
+    number = number_of(text)
+    return number if number is not None or value == -1 else value
+
+
+def interval_of(text: str) -> tuple[Interval | None, str]:
+    """A value as printed (`410`, `<1.2`, `3-7`), and what is printed behind it."""
+    text = _plain(text)
+    two = _TWO.fullmatch(text)
+    if two:
+        low, high = _float(two["low"]), _float(two["high"])
+        if low is not None and high is not None and low <= high:
+            return Interval(low, high), two["rest"].strip()
+    one = _COMPARED.fullmatch(text)
+    number = _float(one["number"]) if one else None
+    if one is None or number is None or _GOES_ON.match(one["rest"].strip()):
+        return None, ""
+    rest = one["rest"].strip()
+    return _compared(_sign(one, text), number), rest
+
+
+def range_of(text: str, unit: str = "") -> Interval:
+    """A reference range as printed; open at both ends where it is not one that we can read."""
+    found, rest = interval_of(text)
+    if found is None or (rest and not same_unit(rest, unit)) or found.low == found.high:
+        return Interval()
+    return found
+
+
+def _plain(text: str) -> str:
+    text = unicodedata.normalize("NFKC", text).replace("−", "-").strip()
+    return text[1:-1].strip() if text[:1] + text[-1:] in ("()", "[]") else text
+
+
+def _sign(found: re.Match[str], text: str) -> str:
+    sign = {"≤": "<=", "≥": ">="}.get(found["sign"] or "", found["sign"] or "")
+    has_or = re.match(r"[<>]\s*or\s*=", text, re.IGNORECASE)
+    return sign + "=" if has_or and sign in ("<", ">") else sign
+
+
+def _compared(sign: str, number: float) -> Interval:
+    if sign in ("<", "<="):
+        return Interval(high=number, includes_high=sign == "<=")
+    if sign in (">", ">="):
+        return Interval(low=number, includes_low=sign == ">=")
+    return Interval(number, number)
+
+
+def _float(text: str) -> float | None:
+    """A comma before three digits parts thousands, before others the decimals."""
+    if not _DIGIT.search(text):
+        return None
+    if re.fullmatch(r"[-+]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?([eE].*)?", text):
+        text = text.replace(",", "")
+    elif text.count(",") == 1 and "." not in text:
+        text = text.replace(",", ".")
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+# Units
+
+_SAME: Final = {
+    "mcg": "ug",
+    "mcl": "ul",
+    "mcmol": "umol",
+    "mciu": "uiu",
+    "mcu": "uu",
+    "litre": "l",
+    "liter": "l",
+    "cumm": "ul",
+    "mm3": "ul",
+    "hours": "h",
+    "hour": "h",
+    "hr": "h",
+    "hrs": "h",
+    "sec": "s",
+    "secs": "s",
+    "seconds": "s",
+    "minutes": "min",
+    "minute": "min",
+    "units": "u",
+    "unit": "u",
+    "percent": "%",
+    "pct": "%",
+}
+"""Other spellings of one part of a unit. Parts of different size are never made one."""
+_POWERS: Final = {
+    "k": "10^3", "thou": "10^3", "thousand": "10^3", "thous": "10^3", "x1000": "10^3",
+    "m": "10^6", "mil": "10^6", "mill": "10^6", "million": "10^6",
+}  # fmt: skip
+"""Counts per volume: `K/uL`, `M/uL`. Elsewhere the same letters are prefixes or metres."""
+_POWER: Final = re.compile(r"(?:x|×|\*|·)?10(?:e|\^|\*\*|\*|(?=[⁰¹²³⁴⁵⁶⁷⁸⁹]))\+?([0-9]{1,2})")
+_SUPERSCRIPTS: Final = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
+
+
+@lru_cache(maxsize=2048)
+def fold_unit(unit: str) -> str:
+    """What is equal for spellings of one unit: `mg/dL`, `MG/DL`; `µg` and `ug`; `10^3/uL`,
+    `x10E3/uL` and `K/uL`. Different units never become one."""
+    text = re.sub(r"10([⁰¹²³⁴⁵⁶⁷⁸⁹]+)", lambda m: "10^" + m[1].translate(_SUPERSCRIPTS), unit)
+    text = unicodedata.normalize("NFKC", text).casefold()
+    text = text.replace("μ", "u").replace("µ", "u")
+    text = re.sub(r"\bper\b", "/", text)
+    text = "".join(mark for mark in text if not mark.isspace() and mark.isprintable())
+    text = _POWER.sub(lambda m: f"10^{int(m[1])}", text).strip("()[]")
+    parts = [_SAME.get(part, part) for part in text.replace("÷", "/").split("/")]
+    if len(parts) > 1 and parts[0] in _POWERS and parts[-1] in ("ul", "mm^3"):
+        parts[0] = _POWERS[parts[0]]
+    return "/".join(_SAME.get(part, part) for part in parts).replace("mm^3", "ul")
+
+
+def same_unit(one: str | None, other: str | None) -> bool:
+    return fold_unit(one or "") == fold_unit(other or "")

@@ -1,0 +1,325 @@
+"""Odd results as the service would send them: what the mirror, the pages and the API make of them,
+who is alerted, and who may sign."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+from pytest_django import Settings
+
+from backoffice import remote, sync
+from backoffice.models import AuditEntry, Lookup, UnknownValue
+from orders.models import Delegation, Order, Result, ResultMarker, ResultVersion, Review
+from orders.reviewing import open_criticals, ranking
+from orders.sync import ORDER_SUBJECT, RESULT_SUBJECT
+from tests.api.rows import staff, token_for
+from tests.reviewing.test_pages import text_of
+from tests.sandboxes import Sandbox, SandboxFactory
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+CASES = Path(__file__).parent.parent / "cases"
+
+
+@pytest.fixture(scope="module")
+def world(sandbox_factory: SandboxFactory) -> Sandbox:
+    return sandbox_factory(users=6, orders=20, seed=17, speed=0)
+
+
+@pytest.fixture
+def key(world: Sandbox, settings: Settings) -> Iterator[UUID]:
+    """An order with a final, normal result, which is mirrored; its result is not read yet."""
+    settings.SERVICE_BASE_URL = settings.MANAGEMENT_BASE_URL = world.url
+    remote.service.cache_clear()
+    found = world.query(
+        "SELECT id FROM sandbox_order WHERE result_status = 'final' AND interpretation = 'normal'"
+        " AND status LIKE 'completed%%' ORDER BY seq LIMIT 1"
+    )[0][0]
+    look_up("orders", found)
+    yield UUID(str(found))
+    world.control("answers", method="DELETE")
+    remote.service.cache_clear()
+
+
+def look_up(kind: str, key: Any) -> None:
+    sync.mark(kind, [UUID(str(key))])
+    Lookup.objects.filter(kind=kind).update(due_at=timezone.now())
+    sync.drain([subject for subject in (ORDER_SUBJECT, RESULT_SUBJECT) if subject.kind == kind])
+
+
+def case(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((CASES / name).read_text())
+    return found
+
+
+def sent(world: Sandbox, key: UUID, body: dict[str, Any]) -> None:
+    """The service answers the result of this order with `body`, and it is read."""
+    world.prepare_answer(f"^/v3/order/{key}/result$", body=body, times=1)
+    look_up("results", key)
+
+
+def odd(**changes: Any) -> dict[str, Any]:
+    """The case of one glucose, in range and normal, with these changes of its line."""
+    body = case("B06.json")
+    line = {"value": 80, "result": "80", "is_above_max_range": False, "interpretation": "normal",
+            "source_interpretation": ""}  # fmt: skip
+    body["results"][0] |= {**line, **changes}
+    return body
+
+
+def signed_in(role: str) -> Client:
+    client = Client()
+    client.force_login(staff(role))
+    return client
+
+
+def words(client: Client, name: str, *args: Any) -> str:
+    return text_of(client.get(reverse(name, args=args)))
+
+
+def readings(key: UUID) -> list[tuple[str, str]]:
+    rows = ResultMarker.objects.filter(result_id=key).order_by("position")
+    return list(rows.values_list("interpretation", "side"))
+
+
+def sign(client: Client, key: UUID) -> int:
+    version = Review.objects.get(pk=key).version
+    return client.post(reverse("reviewing:sign", args=[key]), {"version": version}).status_code
+
+
+def delegate_to(key: UUID) -> Client:
+    """A coordinator to whom a clinician delegated this result, and every normal one."""
+    clinician, helper = staff("clinician", "giver"), staff("lab coordinator", "helper")
+    until = timezone.now() + timezone.timedelta(days=1)  # type: ignore[attr-defined]
+    for order_id in (key, None):
+        Delegation.objects.create(by=clinician, to=helper, order_id=order_id, until=until)
+    client = Client()
+    client.force_login(helper)
+    return client
+
+
+def test_b05_critical_spellings_alert_under_a_normal_head(world: Sandbox, key: UUID) -> None:
+    sent(world, key, case("B05.json"))
+    assert readings(key) == [("critical", "high"), ("critical", "low")]
+    assert Result.objects.get(pk=key).interpretation == "critical"
+    assert Order.objects.get(pk=key).interpretation == "critical"
+    review = Review.objects.get(pk=key)
+    assert review.place == "critical" and [row.pk for row in open_criticals()] == [key]
+    [version] = ResultVersion.objects.filter(order_id=key)
+    assert {line["name"] for line in version.critical} == {"Potassium", "Sodium"}
+    client = signed_in("clinician")
+    assert "Nobody has acknowledged this yet" in words(client, "reviewing:report", key)
+    for page in (words(client, "reviewing:report", key), words(client, "orders:detail", key)):
+        for wanted in ("Critical", "Lab’s flag: HH", "Lab’s flag: LL", "Sent as “critical_high”"):
+            assert wanted in page, wanted
+    assert "Critical" in words(client, "reviewing:queue")
+    assert str(key) in client.get(reverse("orders:list"), {"is_critical": "true"}).content.decode()
+    assert client.get(reverse("today:page")).content.decode().count(str(key)) > 0
+    assert sign(client, key) == 409, "it has to be acknowledged first"
+    item = api(key)
+    assert item["interpretation"] == "critical" and item["interpretation_received"] == "normal"
+    assert [one["source_interpretation"] for one in item["markers"]] == ["HH", "LL"]
+
+
+def test_b06_line_without_interpretation_is_never_normal(world: Sandbox, key: UUID) -> None:
+    sent(world, key, case("B06.json"))
+    assert readings(key) == [("abnormal", "high")]
+    assert Review.objects.get(pk=key).place == "abnormal"
+    assert Order.objects.get(pk=key).interpretation == "abnormal"
+    client = signed_in("clinician")
+    patient = Order.objects.get(pk=key).user_id
+    for page in (
+        words(client, "reviewing:report", key),
+        words(client, "orders:detail", key),
+        words(client, "of-patient:results", patient),
+        words(client, "reviewing:version", key, 1),
+    ):
+        assert "High" in page and "Lab’s flag: H" in page
+    assert api(key)["markers"][0]["interpretation"] == "abnormal"
+    assert sign(client, key) == 302, "a clinician signs it"
+
+
+def api(key: UUID) -> dict[str, Any]:
+    headers = token_for(staff("administrator", "api"))
+    found: dict[str, Any] = Client().get(f"/api/results/{key}/", headers=headers).json()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("changes", "shown"),
+    [
+        ({"interpretation": "ominous"}, "Sent as “ominous”"),
+        ({"source_interpretation": "odd flag"}, "Lab’s flag: odd flag"),
+        ({"interpretation": None}, "Not interpreted"),
+        ({"result": "", "value": None}, "Not interpreted"),
+    ],
+    ids=["word", "flag", "nothing", "no value"],
+)
+def test_not_interpreted_is_signed_by_a_clinician_only(
+    world: Sandbox, key: UUID, changes: dict[str, Any], shown: str
+) -> None:
+    sent(world, key, odd(**changes))
+    assert readings(key) == [("unknown", "")]
+    review = Review.objects.get(pk=key)
+    assert (review.place, review.rank, review.has_uninterpreted) == ("unknown", 1, True)
+    assert Order.objects.get(pk=key).interpretation == "unknown"
+    helper = delegate_to(key)
+    assert sign(helper, key) == 403
+    page = words(helper, "reviewing:report", key)
+    assert "Not interpreted" in page and shown in page
+    assert "a clinician has to sign it" in page
+    assert sign(signed_in("clinician"), key) == 302
+
+
+def test_absent_interpretation_is_not_the_default_normal(world: Sandbox, key: UUID) -> None:
+    body = odd()
+    del body["results"][0]["interpretation"]
+    sent(world, key, body)
+    assert readings(key) == [("unknown", "")]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"value": 410, "result": "410", "is_above_max_range": True},
+        {"value": 410, "result": "410", "is_above_max_range": None},
+        {"value": None, "result": "410"},
+        {"value": 410, "result": "410", "min_range_value": None, "max_range_value": None},
+        {"source_interpretation": "H"},
+    ],
+    ids=["above", "by us", "text alone", "range as text", "flag"],
+)
+def test_contradiction_is_shown_and_counts_as_abnormal(
+    world: Sandbox, key: UUID, changes: dict[str, Any]
+) -> None:
+    sent(world, key, odd(**changes))
+    assert readings(key) == [("abnormal", "high")]
+    assert Review.objects.get(pk=key).place == "abnormal"
+    page = words(signed_in("clinician"), "reviewing:report", key)
+    assert "High Sent as “normal”" in page
+
+
+def test_normal_in_range_stays_normal_and_delegable(world: Sandbox, key: UUID) -> None:
+    sent(world, key, odd())
+    assert readings(key) == [("normal", "")]
+    review = Review.objects.get(pk=key)
+    assert (review.place, review.has_uninterpreted) == ("normal", False)
+    assert sign(delegate_to(key), key) == 302
+
+
+def test_unknown_status_is_not_final(world: Sandbox, key: UUID) -> None:
+    body = odd()
+    body["metadata"]["status"] = "Odd status"
+    sent(world, key, body)
+    review = Review.objects.get(pk=key)
+    assert (review.kind, review.place) == ("unknown", "unknown")
+    assert sign(delegate_to(key), key) == 403
+    assert "Status not known" in words(signed_in("clinician"), "reviewing:report", key)
+
+
+def test_partial_in_another_spelling_is_partial(world: Sandbox, key: UUID) -> None:
+    body = odd()
+    body["metadata"]["status"] = "Preliminary"
+    sent(world, key, body)
+    assert Review.objects.get(pk=key).kind == "partial"
+
+
+def test_order_read_again_keeps_what_its_result_says(world: Sandbox, key: UUID) -> None:
+    sent(world, key, case("B05.json"))
+    record = Order.objects.get(pk=key)
+    Order.objects.filter(pk=key).update(content_hash=b"", as_of=record.created_at)
+    look_up("orders", key)
+    assert Order.objects.get(pk=key).interpretation == "critical"
+    Order.objects.filter(pk=key).delete()
+    look_up("orders", key)
+    assert Order.objects.get(pk=key).interpretation == "critical", "the result was there before"
+    sent(world, key, odd())
+    assert Order.objects.get(pk=key).interpretation == "normal", "the result was corrected"
+
+
+# What an administrator says of a word
+
+
+def decide(rank: str, **more: str) -> None:
+    row = UnknownValue.objects.get(value="ominous")
+    client = Client()
+    client.force_login(staff("administrator", f"says {rank or 'nothing'}"))
+    given = {"bucket": rank, "label": "Ominous", "seen": str(row.decision), **more}
+    answer = client.post(reverse("system:unknown-value", args=[row.pk]), given)
+    assert answer.status_code == 302
+
+
+def test_ranked_word_ranks_open_results_again_and_back(world: Sandbox, key: UUID) -> None:
+    body = odd(interpretation="ominous")
+    sent(world, key, body)
+    word = UnknownValue.objects.get(value="ominous")
+    page = words(signed_in("administrator"), "system:unknown-value", word.pk)
+    assert "A result with it is Normal Abnormal Critical" in page
+    decide("critical")
+    assert ranking.follow() == 1
+    review = Review.objects.get(pk=key)
+    assert (review.place, review.kind, review.version) == ("critical", "final", 2)
+    assert [row.pk for row in open_criticals()] == [key]
+    assert Order.objects.get(pk=key).interpretation == "critical"
+    assert AuditEntry.objects.filter(object_type="unknown value").exists()
+    assert ranking.follow() == 0, "it is read under this decision"
+    decide("", take_back="1")
+    ranking.follow()
+    assert Review.objects.get(pk=key).place == "unknown"
+    assert not open_criticals().exists()
+    decide("normal")
+    ranking.follow()
+    assert (Review.objects.get(pk=key).place, readings(key)) == ("normal", [("normal", "")])
+
+
+def test_ranked_word_holds_for_its_spellings_to_come(world: Sandbox, key: UUID) -> None:
+    sent(world, key, odd(interpretation="ominous"))
+    decide("abnormal")
+    sent(world, key, odd(interpretation="OMINOUS-"))
+    ranking.follow()
+    assert readings(key) == [("abnormal", "")]
+
+
+def test_word_ranked_normal_does_not_hide_a_value_out_of_range(world: Sandbox, key: UUID) -> None:
+    sent(world, key, odd(interpretation="ominous"))
+    decide("normal")
+    sent(world, key, odd(interpretation="ominous", value=410, result="410"))
+    ranking.follow()
+    assert readings(key) == [("abnormal", "high")]
+
+
+def test_signed_results_are_left_alone_by_a_decision(world: Sandbox, key: UUID) -> None:
+    sent(world, key, odd(interpretation="ominous"))
+    assert sign(signed_in("clinician"), key) == 302
+    decide("critical")
+    assert ranking.follow() == 0
+    assert not Review.objects.get(pk=key).in_queue
+
+
+def test_open_results_of_an_earlier_release_are_read_again(world: Sandbox, key: UUID) -> None:
+    sent(world, key, case("B06.json"))
+    Result.objects.filter(pk=key).update(content_hash=b"\0" * 15 + b"\1", interpretation="normal")
+    ResultMarker.objects.filter(result_id=key).update(interpretation="normal", side="")
+    assert ranking.follow() == 1
+    assert readings(key) == [("abnormal", "high")]
+    assert ranking.follow() == 0
+
+
+def test_trend_needs_no_deprecated_field(world: Sandbox, key: UUID) -> None:
+    body = odd(value=None, timestamp="2026-11-13T09:00:00+00:00")
+    for name in ("date_collected", "date_received"):
+        body["metadata"][name] = None
+    sent(world, key, body)
+    patient = Order.objects.get(pk=key).user_id
+    answer = signed_in("clinician").get(reverse("reviewing:trend", args=[patient, "loinc:glucose"]))
+    assert answer.status_code == 200
+    [value] = answer.context["drawn"]
+    assert value.number == 80 and value.at.isoformat().startswith("2026-11-13T09:00")
