@@ -19,13 +19,16 @@ from backoffice import remote, sync
 from backoffice.models import AuditEntry, Lookup, UnknownValue
 from orders.models import Delegation, Order, Result, ResultMarker, ResultVersion, Review
 from orders.reviewing import open_criticals, ranking
-from orders.sync import ORDER_SUBJECT, RESULT_SUBJECT
+from orders.sync.orders import ORDER_SUBJECT
+from orders.sync.results import RESULT_SUBJECT
+from patients import sync as patients_sync
 from tests.api.rows import staff, token_for
 from tests.reviewing.test_pages import text_of
 from tests.sandboxes import Sandbox, SandboxFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+SUBJECTS = (ORDER_SUBJECT, RESULT_SUBJECT, *patients_sync.SUBJECTS)
 CASES = Path(__file__).parent.parent / "cases"
 
 
@@ -52,7 +55,7 @@ def key(world: Sandbox, settings: Settings) -> Iterator[UUID]:
 def look_up(kind: str, key: Any) -> None:
     sync.mark(kind, [UUID(str(key))])
     Lookup.objects.filter(kind=kind).update(due_at=timezone.now())
-    sync.drain([subject for subject in (ORDER_SUBJECT, RESULT_SUBJECT) if subject.kind == kind])
+    sync.drain([subject for subject in SUBJECTS if subject.kind == kind])
 
 
 def case(name: str) -> dict[str, Any]:
@@ -136,6 +139,7 @@ def test_b06_line_without_interpretation_is_never_normal(world: Sandbox, key: UU
     assert Order.objects.get(pk=key).interpretation == "abnormal"
     client = signed_in("clinician")
     patient = Order.objects.get(pk=key).user_id
+    look_up("users", patient)
     for page in (
         words(client, "reviewing:report", key),
         words(client, "orders:detail", key),
@@ -208,7 +212,12 @@ def test_contradiction_is_shown_and_counts_as_abnormal(
 
 
 def test_normal_in_range_stays_normal_and_delegable(world: Sandbox, key: UUID) -> None:
-    sent(world, key, odd())
+    order = Order.objects.get(pk=key)
+    body = odd()
+    assert order.patient_dob is not None
+    body["metadata"]["patient"] = f"{order.patient_first_name} {order.patient_last_name}"
+    body["metadata"] |= {"dob": order.patient_dob.strftime("%d/%m/%Y"), "age": None}
+    sent(world, key, body)
     assert readings(key) == [("normal", "")]
     review = Review.objects.get(pk=key)
     assert (review.place, review.has_uninterpreted) == ("normal", False)
