@@ -14,10 +14,10 @@ _CELERY: Final = ("-m", "celery", "-A", "backoffice.celery")
 def web(host: str, port: str, patience: str) -> tuple[str, ...]:
     """`patience`: how long requests under way may take when it is told to end."""
     return (
-        *("-m", "granian", "--interface", "wsgi", "backoffice.wsgi:application"),
+        # Takes requests in whole before a thread answers them: `buffering.py` has its threads.
+        *("-m", "granian", "--interface", "rsgi", "backoffice.wsgi:web"),
         *("--host", host, "--port", port, "--no-ws", "--no-access-log"),
-        # Twice as many threads as may wait for the body of a delivery: `receiving.READERS`.
-        *("--workers", "2", "--blocking-threads", "8", "--log-level", "warning"),
+        *("--workers", "2", "--http1-header-read-timeout", "10000", "--log-level", "warning"),
         *("--workers-kill-timeout", patience),
     )
 

@@ -17,7 +17,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, lru_cache
-from queue import Empty, SimpleQueue
 
 import psycopg
 from django.conf import settings
@@ -35,13 +34,6 @@ logger = logging.getLogger(__name__)
 DATABASE = "hooks"
 RETRY_AFTER = 30
 """Seconds until the sender should try again when we cannot store."""
-
-READERS = 4
-"""Bodies that one process reads at once: half of the threads the launcher gives it. A body that
-comes slowly holds its thread, and nobody has been verified yet."""
-BUSY_RETRY_AFTER = 5
-PATIENCE = 0.2
-"""Seconds to wait for one of those places: bodies that have arrived are read in far less."""
 
 _REPEAT = """
 ON CONFLICT (message_id) DO UPDATE SET
@@ -112,16 +104,9 @@ def _received(headers: Mapping[str, str], read: Callable[[int], bytes]) -> Answe
     if headers.get("content-encoding", "identity").lower() != "identity":
         return Answer(415, "encoded body")
     try:
-        # Before the body: what cannot be genuine is not waited for.
+        # Before the body: what cannot be genuine is not read.
         signing.claimed(headers, settings.WEBHOOK_HEADER_PREFIXES)
-        try:
-            _places.get(timeout=PATIENCE)
-        except Empty:
-            return Answer(503, "busy", BUSY_RETRY_AFTER)
-        try:
-            body = _body(headers.get("content-length"), read, settings.WEBHOOK_MAX_BYTES)
-        finally:
-            _places.put(None)
+        body = _body(headers.get("content-length"), read, settings.WEBHOOK_MAX_BYTES)
         if isinstance(body, Answer):
             return body
         signed = signing.verify(
@@ -240,10 +225,6 @@ def _statement(count: int) -> str:
 
 
 _together = Group(_store_all, MOST_TOGETHER)
-_places: SimpleQueue[None] = SimpleQueue()
-"""Places that are free. A semaphore would be ten times slower, since it is written in Python."""
-for _ in range(READERS):
-    _places.put(None)
 
 
 class Refusals:

@@ -67,7 +67,7 @@ def main() -> int:
 def _receiving(house: House) -> tuple[list[Goal], dict[str, object]]:
     print(f"receiving: {ROUNDS} turns of {REQUESTS:,} deliveries over {CONNECTIONS} connections")
     servers = {
-        "ours": ("backoffice.wsgi:application", REQUESTS),
+        "ours": ("backoffice.wsgi:web", REQUESTS),
         "bare": ("tests.bench.inbox_peers:bare", REQUESTS),
         "habits": ("tests.bench.inbox_peers:habits", SAMPLE),
     }

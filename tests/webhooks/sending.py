@@ -129,16 +129,19 @@ def percentile(seconds: Sequence[float], share: float) -> float:
 @contextlib.contextmanager
 def receiving(
     house: House,
-    application: str = "backoffice.wsgi:application",
+    application: str = "backoffice.wsgi:web",
     workers: int = 2,
     **settings: str,
 ) -> Iterator[str]:
     """The web server as the launcher starts it; its address."""
     port = free_port()
+    interface: tuple[str, ...] = ("--interface", "rsgi")
+    if not application.endswith(":web"):
+        interface = ("--interface", "wsgi", "--blocking-threads", "8")
     process = house.start(
-        *("-m", "granian", "--interface", "wsgi", application, "--host", "127.0.0.1"),
+        *("-m", "granian", *interface, application, "--host", "127.0.0.1"),
         *("--port", str(port), "--no-ws", "--no-access-log", "--workers", str(workers)),
-        *("--blocking-threads", "8", "--log-level", "warning", "--workers-kill-timeout", "5s"),
+        *("--log-level", "warning", "--workers-kill-timeout", "5s"),
         **settings,
     )
     url = f"http://127.0.0.1:{port}"

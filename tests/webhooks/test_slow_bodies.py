@@ -1,4 +1,4 @@
-"""Bodies that never come hold no delivery and no page up; over real sockets."""
+"""Bodies that come slowly, or never, hold no thread, whatever address they name; real sockets."""
 
 from __future__ import annotations
 
@@ -9,16 +9,22 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 
+from backoffice import buffering
 from tests.sync.house import House, Houses
+from tests.webhooks.echo import LONG
 from tests.webhooks.sending import Attempt, attempt, receiving, send
 from tests.webhooks.signed import message
-from webhooks.receiving import READERS
 
-SLOW = 24
-WORKERS = 2
+SLOW = 200
+ADDRESSES = ("/accounts/login/", "/webhooks/", "/api/orders/", "/reports/upload/", "/nowhere")
 LIVE = Attempt("", b"GET /health/live HTTP/1.1\r\nhost: localhost\r\n\r\n")
+READY = Attempt("", b"GET /health/ready HTTP/1.1\r\nhost: localhost\r\n\r\n")
+POSTED = Attempt(
+    "", b"POST /accounts/login/ HTTP/1.1\r\nhost: localhost\r\ncontent-length: 3\r\n\r\na=b"
+)
 SIGNED = "".join(f"{name}: {value}\r\n" for name, value in message("t", {}).headers().items())
 
 
@@ -33,49 +39,137 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 
 @pytest.fixture(scope="module")
 def server(house: House) -> Iterator[str]:
-    with receiving(house, workers=WORKERS) as url:
+    with receiving(house, workers=2) as url:
         yield url
-
-
-def slow(url: str, head: str, stack: ExitStack) -> list[socket.socket]:
-    """Heads that promise a body of which one byte comes."""
-    parts = urlsplit(url)
-    found = []
-    for _ in range(SLOW):
-        line = stack.enter_context(socket.create_connection((parts.hostname, parts.port or 80), 5))
-        line.sendall(
-            f"POST /webhooks/ HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n{head}\r\nx".encode()
-        )
-        found.append(line)
-    time.sleep(1)
-    return found
 
 
 def genuine() -> Attempt:
     return attempt(message("labtest.match_review.created", {"id": "x"}))
 
 
-@pytest.mark.parametrize("head", ["", "webhook-id: a\r\n", SIGNED.replace("stamp: ", "stamp: x")])
-def test_a_head_that_cannot_be_genuine_holds_nothing(server: str, head: str) -> None:
-    with ExitStack() as stack:
-        held = slow(server, head, stack)
-        answers = send(server, [genuine() for _ in range(20)], connections=4)
-        answers += send(server, [LIVE] * 20, connections=4)
-        for line in held:
-            line.settimeout(5)
-            assert line.recv(12)[9:12] in (b"401", b"400")
-    assert {one.status for one in answers} == {204, 200}
-    assert max(one.seconds for one in answers) < 3
+def opened(url: str, stack: ExitStack, request: str) -> socket.socket:
+    parts = urlsplit(url)
+    line = stack.enter_context(socket.create_connection((parts.hostname, parts.port or 80), 5))
+    line.sendall(request.encode())
+    return line
 
 
-def test_heads_that_could_be_genuine_hold_half_of_the_threads(server: str) -> None:
+def slow(url: str, stack: ExitStack) -> list[socket.socket]:
+    """Heads that promise a body, or chunks, of which one byte comes."""
+    found = []
+    for number in range(SLOW):
+        head = f"POST {ADDRESSES[number % len(ADDRESSES)]} HTTP/1.1\r\nhost: localhost\r\n{SIGNED}"
+        body = "transfer-encoding: chunked\r\n\r\n1\r\nx\r\n"
+        if number % 2:
+            body = "content-length: 1000\r\n\r\nx"
+        found.append(opened(url, stack, head + body))
+    return found
+
+
+def status(line: socket.socket, seconds: float) -> int:
+    line.settimeout(seconds)
+    return int(line.recv(12)[9:12])
+
+
+def test_slow_senders_hold_up_no_page_and_no_delivery(server: str) -> None:
     with ExitStack() as stack:
-        slow(server, SIGNED, stack)
-        pages = send(server, [LIVE] * 20, connections=4)
-        busy = send(server, [genuine() for _ in range(4)], connections=4)
-    assert {one.status for one in pages} == {200}
-    assert {one.status for one in busy} == {503}, f"{READERS * WORKERS} places, {SLOW} want one"
-    assert max(one.seconds for one in (*pages, *busy)) < 3
-    time.sleep(1)
-    again = send(server, [genuine() for _ in range(20)], connections=4)
-    assert {one.status for one in again} == {204}, "the places are free again"
+        began = time.monotonic()
+        held = slow(server, stack)
+        answers = send(server, [genuine() for _ in range(40)], connections=4)
+        answers += send(server, [LIVE, READY] * 40, connections=4)
+        answers += send(server, [POSTED] * 8, connections=4)
+        assert time.monotonic() - began < buffering.SECONDS, "none of them was given up yet"
+        assert {one.status for one in answers} <= {204, 200, 302}
+        assert max(one.seconds for one in answers) < 3
+        ends = {status(line, buffering.SECONDS + 5) for line in held}
+        assert ends == {408}, "each has its time and no more"
+    assert {one.status for one in send(server, [genuine()] * 4, connections=2)} == {204}
+
+
+def test_bytes_that_drip_in_do_not_buy_time(server: str) -> None:
+    with ExitStack() as stack:
+        line = opened(server, stack, "POST /x HTTP/1.1\r\nhost: a\r\ncontent-length: 1000\r\n\r\n")
+        line.settimeout(0.2)
+        began = time.monotonic()
+        while time.monotonic() - began < buffering.SECONDS + 5:
+            line.sendall(b"x")
+            try:
+                assert line.recv(12)[9:12] == b"408"
+                break
+            except TimeoutError:
+                continue
+        assert buffering.SECONDS - 1 < time.monotonic() - began < buffering.SECONDS + 5
+
+
+@pytest.mark.parametrize("path", ["/accounts/login/", "/webhooks/", "/api/orders/", "/nowhere"])
+def test_a_body_that_is_too_large_is_refused_unread(server: str, path: str) -> None:
+    head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {10**9}\r\n\r\nx"
+    with ExitStack() as stack:
+        assert status(opened(server, stack, head), 5) == 413
+    chunk = f"{2**20:x}\r\n{'x' * 2**20}\r\n"
+    head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n"
+    with ExitStack() as stack:
+        line = opened(server, stack, head + chunk)
+        try:
+            for _ in range(9):
+                line.sendall(chunk.encode())
+        except OSError:
+            return  # it was hung up on
+        assert status(line, 5) == 413
+
+
+@pytest.fixture(scope="module")
+def echoes(house: House) -> Iterator[tuple[str, str]]:
+    """The same application, called by the server itself and by `buffering.Web`."""
+    with (
+        receiving(house, "tests.webhooks.echo:application", workers=1) as plain,
+        receiving(house, "tests.webhooks.echo:web", workers=1) as ours,
+    ):
+        yield plain, ours
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        ("GET", "/orders/?q=%20%C3%A9&q=b", {}, b""),
+        ("GET", "/n%C3%B6%20where/%2F?", {"cookie": "a=b; c=d"}, b""),
+        ("POST", "/x", {"content-type": "text/plain", "x-forwarded-for": "1.2.3.4"}, b"\x00\xff"),
+        ("PUT", "/x", {"content-length": "0"}, b""),
+        ("DELETE", "//x/../y", {"authorization": "Bearer x"}, b""),
+    ],
+    ids=lambda given: f"{given[0]} {given[1]}",
+)
+def test_a_request_reaches_wsgi_as_the_server_would_give_it(
+    echoes: tuple[str, str], request_: tuple[str, str, dict[str, str], bytes]
+) -> None:
+    method, path, headers, content = request_
+    found = []
+    for url in echoes:
+        answer = httpx.request(
+            method,
+            url + path,
+            headers={**headers, "host": "office.example.com"},
+            content=content,
+            trust_env=False,
+        )
+        assert answer.headers["set-cookie"] == "a=b"
+        found.append(answer.json())
+    assert found[1] == found[0]
+
+
+def test_a_long_answer_and_a_broken_one_come_to_an_end(echoes: tuple[str, str]) -> None:
+    ours = echoes[1]
+    assert httpx.get(f"{ours}/long", trust_env=False).content == b"x" * LONG
+    assert httpx.get(f"{ours}/broken", trust_env=False).status_code == 500
+    assert httpx.head(f"{ours}/long", trust_env=False).status_code == 200
+
+
+def test_chunks_and_headers_with_underscores_are_settled(echoes: tuple[str, str]) -> None:
+    sent = httpx.post(
+        f"{echoes[1]}/x",
+        content=iter([b"ab", b"", b"c"]),
+        headers={"x_forwarded_for": "6.6.6.6"},
+        trust_env=False,
+    ).json()
+    assert (sent["content"], sent["CONTENT_LENGTH"]) == ("abc", "3")
+    assert not {"HTTP_X_FORWARDED_FOR", "HTTP_TRANSFER_ENCODING"} & sent.keys()

@@ -1,0 +1,241 @@
+"""The web application as the server calls it: `granian --interface rsgi backoffice.wsgi:web`.
+
+A request is taken in whole before one of the threads that answer gets it, with limits on its time
+and size. So senders that are slow, or never finish, hold a connection each and no thread, whatever
+address they name, and without a proxy in front.
+
+    event loop          reads bodies, as many as there are connections, within the limits below
+    THREADS threads     answer requests that have arrived, by WSGI
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import logging
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
+from itertools import chain
+from typing import Any, Final, Protocol
+from urllib.parse import unquote_to_bytes
+
+from django.conf import settings
+
+from labs.reports import uploading
+from webhooks.door import DOORS as DELIVERIES
+
+logger = logging.getLogger(__name__)
+
+THREADS: Final = 8
+"""Of each process. `deploy/` counts connections of the database by it."""
+SECONDS: Final = 10.0
+"""What a body may take, however small it is."""
+BYTES_A_SECOND: Final = 50_000
+"""A large one has more time, as long as it comes at least this quickly."""
+FORM_BYTES: Final = 2 * 1024 * 1024
+"""Of a form with its files; deliveries and reports have limits of their own."""
+SMALL_BYTES: Final = 256 * 1024
+BUFFERED_BYTES: Final = 128 * 1024 * 1024
+"""All bodies of one process together, beyond which only small ones are taken in."""
+PART_BYTES: Final = 64 * 1024
+"""An answer that is no longer than this is sent as a whole."""
+PART_SECONDS: Final = 30.0
+"""How long the other side may take for one part of a longer answer."""
+
+Environ = dict[str, Any]
+Headers = list[tuple[str, str]]
+
+
+class Scope(Protocol):
+    """What granian says of a request."""
+
+    http_version: str
+    server: str
+    client: str
+    scheme: str
+    method: str
+    path: str
+    query_string: str
+    authority: str | None
+    headers: Any
+
+
+class Refused(Exception):
+    """A body that is not taken in; `status` is the answer."""
+
+    def __init__(self, status: HTTPStatus) -> None:
+        super().__init__(status.phrase)
+        self.status = status
+
+
+class Web:
+    """An RSGI application: reads bodies, and has a WSGI application answer in threads."""
+
+    def __init__(self, wsgi: Callable[..., Iterable[bytes]]) -> None:
+        self.wsgi = wsgi
+        self.threads = ThreadPoolExecutor(THREADS, thread_name_prefix="web")
+        self.buffered = 0
+
+    async def __rsgi__(self, scope: Scope, protocol: Any) -> None:
+        body = Body(self, scope)
+        loop = asyncio.get_running_loop()
+        try:
+            content = await body.read(protocol)
+            await loop.run_in_executor(self.threads, self.answer, scope, content, protocol, loop)
+        except Refused as refused:
+            logger.warning("a body was refused: %d", refused.status)
+            refuse(protocol, refused.status)
+        finally:
+            self.buffered -= body.size
+
+    def __rsgi_del__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.threads.shutdown(wait=True)
+
+    def answer(
+        self, scope: Scope, content: bytes, protocol: Any, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        """In a thread."""
+        status, headers = 500, Headers()
+
+        def start_response(line: str, given: Headers, exc_info: Any = None) -> None:
+            nonlocal status, headers
+            status, headers = int(line[:3]), given
+
+        try:
+            parts = self.wsgi(environ_of(scope, content), start_response)
+        except Exception as error:
+            logger.error("a request failed: %s", type(error).__name__)
+            refuse(protocol, HTTPStatus.INTERNAL_SERVER_ERROR)
+            return
+        try:
+            joined = _joined(parts)
+            first = next(joined, b"")
+            if len(first) < PART_BYTES:
+                protocol.response_bytes(status, headers, first)
+                return
+            stream = protocol.response_stream(status, headers)
+            for part in chain([first], joined):
+                sending = asyncio.run_coroutine_threadsafe(_send(stream, part), loop)
+                sending.result(PART_SECONDS)
+        except (RuntimeError, TimeoutError) as error:
+            # The other side went, or takes nothing: the connection ends with this answer.
+            logger.info("an answer was not taken: %s", type(error).__name__)
+        finally:
+            if close := getattr(parts, "close", None):
+                close()
+
+
+class Body:
+    """What comes with one request: how much of it has come, and how long the rest may take."""
+
+    def __init__(self, web: Web, scope: Scope) -> None:
+        self.web, self.scope = web, scope
+        self.size = 0
+        self.began = time.monotonic()
+
+    async def read(self, protocol: Any) -> bytes:
+        """All of it. Raises Refused, where the head says that it is too large before a byte."""
+        length = self.scope.headers.get("content-length")
+        if length is None and "transfer-encoding" not in self.scope.headers:
+            return b""
+        most = most_bytes(self.scope.path)
+        if length is not None and int(length) > most:
+            raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        parts = []
+        coming = aiter(protocol)
+        while part := await self.next_part(coming):
+            parts.append(part)
+            self.size += len(part)
+            self.web.buffered += len(part)
+            if self.size > most:
+                raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+            if self.size > SMALL_BYTES and self.web.buffered > BUFFERED_BYTES:
+                raise Refused(HTTPStatus.SERVICE_UNAVAILABLE)
+        if length is not None and self.size != int(length):
+            raise Refused(HTTPStatus.BAD_REQUEST)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    async def next_part(self, coming: Any) -> bytes:
+        """Empty at the end."""
+        ends = self.began + SECONDS + self.size / BYTES_A_SECOND
+        while True:
+            try:
+                part = await asyncio.wait_for(anext(coming), ends - time.monotonic())
+            except StopAsyncIteration:
+                return b""
+            except TimeoutError:
+                raise Refused(HTTPStatus.REQUEST_TIMEOUT) from None
+            if part:
+                return bytes(part)
+
+
+def most_bytes(path: str) -> int:
+    """Largest body that an address takes in."""
+    if path in DELIVERIES:
+        return int(settings.WEBHOOK_MAX_BYTES)
+    if path.startswith("/reports/upload/"):
+        return uploading.HOPELESS * int(settings.REPORT_MAX_BYTES) + uploading.BESIDE_FILES
+    return FORM_BYTES
+
+
+def environ_of(scope: Scope, content: bytes) -> Environ:
+    """A request as WSGI has it."""
+    name, _, port = scope.server.rpartition(":")
+    environ: Environ = {
+        "REQUEST_METHOD": scope.method,
+        "SCRIPT_NAME": "",
+        "PATH_INFO": unquote_to_bytes(scope.path).decode("latin-1"),
+        "QUERY_STRING": scope.query_string,
+        "SERVER_NAME": name,
+        "SERVER_PORT": port,
+        "SERVER_PROTOCOL": f"HTTP/{scope.http_version}",
+        "REMOTE_ADDR": scope.client.rpartition(":")[0],
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": scope.scheme,
+        "wsgi.input": io.BytesIO(content),
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": True,
+        "wsgi.multiprocess": True,
+        "wsgi.run_once": False,
+    }
+    if scope.authority:
+        environ["HTTP_HOST"] = scope.authority
+    for header, value in scope.headers.items():
+        if "_" in header or header in ("content-length", "transfer-encoding"):
+            continue  # One with _ would pass for another one with -.
+        variable = header.upper().replace("-", "_")
+        if header != "content-type":
+            variable = f"HTTP_{variable}"
+        if variable in environ and header != "host":
+            value = f"{environ[variable]}{'; ' if header == 'cookie' else ','}{value}"
+        environ[variable] = value
+    if content or "content-length" in scope.headers:
+        environ["CONTENT_LENGTH"] = str(len(content))
+    return environ
+
+
+def refuse(protocol: Any, status: HTTPStatus) -> None:
+    """In a few plain words; the connection ends, whatever else was on its way."""
+    headers = [("Content-Type", "text/plain; charset=utf-8"), ("Connection", "close")]
+    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+        headers.append(("Retry-After", "30"))
+    protocol.response_str(status.value, headers, f"{status.phrase}\n")
+
+
+def _joined(parts: Iterable[bytes]) -> Iterator[bytes]:
+    """The same bytes in parts of PART_BYTES or more, but for the last."""
+    waiting: list[bytes] = []
+    for part in parts:
+        waiting.append(part)
+        if sum(map(len, waiting)) >= PART_BYTES:
+            yield b"".join(waiting)
+            waiting.clear()
+    if waiting:
+        yield b"".join(waiting)
+
+
+async def _send(stream: Any, part: bytes) -> None:
+    await stream.send_bytes(part)
