@@ -20,12 +20,4 @@ class Migration(migrations.Migration):
             name='looked_at',
             field=models.DateTimeField(help_text='Last look-up after it had ended', null=True),
         ),
-        migrations.AddIndex(
-            model_name='commandrecord',
-            index=models.Index(condition=models.Q(('state', 'given_up'), models.Q(('doubted', True), ('state', 'refused')), _connector='OR'), fields=['due_at'], name='command_followed'),
-        ),
-        migrations.AddIndex(
-            model_name='commandrecord',
-            index=models.Index(condition=models.Q(('late_after', ''), _negated=True), fields=['finished_at'], name='command_happened_late'),
-        ),
     ]

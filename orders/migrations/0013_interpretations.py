@@ -76,8 +76,4 @@ class Migration(migrations.Migration):
             name='kind',
             field=models.TextField(help_text='partial, final, corrected or unknown'),
         ),
-        migrations.AddIndex(
-            model_name='order',
-            index=models.Index(condition=models.Q(('interpretation_received__isnull', False)), fields=['interpretation_received'], name='order_odd_interpretation'),
-        ),
     ]
