@@ -12,7 +12,7 @@ from django.utils import timezone
 from backoffice.access import ROLES
 from backoffice.models import User
 from labs.models import Lab
-from orders.reviewing.models import NO_READ_BACK, NOT_REACHED, READ_BACK
+from orders.reviewing.models import NO_READ_BACK, NOT_REACHED, READ_BACK, SOMEBODY_ELSE
 
 LETTERS: Final = 2_000
 TELLS: Final = {
@@ -38,6 +38,7 @@ PLACES: Final = {
     "abnormal": "Abnormal",
     "corrected": "Corrected",
     "unknown": "Not interpreted",
+    SOMEBODY_ELSE: "Another person",
     "normal": "Normal",
     "partial": "Partial",
     "seen": "Partial, seen",
@@ -86,6 +87,9 @@ class SignForm(forms.Form):
     )
     tells = forms.ChoiceField(
         label="Who will tell the patient", required=False, choices=list(TELLS.items())
+    )
+    is_identity_confirmed = forms.BooleanField(
+        label="I checked with the lab: this result is this patient’s", required=False
     )
 
     def __init__(self, data: Any = None, **options: Any) -> None:

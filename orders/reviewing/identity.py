@@ -7,7 +7,7 @@ change of demographics.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, Final
@@ -137,7 +137,16 @@ def update_reviews(order_ids: Iterable[UUID]) -> None:
         by_agreement.setdefault(check.agreement, []).append(key)
     for agreement, keys in by_agreement.items():
         rows = Review.objects.filter(pk__in=keys).exclude(identity=agreement)
-        rows.update(identity=agreement)
+        moved = list(rows.values_list("pk", flat=True))
+        rows.filter(pk__in=moved).update(identity=agreement)
+        _rank_again(moved)
+
+
+def _rank_again(order_ids: Sequence[UUID]) -> None:
+    """The place in the queue follows the comparison."""
+    if order_ids:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT orders_derive_reviews(%s::uuid[])", [array(order_ids)])
 
 
 def update_patients(sender: object, patients: Iterable[UUID], **_: object) -> None:

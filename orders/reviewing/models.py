@@ -35,6 +35,8 @@ RANKS: Final = ("critical", "abnormal", "corrected", "unknown", "normal", "parti
 
 What is not interpreted has the rank of what is abnormal: the place of its own (3) is of old.
 """
+SOMEBODY_ELSE: Final = "somebody else"
+"""Place of a normal result that names another person: it has the rank of what is abnormal, too."""
 IN_QUEUE: Final = Q(version__gt=F("signed"))
 OPEN_CRITICAL: Final = Q(critical_since__isnull=False) & (
     Q(acknowledged__lt=F("critical_since")) | Q(called__lt=F("critical_since"))
@@ -172,8 +174,10 @@ class Review(Read):
     def place(self) -> str:
         """What puts it where it is in the queue: a word of `RANKS`."""
         found = RANKS[self.rank]
-        is_unknown = found == "abnormal" and self.interpretation != "abnormal"
-        return "unknown" if is_unknown else found
+        if found != "abnormal" or self.interpretation == "abnormal":
+            return found
+        is_read = self.interpretation == "normal" and not self.has_uninterpreted
+        return SOMEBODY_ELSE if is_read and self.names_somebody_else else "unknown"
 
 
 class ReviewTally(models.Model):
@@ -199,6 +203,11 @@ class Signature(models.Model):
     tells = models.TextField(default="", help_text="Who will tell the patient")
     delegated_by = models.ForeignKey(
         User, on_delete=models.PROTECT, null=True, db_index=False, related_name="+"
+    )
+    is_identity_confirmed = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="The result names somebody else, and the person said that it is right",
     )
     undoes = models.OneToOneField(
         "self", on_delete=models.PROTECT, null=True, related_name="undone"

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from backoffice.access import may
 from backoffice.models import User
+from orders.reviewing import unread
 from orders.reviewing.identity import identity_of
 from orders.reviewing.models import (
     CORRECTED,
@@ -56,6 +57,21 @@ class NotAcknowledged(CannotSign):
         super().__init__("This result is critical: acknowledge it before you sign.")
 
 
+class IdentityNotConfirmed(CannotSign):
+    def __init__(self) -> None:
+        super().__init__(
+            "This result names somebody else. Check whose it is, and confirm that it is this"
+            " patient’s before you sign."
+        )
+
+
+class NotAllowed(CannotSign):
+    """Neither a role nor a delegation lets this person sign this result."""
+
+    def __init__(self) -> None:
+        super().__init__("Only a clinician may sign this result.")
+
+
 class TooLate(CannotSign):
     def __init__(self) -> None:
         super().__init__(
@@ -81,14 +97,21 @@ def sign(
     *,
     note: str = "",
     tells: str = "",
-    delegated_by: User | None = None,
+    is_identity_confirmed: bool = False,
 ) -> Signature:
     """Sign the version that `by` has seen; a partial one is acknowledged. Inside a transaction.
 
-    Raises a `CannotSign` when somebody was faster, another version came, or a critical value was
-    not acknowledged.
+    Every signature of a person is made here. Raises a `CannotSign` when somebody was faster,
+    another version came, a critical value was not acknowledged, the result names somebody else and
+    that was not confirmed, or `by` may not sign this result.
     """
     review = held(order_id)
+    delegated_by = None
+    if not may(by, "results.sign"):
+        given = delegation(by, review)
+        if given is None:
+            raise NotAllowed
+        delegated_by = given.by
     if review.version != version or version < 1:
         raise Changed
     kind = SEEN if review.kind == PARTIAL else SIGNED
@@ -98,6 +121,9 @@ def sign(
         raise Taken(before)
     if not review.is_acknowledged:
         raise NotAcknowledged
+    contradicts = identity_of(order_id).contradicts
+    if contradicts and not is_identity_confirmed:
+        raise IdentityNotConfirmed
     signature = Signature(
         order_id=order_id,
         version=version,
@@ -106,6 +132,7 @@ def sign(
         note=note,
         tells=tells,
         delegated_by=delegated_by,
+        is_identity_confirmed=contradicts,
     )
     signature.save(force_insert=True)
     signature.refresh_from_db(fields=["at"])
@@ -135,6 +162,8 @@ def delegation_obstacles(review: Review) -> list[str]:
     reasons = []
     if identity_of(review.pk).contradicts:
         reasons.append("This result names somebody else: a clinician has to sign it.")
+    if unread.of_order(review.pk):
+        reasons.append("A newer version could not be read: a clinician has to sign it.")
     if review.has_uninterpreted:
         reasons.append("A value of this result is not interpreted: a clinician has to sign it.")
     if review.kind not in (PARTIAL, FINAL, CORRECTED):

@@ -132,7 +132,9 @@ def _done(
 def _standing(order_id: UUID) -> dict[str, Any]:
     """Which versions were signed, acknowledged and called about; -1 for none."""
     told = ("version", "signed", "seen", "acknowledged", "called")
-    return Review.objects.filter(pk=order_id).values(*told).first() or {}
+    confirmed = Signature.objects.filter(order_id=order_id, is_identity_confirmed=True)
+    found: dict[str, Any] = Review.objects.filter(pk=order_id).values(*told).first() or {}
+    return {**found, "identity_confirmed": confirmed.count()}
 
 
 def _address(request: HttpRequest, order_id: UUID | None, **more: object) -> str:
@@ -152,12 +154,6 @@ def sign(request: HttpRequest, order_id: UUID) -> HttpResponse:
     review = get_object_or_404(Review, pk=order_id)
     user = request.user
     assert isinstance(user, User)
-    by_whom = None
-    if not may(user, "results.sign"):
-        word = signing.delegation(user, review)
-        if word is None:
-            raise PermissionDenied
-        by_whom = word.by
     form = SignForm(request.POST)
     if not form.is_valid():
         return _page(request, review, 422, sign_form=form)
@@ -173,9 +169,11 @@ def sign(request: HttpRequest, order_id: UUID) -> HttpResponse:
                 user,
                 note=given["note"],
                 tells=given["tells"],
-                delegated_by=by_whom,
+                is_identity_confirmed=given["is_identity_confirmed"],
             ),
         )
+    except signing.NotAllowed as error:
+        raise PermissionDenied from error
     except signing.CannotSign as error:
         review.refresh_from_db()
         # What was typed stays; what is now shown is what would be signed.

@@ -12,7 +12,8 @@ from django.db.models.fields.tuple_lookups import TupleGreaterThan
 from backoffice import statements, tallies
 from backoffice.models import Assignment, User
 from backoffice.paging.pages import Sort
-from orders.reviewing.models import IN_QUEUE, OPEN_CRITICAL, RANKS, Review
+from orders.reviewing.models import IN_QUEUE, OPEN_CRITICAL, RANKS, SOMEBODY_ELSE, Review
+from patients.identity import Agreement
 
 IN_ORDER: Final = Sort(("rank", "since", "order_id"))
 """Most urgent first; of the same urgency, what has waited longest."""
@@ -59,11 +60,19 @@ def queue(given: Mapping[str, Any], user: User) -> QuerySet[Review]:
 
 
 def _in_place(place: str) -> Q:
-    """Reviews in a place: what is not interpreted has the rank of what is abnormal."""
+    """Reviews in a place. What is not interpreted, and what names somebody else, has the rank of
+    what is abnormal."""
+    names_somebody_else = Q(identity=Agreement.DIFFERENT)
+    if place == SOMEBODY_ELSE:
+        return names_somebody_else
     if place not in ("abnormal", "unknown"):
         return Q(rank=RANKS.index(place))
     is_abnormal = Q(interpretation="abnormal")
-    return Q(rank=RANKS.index("abnormal")) & (is_abnormal if place == "abnormal" else ~is_abnormal)
+    if place == "unknown":
+        is_normal = Q(interpretation="normal", has_uninterpreted=False)
+        is_abnormal |= is_normal & names_somebody_else
+        return Q(rank=RANKS.index("abnormal")) & ~is_abnormal
+    return Q(rank=RANKS.index("abnormal")) & is_abnormal
 
 
 def _given_to(user: User) -> list[UUID]:

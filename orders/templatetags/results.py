@@ -28,6 +28,7 @@ from orders.reviewing import at_a_glance
 from orders.reviewing.completeness import Completeness
 from orders.reviewing.forms import OUTCOMES, TELLS
 from orders.reviewing.history import Value
+from orders.reviewing.models import SOMEBODY_ELSE
 
 register = template.Library()
 
@@ -36,6 +37,7 @@ PLACES: Final = {
     "abnormal": ("Abnormal", "abnormal", "arrows"),
     "corrected": ("Corrected", "result-in", "repeat"),
     "unknown": ("Not interpreted", "unknown", "question"),
+    SOMEBODY_ELSE: ("Names somebody else", "needs-action", "warning"),
     "normal": ("Normal", "plain", ""),
     "partial": ("Partial", "at-lab", "square"),
     "seen": ("Partial, seen", "closed", "dash"),
@@ -57,10 +59,10 @@ def place_badge(review: Review) -> SafeString:
 
 @register.simple_tag
 def identity_badge(review: Review) -> SafeString:
-    """Says that a result names somebody else; nothing otherwise."""
-    if not review.names_somebody_else:
-        return SafeString("")
-    return _badge("Names somebody else", "needs-action", "warning")
+    """Says that a result names somebody else, beside `place_badge`; nothing otherwise."""
+    if not review.names_somebody_else or review.place == SOMEBODY_ELSE:
+        return SafeString("")  # Else the badge of the place says it.
+    return _badge(*PLACES[SOMEBODY_ELSE])
 
 
 @register.simple_tag

@@ -16,8 +16,9 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from backoffice import remote, sync
-from backoffice.models import User
-from orders.models import Delegation, Order, Review
+from backoffice.management.commands import reviewed_elsewhere
+from backoffice.models import AuditEntry, User
+from orders.models import Delegation, Order, Review, Signature
 from orders.reviewing.identity import identity_of
 from orders.reviewing.signing import delegation, delegation_obstacles
 from orders.sync import SUBJECTS as OF_ORDERS
@@ -96,6 +97,7 @@ def test_result_of_another_person_is_loud_and_not_delegated(
     desk = delegated(order_id)
     assert delegation(desk, review) is None
     assert "names somebody else" in " ".join(delegation_obstacles(review))
+    assert (review.rank, review.place, review.interpretation) == (1, "somebody else", "normal")
     client.force_login(User.objects.get(username="anna"))
     shown = page(client, order_id)
     assert LOUD in shown and "Otto Other" in shown and "23/01/1962" in shown
@@ -161,3 +163,69 @@ def test_comparison_follows_demographics_that_come_or_change_later(
     read_patient(order_id)
     review.refresh_from_db()
     assert review.identity == "same"
+
+
+def sign(client: Client, order_id: UUID, **given: str) -> int:
+    version = Review.objects.get(pk=order_id).version
+    address = reverse("reviewing:sign", args=[order_id])
+    return client.post(address, {"version": version, **given}).status_code
+
+
+def test_signature_of_another_person_needs_a_tick(
+    world: Sandbox, order_id: UUID, client: Client
+) -> None:
+    read_patient(order_id)
+    read_result(world, order_id, body=B19)
+    desk = Client()
+    desk.force_login(delegated(order_id))
+    assert sign(desk, order_id, is_identity_confirmed="on") == 403
+    client.force_login(User.objects.get(username="anna"))
+    assert 'name="is_identity_confirmed"' in page(client, order_id)
+    assert sign(client, order_id) == 409
+    assert not Signature.objects.exists()
+    assert sign(client, order_id, is_identity_confirmed="on") == 302
+    assert Signature.objects.get().is_identity_confirmed
+    entry = AuditEntry.objects.filter(object_type="sign result").get()
+    assert entry.after["identity_confirmed"] == 1
+    assert "confirmed that it is this patient’s" in page(client, order_id)
+
+
+def test_signature_of_the_patient_needs_no_tick(
+    world: Sandbox, order_id: UUID, client: Client
+) -> None:
+    read_patient(order_id)
+    read_result(world, order_id)
+    client.force_login(staff("clinician", "anna"))
+    assert 'name="is_identity_confirmed"' not in page(client, order_id)
+    assert sign(client, order_id) == 302
+    assert not Signature.objects.get().is_identity_confirmed
+
+
+def test_place_follows_the_identity_and_is_filtered(
+    world: Sandbox, order_id: UUID, client: Client
+) -> None:
+    patient = read_patient(order_id)
+    read_result(world, order_id, body=B19)
+    client.force_login(staff("clinician", "anna"))
+    found = {
+        place: order_id
+        in [item.review.pk for item in client.get(f"/results/?place={place}").context["items"]]
+        for place in ("somebody else", "abnormal", "unknown", "normal")
+    }
+    assert found == {"somebody else": True, "abnormal": False, "unknown": False, "normal": False}
+    changes = {"first_name": "Otto", "last_name": "Other", "dob": "1962-01-23"}
+    world.prepare_answer(f"/v2/user/{patient}/info", merge=changes)
+    read_patient(order_id)
+    review = Review.objects.get(pk=order_id)
+    assert (review.identity, review.place) == ("same", "normal")
+
+
+def test_results_reviewed_elsewhere_leave_out_another_person(
+    world: Sandbox, order_id: UUID
+) -> None:
+    read_patient(order_id)
+    read_result(world, order_id, body=B19)
+    anna = staff("clinician", "anna")
+    assert reviewed_elsewhere.sign(timezone.now() + timedelta(days=1), anna) == 0
+    read_result(world, order_id)
+    assert reviewed_elsewhere.sign(timezone.now() + timedelta(days=1), anna) == 1

@@ -2,8 +2,9 @@
 
 The first sync brings every result there ever was, and all of them wait for review. Those that were
 read in another system are signed here at once, with a note that says so. Critical results, partial
-ones, and what is newer wait on. With `--critical` the clinician says that those about critical
-results were told, too: thousands of old ones would hide the new one among them.
+ones, those that name somebody else, and what is newer wait on. With `--critical` the clinician says
+that those about critical results were told, too: thousands of old ones would hide the new one among
+them.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ WITH chosen AS (
  FROM orders_review AS review JOIN orders_order AS o ON o.id = review.order_id
  WHERE review.version > review.signed AND review.version > 0
   AND (review.critical_since IS NULL OR %s)
-  AND review.kind <> 'partial' AND o.last_event_at < %s
+  AND review.kind IN ('final', 'corrected') AND review.identity <> 'different'
+  AND o.last_event_at < %s
  ORDER BY review.order_id LIMIT %s FOR UPDATE OF review
 ), critical AS (
  SELECT chosen.order_id, chosen.version, v.critical FROM chosen

@@ -25,6 +25,8 @@ BEGIN
    WHEN s.seen = v.number THEN 6
    WHEN v.interpretation IN ('abnormal', 'unknown') THEN 1
    WHEN v.kind NOT IN ('partial', 'final', 'corrected') THEN 1
+   -- A result that names somebody else is never below what is abnormal.
+   WHEN held.identity = 'different' THEN 1
    WHEN v.interpretation IS NULL AND v.kind <> 'partial' THEN 1
    WHEN v.kind = 'corrected' THEN 2
    WHEN v.kind = 'partial' THEN 5

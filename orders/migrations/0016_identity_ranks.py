@@ -1,0 +1,32 @@
+"""A result that names somebody else ranks at least abnormal, and whoever signs it confirms that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from django.db import migrations, models
+
+RULES: Final = Path(__file__).resolve().parent.parent / "reviewing" / "sql"
+DERIVE: Final = """
+SELECT orders_derive_reviews(array_agg(order_id)) FROM orders_review
+WHERE identity = 'different' AND version > signed;
+"""
+
+
+class Migration(migrations.Migration):
+    dependencies = [("orders", "0015_index_of_odd_interpretations")]
+
+    operations = [
+        migrations.AddField(
+            "signature",
+            "is_identity_confirmed",
+            models.BooleanField(
+                default=False,
+                db_default=False,
+                help_text="The result names somebody else, and the person said that it is right",
+            ),
+        ),
+        migrations.RunSQL((RULES / "derive_reviews.sql").read_text(), migrations.RunSQL.noop),
+        migrations.RunSQL(DERIVE, migrations.RunSQL.noop),
+    ]
