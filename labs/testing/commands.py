@@ -108,17 +108,21 @@ class CreateLabTest(Command, kw_only=True):
         )
 
     def settle(self, service: Service, sending: Sending) -> Happened | Absent | Several:
-        """None had the name when it was sent: one that does now is what was made. "name |
-        case-insensitive substring" finds it (catalogue.md 2)."""
+        """None had the name right before it was sent (`refresh`). "name | case-insensitive
+        substring" finds one that has it now (catalogue.md 2), which is ours if it has the method
+        and the lab that were sent: "method | enum | yes", "lab | Lab or null | yes"."""
         found = self._named(service)
         if not found:
             return Absent()
-        if len(found) == 1:
+        if len(found) == 1 and self._is_as_sent(found[0].data):
             return Happened(found[0])
         store_lab_tests(found)
         return Several(
             [Found(str(one.data.id), f"{one.data.name}, {one.data.status}") for one in found]
         )
+
+    def _is_as_sent(self, test: service_labs.LabTest) -> bool:
+        return test.method == self.method and (test.lab is None or test.lab.id == self.lab_id)
 
     def store(self, answer: Answer) -> str:
         store_lab_tests([answer])
@@ -198,7 +202,7 @@ class RenameLabTest(_OfLabTest, kw_only=True):
         return service.labs.update_test(self.lab_test_id, change)
 
     def settle(self, service: Service, sending: Sending) -> Happened | Absent | Several:
-        # "name | string | yes": as it was sent, but for spaces and case.
+        # "name | string | yes" (catalogue.md 2): as it was sent, but for spaces and case.
         answer = service.labs.lab_test(self.lab_test_id)
         now = answer.data.name
         if now == self.new_name or (_folded(now) == _folded(self.new_name) != _folded(self.name)):
@@ -228,7 +232,8 @@ class ArchiveLabTest(_OfLabTest, kw_only=True):
         return service.labs.update_test(self.lab_test_id, change)
 
     def settle(self, service: Service, sending: Sending) -> Happened | Absent:
-        # "PATCH active false archives"; status is active, pending_approval or inactive.
+        # "PATCH active false archives" (catalogue.md 3), and "status | enum active,
+        # pending_approval, inactive" (catalogue.md 2).
         answer = service.labs.lab_test(self.lab_test_id)
         return Happened(answer) if answer.data.status == ARCHIVED else Absent()
 
@@ -253,6 +258,7 @@ class RestoreLabTest(_OfLabTest, kw_only=True):
         return service.labs.update_test(self.lab_test_id, change)
 
     def settle(self, service: Service, sending: Sending) -> Happened | Absent:
-        # As in ArchiveLabTest; one that has to be approved anew is pending_approval.
+        # "PATCH active false archives" (catalogue.md 3): whatever is not archived was restored,
+        # also one that is pending_approval again.
         answer = service.labs.lab_test(self.lab_test_id)
         return Happened(answer) if answer.data.status != ARCHIVED else Absent()

@@ -139,8 +139,9 @@ class CancelOrder(_Change, kw_only=True):
         return service.orders.cancel(self.order_id, told)
 
     def settle(self, service: Service, sending: Sending) -> Happened | Absent:
-        # "Each has id, created_at, status (dotted status string)": cancelled once is cancelled
-        # (orders.md 4); the event of its visit may be later than its own.
+        # "Each has `id` (integer), `created_at` (date-time), `status` (dotted status string)"
+        # (specification, Order, events): an order that was canceled once stays canceled, and the
+        # event of its visit may be later than its own.
         answer = service.orders.get(self.order_id)
         steps = {service_orders.low_level(event.status) for event in answer.data.events}
         return Happened(answer) if "cancelled" in steps | {_low(answer)} else Absent()
@@ -213,7 +214,8 @@ class CompleteDraw(_Change, kw_only=True):
         return service.orders.draw_completed(self.order_id)
 
     def settle(self, service: Service, sending: Sending) -> Happened | Absent:
-        # "Status history entries in events use a dotted form <high_level>.<method>.<low_level>".
+        # "Status history entries in `events` use a dotted form <high_level>.<method>.<low_level>"
+        # (specification, statuses).
         answer = service.orders.get(self.order_id)
         steps = {service_orders.low_level(event.status) for event in answer.data.events}
         return Happened(answer) if "draw_completed" in steps else Absent()
@@ -242,7 +244,9 @@ class ResendEvents(_Change, kw_only=True):
         return service.orders.get(self.order_id)
 
     def settle(self, service: Service, sending: Sending) -> Absent:
-        return Absent()  # It leaves no trace, and twice does no harm.
+        # "Replay the latest webhook of each selected order" (orders.md 1): the order does not
+        # change, so there is nothing to compare. Sent twice does no harm.
+        return Absent()
 
 
 class Simulate(_Change, kw_only=True):
@@ -274,7 +278,8 @@ class Simulate(_Change, kw_only=True):
         return service.orders.get(self.order_id)
 
     def settle(self, service: Service, sending: Sending) -> Happened | Absent | Refuted:
-        # "Each has id (integer)": an event that was not there before. Ids are not said to grow.
+        # "Each has `id` (integer)" (specification, Order, events): an event that was not there
+        # before. Nothing promises that ids grow.
         answer = service.orders.get(self.order_id)
         event = answer.data.latest_event
         return Happened(answer) if event and event.id != self.before else Absent()

@@ -382,7 +382,7 @@ class MoveVisit(_OfStandingVisit, kw_only=True):
     def settle(self, service: Service, sending: Sending) -> Settled:
         found = self.current(service)
         if found is None or found.data.id != self.appointment_id:
-            # "GET returns the active one" (appointments.md 5): ours is not that any more.
+            # "The GET returns only the active one" (appointments.md 5): ours is not any more.
             stands = found and f"Another visit stands now: {_at(found)}"
             return Several([Found(str(found.data.id), stands)] if found and stands else [])
         # "id | uuid | yes" and "start_at | date-time or null | yes | UTC": the same visit, at the
@@ -468,8 +468,8 @@ class CancelVisit(_OfStandingVisit, kw_only=True):
         return Happened(found) if found.data.event_status == "cancelled" else Absent()
 
     def _ended(self, service: Service, found: Answer | None) -> Settled:
-        """The visit is not the active one any more (appointments.md 5): it was cancelled, unless
-        the order went on, and so it took place."""
+        """ "The GET returns only the active one" (appointments.md 5): the visit ended, so it was
+        canceled, unless the order is past its draw."""
         order = service.orders.get(self.order_id).data
         steps = {service_orders.low_level(event.status) for event in order.events}
         if steps & rules.DRAWN:

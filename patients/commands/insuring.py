@@ -251,7 +251,8 @@ class CreatePayor(Command, kw_only=True):
 
     def settle(self, service: Service, sending: Sending) -> Happened | Absent | Several:
         """None had the name right before it was sent (`refresh`). "A created payor is tied to the
-        creating team and appears in search results only for that team (source = team)"."""
+        creating team and appears in search results only for that team (source = team)"
+        (specification, Insurance)."""
         alike = self._alike(service)
         if not alike:
             return Absent()

@@ -129,8 +129,9 @@ class CreateUser(Command, kw_only=True):
             raise errors.Refused(status=error.status, message=TAKEN, fields=(told,)) from error
 
     def settle(self, service: Service, sending: Sending) -> Happened | Absent | Refuted | Several:
-        # "client_user_id | string | yes | The team's own unique reference": nobody had it right
-        # before the first sending (`refresh`), so who has it now was made by one.
+        # "client_user_id | string | yes | The team's own unique reference" (specification, User):
+        # nobody had it right before the first sending (`refresh`), so who has it now was made by
+        # one.
         try:
             answer = service.users.resolve(self.client_user_id)
         except errors.Missing:
@@ -213,8 +214,8 @@ class SetUserInfo(Command, kw_only=True):
         return service.users.update_info(self.user_id, self.info)
 
     def settle(self, service: Service, sending: Sending) -> Happened | Absent | Several:
-        # "all required fields, not a partial": what was sent is the whole record. How the service
-        # writes a value is not said, so spellings of the same are the same.
+        # "All required fields, not a partial" (users.md 1): what was sent is the whole record. How
+        # the service writes a value is not promised, so spellings of the same value are equal.
         try:
             answer = service.users.info(self.user_id)
         except errors.Missing:
