@@ -22,7 +22,7 @@ from backoffice import outbox, sync_health, upkeep, vocabulary
 from backoffice.audit import checking
 from backoffice.celery import QUEUES
 from backoffice.models import CommandRecord, SyncRun
-from backoffice.operations import postgres
+from backoffice.operations import postgres, sync_watch
 from webhooks import log, silence
 from webhooks.models import Event
 
@@ -97,7 +97,7 @@ def read() -> Status:
         "commands": _commands(),
         "lookups": _lookups(now),
         "records": _records(),
-        "sync": _sync(walks, now),
+        "sync": {**_sync(walks, now), **sync_watch.read().figures()},
         "queues": _queues(),
         "broker": {"ping_seconds": _ping()},
         "database": _database(),
@@ -238,6 +238,7 @@ def _reasons(figures: Figures, late: list[str], talkative: list[str]) -> Iterato
     yield from _of_servers(figures, talkative)
     if late:
         yield Reason("degraded", f"Not read to the end for too long: {', '.join(late)}.")
+    yield from _of_sync(figures["sync"])
     waited = figures["lookups"]["oldest_seconds"] or 0
     if waited > LOOKUPS_WAIT:
         yield Reason("degraded", f"Single records wait {spoken(waited)} to be read.")
@@ -254,6 +255,27 @@ def _reasons(figures: Figures, late: list[str], talkative: list[str]) -> Iterato
     if not settings.LOCAL and (age is None or age > BACKUP_OLD):
         told = "none was ever made" if age is None else f"the last shows {spoken(age)} ago"
         yield Reason("degraded", f"There is no backup of today: {told}.")
+
+
+def _of_sync(sync: dict[str, Figure]) -> Iterator[Reason]:
+    jump, offset = sync["service_clock_jump_seconds"] or 0, sync["service_clock_offset_seconds"]
+    if jump:
+        words = (
+            f"The service's clock jumped by {spoken(jump)}. Changes are read with wider windows."
+        )
+        yield Reason("degraded", words)
+    elif offset is not None and abs(offset) > sync_watch.OFF:
+        way = "ahead of" if offset > 0 else "behind"
+        yield Reason("degraded", f"The service's clock is {spoken(abs(offset))} {way} ours.")
+    quiet = sync["without_changes_seconds"] or 0
+    if sync["misses_changes"]:
+        words = f"Orders change, but reading changes has brought nothing for {spoken(quiet)}."
+        yield Reason("degraded", words)
+    elif sync["unusually_quiet"]:
+        words = (
+            f"Reading changes of orders has brought nothing for {spoken(quiet)}, unusually long."
+        )
+        yield Reason("degraded", words)
 
 
 def _of_inbox(inbox: dict[str, Figure]) -> Iterator[Reason]:

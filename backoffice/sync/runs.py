@@ -31,6 +31,8 @@ from backoffice import mirror, stopping
 from backoffice.models import Drift, SyncRun, UnreadRecord
 from backoffice.remote import service
 from backoffice.service import Record, Service, Unreadable, errors
+from backoffice.sync import clocks
+from backoffice.sync.clocks import latest_window
 from backoffice.sync.lookups import mark, under_way
 from backoffice.sync.walks import Batch, WalkError, in_background
 
@@ -108,7 +110,7 @@ def request(listing: Listing) -> SyncRun | None:
     window = latest_window(listing.resource)
     run = SyncRun(resource=listing.resource, full=listing.full)
     if not listing.full:
-        run.window_start = window or datetime.now(UTC) - FIRST_WINDOW
+        run.window_start = window or _first_window()
     elif window is not None and _swept(listing.resource):
         run.checkpoint = {"expected_until": window.isoformat()}
     try:
@@ -119,28 +121,14 @@ def request(listing: Listing) -> SyncRun | None:
     return run
 
 
+def _first_window() -> datetime:
+    return datetime.now(UTC) - FIRST_WINDOW
+
+
 def _swept(resource: str) -> bool:
     """Before the first sweep nothing that is older than the first window is expected to be here."""
     swept = SyncRun.objects.filter(resource=resource, full=True, state=SyncRun.State.DONE)
     return swept.exists()
-
-
-def latest_window(resource: str) -> datetime | None:
-    """Where the next incremental run begins: before the latest run that came to its end began.
-
-    The overlap covers records that became visible late; a service clock that is off does not
-    matter, because the window is told by that clock.
-    """
-    run = (
-        SyncRun.objects.filter(
-            resource=resource, state=SyncRun.State.DONE, server_date__isnull=False
-        )
-        .order_by("-server_date")
-        .first()
-    )
-    if run is None or run.server_date is None:
-        return None
-    return run.server_date - timedelta(seconds=settings.SYNC_OVERLAP_SECONDS)
 
 
 def work(
@@ -259,6 +247,11 @@ def _claim(listing: Listing) -> SyncRun | None:
             **_lease(),
         )
     run.refresh_from_db()
+    if run.window_start is not None and run.window_start > datetime.now(UTC) + clocks.AHEAD:
+        # Asked for while a clock was wrong: it would find nothing, now or later.
+        run.window_start = latest_window(run.resource) or _first_window()
+        run.checkpoint = {}
+        _held(run, window_start=run.window_start, checkpoint={})
     return run
 
 
@@ -301,8 +294,7 @@ class _Counts:
 
 def _advance(run: SyncRun, batch: Batch[Any], counts: _Counts) -> None:
     run.total = batch.total if batch.total is not None else run.total
-    # Without a Date header our own clock has to do; the overlap covers what it is off.
-    run.server_date = run.server_date or batch.server_date or run.started_at
+    clocks.note(run, batch.clock)
     run.checkpoint = {**run.checkpoint, **batch.checkpoint}
     _held(
         run,

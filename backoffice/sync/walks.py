@@ -21,6 +21,7 @@ from threading import Event, Thread
 from typing import Any, Generic, TypeVar
 
 from backoffice.service import Page, Record, Unreadable
+from backoffice.sync.clocks import ClockReading
 
 T = TypeVar("T")
 
@@ -42,14 +43,14 @@ class Batch(Generic[T]):
     """Records of consecutive pages.
 
     `checkpoint` is where a later run may resume once this batch is stored. `total` is what the
-    service says the list holds, `server_date` its clock at the list's first page.
+    service says the list holds, `clock` the two clocks at the list's first page.
     """
 
     records: list[Record[T]] = field(default_factory=list)
     unreadable: list[Unreadable] = field(default_factory=list)
     checkpoint: dict[str, Any] = field(default_factory=dict)
     total: int | None = None
-    server_date: datetime | None = None
+    clock: ClockReading | None = None
 
     def add(self, page: Page[T]) -> None:
         self.records += page.records
@@ -106,7 +107,7 @@ def in_background(
 def once(fetch: Callable[[], Page[T]]) -> Iterator[Batch[T]]:
     """A list that comes whole."""
     page = fetch()
-    batch: Batch[T] = Batch(total=_size(page), server_date=page.server_date)
+    batch: Batch[T] = Batch(total=_size(page), clock=ClockReading.of(page))
     batch.add(page)
     yield batch
 
@@ -120,8 +121,7 @@ def by_cursor(
     batch: Batch[T] = Batch()
     for _ in range(at_most):
         page = fetch(cursor)
-        if batch.server_date is None:
-            batch.server_date = page.server_date
+        batch.clock = batch.clock or ClockReading.of(page)
         batch.total = page.total
         batch.add(page)
         cursor = page.next_cursor
@@ -133,7 +133,7 @@ def by_cursor(
         seen.add(cursor)
         if len(batch) >= BATCH:
             yield batch
-            batch = Batch(server_date=batch.server_date)
+            batch = Batch(clock=batch.clock)
     raise WalkError(_ENDLESS)
 
 
@@ -162,7 +162,7 @@ def by_number(
             seen.update(key(record.data) for record in page.records)
             seen.update(item.raw for item in page.unreadable)
             read += _size(page)
-            batch.total, batch.server_date = page.total, first.server_date
+            batch.total, batch.clock = page.total, ClockReading.of(first)
             batch.add(page)
             if len(batch) >= BATCH:
                 yield batch
@@ -191,7 +191,8 @@ def by_creation(
     are fetched several at once. Where rows moved among them, the stretch is walked again a page at
     a time: then no row that comes or goes can hide another.
     """
-    start, server_date, ties = since, None, 1
+    start, ties = since, 1
+    clock: ClockReading | None = None
     careful = 0
     while True:
         at_most = ties if careful else window * ties
@@ -203,8 +204,8 @@ def by_creation(
             careful = len(pages)
             continue
         careful = max(0, careful - 1)
-        server_date = server_date or pages[0].server_date
-        for batch in _batches(pages, server_date):
+        clock = clock or ClockReading.of(pages[0])
+        for batch in _batches(pages, clock):
             yield _resumable(batch, created_at)
         if len(pages) < at_most or _is_last(pages, size):
             return
@@ -234,14 +235,14 @@ def _is_last(pages: list[Page[T]], size: int) -> bool:
     return last.total <= len(pages) * size and _size(last) < size
 
 
-def _batches(pages: list[Page[T]], server_date: datetime | None) -> Iterator[Batch[T]]:
-    batch: Batch[T] = Batch(server_date=server_date)
+def _batches(pages: list[Page[T]], clock: ClockReading) -> Iterator[Batch[T]]:
+    batch: Batch[T] = Batch(clock=clock)
     for page in pages:
         batch.total = page.total
         batch.add(page)
         if len(batch) >= BATCH:
             yield batch
-            batch = Batch(server_date=server_date)
+            batch = Batch(clock=clock)
     if len(batch) or not any(_size(page) for page in pages):
         yield batch
 

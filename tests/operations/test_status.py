@@ -220,7 +220,7 @@ def test_strangers_learn_nothing(client: Client, settings: Settings) -> None:
 @pytest.mark.usefixtures("well")
 def test_its_cost_is_fixed(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     status.read()
-    with django_assert_num_queries(17):
+    with django_assert_num_queries(20):
         status.read()
 
 

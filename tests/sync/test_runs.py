@@ -190,11 +190,11 @@ def test_window_moves_only_when_a_run_ends(point: Point) -> None:
 
     point(answer)
     assert once(CHANGES).state == "done"
-    window = sync.runs.latest_window("orders")
+    window = sync.clocks.latest_window("orders")
     broken = True
     run = once(CHANGES)
     assert run.state == "due" and run.attempts == 1
-    assert sync.runs.latest_window("orders") == window
+    assert sync.clocks.latest_window("orders") == window
 
 
 def test_what_came_before_a_failure_is_stored(point: Point) -> None:

@@ -1,0 +1,142 @@
+"""Whether reading what changed still works: the service's clock, and readings that bring nothing.
+
+A reading whose window begins in the future ends well and brings nothing. So does one in a quiet
+night; the difference is that orders change meanwhile, or that such a pause has never been.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.db import connection
+
+from backoffice.sync import clocks
+from orders.models import Order
+
+OFF: Final = 60.0
+"""Seconds between the clocks beyond which they are said to differ: those of deliveries, too."""
+SHORTEST: Final = timedelta(minutes=30)
+"""Twice the default overlap: a change is read again for that long, and after it nothing is."""
+UNUSUAL: Final = timedelta(hours=6)
+TIMES_USUAL: Final = 2
+"""Unusual is a pause this many times the longest of those that are remembered."""
+KNOWN_SINCE: Final = timedelta(days=1)
+"""What is usual is known after a day and a night."""
+
+_CLOCKS: Final = """
+SELECT offset_seconds, abs(offset_seconds - lag(offset_seconds) OVER (ORDER BY id))
+FROM (
+ SELECT id, (checkpoint->'clock'->>'offset_seconds')::float AS offset_seconds
+ FROM backoffice_syncrun
+ WHERE resource = 'orders' AND state = 'done' AND checkpoint->'clock' IS NOT NULL
+  AND created_at > now() - interval '1 hour'
+ ORDER BY created_at DESC LIMIT 200
+) AS recent
+ORDER BY id DESC
+"""
+"""The latest hour: how far the service's clock was ahead, and by how much that differs from the
+run before."""
+_PAUSES: Final = """
+WITH recent AS (
+ SELECT id, started_at, server_date, sum((fetched > 0)::int) OVER (ORDER BY id) AS pause
+ FROM (
+  SELECT id, started_at, server_date, fetched FROM backoffice_syncrun
+  WHERE resource = 'orders' AND NOT "full" AND state = 'done' AND started_at IS NOT NULL
+   AND server_date IS NOT NULL
+  ORDER BY created_at DESC LIMIT 20160
+ ) AS latest
+), pauses AS (
+ SELECT pause, min(started_at) AS began, max(started_at) AS ended,
+  min(server_date) AS changes_after, max(server_date) AS changes_before
+ FROM recent GROUP BY pause
+)
+SELECT began, ended, changes_after, changes_before,
+ coalesce(max(ended - began) OVER before, interval '0'), min(began) OVER (ORDER BY pause)
+FROM pauses
+WINDOW before AS (ORDER BY pause ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+ORDER BY pause DESC LIMIT 1
+"""
+"""The latest pause, of a week of readings at one every 30 seconds. A pause is a reading that
+brought something and those after it that did not."""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncWatch:
+    offset_seconds: float | None
+    jump_seconds: float
+    without_changes: timedelta
+    misses_changes: bool
+    unusually_quiet: bool
+
+    def figures(self) -> dict[str, float | bool | None]:
+        return {
+            "service_clock_offset_seconds": self.offset_seconds,
+            "service_clock_jump_seconds": self.jump_seconds,
+            "without_changes_seconds": self.without_changes.total_seconds(),
+            "misses_changes": self.misses_changes,
+            "unusually_quiet": self.unusually_quiet,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A reading that brought something, and those after it that did not: when they were, and the
+    service's clock at both. `longest` is the longest of all remembered before it."""
+
+    began: datetime
+    ended: datetime
+    changes_after: datetime
+    changes_before: datetime
+    longest: timedelta
+    known_since: datetime
+
+    @property
+    def length(self) -> timedelta:
+        return self.ended - self.began
+
+    @property
+    def unusual(self) -> bool:
+        known = self.began - self.known_since >= KNOWN_SINCE
+        return known and self.length > max(UNUSUAL, TIMES_USUAL * self.longest)
+
+
+def read() -> SyncWatch:
+    """Three queries at most, each of the same cost however long the history."""
+    offset, jump = _clock()
+    pause = _pause()
+    if pause is None:
+        return SyncWatch(offset, jump, timedelta(), misses_changes=False, unusually_quiet=False)
+    return SyncWatch(
+        offset,
+        jump,
+        pause.length,
+        misses_changes=pause.length > SHORTEST and _changed(pause),
+        unusually_quiet=pause.unusual,
+    )
+
+
+def _clock() -> tuple[float | None, float]:
+    """How far the service's clock is ahead of ours, and its largest jump of the latest hour."""
+    with connection.cursor() as cursor:
+        cursor.execute(_CLOCKS)
+        rows = cursor.fetchall()
+    jump = max((change for _, change in rows if change is not None), default=0.0)
+    limit = clocks.JUMP.total_seconds()
+    return (rows[0][0] if rows else None), (jump if jump > limit else 0.0)
+
+
+def _pause() -> Pause | None:
+    with connection.cursor() as cursor:
+        cursor.execute(_PAUSES)
+        row = cursor.fetchone()
+    return Pause(*row) if row else None
+
+
+def _changed(pause: Pause) -> bool:
+    """Whether an order took a step in this pause that has had time to be read: events, or reading
+    the order alone, brought it. Both times are the service's."""
+    after, before = pause.changes_after + clocks.AHEAD, pause.changes_before - clocks.AHEAD
+    steps = Order.objects.filter(updated_at__gt=after, last_event_at__gt=after)
+    return steps.filter(last_event_at__lt=before, missing_since=None).exists()
