@@ -1,6 +1,6 @@
 """How a deployment fares: figures, and in words what is wrong with them.
 
-Numbers only, no names and no ids: monitors keep what they are told. About fifteen statements, each
+Numbers only, no names and no ids: monitors keep what they are told. About twenty statements, each
 of the same cost however long the history.
 """
 

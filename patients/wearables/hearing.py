@@ -6,6 +6,7 @@ transaction, and raises where one of them cannot be applied.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 from uuid import UUID
@@ -14,6 +15,8 @@ import msgspec
 
 from backoffice import sync
 from backoffice.service.events import BACKFILL_DONE, STREAM_READY, Heard
+from backoffice.service.json_text import NUL_ESCAPE
+from backoffice.service.payload import Unreadable
 from backoffice.service.wearables import SUMMARIES, Samples
 from backoffice.service.wearables.timeseries import SAMPLES
 from patients.wearables import storing
@@ -25,6 +28,7 @@ from patients.wearables.sync import PULL_LIST
 LOOKED_UP: Final = "looked up"
 IGNORED: Final = "ignored"
 _decode = msgspec.json.Decoder(Samples).decode
+_SAMPLE_OR_MOMENT: Final = re.compile(r"\$\.data(\[\d+\](\.(timestamp|start|value))?)?")
 HYPNOGRAM: Final = "hypnogram"
 """Replaced by the sleep cycle; its events are kept in the inbox and that is all."""
 
@@ -94,10 +98,19 @@ def hear_backfills(events: Sequence[Heard]) -> Mapping[str, str] | None:
 
 def _samples(event: Heard) -> Samples:
     """The samples of an event, without what a `Reader` adds to records that are kept whole."""
-    try:
-        return _decode(event.data)
-    except ValueError:
-        return SAMPLES.value(event.data)  # Read leniently, or refused with its reason.
+    if NUL_ESCAPE not in event.data:
+        try:
+            return _decode(event.data)
+        except ValueError:
+            pass
+    found = SAMPLES.read(event.data, event.received_at)
+    if isinstance(found, Unreadable):
+        raise ValueError(f"{found.reason} at {found.path}")
+    for part in found.dropped:
+        # The inbox is the only place that holds the samples of an event: none may be left out.
+        if _SAMPLE_OR_MOMENT.fullmatch(part.path):
+            raise ValueError(f"{part.reason} at {part.path}")
+    return found.data
 
 
 def resource_of(event: Heard) -> str:

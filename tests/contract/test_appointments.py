@@ -15,7 +15,7 @@ def visit(sandbox: Sandbox, kind: str) -> tuple[Any, ...]:
     return sandbox.query(
         "SELECT o.id, a.id, a.user_id, o.transaction_id, a.provider, a.provider_id, a.external_id,"
         " a.status, a.event_status, a.start_at, a.end_at, a.iana_timezone, a.can_reschedule,"
-        " a.first_line, a.zip_code, a.lng, a.lat FROM sandbox_appointment a"
+        " upper(a.first_line), a.zip_code, a.lng, a.lat FROM sandbox_appointment a"
         f" JOIN sandbox_order o ON o.number = a.order_id WHERE o.team_id = '{TEAM}'"
         " AND a.is_current AND a.type = %s AND a.start_at IS NOT NULL ORDER BY a.id LIMIT 1",
         [kind],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import uuid
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -134,15 +135,34 @@ def test_both_spellings_of_the_id() -> None:
         b"[]",
         b"{}",
         b'{"id": "x"}',
-        b'{"id": "11111111-0000-4000-8000-000000000000", "status": {"a": 1}}',
-        record(uuid.uuid4(), results=[{**GLUCOSE, "value": "a\x00b"}]),
-        record(uuid.uuid4(), results=[{**GLUCOSE, "loinc_matches": 7}]),
     ],
 )
 def test_a_job_that_cannot_be_read_fails_alone(raw: bytes) -> None:
     with pytest.raises(ValueError, match=r" at |does not fit"):
         hear((1, record(uuid.uuid4())), (2, raw))
     assert ReportJob.objects.count() == 0, "all or nothing: the drain goes one by one then"
+
+
+@pytest.mark.parametrize(
+    ("changed", "value"),
+    [({"value": "a\x00b"}, "a\N{REPLACEMENT CHARACTER}b"), ({"loinc_matches": 7}, "5.40")],
+)
+def test_one_field_of_a_job_that_does_not_fit_loses_that_field(
+    changed: dict[str, Any], value: str
+) -> None:
+    raw = record(uuid.uuid4(), results=[{**GLUCOSE, **changed}, FRAGILITY])
+    hear((1, raw))
+    job = ReportJob.objects.get()
+    assert job.record.encode() == raw, "as received"
+    assert next(row.value for row in job.results.order_by("position")) == value
+    assert job.results.count() == 2
+
+
+def test_a_job_whose_status_is_no_text_has_an_unknown_state_and_is_asked_about() -> None:
+    job_id = uuid.uuid4()
+    hear((1, record(job_id, "started").replace(b'"started"', b'{"a": 1}')))
+    assert Report.objects.get().state not in ("completed", "pending_review")
+    assert Lookup.objects.get(kind="report-jobs").key == str(job_id)
 
 
 def test_an_event_without_a_patient_is_kept() -> None:

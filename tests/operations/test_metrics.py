@@ -151,7 +151,7 @@ def test_who_may_read(client: Client, settings: Settings) -> None:
 def test_monitors_ask_inside_by_plain_http_and_by_any_name(tmp_path: Path) -> None:
     """As docs/operating.md, "Watch it": of a web process that lets people in by HTTPS alone."""
     house = House(environment()["DATABASE_URL"], "http://127.0.0.1:1", tmp_path / "log")
-    given = {"HTTPS_ONLY": "1", "ALLOWED_HOSTS": ".office.example.com", "BEHIND_PROXY": "1"}
+    given = {"HTTPS_ONLY": "1", "ALLOWED_HOSTS": "office.example.com", "BEHIND_PROXY": "1"}
     tokens = {"METRICS_TOKEN": TOKEN, "HEALTH_TOKEN": TOKEN}
     with receiving(house, workers=1, **given, **tokens) as url:
 

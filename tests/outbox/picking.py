@@ -58,6 +58,16 @@ def visits(desk: Desk, order: Order) -> list[tuple[Any, ...]]:
     )
 
 
+def site_of(desk: Desk, visit: Appointment) -> str:
+    """The code of the center that a visit is at, which no field of its record holds."""
+    found = desk.sandbox.query(
+        "SELECT s.site_code FROM sandbox_appointment v JOIN sandbox_pscsite s ON s.id = v.site_id"
+        " WHERE v.id = %s",
+        [str(visit.pk)],
+    )
+    return str(found[0][0])
+
+
 def calls(desk: Desk, ends: str) -> int:
     """How many calls with this end reached the sandbox so far."""
     writes = desk.sandbox.control("writes")["writes"]

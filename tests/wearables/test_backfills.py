@@ -20,7 +20,7 @@ from backoffice.service.wearables.timeseries import GROUPED, grouped_page
 from patients.wearables import arrivals
 from patients.wearables.backfills import SUBJECTS, Range, Read
 from patients.wearables.hearing import hear_backfills, hear_samples, hear_workout_streams
-from patients.wearables.models import Summary, WorkoutStream
+from patients.wearables.models import Source, Summary, WorkoutStream
 from tests.api.rows import uid
 from tests.sandboxes import Sandbox
 from tests.wearables.test_samples import NOON, kept, sample
@@ -175,6 +175,7 @@ def keep(*pages: Read) -> None:
 
 
 WATCH = {"provider": "band", "type": "watch"}
+LATER = NOON + timedelta(minutes=3)
 GOOD = [sample(NOON + timedelta(minutes=n), 60 + n) for n in range(3)]
 
 
@@ -184,10 +185,6 @@ GOOD = [sample(NOON + timedelta(minutes=n), 60 + n) for n in range(3)]
         ({"value": 1}, arrivals.TIMELESS),
         (sample(datetime(1969, 7, 1, tzinfo=UTC), 1), arrivals.OUTSIDE),
         (sample(datetime(2100, 1, 1, tzinfo=UTC), 1), arrivals.OUTSIDE),
-        (sample(NOON, 1, unit="b\x00"), "null character"),
-        (sample(NOON, 1, type="b\x00"), "null character"),
-        (sample(NOON, "felt\x00fine"), "null character"),
-        (sample(NOON, {"a": ["\x00"]}), "null character"),
         (sample(NOON, 10**400), "too large"),
     ],
 )
@@ -201,11 +198,25 @@ def test_one_bad_sample_stops_no_backfill(bad: dict[str, Any], reason: str) -> N
     assert Range.of(following.key).cursor == "more"
 
 
-def test_a_group_of_an_impossible_source_is_kept_unread_and_the_others_are_stored() -> None:
-    bad = {"source": {**WATCH, "app_id": "a\x00"}, "data": GOOD}
-    keep(page_of([bad, {"source": WATCH, "data": GOOD}]))
-    assert len(kept()) == 3
-    assert msgspec.json.decode(UnreadRecord.objects.get().record) == bad
+@pytest.mark.parametrize(
+    ("changed", "value"),
+    [
+        (sample(LATER, 1, unit="b\x00"), 1),
+        (sample(LATER, 1, type="b\x00"), 1),
+        (sample(LATER, "felt\x00fine"), "felt\N{REPLACEMENT CHARACTER}fine"),
+        (sample(LATER, {"a": ["\x00"]}), {"a": ["\N{REPLACEMENT CHARACTER}"]}),
+    ],
+)
+def test_a_null_character_in_a_sample_is_replaced(changed: dict[str, Any], value: Any) -> None:
+    keep(page_of([{"source": WATCH, "data": [*GOOD, changed]}]))
+    assert [item["value"] for item in kept().values()] == [60, 61, 62, value]
+    assert not UnreadRecord.objects.exists()
+
+
+def test_a_null_character_in_a_source_is_replaced() -> None:
+    keep(page_of([{"source": {**WATCH, "app_id": "a\x00"}, "data": GOOD}]))
+    assert len(kept()) == 3 and not UnreadRecord.objects.exists()
+    assert Source.objects.get().app_id == "a\N{REPLACEMENT CHARACTER}"
 
 
 def test_a_group_that_asks_for_too_many_months_is_kept_unread() -> None:

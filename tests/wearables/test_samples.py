@@ -311,6 +311,7 @@ def _at(moment: str) -> Item:
         (_at("9999-12-31T00:00:00+00:00"), arrivals.OUTSIDE),
         (_at("yesterday"), "RFC3339"),
         ({"data": {}}, "Expected `array`, got `object`"),
+        ({"data": [7]}, "Expected `object`"),
     ],
 )
 def test_what_cannot_be_kept_is_refused_whole(data: Any, reason: str) -> None:

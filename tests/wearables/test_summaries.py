@@ -144,13 +144,21 @@ def test_random_replays_end_like_the_oracle() -> None:
     [
         {"id": "x"},
         {"id": None},
-        {"id": str(uid("activity", 1)), "steps": 2**63},
-        {"id": str(uid("activity", 1)), "calendar_date": 3},
     ],
 )
 def test_one_that_does_not_fit_is_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=" "):
         hear_summaries([event(1, "daily.data.activity.created", bad)])
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("odd", [{"steps": 2**63}, {"calendar_date": {"day": 3}}])
+def test_a_field_that_does_not_fit_loses_that_field(odd: dict[str, Any]) -> None:
+    sent = {"id": str(uid("activity", 1)), "calories_total": 5.0, **odd}
+    brought = event(1, "daily.data.activity.created", sent)
+    hear_summaries([brought])
+    kept = Summary.objects.get()
+    assert (kept.user_id, kept.record) == (brought.user_id, brought.data.decode())
 
 
 @pytest.mark.django_db

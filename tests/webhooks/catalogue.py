@@ -76,7 +76,7 @@ class Catalogue:
         return self.message(self.chance.choice(UNKNOWN_TYPES))
 
     def poison(self) -> Message:
-        """Genuine, and good for nothing: no JSON, no event, or a record that fits nowhere."""
+        """Genuine, and wrong: no JSON, no event, or a record with a part that fits nowhere."""
         bad: Callable[[], bytes] = self.chance.choice(
             [
                 lambda: b'{"event_type":"labtest.order.updated","data":{"id":',

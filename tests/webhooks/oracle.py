@@ -35,7 +35,6 @@ told AS (
  FROM accepted
  WHERE event_type LIKE 'labtest.order.%' AND jsonb_typeof(data -> 'events') = 'array'
   AND pg_input_is_valid(data ->> 'updated_at', 'timestamptz')
-  AND jsonb_typeof(data -> 'sample_id') IN ('null', 'string')
 ),
 newest AS (SELECT DISTINCT ON (id) * FROM told ORDER BY id, updated DESC, step DESC)
 SELECT coalesce(newest.id, held.id) FROM newest FULL JOIN orders_order AS held USING (id)
@@ -52,7 +51,6 @@ steps AS (
  FROM accepted, jsonb_array_elements(
   CASE jsonb_typeof(data -> 'events') WHEN 'array' THEN data -> 'events' ELSE '[]' END) AS step
  WHERE event_type LIKE 'labtest.order.%' AND pg_input_is_valid(data ->> 'updated_at', 'timestamptz')
-  AND jsonb_typeof(data -> 'sample_id') IN ('null', 'string')
 )
 SELECT coalesce(steps.order_id, held.order_id), event_id
 FROM steps FULL JOIN orders_orderevent AS held USING (order_id, event_id)
@@ -118,6 +116,9 @@ wanted AS (
  FROM accepted WHERE event_type LIKE 'labtest.appointment.%'
  UNION SELECT 'results', data ->> 'order_id' FROM accepted
   WHERE event_type = 'labtest.result.critical'
+ UNION SELECT 'orders', data ->> 'id' FROM accepted WHERE event_type LIKE 'labtest.order.%'
+  AND pg_input_is_valid(data ->> 'updated_at', 'timestamptz')
+  AND jsonb_typeof(data -> 'events') <> 'array'
  UNION SELECT 'connections', data ->> 'user_id' FROM accepted WHERE event_type LIKE 'provider.%'
  UNION SELECT 'users', body ->> 'user_id' FROM accepted WHERE event_type LIKE 'provider.%'
 )
@@ -132,11 +133,11 @@ WHERE NOT CASE
  WHEN accepted.event_type IS NULL THEN state = 'dead' AND reason <> ''
  WHEN accepted.event_type IN ('labtest.teleport.done', 'user.renamed', 'daily.data.aura.created')
   THEN state = 'skipped' AND outcome = 'unknown type'
- WHEN accepted.event_type LIKE 'labtest.order.%' AND (
-   NOT pg_input_is_valid(data ->> 'updated_at', 'timestamptz')
-   OR jsonb_typeof(data -> 'events') <> 'array'
-   OR jsonb_typeof(data -> 'sample_id') = 'object')
+ WHEN accepted.event_type LIKE 'labtest.order.%'
+  AND NOT pg_input_is_valid(data ->> 'updated_at', 'timestamptz')
   THEN state IN ('retry', 'dead') AND reason <> ''
+ WHEN accepted.event_type LIKE 'labtest.order.%' AND jsonb_typeof(data -> 'events') <> 'array'
+  THEN state = 'done' AND outcome = 'looked up'
  ELSE state = 'done' AND outcome <> ''
 END
 """

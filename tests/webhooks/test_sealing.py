@@ -6,6 +6,8 @@ import io
 
 import pytest
 from django.db import connection
+from django.db.models.functions import Now
+from pytest_django import Settings
 
 from backoffice import encryption
 from tests.webhooks.records import order
@@ -63,15 +65,18 @@ def test_what_waits_is_applied_though_it_was_sealed() -> None:
     assert set(Event.objects.values_list("outcome", flat=True)) == {"applied"}
 
 
-def test_what_cannot_be_opened_is_told_and_kept(settings: object) -> None:
+def test_a_body_of_an_unknown_key_waits_until_the_key_is_back(settings: Settings) -> None:
     know_our_team()
     received(1)
     age()
     seal_bodies()
-    settings.FIELD_KEYS = {9: b"x" * 32}  # type: ignore[attr-defined]
+    keys = settings.FIELD_KEYS
+    settings.FIELD_KEYS = {9: b"x" * 32}
     applying.drain()
     row = Event.objects.get()
-    assert (row.state, row.reason) == (
-        "dead",
-        "the body cannot be opened with the keys that are set",
-    )
+    assert (row.state, row.outcome) == ("pending", "body cannot be opened")
+    settings.FIELD_KEYS = {**keys, 9: b"x" * 32}
+    Event.objects.update(due_at=Now())
+    assert applying.drain() == 1
+    row.refresh_from_db()
+    assert (row.state, row.outcome) == ("done", "applied")
