@@ -198,6 +198,7 @@ class Results(Resource):
                 "type",
                 "unit",
                 "timestamp",
+                "timestamp_written",
                 "reference_range",
                 "min_range_value",
                 "max_range_value",

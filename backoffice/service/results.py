@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from msgspec import field
 
 from backoffice.service.payload import Instant, Payload, Reader, as_text, either
+from backoffice.service.written_times import read_written_time
 
 
 class ResultMetadata(Payload):
@@ -53,6 +54,7 @@ class SourceMarker(Payload):
 class BiomarkerResult(Payload):
     """One value. ``result`` is always text, in ``unit``; ``type``: numeric, range, comment,
     coded_value; ``source_markers`` of None means nobody ordered it. ``value`` is deprecated.
+    ``timestamp`` is an instant only where it has an offset (`written_times`).
 
     The interface has `normal` as the default of ``interpretation``; a line that came without one
     is None here, which is never normal (`vocabulary.interpretations`)."""
@@ -63,7 +65,7 @@ class BiomarkerResult(Payload):
     result: str = ""
     type: str = ""
     unit: str | None = None
-    timestamp: Instant | None = None
+    timestamp: str | None = None
     notes: str | None = None
     reference_range: str | None = None
     min_range_value: float | None = None
@@ -127,14 +129,10 @@ class Sample(Payload):
 
 
 def moment(sent: ZonedTime | str | None) -> datetime | None:
-    """A sample's date as an aware moment; None when it is free text or absent."""
-    if sent is None or isinstance(sent, ZonedTime):
-        return sent.timestamp if sent is not None else None
-    try:
-        parsed = datetime.fromisoformat(sent)
-    except ValueError:
-        return None
-    return parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=UTC)
+    """A sample's date as an instant; None where it is text without an offset, or absent."""
+    if isinstance(sent, ZonedTime):
+        return sent.timestamp
+    return read_written_time(sent).instant
 
 
 class ResultTransaction(Payload):

@@ -24,6 +24,11 @@ def weekday(moment: datetime) -> str:
     return f"{DAYS[moment.weekday()]} {moment.day} {MONTHS[moment.month]}"
 
 
+def calendar_day(day: date) -> str:
+    """`11 Nov 2026`."""
+    return f"{day.day} {MONTHS[day.month]} {day.year}"
+
+
 def zone_name(moment: datetime) -> str:
     """MST, CET … or UTC−03 where the zone has no letters of its own."""
     name = moment.tzname() or ""

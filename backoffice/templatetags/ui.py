@@ -19,8 +19,18 @@ from django.utils.safestring import SafeString
 from backoffice import access, phone_numbers, vocabulary
 from backoffice.addresses import record_url
 from backoffice.form_controls import choices_of
+from backoffice.service.written_times import Precision, WrittenTime, read_written_time
 from backoffice.templatetags.shapes import COPY, copy_icon, glyph_svg, icon_svg
-from backoffice.templatetags.spoken import MONTHS, ago, hour, spoken, years, zone_name, zone_of
+from backoffice.templatetags.spoken import (
+    MONTHS,
+    ago,
+    calendar_day,
+    hour,
+    spoken,
+    years,
+    zone_name,
+    zone_of,
+)
 
 register = template.Library()
 
@@ -155,21 +165,34 @@ def day(value: date | None) -> SafeString:
     if not value:
         return DASH
     written = f"{value.year}-{value.month:02}-{value.day:02}"
-    spelt = f"{value.day} {MONTHS[value.month]} {value.year}"
-    return SafeString(f'<time datetime="{written}" class="nowrap">{spelt}</time>')
+    return SafeString(f'<time datetime="{written}" class="nowrap">{calendar_day(value)}</time>')
 
 
 @register.filter
-def written_time(text: str | None) -> SafeString | str:
-    """A time that came as text, like every other time; text that is no ISO time as it is.
+def written_time(sent: str | WrittenTime | None) -> SafeString | str:
+    """A time that a laboratory wrote: an instant like every other time, else as written, whatever
+    the zone of the staff member."""
+    found = sent if isinstance(sent, WrittenTime) else read_written_time(sent)
+    if found.instant is not None:
+        return when(found.instant)
+    if found.local is None:
+        return written_day(found)
+    text = f"{calendar_day(found.local)}, {hour(found.local)}"
+    return SafeString(
+        f'<time datetime="{found.local.isoformat()}" title="As received: {escape(found.text)}">'
+        f'{text}</time> <span class="muted nowrap">lab’s local time</span>'
+    )
 
-    A time without an offset is no instant: it is shown as written.
-    """
-    try:
-        moment = datetime.fromisoformat((text or "").strip())
-    except ValueError:
-        return dash(text)  # type: ignore[no-any-return]
-    return when(moment) if moment.tzinfo else dash(text)
+
+@register.filter
+def written_day(sent: str | WrittenTime | None) -> SafeString | str:
+    """The same, for tight places: the day alone; what has no known day as written."""
+    found = sent if isinstance(sent, WrittenTime) else read_written_time(sent)
+    if found.instant is not None:
+        return local_day(found.instant)
+    if found.precision is Precision.NONE:
+        return dash(found.text.strip())  # type: ignore[no-any-return]
+    return day(found.day)
 
 
 @register.filter

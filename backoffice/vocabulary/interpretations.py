@@ -28,10 +28,6 @@ LOW: Final = "low"
 
 RANK: Final = {CRITICAL: 0, ABNORMAL: 1, UNKNOWN: 1, NOTHING: 2, NORMAL: 3}
 """Places of lines in a list: what is not interpreted stands with what is abnormal."""
-RANK_SQL: Final = (
-    "CASE {} WHEN 'critical' THEN 0 WHEN 'abnormal' THEN 1 WHEN 'unknown' THEN 1"
-    " WHEN 'normal' THEN 3 ELSE 2 END"
-)
 VOCABULARY: Final = "result.interpretation"
 """Where words are counted that nobody knows, whatever they were met in."""
 VOCABULARIES: Final = frozenset({VOCABULARY, "order.interpretation"})

@@ -75,7 +75,10 @@ class ResultMarker(Read):
     value = models.FloatField(null=True)
     type = models.TextField(default="")
     unit = models.TextField(null=True)
-    timestamp = models.DateTimeField(null=True)
+    timestamp = models.DateTimeField(null=True, help_text="Where it came with an offset")
+    timestamp_written = models.TextField(
+        null=True, help_text="As received, where it has no offset: never to be converted"
+    )
     reference_range = models.TextField(null=True)
     min_range_value = models.FloatField(null=True)
     max_range_value = models.FloatField(null=True)

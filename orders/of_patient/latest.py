@@ -2,45 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
 from django.db import connection
+from django.utils import timezone
 
-from backoffice.vocabulary.interpretations import RANK_SQL
+from backoffice.service.written_times import WrittenTime
+from backoffice.vocabulary.interpretations import NOTHING, RANK
 from backoffice.vocabulary.measures import line_number
+from orders.reviewing.history import when_taken
 
 MOST: Final = 400
 """Markers that are shown."""
 NAMED: Final = "name:"
 
 # A marker is what may be compared (`reviewing.history.key_of`); one without any code is its name.
-_LATEST: Final = f"""
-    WITH latest AS (
-        SELECT DISTINCT ON (marker) marker, name, type, text, value, unit, interpretation,
-            interpretation_received, source_interpretation,
-            coalesce(nullif(side, ''), CASE WHEN is_above_max_range THEN 'high'
-                WHEN is_below_min_range THEN 'low' ELSE '' END), min_range_value, max_range_value,
-            reference_range, order_id, at,
-            lead(text) OVER earlier, lead(unit) OVER earlier, lead(at) OVER earlier
-        FROM (
-            SELECT coalesce(
-                    'loinc:' || nullif(line.loinc_slug, ''),
-                    'lab:' || coalesce(o.lab_slug, '') || ':' || nullif(line.slug, ''),
-                    'name:' || lower(line.name)
-                ) AS marker,
-                line.*, o.id AS order_id, coalesce(line.timestamp, o.created_at) AS at
-            FROM orders_order AS o JOIN orders_resultmarker AS line ON line.result_id = o.id
-            WHERE o.user_id = %s AND NOT line.is_missing
-        ) AS measured
-        WINDOW earlier AS (PARTITION BY marker ORDER BY at DESC, order_id)
-        ORDER BY marker, at DESC, order_id
-    )
-    SELECT * FROM latest
-    ORDER BY {RANK_SQL.format("interpretation")}, lower(name), marker
-    LIMIT %s
+_LINES: Final = """
+    SELECT coalesce(
+            'loinc:' || nullif(line.loinc_slug, ''),
+            'lab:' || coalesce(o.lab_slug, '') || ':' || nullif(line.slug, ''),
+            'name:' || lower(line.name)
+        ), line.name, line.type, line.text, line.value, line.unit, line.interpretation,
+        line.interpretation_received, line.source_interpretation,
+        coalesce(nullif(line.side, ''), CASE WHEN line.is_above_max_range THEN 'high'
+            WHEN line.is_below_min_range THEN 'low' ELSE '' END),
+        line.min_range_value, line.max_range_value, line.reference_range, o.id,
+        r.date_collected, line.timestamp, line.timestamp_written, o.created_at
+    FROM orders_order AS o
+    JOIN orders_result AS r ON r.order_id = o.id
+    JOIN orders_resultmarker AS line ON line.result_id = o.id
+    WHERE o.user_id = %s AND NOT line.is_missing
+    ORDER BY o.created_at, o.id, line.position
 """
 
 
@@ -62,10 +57,12 @@ class Latest:
     max_range_value: float | None
     reference_range: str | None
     order_id: UUID
-    at: datetime
-    before: str | None
-    before_unit: str | None
-    before_at: datetime | None
+    at: WrittenTime
+    wall: datetime
+    """What it is sorted by: see `reviewing.history.when_taken`."""
+    before: str | None = None
+    before_unit: str | None = None
+    before_at: WrittenTime | None = None
 
     @property
     def number(self) -> float | None:
@@ -80,6 +77,26 @@ class Latest:
 def latest_of(patient_id: UUID) -> list[Latest]:
     """Critical ones first, then abnormal ones, then by name: one query."""
     with connection.cursor() as cursor:
-        cursor.execute(_LATEST, [patient_id, MOST])
+        cursor.execute(_LINES, [patient_id])
         rows: list[tuple[Any, ...]] = cursor.fetchall()
-    return [Latest(*row) for row in rows]
+    here = timezone.get_current_timezone()
+    found: dict[str, list[Latest]] = {}
+    for row in rows:
+        *line, collected, stamped, stamp, created = row
+        at, wall = when_taken(collected, stamped, stamp, created, here)
+        columns = [*line, at, wall]
+        found.setdefault(row[0], []).append(Latest(*columns))
+    latest = [_newest(values) for values in found.values()]
+    latest.sort(key=lambda one: (_rank(one.interpretation), one.name.lower(), one.marker))
+    return latest[:MOST]
+
+
+def _newest(values: list[Latest]) -> Latest:
+    *before, newest = sorted(values, key=lambda one: one.wall)[-2:]
+    for one in before:
+        newest = replace(newest, before=one.text, before_unit=one.unit, before_at=one.at)
+    return newest
+
+
+def _rank(interpretation: str) -> int:
+    return RANK.get(interpretation, RANK[NOTHING])

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime, tzinfo
 from typing import Any, Final
 from uuid import UUID
 
+from django.utils import timezone
+
 from backoffice import statements
+from backoffice.service.written_times import WrittenTime, read_written_time
 from backoffice.vocabulary.measures import line_number, same_unit
 
 MOST: Final = 3_000
@@ -18,11 +21,13 @@ MOST: Final = 3_000
 @dataclass(frozen=True, slots=True)
 class Value:
     """One value of a marker. `key` is equal for what may be compared: the marker as LOINC calls
-    it, or as one lab does."""
+    it, or as one lab does. `at` is its time as the laboratory wrote it, `wall` what a clock on
+    the wall shows then (see `when_taken`)."""
 
     key: str
     order_id: UUID
-    at: datetime
+    at: WrittenTime
+    wall: datetime
     text: str
     number: float | None
     unit: str
@@ -59,7 +64,8 @@ def key_of(loinc_slug: str | None, slug: str, lab_slug: str | None) -> str:
 
 
 _SELECT: Final = """
-SELECT o.id, m.loinc_slug, m.slug, o.lab_slug, r.date_collected, m.timestamp, o.created_at,
+SELECT o.id, m.loinc_slug, m.slug, o.lab_slug, r.date_collected, m.timestamp, m.timestamp_written,
+ o.created_at,
  m.text, m.type, m.value, m.unit, m.min_range_value, m.max_range_value, m.reference_range,
  m.interpretation, coalesce(nullif(m.side, ''), CASE WHEN m.is_above_max_range THEN 'high'
   WHEN m.is_below_min_range THEN 'low' ELSE '' END), m.interpretation_received,
@@ -84,22 +90,47 @@ def values_of(patient: UUID | None, keys: Iterable[str]) -> dict[str, list[Value
         cursor.execute(_SELECT, [patient, slugs, own, MOST])
         rows = cursor.fetchall()
     found: dict[str, list[Value]] = {}
-    for row in rows:
+    here = timezone.get_current_timezone()
+    # Newest orders first: turned round, values of one day are in the order of their orders.
+    for row in reversed(rows):
         key = key_of(row[1], row[2], row[3])
         if key in wanted:
-            found.setdefault(key, []).append(_value(key, row))
+            found.setdefault(key, []).append(_value(key, row, here))
     for values in found.values():
-        values.sort(key=lambda value: value.at)
+        values.sort(key=lambda value: value.wall)
     return found
 
 
-def _value(key: str, row: Sequence[Any]) -> Value:
-    (order_id, _, _, lab, collected, stamped, created, text, kind, number, unit, *rest) = row
-    low, high, words, flag, side, word, source, name = rest
+def when_taken(
+    collected: str | None,
+    stamped: datetime | None,
+    stamp: str | None,
+    ordered: datetime,
+    here: tzinfo,
+) -> tuple[WrittenTime, datetime]:
+    """When a value was taken, and by what it is sorted: as the laboratory wrote it, else the time
+    of the line (an instant, or as written), else that of the order.
+
+    Sorted by day: an instant has the day that is shown, that of the staff member's zone `here`;
+    what is a local day is that day for everybody.
+    """
+    of_line = WrittenTime.of_instant(stamped) if stamped else read_written_time(stamp)
+    of_order = WrittenTime.of_instant(ordered)
+    choices = (read_written_time(collected), of_line, of_order)
+    shown = next(one for one in choices if one.text.strip())
+    wall = next(found for one in choices if (found := one.sort_key(here)) is not None)
+    return shown, wall
+
+
+def _value(key: str, row: Sequence[Any], here: tzinfo) -> Value:
+    (order_id, _, _, lab, collected, stamped, stamp, created, *rest) = row
+    text, kind, number, unit, low, high, words, flag, side, word, source, name = rest
+    at, wall = when_taken(collected, stamped, stamp, created, here)
     return Value(
         key=key,
         order_id=order_id,
-        at=_moment(collected) or stamped or created,
+        at=at,
+        wall=wall,
         text=text,
         number=line_number(kind, text, number),
         unit=unit or "",
@@ -114,12 +145,3 @@ def _value(key: str, row: Sequence[Any]) -> Value:
         name=name,
         is_coded=kind == "coded_value",
     )
-
-
-def _moment(text: str | None) -> datetime | None:
-    """When the sample was taken, where the lab wrote it as a time."""
-    try:
-        found = datetime.fromisoformat((text or "").strip())
-    except ValueError:
-        return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date
 from typing import Any, Final
 from uuid import UUID
 
 from django.db import connection
 from django.utils import timezone
 
+from backoffice.service.written_times import read_written_time
 from backoffice.statements import array
 from orders.models.order import Order
 from orders.models.result import Result
@@ -104,10 +105,8 @@ def _text(value: object) -> str:
 def _day(head: Mapping[str, Any], order: Order | None) -> date:
     """The day on which the laboratory counted an age, as near as is known."""
     for key in ("date_collected", "date_received", "date_reported"):
-        try:
-            return datetime.fromisoformat(_text(head.get(key))).date()
-        except ValueError:
-            continue
+        if day := read_written_time(_text(head.get(key))).day:
+            return day
     return order.created_at.date() if order else timezone.localdate()
 
 

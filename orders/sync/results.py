@@ -10,6 +10,7 @@ from backoffice import mirror, sync, vocabulary
 from backoffice.mirror import Fact
 from backoffice.service import Record
 from backoffice.service import results as service_results
+from backoffice.service.written_times import read_written_time
 from backoffice.vocabulary import interpretations
 from backoffice.vocabulary.interpretations import Reading
 from orders.models import Result, ResultMarker
@@ -72,6 +73,7 @@ def _markers(fact: Fact) -> Iterator[mirror.Values]:
             continue
         reading = read_marker(line)
         shown = unreadable.interpretation(reading.interpretation, fields) or ""
+        at = read_written_time(line.timestamp)
         yield {
             "result_id": fact.key[0],
             "position": position,
@@ -82,7 +84,8 @@ def _markers(fact: Fact) -> Iterator[mirror.Values]:
             "value": line.value,
             "type": line.type,
             "unit": line.unit,
-            "timestamp": line.timestamp,
+            "timestamp": at.instant,
+            "timestamp_written": at.text.strip() or None if at.instant is None else None,
             "reference_range": line.reference_range,
             "min_range_value": line.min_range_value,
             "max_range_value": line.max_range_value,
@@ -117,6 +120,7 @@ def _markers(fact: Fact) -> Iterator[mirror.Values]:
             "type": "",
             "unit": None,
             "timestamp": None,
+            "timestamp_written": None,
             "reference_range": None,
             "min_range_value": None,
             "max_range_value": None,
@@ -158,7 +162,7 @@ RESULTS = mirror.Table(
         "status": "result.status",
         "interpretation_received": interpretations.VOCABULARY,
     },
-    revision=2,
+    revision=3,
 )
 
 

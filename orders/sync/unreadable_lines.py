@@ -93,6 +93,7 @@ def line(fact: Fact, position: int, name: str, *, is_missing: bool = False) -> V
         "type": "",
         "unit": None,
         "timestamp": None,
+        "timestamp_written": None,
         "reference_range": None,
         "min_range_value": None,
         "max_range_value": None,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, date, datetime
+from datetime import UTC, date
 from typing import Final
 
 from django import template
 
+from backoffice.service.written_times import read_written_time
 from backoffice.templatetags.spoken import zone_of
 from orders.models import Appointment, Result
 
@@ -23,8 +24,7 @@ def drawn_on(visits: Iterable[Appointment], result: Result | None) -> date | Non
         one for one in visits if one.superseded_at is None and one.event_status != CANCELLED
     ]
     zone = zone_of(standing[0].iana_timezone) if standing else None
-    try:
-        taken = datetime.fromisoformat((result and result.date_collected) or "")
-    except ValueError:
-        return standing[0].draw_day if standing else None
-    return (taken.astimezone(zone or UTC) if taken.tzinfo else taken).date()
+    taken = read_written_time(result.date_collected if result else None)
+    if taken.instant is not None:
+        return taken.instant.astimezone(zone or UTC).date()
+    return taken.day or (standing[0].draw_day if standing else None)

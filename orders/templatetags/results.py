@@ -20,7 +20,7 @@ from django.utils.safestring import SafeString
 
 from backoffice.templatetags.chart import scale, written
 from backoffice.templatetags.shapes import glyph_svg
-from backoffice.templatetags.spoken import spoken
+from backoffice.templatetags.spoken import calendar_day, spoken
 from backoffice.templatetags.ui import DASH
 from orders.journey import span
 from orders.models import Review
@@ -219,11 +219,11 @@ def trend_plot(values: Sequence[Value]) -> SafeString | str:
     drawn = [v for v in shown if v.is_in(unit)]
     ends = [n for v in drawn for n in (v.number, v.low, v.high) if n is not None]
     bottom, top, step = scale(ends, from_zero=False)
-    first, last = drawn[0].at.timestamp(), drawn[-1].at.timestamp()
-    length = (last - first) or 1.0
+    first = drawn[0].wall
+    length = (drawn[-1].wall - first).total_seconds()
 
     def x(value: Value) -> float:
-        return 5 + 90 * (value.at.timestamp() - first) / length if last > first else 50
+        return 5 + 90 * (value.wall - first).total_seconds() / length if length else 50
 
     def y(number: float) -> float:
         return 100 * (top - min(max(number, bottom), top)) / (top - bottom)
@@ -266,16 +266,11 @@ def trend_plot(values: Sequence[Value]) -> SafeString | str:
     dates = format_html_join(
         "",
         '<text x="{}%" y="100%" dy="1.5em" text-anchor="middle">{}</text>',
-        ((f"{x(v):.2f}", _date(v.at)) for v in days),
+        ((f"{x(v):.2f}", calendar_day(v.wall)) for v in days),
     )
     return format_html(
         '<svg class="trend" aria-hidden="true">{}{}{}{}{}</svg>', bands, grid, lines, marks, dates
     )
-
-
-def _date(moment: datetime) -> str:
-    local = timezone.localtime(moment)
-    return f"{local.day} {local:%b %Y}"
 
 
 def _shape(value: Value) -> str:

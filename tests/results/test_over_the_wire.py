@@ -4,7 +4,6 @@ who is alerted, and who may sign."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -13,9 +12,8 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
-from pytest_django import Settings
 
-from backoffice import remote, sync
+from backoffice import sync
 from backoffice.models import AuditEntry, Lookup, UnknownValue
 from orders.models import Delegation, Order, Result, ResultMarker, ResultVersion, Review
 from orders.reviewing import open_criticals, ranking
@@ -24,32 +22,12 @@ from orders.sync.results import RESULT_SUBJECT
 from patients import sync as patients_sync
 from tests.api.rows import staff, token_for
 from tests.reviewing.test_pages import text_of
-from tests.sandboxes import Sandbox, SandboxFactory
+from tests.sandboxes import Sandbox
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 SUBJECTS = (ORDER_SUBJECT, RESULT_SUBJECT, *patients_sync.SUBJECTS)
 CASES = Path(__file__).parent.parent / "cases"
-
-
-@pytest.fixture(scope="module")
-def world(sandbox_factory: SandboxFactory) -> Sandbox:
-    return sandbox_factory(users=6, orders=20, seed=17, speed=0)
-
-
-@pytest.fixture
-def key(world: Sandbox, settings: Settings) -> Iterator[UUID]:
-    """An order with a final, normal result, which is mirrored; its result is not read yet."""
-    settings.SERVICE_BASE_URL = settings.MANAGEMENT_BASE_URL = world.url
-    remote.service.cache_clear()
-    found = world.query(
-        "SELECT id FROM sandbox_order WHERE result_status = 'final' AND interpretation = 'normal'"
-        " AND status LIKE 'completed%%' ORDER BY seq LIMIT 1"
-    )[0][0]
-    look_up("orders", found)
-    yield UUID(str(found))
-    world.control("answers", method="DELETE")
-    remote.service.cache_clear()
 
 
 def look_up(kind: str, key: Any) -> None:

@@ -262,7 +262,7 @@ biomarker = record(
         "result": text,
         "type": choice("numeric", "coded_value"),
         "unit?": text,
-        "timestamp?": instant,
+        "timestamp?": text,
         "notes?": text,
         "reference_range?": text,
         "min_range_value?": number,

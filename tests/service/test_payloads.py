@@ -207,13 +207,14 @@ def test_sample_moments() -> None:
     sample = READERS[Result].value(
         b"""{"metadata": {"patient": "x"}, "results": {"legacy": 1}, "sample_information":
         {"a": {"date_collected": {"timestamp": "2026-01-01T10:00:00", "timezone_offset": -3600},
-        "date_received": "2026-01-02T10:00:00", "date_reported": "soon"}}}"""
+        "date_received": "2026-01-02T10:00:00", "date_reported": "2026-01-02T10:00:00-05:00"}}}"""
     )
     one = sample.sample_information["a"]
     assert sample.results == []
     assert moment(one.date_collected) == datetime(2026, 1, 1, 10, tzinfo=UTC)
-    assert moment(one.date_received) == datetime(2026, 1, 2, 10, tzinfo=UTC)
-    assert moment(one.date_reported) is None
+    assert moment(one.date_received) is None, "without an offset it is no instant"
+    assert moment(one.date_reported) == datetime(2026, 1, 2, 15, tzinfo=UTC)
+    assert moment("soon") is moment(None) is None
 
 
 def test_a_birth_date_that_is_none_reads_as_none() -> None:

@@ -241,7 +241,7 @@ INSERT_RESULTS: Final = f"""
 INSERT INTO orders_result (order_id, status, interpretation, laboratory, specimen_number,
  date_collected, date_received, date_reported, returned, missing, {MIRRORED})
 SELECT id, result_status, look, laboratory, specimen, collected, collected, reported, returned,
- missing, record, world.hash(record), to_timestamp({{now}})
+ missing, record, world.hash(record, 3), to_timestamp({{now}})
 FROM (
  SELECT *, format(text, whole, born, collected, reported, specimen, result_status, user_id)
   AS record

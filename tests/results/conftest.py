@@ -1,0 +1,33 @@
+"""A service that answers with odd results, and an order to feed them to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from uuid import UUID
+
+import pytest
+from pytest_django import Settings
+
+from backoffice import remote
+from tests.results.test_over_the_wire import look_up
+from tests.sandboxes import Sandbox, SandboxFactory
+
+
+@pytest.fixture(scope="module")
+def world(sandbox_factory: SandboxFactory) -> Sandbox:
+    return sandbox_factory(users=6, orders=20, seed=17, speed=0)
+
+
+@pytest.fixture
+def key(world: Sandbox, settings: Settings) -> Iterator[UUID]:
+    """An order with a final, normal result, which is mirrored; its result is not read yet."""
+    settings.SERVICE_BASE_URL = settings.MANAGEMENT_BASE_URL = world.url
+    remote.service.cache_clear()
+    found = world.query(
+        "SELECT id FROM sandbox_order WHERE result_status = 'final' AND interpretation = 'normal'"
+        " AND status LIKE 'completed%%' ORDER BY seq LIMIT 1"
+    )[0][0]
+    look_up("orders", found)
+    yield UUID(str(found))
+    world.control("answers", method="DELETE")
+    remote.service.cache_clear()
