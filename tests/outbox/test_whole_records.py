@@ -163,6 +163,29 @@ def test_people_at_such_places_can_be_registered(desk: Desk, place: dict[str, st
     assert there["second_line"] == "Flat 3"
 
 
+def test_case_b11_can_be_registered(desk: Desk) -> None:
+    record = case("B11.json")
+    proxy = record["medical_proxy"]
+    given: dict[str, Any] = {
+        **{name: record[name] for name in ("first_name", "gender", "dob")},
+        **record["address"],
+        **{f"proxy_{name}": proxy[name] for name in ("first_name", "last_name", "phone_number")},
+        **{f"proxy_{name}": text for name, text in proxy["address"].items()},
+        "proxy_same_address": "",
+        "last_name": unlike(),
+    }
+    answer: Any = register(desk, None, **given)
+    assert answer.status_code == 302, answer.context["form"].errors
+    desk.deliver()
+    person = Demographics.objects.get(last_name=given["last_name"])
+    there = at_service(desk, Patient.objects.get(pk=person.pk))
+    for now, wanted in (
+        (there["address"], record["address"]),
+        (there["medical_proxy"]["address"], proxy["address"]),
+    ):
+        assert {name: now[name] for name in wanted} == wanted
+
+
 def test_a_change_in_between_survives_the_second_save(desk: Desk) -> None:
     patient, client = on_record(desk, case("B10.json")), at_desk()
     address = reverse("patients:edit", args=[patient.pk])

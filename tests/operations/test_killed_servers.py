@@ -1,0 +1,48 @@
+"""`./run up` starts a killed PostgreSQL or Redis again, says so, and its web process answers."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.bench.processes import family
+from tests.chaos.installed import Installation, port_that_stays_free
+from tests.sync.house import wait_until
+
+
+@pytest.fixture
+def installation() -> Iterator[Installation]:
+    folder = Path(tempfile.mkdtemp(prefix="bo-"))
+    made = Installation(folder, "http://127.0.0.1:9", port_that_stays_free())
+    made.start()
+    yield made
+    made.end()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _processes(installation: Installation, program: str) -> list[int]:
+    """Those of the installation that run `program`; the first is the server itself."""
+    assert installation.process is not None
+    found = sorted(family(installation.process.pid))
+    return [pid for pid in found if Path(f"/proc/{pid}/comm").read_text().startswith(program)]
+
+
+def _kill(installation: Installation, program: str, name: str) -> None:
+    before = _processes(installation, program)[0]
+    os.kill(before, signal.SIGKILL)
+    wait_until(lambda: f"{name} ended" in installation.said(), 30, "reported", every=0.2)
+    wait_until(lambda: f"{name} answers again." in installation.said(), 90, "back", every=0.2)
+    assert before not in _processes(installation, program)
+    installation.healthy()
+
+
+def test_launcher_restarts_killed_servers_and_reports_it(installation: Installation) -> None:
+    installation.healthy()
+    _kill(installation, "postgres", "PostgreSQL")
+    _kill(installation, "valkey-server", "Redis")
