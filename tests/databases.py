@@ -37,8 +37,8 @@ SOURCES_OF_TEMPLATES = (
 
 
 @cache
-def _version() -> str:
-    """Ends the names of templates: a hash of what makes them."""
+def hash_of_sources() -> str:
+    """End of the names of templates."""
     digest = hashlib.sha256()
     for pattern in SOURCES_OF_TEMPLATES:
         for path in sorted(ROOT.glob(pattern)):
@@ -83,7 +83,7 @@ def _sandbox(server: str) -> str:
 
 def _prepared(server: str, kind: str, template: str, *command: str) -> str:
     """Name of a copy of `template` in which a command has been run."""
-    name = f"template_{kind}_{_version()}"
+    name = f"template_{kind}_{hash_of_sources()}"
     with _door(server) as connection:
         # Until the connection closes: the others wait, and find it made.
         connection.execute("SELECT pg_advisory_lock(hashtext(%s))", [name])
@@ -128,7 +128,9 @@ def _remove_leftovers(server: str, redis_url: str) -> None:
     """What earlier runs left on servers that are used again: copies of killed runs, templates of
     other sources, everything in Redis."""
     _drop_where(server, "datname LIKE 'test%%'")
-    _drop_where(server, "datname LIKE 'template\\_%%' AND datname NOT LIKE %s", f"%{_version()}")
+    _drop_where(
+        server, "datname LIKE 'template\\_%%' AND datname NOT LIKE %s", f"%{hash_of_sources()}"
+    )
     with redis.Redis.from_url(redis_url) as client:
         client.flushall()
 

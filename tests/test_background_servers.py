@@ -15,6 +15,7 @@ import psycopg
 import pytest
 
 from backoffice.embedded import Servers, background
+from tests import databases
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -105,3 +106,28 @@ def test_killed_owner_takes_its_servers_along(base: Path) -> None:
     with background.background_servers(base) as servers:
         assert servers
         assert _started_at(servers)
+
+
+def test_template_is_made_once_and_named_by_what_makes_it() -> None:
+    server = os.environ["DATABASE_URL"]
+    made = databases.house(server)
+    assert made == f"template_house_{databases.hash_of_sources()}"
+
+    def number() -> object:
+        with psycopg.connect(server) as connection:
+            return connection.execute(
+                "SELECT oid FROM pg_database WHERE datname = %s", [made]
+            ).fetchone()
+
+    first = number()
+    assert first
+    databases.house.cache_clear()  # As the next call of `./run test` begins.
+    assert databases.house(server) == made
+    assert number() == first
+
+
+def test_every_migration_and_lock_changes_the_templates_name() -> None:
+    sources = {path for pattern in databases.SOURCES_OF_TEMPLATES for path in ROOT.glob(pattern)}
+    migrations = {path for path in ROOT.glob("**/migrations/0*.py") if ".venv" not in path.parts}
+    assert len(migrations) > 20
+    assert migrations | {ROOT / "requirements.lock"} <= sources

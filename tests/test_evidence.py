@@ -18,9 +18,10 @@ from backoffice.launcher import PROOFS
 ROOT = Path(__file__).resolve().parent.parent
 FAULTS = {
     "W": 30, "O": 16, "S": 21, "R": 30, "K": 20, "I": 20, "X": 12, "U": 10, "H": 17, "G": 12,
-    "P": 30,
+    "P": 30, "F": 73,
 }  # fmt: skip
-"""Rows of each kind; P are the promises."""
+"""Rows of each kind; P are the promises, F is what came from the field."""
+CASES = ROOT / "tests" / "cases"
 LEVELS = {
     # Numbers of the requirements of each section, by level; what is missing is of level 3.
     "1.1": ("", "1 2"),
@@ -126,6 +127,64 @@ def functions_of(path: str) -> frozenset[str]:
     return frozenset(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
 
 
+class Definitions:
+    """What a file of tests defines at its top level, and what it imports from other such files."""
+
+    def __init__(self, path: str) -> None:
+        self.nodes: dict[str, ast.stmt] = {}
+        self.imported: dict[str, tuple[str, str]] = {}
+        for node in ast.parse((ROOT / path).read_text()).body:
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                self.nodes[node.name] = node
+            elif isinstance(node, ast.ImportFrom):
+                self._imports(node)
+            elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                names = [one.id for target in targets for one in ast.walk(target)
+                         if isinstance(one, ast.Name)]  # fmt: skip
+                self.nodes |= dict.fromkeys(names, node)
+
+    def _imports(self, node: ast.ImportFrom) -> None:
+        folder = (node.module or "").replace(".", "/")
+        for alias in node.names:
+            name = alias.asname or alias.name
+            if (ROOT / f"{folder}/{alias.name}.py").is_file():
+                self.imported[name] = (f"{folder}/{alias.name}.py", "")
+            elif folder.startswith("tests") and (ROOT / f"{folder}.py").is_file():
+                self.imported[name] = (f"{folder}.py", alias.name)
+
+
+definitions_of = cache(Definitions)
+
+
+def texts_used_by(path: str, name: str) -> set[str]:
+    """All string constants of a function, and of all constants, functions and fixtures that it
+    uses, in its own file and in the files of tests that it imports from."""
+    texts: set[str] = set()
+    seen: set[tuple[str, str]] = set()
+    waiting = [(path, name)]
+    while waiting:
+        place = waiting.pop()
+        file = definitions_of(place[0])
+        if place in seen:
+            continue
+        seen.add(place)
+        if place[1] not in file.nodes:
+            continue
+        for node in ast.walk(file.nodes[place[1]]):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                texts.add(node.value)
+            elif isinstance(node, (ast.Name, ast.arg)):
+                used = node.id if isinstance(node, ast.Name) else node.arg
+                other, there = file.imported.get(used, (place[0], used))
+                waiting.append((other, there))
+            elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                module, there = file.imported.get(node.value.id, ("", ""))
+                if module.startswith("tests") and not there:
+                    waiting.append((module, node.attr))
+    return texts
+
+
 FILE = re.compile(r"[\w./-]+\.(py|md|html|toml|lock|js|css|csv|yml|yaml|conf)")
 
 
@@ -146,7 +205,7 @@ def is_there(name: str) -> bool:
 
 def test_every_fault_and_promise_stands_there_once() -> None:
     wanted = {f"{kind}{n}" for kind, most in FAULTS.items() for n in range(1, most + 1)}
-    assert sum(count for kind, count in FAULTS.items() if kind != "P") == 188
+    assert sum(count for kind, count in FAULTS.items() if kind not in ("P", "F")) == 188
     assert fault_rows().keys() == wanted
 
 
@@ -158,6 +217,25 @@ def test_every_fault_has_a_proof_or_says_what_is_done_instead() -> None:
         and not re.search(r"\*Differs\*|\*\*Not met\*\*|No test:", proof)
     ]
     assert bare == []
+
+
+def test_every_case_has_a_row_with_a_test_that_reads_it() -> None:
+    rows = [row for key, row in fault_rows().items() if key.startswith("F")]
+    unread = []
+    for case in sorted(path.name for path in CASES.iterdir()):
+        proofs = " ".join(proof for fault, proof in rows if f"`tests/cases/{case}`" in fault)
+        tests = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", proofs)
+        if not any(case in texts_used_by(*test) for test in tests):
+            unread.append(case)
+    assert unread == []
+
+
+def test_only_tests_that_read_a_case_count_as_its_proof() -> None:
+    cases = "tests/outbox/test_import_cases.py"
+    damaged = texts_used_by(cases, "test_case_b02_spreadsheet_damage_is_never_sent")
+    assert "B02.csv" in damaged and "B03.csv" not in damaged
+    photo = ("tests/labs/test_reports_upload.py", "test_motion_photo_is_taken_without_its_video")
+    assert "B15.txt" in texts_used_by(*photo), "by a function of another file"
 
 
 def test_every_requirement_stands_there_once_with_its_level() -> None:
