@@ -21,7 +21,16 @@ from uuid import UUID
 import msgspec
 from msgspec import field
 
-from backoffice.service.payload import NEVER, Instant, Payload, Reader, Unreadable, either, explain
+from backoffice.service.payload import (
+    NEVER,
+    Instant,
+    Payload,
+    Reader,
+    Unreadable,
+    Word,
+    either,
+    explain,
+)
 from backoffice.service.users import Provider, ResourceAvailability
 from backoffice.service.wearables.source import Source
 from backoffice.service.wearables.summaries import Sport, sport
@@ -88,7 +97,7 @@ class CriticalResult(Payload):
     order_id: UUID
     sample_id: str | None = None
     status: str = ""
-    interpretation: str = ""
+    interpretation: Word = ""
     team_id: UUID | None = None
     user_id: UUID | None = None
     created_at: Instant | None = None

@@ -21,6 +21,9 @@ from uuid import UUID
 import msgspec
 from msgspec import inspect as typed
 
+AS_TEXT: Final = "as_text"
+"""Mark of a text that takes whatever was sent in its place as text, see `payload.Word`."""
+LONGEST_WORD: Final = 200
 NULL: Final = msgspec.Raw(b"null")
 
 _ABSENT: Final = msgspec.Raw(b"")
@@ -86,6 +89,8 @@ def _fit(
     raw: msgspec.Raw, shape: typed.Type, path: str, dropped: list[DroppedField]
 ) -> msgspec.Raw:
     if isinstance(shape, typed.Metadata):
+        if AS_TEXT in (shape.extra_json_schema or {}):
+            raw = _as_text(raw)
         return _fit(raw, shape.type, path, dropped)
     sent = bytes(raw).strip()
     if isinstance(shape, typed.UnionType):
@@ -173,16 +178,12 @@ def _fit_union(
 ) -> msgspec.Raw:
     if sent == b"null":
         return raw if shape.includes_none else _ABSENT
-    inner = [
-        one.type if isinstance(one, typed.Metadata) else one
-        for one in shape.types
-        if not isinstance(one, typed.NoneType)
-    ]
-    textual = any(isinstance(one, typed.StrType) for one in inner)
+    inner = [one for one in shape.types if not isinstance(one, typed.NoneType)]
+    textual = any(isinstance(_bare(one), typed.StrType) for one in inner)
     if shape.includes_none and not textual and sent == b'""':
         return NULL
     first: Misfit | None = None
-    for one in sorted(inner, key=lambda one: not _is_exact(sent, one)):
+    for one in sorted(inner, key=lambda one: not _is_exact(sent, _bare(one))):
         before = len(dropped)
         try:
             return _fit(raw, one, path, dropped)
@@ -192,6 +193,24 @@ def _fit_union(
             first = first or misfit
     assert first is not None
     raise first
+
+
+def _bare(shape: typed.Type) -> typed.Type:
+    return _bare(shape.type) if isinstance(shape, typed.Metadata) else shape
+
+
+def _as_text(raw: msgspec.Raw) -> msgspec.Raw:
+    """A list of words as `H, A`, anything else but text and null as it is written."""
+    sent = bytes(raw).strip()
+    if sent == b"null" or sent[:1] == b'"':
+        return raw
+    try:
+        items = msgspec.json.decode(sent)
+    except (ValueError, RecursionError):
+        return raw
+    is_words = isinstance(items, list) and items and all(isinstance(i, str) for i in items)
+    text = ", ".join(items) if is_words else sent.decode("utf-8", "replace")
+    return msgspec.Raw(_encode(text[:LONGEST_WORD]))
 
 
 def _is_exact(sent: bytes, shape: typed.Type) -> bool:

@@ -19,12 +19,16 @@ from typing import Annotated, Any, Generic, TypeVar
 import msgspec
 
 from backoffice.service import json_text
-from backoffice.service.field_by_field import DroppedField, Misfit, fit
+from backoffice.service.field_by_field import AS_TEXT, DroppedField, Misfit, fit
 
 T = TypeVar("T")
 
 Instant = Annotated[datetime, msgspec.Meta(tz=True)]
 """A moment, always with a zone; one received without is UTC."""
+
+Word = Annotated[str, msgspec.Meta(extra_json_schema={AS_TEXT: True})]
+"""A word of an open enumeration. What is sent in its place (a list, an object, a flag) is read as
+the text it is written in, so that it can be shown as received."""
 
 NEVER = datetime(1, 1, 1, tzinfo=UTC)
 """``asked_at`` of a value read on its own, outside any call."""

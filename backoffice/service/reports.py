@@ -10,7 +10,7 @@ from uuid import UUID
 from msgspec import field
 
 from backoffice.service.exchange import Chapter
-from backoffice.service.payload import Payload, Reader, Record, as_text
+from backoffice.service.payload import Payload, Reader, Record, Word, as_text
 
 UPLOAD_SECONDS = 120.0
 _NAMES = {"application/pdf": "pdf", "image/jpeg": "jpg", "image/png": "png"}
@@ -44,7 +44,7 @@ class ParsedResult(Payload):
     sensitivity: str = "unknown"
     loinc_matches: list[LoincMatch] | None = None
     loinc_match_status: str | None = None
-    interpretation: str | None = None
+    interpretation: Word | None = None
     is_above_max_range: bool | None = None
     is_below_min_range: bool | None = None
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from msgspec import field
 
-from backoffice.service.payload import Instant, Payload, Reader, as_text, either
+from backoffice.service.payload import Instant, Payload, Reader, Word, as_text, either
 from backoffice.service.written_times import read_written_time
 
 
@@ -27,8 +27,8 @@ class ResultMetadata(Payload):
     date_collected: str | None = None
     specimen_number: str | None = None
     date_received: str | None = None
-    status: str = "final"
-    interpretation: str | None = None
+    status: Word | None = "final"
+    interpretation: Word | None = None
     patient_id: str | None = None
     account_id: str | None = None
 
@@ -72,8 +72,8 @@ class BiomarkerResult(Payload):
     max_range_value: float | None = None
     is_above_max_range: bool | None = None
     is_below_min_range: bool | None = None
-    interpretation: str | None = None
-    source_interpretation: str | None = None
+    interpretation: Word | None = None
+    source_interpretation: Word | None = None
     loinc: str | None = None
     loinc_slug: str | None = None
     provider_id: str | None = None

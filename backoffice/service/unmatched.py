@@ -12,7 +12,7 @@ from msgspec import field
 from backoffice.service.exchange import Chapter, as_json
 from backoffice.service.field_by_field import NULL
 from backoffice.service.orders import ORDER, Order
-from backoffice.service.payload import Instant, Page, Payload, Reader, Record, day
+from backoffice.service.payload import Instant, Page, Payload, Reader, Record, Word, day
 
 
 class ReviewedPatient(Payload):
@@ -73,7 +73,7 @@ class UnmatchedResult(Payload):
     patient: ReviewedPatient | None = None
     lab: ReviewedLab | None = None
     markers: list[ReviewedMarker] = field(default_factory=list)
-    interpretation: str | None = None
+    interpretation: Word | None = None
     result_status: str | None = None
     note: str | None = None
     resolution_action: str | None = None

@@ -17,6 +17,7 @@ from typing import Final
 
 from backoffice.vocabulary import given
 from backoffice.vocabulary.measures import Interval, interval_of, range_of, same_unit
+from backoffice.vocabulary.qualitative import contradicts, is_a_value
 
 CRITICAL: Final = "critical"
 ABNORMAL: Final = "abnormal"
@@ -121,7 +122,7 @@ def _known(word: str) -> Reading | None:
     folded = fold(word)
     if not folded:
         return None
-    found = _KNOWN.get(folded) or _KNOWN.get(folded.rstrip("*!"))
+    found = _KNOWN.get(folded) or _KNOWN.get(folded.strip("*!"))
     if found is not None and (folded in _KNOWN or found.interpretation != NORMAL):
         return found
     parts = [] if folded == "na" else [_KNOWN.get(fold(p)) for p in _SEPARATORS.split(word)]
@@ -231,6 +232,8 @@ def read_line(
     ranges = [Interval(low, high), range_of(reference_range or "", unit or "")]
     is_above = above is True or any(r.is_exceeded_by(v) for r in ranges for v in values)
     is_below = below is True or any(r.is_undercut_by(v) for r in ranges for v in values)
+    if not (is_above or is_below) and kind != "comment" and contradicts(text, reference_range):
+        said.append(Reading(ABNORMAL))
     if is_above or is_below:
         side = "" if is_above and is_below else HIGH if is_above else LOW
         found = worst([*said, Reading(ABNORMAL, side)])
@@ -238,11 +241,16 @@ def read_line(
     if not said:
         return Reading(NOTHING if kind == "comment" else UNKNOWN)
     found = worst(said)
-    if found.interpretation == NORMAL and kind != "comment":
-        has_value = bool(values) if kind == "numeric" else bool(text) or bool(values)
-        if not has_value:
-            return Reading(UNKNOWN)
+    if found.interpretation == NORMAL and kind != "comment" and not _has_value(kind, text, values):
+        return Reading(UNKNOWN)
     return found
+
+
+def _has_value(kind: str, text: str, values: list[Interval]) -> bool:
+    """Whether there is something that can be normal. The text counts, where there is one."""
+    if kind == "numeric":
+        return bool(values) and (not text or interval_of(text)[0] is not None)
+    return bool(values) if not text else is_a_value(text)
 
 
 def _values(kind: str, text: str, value: float | None, unit: str) -> tuple[list[Interval], str]:

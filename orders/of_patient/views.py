@@ -46,7 +46,7 @@ def orders(request: HttpRequest, patient_id: UUID) -> HttpResponse:
 def results(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     """The latest of every marker, and the results these come from."""
     page = page_of_patient(request, patient_id)
-    rows = Result.objects.filter(order__user=patient_id).select_related("order")
+    rows = Result.objects.filter(order__user=patient_id).select_related("order__review")
     rows = rows.defer("record", "content_hash", "order__record", "order__content_hash")
     found = list(rows.order_by("-order__created_at")[: SHOWN + 1])
     audit.listed(request, "result", [one.pk for one in found], [patient_id])

@@ -35,6 +35,8 @@ RANKS: Final = ("critical", "abnormal", "corrected", "unknown", "normal", "parti
 
 What is not interpreted has the rank of what is abnormal: the place of its own (3) is of old.
 """
+KINDS: Final = (PARTIAL, FINAL, CORRECTED)
+"""What a version is known to be; any other is `unknown`."""
 SOMEBODY_ELSE: Final = "somebody else"
 """Place of a normal result that names another person: it has the rank of what is abnormal, too."""
 IN_QUEUE: Final = Q(version__gt=F("signed"))
@@ -176,7 +178,7 @@ class Review(Read):
         found = RANKS[self.rank]
         if found != "abnormal" or self.interpretation == "abnormal":
             return found
-        is_read = self.interpretation == "normal" and not self.has_uninterpreted
+        is_read = self.interpretation == "normal" and self.kind in KINDS
         return SOMEBODY_ELSE if is_read and self.names_somebody_else else "unknown"
 
 

@@ -15,8 +15,8 @@ from backoffice.models import User
 from orders.reviewing import unread
 from orders.reviewing.identity import identity_of
 from orders.reviewing.models import (
-    CORRECTED,
     FINAL,
+    KINDS,
     PARTIAL,
     RANKS,
     SEEN,
@@ -166,7 +166,7 @@ def delegation_obstacles(review: Review) -> list[str]:
         reasons.append("A newer version could not be read: a clinician has to sign it.")
     if review.has_uninterpreted:
         reasons.append("A value of this result is not interpreted: a clinician has to sign it.")
-    if review.kind not in (PARTIAL, FINAL, CORRECTED):
+    if review.kind not in KINDS:
         reasons.append("The status of this result is not known: a clinician has to sign it.")
     return reasons
 

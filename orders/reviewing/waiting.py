@@ -12,7 +12,7 @@ from django.db.models.fields.tuple_lookups import TupleGreaterThan
 from backoffice import statements, tallies
 from backoffice.models import Assignment, User
 from backoffice.paging.pages import Sort
-from orders.reviewing.models import IN_QUEUE, OPEN_CRITICAL, RANKS, SOMEBODY_ELSE, Review
+from orders.reviewing.models import IN_QUEUE, KINDS, OPEN_CRITICAL, RANKS, SOMEBODY_ELSE, Review
 from patients.identity import Agreement
 
 IN_ORDER: Final = Sort(("rank", "since", "order_id"))
@@ -69,7 +69,7 @@ def _in_place(place: str) -> Q:
         return Q(rank=RANKS.index(place))
     is_abnormal = Q(interpretation="abnormal")
     if place == "unknown":
-        is_normal = Q(interpretation="normal", has_uninterpreted=False)
+        is_normal = Q(interpretation="normal", kind__in=KINDS)
         is_abnormal |= is_normal & names_somebody_else
         return Q(rank=RANKS.index("abnormal")) & ~is_abnormal
     return Q(rank=RANKS.index("abnormal")) & is_abnormal

@@ -47,7 +47,7 @@ def _result(fact: Fact) -> mirror.Values:
     ).interpretation
     reading = unreadable.interpretation(read, parts.all) or ""
     return {
-        "status": interpretations.read_status(head.status),
+        "status": interpretations.read_status(head.status or ""),
         "interpretation": reading or None,
         "interpretation_received": interpretations.as_received(head.interpretation, reading),
         "read_under": vocabulary.given.decision(),

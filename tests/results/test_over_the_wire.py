@@ -3,6 +3,7 @@ who is alerted, and who may sign."""
 
 from __future__ import annotations
 
+import html
 import json
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from orders.sync.orders import ORDER_SUBJECT
 from orders.sync.results import RESULT_SUBJECT
 from patients import sync as patients_sync
 from tests.api.rows import staff, token_for
-from tests.reviewing.test_pages import text_of
+from tests.reviewing.test_pages import text_of as shown_text
 from tests.sandboxes import Sandbox
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -48,8 +49,10 @@ def sent(world: Sandbox, key: UUID, body: dict[str, Any]) -> None:
 
 
 def odd(**changes: Any) -> dict[str, Any]:
-    """The case of one glucose, in range and normal, with these changes of its line."""
+    """The case of one glucose, in range and normal, with these changes of its line;
+    it names nobody."""
     body = case("B06.json")
+    body["metadata"] |= {"patient": "", "dob": "", "age": ""}
     line = {"value": 80, "result": "80", "is_above_max_range": False, "interpretation": "normal",
             "source_interpretation": ""}  # fmt: skip
     body["results"][0] |= {**line, **changes}
@@ -63,7 +66,7 @@ def signed_in(role: str) -> Client:
 
 
 def words(client: Client, name: str, *args: Any) -> str:
-    return text_of(client.get(reverse(name, args=args)))
+    return html.unescape(shown_text(client.get(reverse(name, args=args))))
 
 
 def readings(key: UUID) -> list[tuple[str, str]]:
@@ -71,9 +74,9 @@ def readings(key: UUID) -> list[tuple[str, str]]:
     return list(rows.values_list("interpretation", "side"))
 
 
-def sign(client: Client, key: UUID) -> int:
-    version = Review.objects.get(pk=key).version
-    return client.post(reverse("reviewing:sign", args=[key]), {"version": version}).status_code
+def sign(client: Client, key: UUID, **given: str) -> int:
+    given["version"] = str(Review.objects.get(pk=key).version)
+    return client.post(reverse("reviewing:sign", args=[key]), given).status_code
 
 
 def delegate_to(key: UUID) -> Client:
@@ -126,7 +129,7 @@ def test_b06_line_without_interpretation_is_never_normal(world: Sandbox, key: UU
     ):
         assert "High" in page and "Lab’s flag: H" in page
     assert api(key)["markers"][0]["interpretation"] == "abnormal"
-    assert sign(client, key) == 302, "a clinician signs it"
+    assert sign(client, key, is_identity_confirmed="on") == 302, "a clinician signs it"
 
 
 def api(key: UUID) -> dict[str, Any]:
@@ -139,17 +142,27 @@ def api(key: UUID) -> dict[str, Any]:
     ("changes", "shown"),
     [
         ({"interpretation": "ominous"}, "Sent as “ominous”"),
+        ({"interpretation": "anómalo"}, "Sent as “anómalo”"),
+        ({"interpretation": 3}, "Sent as “3”"),
+        ({"interpretation": {"code": "Q"}}, 'Sent as “{"code":'),
+        ({"interpretation": "", "source_interpretation": []}, "Lab’s flag: []"),
+        ({"interpretation": ""}, "Not interpreted"),
+        ({"result": "QNS"}, "QNS"),
         ({"source_interpretation": "odd flag"}, "Lab’s flag: odd flag"),
         ({"interpretation": None}, "Not interpreted"),
         ({"result": "", "value": None}, "Not interpreted"),
     ],
-    ids=["word", "flag", "nothing", "no value"],
+    ids=[
+        *("word", "foreign", "number", "object", "list", "empty"),
+        *("QNS", "flag", "nothing", "no value"),
+    ],
 )
 def test_not_interpreted_is_signed_by_a_clinician_only(
     world: Sandbox, key: UUID, changes: dict[str, Any], shown: str
 ) -> None:
     sent(world, key, odd(**changes))
     assert readings(key) == [("unknown", "")]
+    assert Result.objects.get(pk=key).is_whole
     review = Review.objects.get(pk=key)
     assert (review.place, review.rank, review.has_uninterpreted) == ("unknown", 1, True)
     assert Order.objects.get(pk=key).interpretation == "unknown"
@@ -159,6 +172,43 @@ def test_not_interpreted_is_signed_by_a_clinician_only(
     assert "Not interpreted" in page and shown in page
     assert "a clinician has to sign it" in page
     assert sign(signed_in("clinician"), key) == 302
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"interpretation": ["HH"]},
+        {"source_interpretation": ["H", "panic"]},
+        {"interpretation": "*CRITICAL*"},
+        {"source_interpretation": " hh "},
+    ],
+    ids=["list", "flags", "marks", "flag"],
+)
+def test_odd_spelling_of_critical_alerts(
+    world: Sandbox, key: UUID, changes: dict[str, Any]
+) -> None:
+    sent(world, key, odd(**changes))
+    assert [found for found, _ in readings(key)] == ["critical"]
+    assert [row.pk for row in open_criticals()] == [key]
+    page = words(signed_in("clinician"), "reviewing:report", key)
+    assert "Nobody has acknowledged this yet" in page and "Sent as “normal”" in page
+
+
+def test_word_without_reference_contradicts_its_range(world: Sandbox, key: UUID) -> None:
+    sent(
+        world,
+        key,
+        odd(
+            type="coded_value",
+            result="REACTIVE",
+            value=-1,
+            reference_range="Non-Reactive",
+            min_range_value=None,
+            max_range_value=None,
+        ),
+    )
+    assert readings(key) == [("abnormal", "")]
+    assert "Abnormal Sent as “normal”" in words(signed_in("clinician"), "orders:detail", key)
 
 
 def test_absent_interpretation_is_not_the_default_normal(world: Sandbox, key: UUID) -> None:
@@ -210,6 +260,14 @@ def test_unknown_status_is_not_final(world: Sandbox, key: UUID) -> None:
     assert (review.kind, review.place) == ("unknown", "unknown")
     assert sign(delegate_to(key), key) == 403
     assert "Status not known" in words(signed_in("clinician"), "reviewing:report", key)
+
+
+def test_null_status_is_not_final(world: Sandbox, key: UUID) -> None:
+    body = odd()
+    body["metadata"]["status"] = None
+    sent(world, key, body)
+    assert (Review.objects.get(pk=key).kind, Review.objects.get(pk=key).rank) == ("unknown", 1)
+    assert sign(delegate_to(key), key) == 403
 
 
 def test_partial_in_another_spelling_is_partial(world: Sandbox, key: UUID) -> None:

@@ -16,7 +16,7 @@ from msgspec import field
 
 from backoffice.service.field_by_field import NULL
 from backoffice.service.labs import Lab, Marker, Physician
-from backoffice.service.payload import Instant, Payload, Reader, day, either
+from backoffice.service.payload import Instant, Payload, Reader, Word, day, either
 from backoffice.service.users import Guarantor
 
 _SAME_STATUS = {"testkit_registered": "registered"}
@@ -224,7 +224,7 @@ class Order(Payload):
     billing_type: str | None = None
     icd_codes: list[str] | None = None
     has_abn: bool = False
-    interpretation: str | None = None
+    interpretation: Word | None = None
     has_missing_results: bool | None = None
     expected_result_by_date: date | None = None
     worst_case_result_by_date: date | None = None

@@ -15,7 +15,7 @@ WHERE identity = 'different' AND version > signed;
 
 
 class Migration(migrations.Migration):
-    dependencies = [("orders", "0015_index_of_odd_interpretations")]
+    dependencies = [("orders", "0016_times_as_written")]
 
     operations = [
         migrations.AddField(
