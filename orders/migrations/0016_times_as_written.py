@@ -4,7 +4,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('orders', '0016_identity_ranks'),
+        ('orders', '0015_index_of_odd_interpretations'),
     ]
 
     operations = [
