@@ -18,7 +18,7 @@ from typing import Final
 
 from django.utils import timezone
 
-from patients.names import EXTRAS, PARTICLES, digraphs, fold, words
+from patients.names import EXTRAS, PARTICLES, contracted, digraphs, fold, words
 
 LONGEST: Final = 300
 """Characters of a printed name or date that are read."""
@@ -67,14 +67,14 @@ class _Name:
 def compare_names(printed: str, first_name: str, last_name: str) -> Agreement:
     """Compare a whole name in any order with that of a patient."""
     known = _spellings(first_name, last_name)
-    return _compare([name for text in _both(printed) for name in _readings(text)], known)
+    return _compare([name for text in _letterings(printed) for name in _readings(text)], known)
 
 
 def compare_name_parts(
     printed_first: str, printed_last: str, first_name: str, last_name: str
 ) -> Agreement:
     """The same where the first and the last name are printed apart (or in each other's field)."""
-    texts = zip(_both(printed_first), _both(printed_last), strict=True)
+    texts = zip(_letterings(printed_first), _letterings(printed_last), strict=True)
     readings = []
     for first, last in texts:
         given, family = _words(first), _words(last)
@@ -194,15 +194,20 @@ def _name(given: Iterable[tuple[str, ...]], family: Iterable[tuple[str, ...]]) -
 
 def _spellings(first_name: str, last_name: str) -> list[_Name]:
     names: list[_Name] = []
-    for first, last in zip(_both(first_name), _both(last_name), strict=True):
+    for first, last in zip(_letterings(first_name), _letterings(last_name), strict=True):
         given, family = _words(first), _words(last)
         names += [_Name(given, family)] if given and family else _readings(f"{first} {last}")
     return list(dict.fromkeys(names))
 
 
-def _both(text: str) -> tuple[str, str]:
-    """As written, and with two letters for an umlaut."""
-    return text[:LONGEST], digraphs(text[:LONGEST])
+def _letterings(text: str) -> tuple[str, str, str]:
+    """As written, with two letters for an umlaut, and with one where two may stand for it."""
+    short = text[:LONGEST]
+    one = _LETTERS.sub(lambda word: contracted(word[0]), fold(short))
+    return short, digraphs(short), one
+
+
+_LETTERS: Final = re.compile(r"[^\W_]+")
 
 
 def _words(text: str) -> tuple[str, ...]:

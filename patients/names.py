@@ -23,6 +23,13 @@ _DIGRAPHS: Final = str.maketrans(
     dict(zip("äöüåøÄÖÜÅØ", ["ae", "oe", "ue", "aa", "oe"] * 2, strict=True))
 )
 """How laboratories without these letters print them: Müller is MUELLER or MULLER."""
+_TWO_FOR_ONE: Final = re.compile(r"([aou])e|a(?=a)")
+_LEAST_CONTRACTED: Final = 5
+_UMLAUTS: Final = "äöüåø"
+_APART = {letter: chr(0xE000 + place) for place, letter in enumerate(_UMLAUTS)}
+_SET_APART: Final = str.maketrans(_APART)
+_PUT_BACK: Final = str.maketrans({apart: letter for letter, apart in _APART.items()})
+"""Letters of private use, which folding leaves as they are."""
 _PARTICLES = (
     "abu af al av ben bin bint d da das de del della den der di do dos du el ibn l la las le"
     " lo los mac mc o of san santa st t te ten ter van vom von y zu zum zur"
@@ -86,6 +93,12 @@ def digraphs(text: str) -> str:
     return unicodedata.normalize("NFC", text).translate(_DIGRAPHS)
 
 
+def contracted(word: str) -> str:
+    """A folded word with one letter for two: `mueller` and `muller` are `muller`. Short words stay,
+    so that Joe is not Jo."""
+    return _TWO_FOR_ONE.sub(r"\1", word) if len(word) >= _LEAST_CONTRACTED else word
+
+
 def plain_name(text: str) -> str:
     """The nearest spelling without accents and typographic marks, single spaces between its words:
     `Núñez-O’Brien` is `Nunez-O'Brien`. Letters of other scripts stay."""
@@ -139,17 +152,28 @@ def words(text: str) -> list[str]:
 def sought(text: str) -> list[tuple[str, ...]]:
     """What a name must have to be found by `text`: of each tuple, one beginning of a word.
 
-    `de la cruz` finds Delacruz: each word counts together with those before it as well. Titles and
-    suffixes, and initials beside two other words, need not be on record: laboratories add them.
+    `de la cruz` finds Delacruz: each word counts together with those before it as well. Müller
+    finds Mueller, and Angstroem Ångström. Titles and suffixes, and initials beside two other words,
+    need not be on record: laboratories add them.
     """
     typed = words(text)
+    other = words(digraphs(text))
+    spellings = [typed, *([other] if len(other) == len(typed) else [])]
     needed = {place for place, word in enumerate(typed) if word not in EXTRAS} or {
         *range(len(typed))
     }
     if sum(len(typed[place]) > 1 for place in needed) > 1:
         needed = {place for place in needed if len(typed[place]) > 1}
     return [
-        tuple("".join(typed[start : place + 1]) for start in range(place, max(place - 3, -1), -1))
+        tuple(
+            dict.fromkeys(
+                spelling
+                for start in range(place, max(place - 3, -1), -1)
+                for one in spellings
+                for joined in ["".join(one[start : place + 1])]
+                for spelling in (joined, contracted(joined))
+            )
+        )
         for place in sorted(needed)
     ]
 
@@ -199,6 +223,7 @@ class Told:
     """What was typed about a person, taken apart; all that is given must fit."""
 
     words: str = ""
+    """Folded, but for umlauts."""
     mail: str = ""
     born: date | None = None
     digits: str = ""
@@ -216,7 +241,7 @@ class Told:
 
 def told(text: str) -> Told:
     """`maria gonzalez 1 Feb 1980` or `gonz (555) 010-0199` as its parts."""
-    rest = fold(text)
+    rest = _fold_but_umlauts(text)
     mail = next((part for part in rest.split() if "@" in part), "")
     rest = rest.replace(mail, " ") if mail else rest
     born = birth_date(rest)
@@ -233,7 +258,13 @@ def told(text: str) -> Told:
             bare = _bare_date(found[0])
             break
         digits = ""
-    return Told(" ".join(words(rest)), mail, born, digits, bare)
+    return Told(" ".join(_WORD.findall(rest)), mail, born, digits, bare)
+
+
+def _fold_but_umlauts(text: str) -> str:
+    """Folded, with the letters that may be written with two: `sought` reads both spellings."""
+    apart = unicodedata.normalize("NFC", text).lower().translate(_SET_APART)
+    return fold(apart).translate(_PUT_BACK)
 
 
 def _beside_letters(text: str, found: re.Match[str]) -> bool:
