@@ -92,11 +92,15 @@ def _address(wish: Wish) -> NewPatientAddress:
         first_line=wish.one("first_line"),
         second_line=wish.one("second_line") or None,
         city=wish.one("city"),
-        state=wish.one("state").upper(),
+        state=_state(wish.one("state")),
         zip=wish.one("zip"),
         country=_country(wish, known),
         access_notes=known.get("access_notes") or None,
     )
+
+
+def _state(text: str) -> str:
+    return text.upper() if len(text) == 2 else text
 
 
 def _country(wish: Wish, known: dict[str, Any]) -> str:

@@ -8,9 +8,9 @@ from typing import Any
 
 from backoffice import vocabulary
 from backoffice.models import User
-from labs.models import LabAccount, LabTest, Marker
+from labs.models import LabAccount, LabTest, Marker, Physician
 from orders.models import Order, OrderDraft
-from orders.placing.wish import Typed
+from orders.placing.wish import TYPED_PHYSICIAN, Typed
 from patients.models import Demographics, Patient
 
 
@@ -61,7 +61,7 @@ def like(order: Order) -> dict[str, list[str]]:
         "billing_type": [order.billing_type or "client_bill"],
         "icd_codes": [" ".join(map(str, said.get("icd_codes") or []))],
         "clinical_notes": [_own_note(str(said.get("clinical_notes") or ""), order.lab_slug)],
-        "physician": [str(order.said("physician").get("npi") or "")],
+        **_physician_of(order),
     }
     if order.priority:
         typed["priority"] = ["on"]
@@ -75,6 +75,17 @@ def like(order: Order) -> dict[str, list[str]]:
     typed["markers"] = [str(marker.pk) for marker in markers]
     typed["collection_method"] = [order.method]
     return typed
+
+
+def _physician_of(order: Order) -> dict[str, list[str]]:
+    """Who ordered: chosen among the known physicians, typed where they are not one of them."""
+    sent = order.said("physician")
+    npi = str(sent.get("npi") or "")
+    if not npi or Physician.objects.filter(npi=npi, missing_since=None).exists():
+        return {"physician": [npi]}
+    names = ("first_name", "last_name", "npi")
+    typed = {f"physician_{name}": [str(sent.get(name) or "")] for name in names}
+    return {"physician": [TYPED_PHYSICIAN], **typed}
 
 
 def _own_note(note: str, lab: str | None) -> str:

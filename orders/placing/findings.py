@@ -19,13 +19,15 @@ from backoffice.identifiers import UnusableCharacter, clean
 from backoffice.phone_numbers import NotAPhoneNumber, e164
 from backoffice.spreadsheets import damage, doubt
 from orders.models import Order
-from orders.placing import people
+from orders.placing import drafts, people
 from orders.placing.forms import NOTE_LETTERS, account_words
 from orders.placing.wish import TYPED_PHYSICIAN, Wish
 
 STOP: Final = "stop"
 CONFIRM: Final = "confirm"
 WARN: Final = "warn"
+UNNAMED: Final = "on"
+"""A tick that does not say which order it confirms."""
 AGAIN_WITHIN: Final = timedelta(days=30)
 JUST_NOW: Final = timedelta(days=1)
 SAY_WHAT: Final = {
@@ -44,13 +46,15 @@ SAY_WHAT: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`kind` names the rule; `field` is where it can be mended; `url` says more."""
+    """`kind` names the rule; `field` is where it can be mended; `url` says more; `key` is what a
+    tick confirms."""
 
     kind: str
     words: str
     field: str
     level: str = STOP
     url: str = ""
+    key: str = ""
 
     @property
     def family(self) -> str:
@@ -78,8 +82,12 @@ def findings(wish: Wish) -> list[Finding]:
 
 def stops(found: list[Finding], wish: Wish) -> list[Finding]:
     """Those that keep the order from being placed as it is."""
-    ticked = bool(wish.one("another"))
-    return [one for one in found if one.level == STOP or (one.level == CONFIRM and not ticked)]
+    ticked = wish.typed.get("another", ())
+    return [
+        one
+        for one in found
+        if one.level == STOP or (one.level == CONFIRM and one.key not in ticked)
+    ]
 
 
 def _who(wish: Wish) -> Iterator[Finding]:
@@ -96,7 +104,7 @@ def _who(wish: Wish) -> Iterator[Finding]:
                 f". , ' -, without accents, with single spaces.{near}"
             )
             yield Finding("name rule", words, name)
-    if wish.one("zip") and not people.is_zip(wish.one("zip")):
+    if wish.one("zip") and not people.is_zip(wish.one("zip")) and not _is_on_record(wish, "zip"):
         yield Finding("zip", "The ZIP code has five digits, or five and four.", "zip")
     if wish.one("phone_number"):
         try:
@@ -106,8 +114,13 @@ def _who(wish: Wish) -> Iterator[Finding]:
     if wish.one("email") and not people.is_mail(wish.one("email")):
         yield Finding("email", "The e-mail address looks like name@example.org.", "email")
     state = wish.one("state")
-    if state and (len(state) != 2 or not state.isalpha()):
+    if state and not (len(state) == 2 and state.isalpha()) and not _is_on_record(wish, "state"):
         yield Finding("state", "The state has two letters, such as AZ.", "state")
+
+
+def _is_on_record(wish: Wish, name: str) -> bool:
+    """Whether it is as the service has it of the patient: then it is not judged by our rules."""
+    return drafts.of_person(wish.person).get(name) == [wish.one(name)]
 
 
 def _minor(wish: Wish) -> Iterator[Finding]:
@@ -161,14 +174,7 @@ def _again(wish: Wish) -> Iterator[Finding]:
     if wish.importing:
         yield from _sample(wish)
         return
-    rows = Order.objects.filter(
-        user_id=wish.patient.pk,
-        lab_test_id__in=[test.pk for test in wish.tests],
-        created_at__gt=timezone.now() - AGAIN_WITHIN,
-    ).exclude(low_level_status__in=("cancelled", "do_not_process"))
-    if wish.replaces is not None:
-        rows = rows.exclude(pk=wish.replaces)
-    last = rows.order_by("-created_at").listed().first()
+    last = ordered_before(wish)
     if last is None:
         return
     recent = timezone.now() - last.created_at < JUST_NOW
@@ -177,7 +183,19 @@ def _again(wish: Wish) -> Iterator[Finding]:
     )
     words = f"{last.lab_test_name or 'The same test'} was ordered for this patient {when}."
     url = reverse("orders:detail", args=[last.pk])
-    yield Finding("same test", words, "another", CONFIRM, url)
+    yield Finding("same test", words, "another", CONFIRM, url, str(last.pk))
+
+
+def ordered_before(wish: Wish) -> Order | None:
+    """The patient's newest order of one of these tests within the last month."""
+    rows = Order.objects.filter(
+        user_id=wish.patient.pk,
+        lab_test_id__in=[test.pk for test in wish.tests],
+        created_at__gt=timezone.now() - AGAIN_WITHIN,
+    ).exclude(low_level_status__in=("cancelled", "do_not_process"))
+    if wish.replaces is not None:
+        rows = rows.exclude(pk=wish.replaces)
+    return rows.order_by("-created_at").listed().first()
 
 
 def _sample(wish: Wish) -> Iterator[Finding]:
@@ -204,7 +222,7 @@ def _how(wish: Wish) -> Iterator[Finding]:
     lab = wish.lab
     if lab is None:
         return
-    usable, chosen = wish.usable_accounts, wish.one("lab_account")
+    usable, chosen = wish.usable_accounts, wish.chosen_account
     if wish.accounts and not usable:
         words = f"No account can be used at {lab.name}: the service would refuse the order."
         yield Finding("no active account", words, "panel")

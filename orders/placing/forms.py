@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, cast
 
 from django import forms
 from django.http import QueryDict
@@ -34,6 +34,24 @@ def _day(label: str, **more: Any) -> forms.DateField:
     )
 
 
+class OpenChoiceField(forms.ChoiceField):
+    """A choice that shows whatever was chosen before, also where that cannot be chosen any more."""
+
+    default_error_messages: ClassVar[dict[str, Any]] = {
+        "invalid_choice": "“%(value)s” cannot be chosen here any more. Choose again."
+    }
+    _kept = ""
+
+    def keep(self, value: str, words: str) -> None:
+        """Show `value` among the choices; it is accepted only where it is one of them already."""
+        if value and not self.valid_value(value):
+            self._kept = value
+            self.choices = [*cast(list[tuple[str, str]], self.choices), (value, words)]
+
+    def valid_value(self, value: Any) -> bool:
+        return str(value) != self._kept and super().valid_value(value)
+
+
 class PlaceForm(forms.Form):
     """Nothing is required by itself: what is missing is a finding, which says why."""
 
@@ -42,7 +60,7 @@ class PlaceForm(forms.Form):
     first_name = _text("First name")
     last_name = _text("Last name")
     dob = _day("Birth date")
-    gender = forms.ChoiceField(label="Sex", required=False)
+    gender = OpenChoiceField(label="Sex", required=False)
     phone_number = _text("Phone", 40, widget=forms.TextInput({"type": "tel"}))
     email = _text("E-mail", 254, widget=forms.TextInput({"type": "email"}))
     first_line = _text("Street address")
@@ -50,13 +68,13 @@ class PlaceForm(forms.Form):
     city = _text("City")
     state = _text("State", 40, help_text="Two letters.")
     zip = _text("ZIP code", 10, widget=forms.TextInput({"inputmode": "numeric"}))
-    collection_method = forms.ChoiceField(label="Collected", required=False)
-    lab_account = forms.ChoiceField(label="Lab account", required=False)
-    physician = forms.ChoiceField(label="Physician who orders", required=False)
+    collection_method = OpenChoiceField(label="Collected", required=False)
+    lab_account = OpenChoiceField(label="Lab account", required=False)
+    physician = OpenChoiceField(label="Physician who orders", required=False)
     physician_first_name = _text("Physician’s first name")
     physician_last_name = _text("Physician’s last name")
     physician_npi = _text("Physician’s NPI", 20, widget=forms.TextInput({"inputmode": "numeric"}))
-    billing_type = forms.ChoiceField(label="Billing", required=False)
+    billing_type = OpenChoiceField(label="Billing", required=False)
     icd_codes = _text(
         "Diagnosis codes",
         400,
@@ -78,11 +96,9 @@ class PlaceForm(forms.Form):
         if wish.importing:
             for name in ("icd_codes", "priority", "another"):
                 del self.fields[name]
-        self._choices("gender", [("", "Choose"), *_terms("person.gender", _GENDERS)])
+        self._choices("gender", gender_choices(wish))
         self._choices("collection_method", method_choices(wish))
-        usable = [(str(account.pk), account_words(account)) for account in wish.usable_accounts]
-        first = [] if len(usable) == 1 and not wish.replaces else [("", "Choose the account")]
-        self._choices("lab_account", [*first, *usable])
+        self._choices("lab_account", account_choices(wish))
         known = [
             (one.npi, f"{one.first_name} {one.last_name}, NPI {one.npi}") for one in wish.physicians
         ]
@@ -90,16 +106,17 @@ class PlaceForm(forms.Form):
         self._choices("physician", [("", "Choose"), *known, *other])
         self._choices("billing_type", billing_choices(wish))
         for question in wish.questions:
-            self.fields[question.name] = _answer(question)
+            self.fields[question.name] = _answer(question, wish.one(question.name))
         for field in self.fields.values():
             if isinstance(field.widget, forms.TextInput | forms.Textarea):
                 # Letters typed while an answer is under way outlive it.
                 field.widget.attrs["hx-preserve"] = "true"
 
     def _choices(self, name: str, choices: list[tuple[str, str]]) -> None:
-        field = self.fields[name]
-        assert isinstance(field, forms.ChoiceField)
+        field, chosen = self.fields[name], self.wish.one(name)
+        assert isinstance(field, OpenChoiceField)
         field.choices = choices
+        field.keep(chosen, f"{chosen}: not known here")
 
     def of(self, *names: str) -> list[forms.BoundField]:
         return [self[name] for name in names if name in self.fields]
@@ -124,28 +141,54 @@ def account_words(account: LabAccount) -> str:
     return f"{name}, number {account.provider_account_id}"
 
 
+def gender_choices(wish: Wish) -> list[tuple[str, str]]:
+    """Those we have words for, and the one on record."""
+    values = list(_GENDERS)
+    if wish.person is not None:
+        values.append(vocabulary.canonical("person.gender", wish.person.gender).lower())
+    known = _terms("person.gender", dict.fromkeys(value for value in values if value))
+    return [("", "Choose"), *known]
+
+
+def account_choices(wish: Wish) -> list[tuple[str, str]]:
+    """Those that can be used. One that was chosen for another lab stays, with a word."""
+    usable = wish.usable_accounts
+    choices = [(str(account.pk), account_words(account)) for account in usable]
+    if len(usable) != 1 or wish.replaces or wish.chosen_account:
+        choices.insert(0, ("", "Choose the account"))
+    elsewhere = wish.account_elsewhere
+    if elsewhere is not None:
+        choices.append((str(elsewhere.pk), f"{account_words(elsewhere)}: not at this lab"))
+    return choices
+
+
 def method_choices(wish: Wish) -> list[tuple[str, str]]:
     """What the lab offers; one that was chosen before stays, with a word where it does not."""
-    known = _terms("order.method", vocabulary.VOCABULARIES["order.method"])
     offered = wish.lab.collection_methods if wish.lab and not wish.importing else []
     chosen = wish.one("collection_method")
+    values = [*vocabulary.VOCABULARIES["order.method"], *offered, *wish.methods]
+    if chosen and chosen not in values and wish.ordered_with(method=chosen):
+        values.append(chosen)
     choices = [("", "As the tests say" if len(wish.methods) == 1 else "Choose")]
-    for value, words in known:
+    for value, words in _terms("order.method", dict.fromkeys(filter(None, values))):
         if not offered or value in offered:
             choices.append((value, words))
-        elif value == chosen:
+        elif value == chosen or value in wish.methods:
             choices.append((value, f"{words}: not at this lab"))
     return choices
 
 
 def billing_choices(wish: Wish) -> list[tuple[str, str]]:
     """Every type, each with a word where the account does not allow it in the patient's state."""
-    state = wish.one("state").upper()
+    state, chosen = wish.one("state").upper(), wish.one("billing_type")
+    values = [*vocabulary.VOCABULARIES["order.billing_type"]]
+    values += wish.account.said("allowed_billing") if wish.account else ()
+    if chosen and chosen not in values and wish.ordered_with(billing_type=chosen):
+        values.append(chosen)
     choices = []
-    for value in vocabulary.VOCABULARIES["order.billing_type"]:
+    for value, words in _terms("order.billing_type", dict.fromkeys(values)):
         states = wish.states_of(value)
         refused = states is not None and state not in states
-        words = vocabulary.term("order.billing_type", value).label
         choices.append((value, f"{words}: not in {state or 'this state'}" if refused else words))
     return choices
 
@@ -155,14 +198,16 @@ def typed_of(data: QueryDict) -> dict[str, list[str]]:
     return outbox.kept(data, KEPT_OUT)
 
 
-def _answer(question: Question) -> forms.Field:
+def _answer(question: Question, given: str) -> forms.Field:
     more: dict[str, Any] = {
         "label": question.label,
         "required": False,
         "help_text": ". ".join(text for text in (question.marker, question.hint) if text),
     }
     if question.is_choice:
-        return forms.ChoiceField(choices=[("", "Choose"), *question.answers], **more)
+        field = OpenChoiceField(choices=[("", "Choose"), *question.answers], **more)
+        field.keep(given, f"{given}: not offered any more")
+        return field
     if question.type == "numeric":
         return forms.DecimalField(widget=forms.TextInput({"inputmode": "decimal"}), **more)
     return forms.CharField(max_length=500, **more)

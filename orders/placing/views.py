@@ -8,19 +8,29 @@ from uuid import UUID
 from django import forms
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice import audit, outbox
 from backoffice.access import requires
+from backoffice.answers import unshown
 from backoffice.drafts import WRITTEN
 from backoffice.models import CommandRecord
 from backoffice.outbox.forms import busy_words
 from orders.models import Order
 from orders.placing import bodies, drafts
 from orders.placing.diagnoses import findings_of_codes
-from orders.placing.findings import CONFIRM, STOP, Finding, findings, stops
+from orders.placing.findings import (
+    CONFIRM,
+    STOP,
+    UNNAMED,
+    Finding,
+    findings,
+    ordered_before,
+    stops,
+)
 from orders.placing.forms import PlaceForm, typed_of
 from orders.placing.panels import choices
 from orders.placing.wish import Typed, Wish
@@ -180,8 +190,7 @@ def _written(
             drafts.keep(request.user, patient, importing, begun)
         return redirect(f"{address}?again={asked.pk}" if asked else address)
     wish = Wish(patient, person, typed, importing)
-    if request.POST.get("shape", wish.shape) != wish.shape:
-        typed.pop("another", None)  # The tick was for what was chosen before.
+    _name_ticks(wish, typed, is_same_choice=_keeps_choice(request, wish))
     drafts.keep(request.user, patient, importing, typed, request.POST.get(WRITTEN, ""))
     if do == "leave":
         return HttpResponse(status=204)
@@ -197,9 +206,29 @@ def _written(
     return redirect(f"{address}?{urlencode({'panel': word})}" if word else address)
 
 
+def _keeps_choice(request: HttpRequest, wish: Wish) -> bool:
+    """Whether the page that was sent showed the same tests and markers as chosen."""
+    before = request.POST.get("shape")
+    return before is None or before.partition("|")[0] == wish.chosen
+
+
+def _name_ticks(wish: Wish, typed: dict[str, list[str]], *, is_same_choice: bool) -> None:
+    """A tick names the order that it confirms; one without a name is for the one that was shown."""
+    if UNNAMED not in typed.get("another", ()):
+        return
+    named = [tick for tick in typed.pop("another") if tick != UNNAMED]
+    last = ordered_before(wish) if is_same_choice else None
+    if last is not None:
+        named.append(str(last.pk))
+    if named:
+        typed["another"] = named
+
+
 def _refreshed(request: HttpRequest, form: PlaceForm) -> HttpResponse:
-    """What changed of the page: the summary, and the fields too where they hang on a choice."""
-    context = _context(form, word="")
+    """What changed of the page: the summary, and the fields too where they hang on a choice. A
+    search ends with the choice that it was for."""
+    is_same = _keeps_choice(request, form.wish)
+    context = _context(request, form, word=request.POST.get("panel", "") if is_same else "")
     if request.POST.get("shape") == form.wish.shape:
         return render(request, "orders/placing/_summary.html", context)
     response = render(request, "orders/placing/_changed.html", context)
@@ -215,15 +244,22 @@ def _page(
     status: int = 200,
     check: bool = False,
 ) -> HttpResponse:
-    context = _context(form, word=request.GET.get("panel", ""))
+    found = findings(form.wish)
     if check or request.GET.get("check"):
-        _complain(form, context["found"])
+        _complain(form, found)
+    word = request.GET.get("panel", request.POST.get("panel", ""))
+    context = _context(request, form, word, found)
     return render(request, "orders/placing/write.html", {**context, "draft": draft}, status=status)
 
 
-def _context(form: PlaceForm, word: str) -> dict[str, Any]:
-    wish, found, word = form.wish, findings(form.wish), word.strip()
-    return {
+def _context(
+    request: HttpRequest, form: PlaceForm, word: str, found: list[Finding] | None = None
+) -> dict[str, Any]:
+    """What the page shows; what was answered to questions that it does not show now is part of it,
+    too."""
+    wish, word = form.wish, word.strip()
+    found = findings(wish) if found is None else found
+    context = {
         "wish": wish,
         "form": form,
         "found": found,
@@ -235,6 +271,11 @@ def _context(form: PlaceForm, word: str) -> dict[str, Any]:
         "word": word,
         "address": _address(wish.patient, wish.importing),
     }
+    for part in ("blocks", "summary"):
+        template = f"orders/placing/_{part}.html"
+        context[part] = render_to_string(template, context, request=request)
+    page = context["blocks"] + context.pop("summary")
+    return {**context, "unshown": unshown(wish.typed, page)}
 
 
 def _complain(form: PlaceForm, found: list[Finding]) -> None:

@@ -28,6 +28,7 @@ Typed = Mapping[str, Sequence[str]]
 MOST_TESTS: Final = 40
 PHYSICIAN_NEEDED: Final = ("order_delegated", "fully_delegated")
 """What a lab account says where the order must name its physician."""
+CHOSEN: Final = ("tests", "markers")
 TYPED_PHYSICIAN: Final = "typed"
 
 
@@ -76,10 +77,11 @@ class Wish:
         return sorted(rows, key=lambda marker: ids.index(marker.pk))
 
     @cached_property
-    def lost(self) -> int:
-        """Chosen things that the catalogue does not have."""
-        chosen = {*self.typed.get("tests", ()), *self.typed.get("markers", ())}
-        return len(chosen) - len(self.tests) - len(self.markers)
+    def lost(self) -> list[tuple[str, str]]:
+        """Chosen things that the catalogue does not have: names of fields and values."""
+        known = {str(one.pk) for one in (*self.tests, *self.markers)}
+        chosen = [(name, value) for name in CHOSEN for value in self.typed.get(name, ())]
+        return [one for one in dict.fromkeys(chosen) if one[1].strip().lower() not in known]
 
     @cached_property
     def labs(self) -> list[Lab]:
@@ -121,14 +123,27 @@ class Wish:
         states = USABLE_TO_IMPORT if self.importing else USABLE
         return [account for account in self.accounts if account.status in states]
 
+    @cached_property
+    def account_elsewhere(self) -> LabAccount | None:
+        """The account that was chosen, where that is one of another lab: the choice was made for
+        other tests and waits for them. An import says what its account is."""
+        pk = uuid_in(self.one("lab_account"))
+        if pk is None or self.importing:
+            return None
+        lab = self.lab.slug if self.lab else None
+        return LabAccount.objects.filter(pk=pk).exclude(lab=lab).first()
+
+    @property
+    def chosen_account(self) -> str:
+        """As chosen for this lab."""
+        return "" if self.account_elsewhere else self.one("lab_account")
+
     @property
     def account(self) -> LabAccount | None:
         """As chosen; else the only one there is, unless it must be chosen anew."""
-        chosen = self.one("lab_account")
-        usable = self.usable_accounts
-        for account in usable:
-            if str(account.pk) == chosen:
-                return account
+        chosen, usable = self.chosen_account, self.usable_accounts
+        if chosen:
+            return next((one for one in usable if str(one.pk) == chosen), None)
         return usable[0] if len(usable) == 1 and not self.replaces else None
 
     @property
@@ -193,6 +208,10 @@ class Wish:
         found = Order.objects.with_sample_id(self.sample_id)
         return found.only("pk", "sample_id").first()
 
+    def ordered_with(self, **values: str) -> bool:
+        """Whether an order of this patient has these values on record."""
+        return Order.objects.filter(user_id=self.patient.pk, **values).exists()
+
     @property
     def proxy(self) -> dict[str, Any]:
         """Who answers for a minor, as the service has it."""
@@ -213,12 +232,16 @@ class Wish:
         return ", ".join(names) or "nothing yet"
 
     @property
+    def chosen(self) -> str:
+        """The tests and markers, as the form says what it showed."""
+        return " ".join(str(one.pk) for one in (*self.tests, *self.markers))
+
+    @property
     def shape(self) -> str:
-        """What the fields of the form hang on: when it changes, the form is drawn anew."""
-        ids = [one.pk for one in (*self.tests, *self.markers)]
-        chosen = [self.account.pk if self.account else "", self.one("physician"), self.method]
-        billing = [self.billing_type, self.one("state").upper()]
-        return " ".join(map(str, [*ids, *chosen, *billing]))
+        """What the fields of the form hang on: when it changes, they are rendered anew."""
+        hinges = [self.account.pk if self.account else "", self.one("physician"), self.method]
+        hinges += [self.billing_type, self.one("state").upper(), len(self.lost)]
+        return f"{self.chosen}|{' '.join(map(str, hinges))}"
 
 
 def _is_number(text: str) -> bool:

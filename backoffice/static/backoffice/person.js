@@ -42,20 +42,6 @@ if (form) {
       input.setAttribute("aria-describedby", wrong.id);
     }
   });
-  // What is ticked while an answer is under way is not in it.
-  const ticks = "input:is([type=checkbox], [type=radio])";
-  const key = (one) => `${one.name} ${one.value}`;
-  const stood = new Map();
-  form.addEventListener("htmx:beforeSwap", ({ detail }) => {
-    stood.clear();
-    if (!detail.shouldSwap || detail.target === form) return;
-    for (const one of detail.target.querySelectorAll(ticks)) stood.set(key(one), one.checked);
-  });
-  form.addEventListener("htmx:afterSwap", ({ target }) => {
-    if (!stood.size) return;
-    for (const one of target.querySelectorAll(ticks)) if (stood.has(key(one))) one.checked = stood.get(key(one));
-    show();
-  });
   show();
   const wrong = document.getElementById("wrong");
   (wrong ?? form.querySelector("input:not([type=hidden])"))?.focus();

@@ -1,0 +1,53 @@
+"""Answers of a form that the page does not show at the moment: they travel in hidden fields.
+
+A form that is refreshed in part shows some questions only while another answer asks for them. What
+was answered before is not lost when its question goes: `unshown` names what no control of the
+page sends, so that the template can send it along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from html.parser import HTMLParser
+from typing import Final
+
+_NEVER: Final = ("csrfmiddlewaretoken", "form_id")
+_TICKS: Final = ("checkbox",)
+
+
+class _Controls(HTMLParser):
+    """Names of the controls of a page, with the values of those that are ticked one by one."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.ticks: dict[str, set[str]] = {}
+        self.others: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        name = given.get("name")
+        if not name or tag not in ("input", "select", "textarea", "button"):
+            return
+        if given.get("type") in _TICKS:
+            self.ticks.setdefault(name, set()).add(given.get("value") or "on")
+        else:
+            self.others.add(name)
+
+
+def unshown(
+    typed: Mapping[str, Sequence[str]], page: str, without: Container[str] = ()
+) -> list[tuple[str, str]]:
+    """Return the names and values that were sent and that no control of `page` can send."""
+    controls = _Controls()
+    controls.feed(page)
+    controls.close()
+    found: list[tuple[str, str]] = []
+    for name, values in typed.items():
+        if name in without or name in _NEVER or name in controls.others:
+            continue
+        shown = controls.ticks.get(name)
+        if shown is None:
+            found += [(name, value) for value in values if value]
+        elif len(shown) > 1 or "on" not in shown:
+            found += [(name, value) for value in values if value not in shown]
+    return found
