@@ -379,6 +379,7 @@ USERS = sync.Listing(
     every=lambda: timedelta(minutes=settings.SYNC_USERS_MINUTES),
     unseen=_unseen_users,
     lookup="users",
+    team=lambda user: user.team_id,
 )
 
 PROVIDER_LIST = sync.Listing(

@@ -18,7 +18,7 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
-from backoffice import outbox, sync_health, upkeep, vocabulary
+from backoffice import outbox, service_team, sync_health, upkeep, vocabulary
 from backoffice.audit import checking
 from backoffice.celery import QUEUES
 from backoffice.models import CommandRecord, SyncRun
@@ -181,6 +181,9 @@ def _sync(walks: list[sync_health.Walk], now: datetime) -> dict[str, Figure]:
     return {
         "lists": len(walks),
         "late": sum(walk.late(now) for walk in walks),
+        "another_team": any(
+            walk.latest.error.startswith(service_team.ANOTHER_TEAM) for walk in walks
+        ),
         "failed": sum(walk.latest.state == SyncRun.State.FAILED for walk in walks),
         "data_age_seconds": (now - as_of).total_seconds() if as_of else None,
     }
@@ -258,6 +261,8 @@ def _reasons(figures: Figures, late: list[str], talkative: list[str]) -> Iterato
 
 
 def _of_sync(sync: dict[str, Figure]) -> Iterator[Reason]:
+    if sync["another_team"]:
+        yield Reason("failing", f"{service_team.ANOTHER_TEAM} Nothing is read, stored or sent.")
     jump, offset = sync["service_clock_jump_seconds"] or 0, sync["service_clock_offset_seconds"]
     if jump:
         words = (

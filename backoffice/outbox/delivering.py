@@ -25,10 +25,11 @@ from django.db.models import Value
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from backoffice import requests, sealing, stopping, upkeep
-from backoffice.models import CommandAttempt, CommandRecord
+from backoffice import requests, sealing, service_team, stopping, upkeep
+from backoffice.models import CommandRecord
 from backoffice.outbox import ended, maintenance
 from backoffice.outbox.asking import follow
+from backoffice.outbox.attempts import Attempt
 from backoffice.outbox.command import (
     KEY_LIVES,
     Again,
@@ -155,7 +156,10 @@ def _claimed(kinds: Sequence[type[Command]]) -> Claim | None:
 def _work(claim: Claim) -> None:
     row = claim.row
     if sealing.cannot_open(row, "payload"):
-        _put_back_sealed(claim)
+        logger.error("the contents of command %s cannot be opened with FIELD_KEYS", row.pk)
+        _put_back_undecided(claim, SEALED)
+        return
+    if not _is_our_team(claim):
         return
     if not row.is_open:
         _look_after_the_end(claim)
@@ -165,6 +169,27 @@ def _work(claim: Claim) -> None:
         _send(claim)
     else:
         _settle(claim)
+
+
+def _is_our_team(claim: Claim) -> bool:
+    """Another team's service knows none of our records: what it says of them proves nothing, and
+    nothing may be sent to it. False where the claim was put back for that, or because the service
+    does not answer."""
+    try:
+        service_team.verified()
+    except service_team.AnotherTeam as error:
+        logger.error("a command was not worked on: %s", error)
+        _put_back_undecided(claim, service_team.ANOTHER_TEAM)
+    except errors.ServiceError as error:
+        if claim.row.state == State.WAITING:
+            _put_back(claim, error)
+        elif claim.row.is_open:
+            _look_later(claim)
+        else:
+            _follow_ended(claim)
+    else:
+        return True
+    return False
 
 
 def _send(claim: Claim) -> None:
@@ -196,7 +221,7 @@ def _send(claim: Claim) -> None:
         logger.warning("a command was taken over before it was sent")
         return
     row.refresh_from_db()
-    with _Attempt(claim, "send") as attempt:
+    with Attempt(claim.row, "send") as attempt:
         try:
             answer = command.send(service().until(ends), sending_of(row))
         except errors.ServiceError as error:
@@ -286,7 +311,7 @@ def _settle(claim: Claim) -> None:
     row, command = claim.row, claim.command
     # What the service shows from now on is final: a slow sending has arrived, or never will.
     final = row.settle_until is None or claim.at >= row.settle_until
-    with _Attempt(claim, "look up") as attempt:
+    with Attempt(claim.row, "look up") as attempt:
         try:
             found = command.settle(service(), sending_of(row))
         except errors.ServiceError as error:
@@ -419,11 +444,10 @@ def _put_back(claim: Claim, error: errors.ServiceError) -> None:
     _update(claim, state=State.WAITING, due_at=_in(wait), hindrance=words, looks=row.looks + 1)
 
 
-def _put_back_sealed(claim: Claim) -> None:
+def _put_back_undecided(claim: Claim, hindrance: str) -> None:
     """Keys may be put right: nothing is decided. Old ones wait longer, five minutes at most."""
-    logger.error("the contents of command %s cannot be opened with FIELD_KEYS", claim.row.pk)
     wait = min(max(2.0, (claim.at - claim.row.requested_at).total_seconds() / 4), SLOWEST)
-    _update(claim, hindrance=SEALED, due_at=_in(wait), looked_at=Now())
+    _update(claim, hindrance=hindrance, due_at=_in(wait), looked_at=Now())
 
 
 def _failed(claim: Claim, error: BaseException) -> None:
@@ -469,32 +493,3 @@ def _update(claim: Claim, **changes: Any) -> None:
     held = CommandRecord.objects.filter(pk=claim.row.pk, lease_token=claim.token)
     if not held.update(lease_token=None, lease_until=None, **changes):
         logger.warning("a command was taken over meanwhile")
-
-
-class _Attempt:
-    """One line of the command's history: when, what for, how it ended. No content."""
-
-    def __init__(self, claim: Claim, phase: str) -> None:
-        self._claim = claim
-        self._phase = phase
-        self._outcome = "ended"
-        self._error: errors.ServiceError | None = None
-        self._began: datetime = timezone.now()
-
-    def ended(self, outcome: str, error: errors.ServiceError | None) -> None:
-        self._outcome, self._error = outcome, error
-
-    def __enter__(self) -> _Attempt:
-        return self
-
-    def __exit__(self, fault: type[BaseException] | None, *_: object) -> None:
-        if fault is not None:
-            return  # `_failed` tells of it.
-        CommandAttempt.objects.create(
-            command=self._claim.row,
-            phase=self._phase,
-            began_at=self._began,
-            outcome=self._outcome,
-            status=self._error.status if self._error else None,
-            trace_id=(self._error.trace_id if self._error else "")[:64],
-        )

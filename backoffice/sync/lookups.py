@@ -17,14 +17,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, OperationalError, connection, transaction
 
-from backoffice import mirror, statements, stopping
+from backoffice import mirror, service_team, statements, stopping
 from backoffice.models import Lookup
-from backoffice.remote import service
 from backoffice.service import Service, errors
 
 logger = logging.getLogger(__name__)
@@ -107,7 +107,7 @@ def drain(subjects: Sequence[Subject], *, seconds: float | None = None) -> int:
             if not claims:
                 break
             asked_at = datetime.now(UTC)
-            asked = list(threads.map(lambda c: _ask(by_kind[c.kind], c, closed), claims))
+            asked = _answers(threads, by_kind, claims, closed)
             for kind, subject in by_kind.items():
                 mine = [pair for pair in zip(claims, asked, strict=True) if pair[0].kind == kind]
                 if not mine:
@@ -141,12 +141,30 @@ def _claim(kinds: list[str], token: uuid.UUID) -> list[Claim]:
         return [Claim(*row) for row in cursor.fetchall()]
 
 
-def _ask(subject: Subject, claim: Claim, closed: set[str]) -> Any:
+def _answers(
+    threads: ThreadPoolExecutor,
+    subjects: Mapping[str, Subject],
+    claims: Sequence[Claim],
+    closed: set[str],
+) -> list[Any]:
+    """What the service answers to each claim. Where its key is of another team, or it does not
+    answer that, the first claim of each kind gets the error, and every kind is closed."""
+    try:
+        client = service_team.verified()
+    except (errors.ServiceError, service_team.AnotherTeam) as error:
+        first = {claim.kind: claim for claim in reversed(claims)}
+        closed.update(subjects)
+        return [error if first[claim.kind] is claim else None for claim in claims]
+    ask = partial(_ask, client, closed)
+    return list(threads.map(ask, [subjects[claim.kind] for claim in claims], claims))
+
+
+def _ask(client: Service, closed: set[str], subject: Subject, claim: Claim) -> Any:
     """The answer, the error, or None where an earlier call found the kind closed to us."""
     if subject.kind in closed:
         return None
     try:
-        return subject.fetch(service(), claim.key)
+        return subject.fetch(client, claim.key)
     except errors.ServiceError as error:
         # An answer about this record alone (unreadable, another team's) says nothing of the rest.
         if type(error) in (errors.Unreachable, errors.Limited) or error.status == 401:
@@ -262,7 +280,9 @@ def _put_back(failed: list[tuple[Claim, Exception]], token: uuid.UUID) -> None:
             asked = getattr(error, "retry_after", None)
             if asked:
                 wait = timedelta(seconds=max(1, asked))
-            told = isinstance(error, (errors.ServiceError, mirror.NotStored))
+            told = isinstance(
+                error, (errors.ServiceError, mirror.NotStored, service_team.AnotherTeam)
+            )
             said = str(error) if told else type(error).__name__
             cursor.execute(
                 "UPDATE backoffice_lookup SET lease_token = NULL, lease_until = NULL,"

@@ -27,9 +27,8 @@ from django.db import IntegrityError, InterfaceError, OperationalError, connecti
 from django.db.models import F, Q
 from django.db.models.functions import Least, Now
 
-from backoffice import mirror, stopping
+from backoffice import mirror, service_team, stopping
 from backoffice.models import Drift, SyncRun, UnreadRecord
-from backoffice.remote import service
 from backoffice.service import Record, Service, Unreadable, errors
 from backoffice.sync import clocks
 from backoffice.sync.clocks import latest_window
@@ -71,6 +70,8 @@ class Listing:
     stamp: Callable[[Any], datetime] | None = None
     lookup: str = ""
     """Kind of the look-up by which one record of the list is read again, where there is one."""
+    team: Callable[[Any], UUID] | None = None
+    """The team that a record says it is of, where it does."""
 
 
 class Unseen(Protocol):
@@ -152,6 +153,9 @@ def work(
     except errors.ServiceError as error:
         asked = getattr(error, "retry_after", None)
         _put_back(run, error=str(error), wait=max(1, asked) if asked else _backoff(run))
+    except service_team.AnotherTeam as error:
+        logger.error("a run was refused: %s", error)
+        _put_back(run, error=str(error), wait=_backoff(run))
     except WalkError as error:
         _close(run, SyncRun.State.FAILED, error=str(error))
     except (OperationalError, InterfaceError) as error:
@@ -171,17 +175,22 @@ def _walk(
     seconds: float | None,
     progress: Callable[[SyncRun], None],
 ) -> SyncRun:
+    service = service_team.verified()
+    our_team = service_team.mirror_team() if listing.team else None
     ends = None if seconds is None else time.monotonic() + seconds
     written = time.monotonic()
     counts = _Counts()
     unread = set(UnreadRecord.objects.filter(resource=run.resource).values_list("key", flat=True))
     unseen = listing.unseen(run) if listing.unseen is not None else None
-    walk = in_background(listing.walk(service(), run), waiting=lambda: _held(run, **_lease()))
+    walk = in_background(listing.walk(service, run), waiting=lambda: _held(run, **_lease()))
     with closing(walk) as batches:
         batch = next(batches, None)
         while batch is not None:
             following, stopped = _next(batches)
             last = following is None and stopped is None
+            if listing.team is not None:
+                teams = {listing.team(record.data) for record in batch.records}
+                service_team.refuse_others(teams, our_team)
             with transaction.atomic():
                 outcome = listing.store(batch.records)
                 for item in batch.unreadable:

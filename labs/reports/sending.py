@@ -21,9 +21,8 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from backoffice import requests, stopping, upkeep
+from backoffice import requests, service_team, stopping, upkeep
 from backoffice.encryption import CannotOpen
-from backoffice.remote import service
 from backoffice.service import Record, errors
 from backoffice.service.reports import ReportJob as ServiceJob
 from backoffice.service.reports import Upload
@@ -52,7 +51,7 @@ SEALED: Final = (
     "The file cannot be opened with the keys that are set (FIELD_KEYS). It is tried again until "
     "it can; nothing is lost."
 )
-SEALED_WAIT: Final = timedelta(minutes=1)
+KEY_WAIT: Final = timedelta(minutes=1)
 LOST_FILE: Final = "The file is no longer on this server as it was uploaded. Upload it again."
 
 
@@ -112,7 +111,7 @@ def send(claim: Claim) -> None:
             files = [_whole(file, stack) for file in report.files.order_by("position")]
         except CannotOpen as error:
             logger.error("a file of report %s cannot be opened: %s", report.pk, error)
-            _put_back(claim, SEALED_WAIT, SEALED)
+            _put_back(claim, KEY_WAIT, SEALED)
             return
         except (OSError, ValueError):
             _close(claim, REFUSED, refusal=LOST_FILE)
@@ -129,16 +128,22 @@ def _sent(claim: Claim, user_id: UUID, files: list[Upload]) -> Record[ServiceJob
     """The service's answer; None where the claim is closed without one."""
     report = claim.report
     try:
-        return service().reports.upload(user_id, files, report.needs_human_review)
+        service = service_team.verified()
+    except service_team.AnotherTeam as error:
+        logger.error("a report was not sent: %s", error)
+        _put_back(claim, KEY_WAIT, service_team.ANOTHER_TEAM)
+        return None
+    except errors.ServiceError as error:
+        _put_back(claim, _backoff(report, error))
+        return None
+    try:
+        return service.reports.upload(user_id, files, report.needs_human_review)
     except errors.Uncertain:
         _close(claim, UNCERTAIN, doubted=True)
     except errors.Limited as error:
         _put_back(claim, timedelta(seconds=max(1.0, error.retry_after)))
     except errors.Unreachable as error:
-        wait = min(timedelta(seconds=5 * 2 ** min(report.attempts, 10)), SLOWEST)
-        if error.retry_after is not None:
-            wait = timedelta(seconds=max(1.0, error.retry_after))
-        _put_back(claim, wait)
+        _put_back(claim, _backoff(report, error))
     except errors.ServiceError as error:
         # After a sending of unknown outcome a refusal proves nothing: a person decides.
         _close(claim, UNCERTAIN if report.doubted else REFUSED, refusal=_said(error))
@@ -148,6 +153,13 @@ def _sent(claim: Claim, user_id: UUID, files: list[Upload]) -> Record[ServiceJob
         _close(claim, UNCERTAIN, doubted=True)
         raise
     return None
+
+
+def _backoff(report: Report, error: errors.ServiceError) -> timedelta:
+    asked: float | None = getattr(error, "retry_after", None)
+    if asked is not None:
+        return timedelta(seconds=max(1.0, asked))
+    return min(timedelta(seconds=5 * 2 ** min(report.attempts, 10)), SLOWEST)
 
 
 def _whole(file: ReportFile, stack: ExitStack) -> Upload:

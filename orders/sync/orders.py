@@ -252,6 +252,7 @@ CHANGES = sync.Listing(
     every=lambda: timedelta(seconds=settings.SYNC_ORDERS_SECONDS),
     full=False,
     lookup="orders",
+    team=lambda order: order.team_id,
 )
 
 SWEEP = sync.Listing(
@@ -262,6 +263,7 @@ SWEEP = sync.Listing(
     unseen=lambda run: sync.InCreationOrder(run, ORDERS, then=sync.looking_up("orders")),
     stamp=lambda order: order.updated_at,
     lookup="orders",
+    team=lambda order: order.team_id,
 )
 
 

@@ -43,8 +43,13 @@ def check(request: HttpRequest, key: Literal["team", "management", "none"]) -> C
     if key == "none":
         return _NOBODY
     if key == "team":
-        if _equal(request.headers.get(settings.TEAM_KEY_HEADER), settings.TEAM_KEY):
-            return Caller(uuid.UUID(settings.TEAM_ID), None)
+        given = request.headers.get(settings.TEAM_KEY_HEADER)
+        for known, team in (
+            (settings.TEAM_KEY, settings.TEAM_ID),
+            (settings.OTHER_TEAM_KEY, settings.OTHER_TEAM_ID),
+        ):
+            if _equal(given, known):
+                return Caller(uuid.UUID(team), None)
         raise Refusal(401, "Missing or invalid API key")
     for header in settings.MANAGEMENT_KEY_HEADERS:
         if _equal(request.headers.get(header), settings.MANAGEMENT_KEY):

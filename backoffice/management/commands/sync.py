@@ -17,8 +17,9 @@ import labs.sync
 import orders.sync
 import patients.sync
 import patients.wearables.sync
-from backoffice import sync
+from backoffice import service_team, sync
 from backoffice.models import Lookup, SyncRun
+from backoffice.service import errors
 
 LISTINGS = (
     *patients.sync.LISTINGS,
@@ -49,14 +50,32 @@ class Command(BaseCommand):
             self._sync(full, resources)
 
     def _sync(self, full: bool, resources: list[str]) -> None:
-        for listing in LISTINGS:
-            if resources and listing.resource not in resources:
-                continue
-            if listing.resource == "orders" and listing.full != self._sweeps(full):
-                continue
+        chosen = self._chosen(full, resources)
+        self._check_team(chosen or list(LISTINGS))
+        for listing in chosen:
             self._walk(listing)
         if not resources or LOOKED_UP in resources:
             self._look_up(full)
+
+    def _chosen(self, full: bool, resources: list[str]) -> list[sync.Listing]:
+        return [
+            listing
+            for listing in LISTINGS
+            if not resources or listing.resource in resources
+            if listing.resource != "orders" or listing.full == self._sweeps(full)
+        ]
+
+    @staticmethod
+    def _check_team(listings: list[sync.Listing]) -> None:
+        """Stop where the key is of another team, and leave a run that says so for the status."""
+        try:
+            service_team.verified()
+        except service_team.AnotherTeam as error:
+            sync.request(listings[0])
+            sync.work(listings[0])
+            raise CommandError(str(error)) from None
+        except errors.ServiceError:
+            pass  # The first walk meets it, and reports it.
 
     @staticmethod
     def _sweeps(full: bool) -> bool:
@@ -77,7 +96,8 @@ class Command(BaseCommand):
             run.refresh_from_db()
             if run.state == SyncRun.State.DUE and run.error:
                 failures += 1 if ours else 0
-                if failures >= ATTEMPTS:
+                another_team = run.error.startswith(service_team.ANOTHER_TEAM)
+                if failures >= ATTEMPTS or (ours and another_team):
                     raise CommandError(f"{listing.resource}: {run.error}")
                 time.sleep(WAIT)
             elif ours is None:

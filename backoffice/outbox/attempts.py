@@ -1,0 +1,39 @@
+"""The history of a command: each sending and look-up, and how it ended."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.utils import timezone
+
+from backoffice.models import CommandAttempt, CommandRecord
+from backoffice.service import errors
+
+
+class Attempt:
+    """One line of the command's history: when, what for, how it ended. No content."""
+
+    def __init__(self, row: CommandRecord, phase: str) -> None:
+        self._row = row
+        self._phase = phase
+        self._outcome = "ended"
+        self._error: errors.ServiceError | None = None
+        self._began: datetime = timezone.now()
+
+    def ended(self, outcome: str, error: errors.ServiceError | None) -> None:
+        self._outcome, self._error = outcome, error
+
+    def __enter__(self) -> Attempt:
+        return self
+
+    def __exit__(self, fault: type[BaseException] | None, *_: object) -> None:
+        if fault is not None:
+            return  # The fault is recorded where it is handled.
+        CommandAttempt.objects.create(
+            command=self._row,
+            phase=self._phase,
+            began_at=self._began,
+            outcome=self._outcome,
+            status=self._error.status if self._error else None,
+            trace_id=(self._error.trace_id if self._error else "")[:64],
+        )

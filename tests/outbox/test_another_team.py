@@ -1,0 +1,176 @@
+"""Another team's key: nothing is stored, nothing is found gone, nothing is sent, and it is said.
+
+Five patients of another team had been added, and all of ours flagged as gone, with status "ok".
+The sandbox has two teams, each with its own key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db.models.functions import Now
+from django.test import Client
+from django.urls import reverse
+from pytest_django import Settings
+
+from backoffice import remote, service_team, sync, upkeep
+from backoffice.celery import QUEUES
+from backoffice.management.commands.sync import LISTINGS, SUBJECTS
+from backoffice.models import CommandRecord, Lookup, SyncRun
+from orders.models import Order
+from patients.models import Patient
+from patients.sync import USERS
+from tests.outbox.desk import Desk
+from tests.outbox.draws import waiting
+from tests.outbox.workers import environment
+from tests.sync.house import SYNC, House, end
+
+OUR_KEY = "sk_us_local_sandbox"
+OTHER_KEY = "sk_us_local_other_team"
+TOKEN = "made-up-token-of-a-monitor"
+UseKey = Callable[[str], None]
+
+
+@pytest.fixture
+def use_key(desk: Desk, settings: Settings) -> Iterator[UseKey]:
+    """Sets the key as a restart with another setting would."""
+
+    def use(key: str) -> None:
+        settings.SERVICE_API_KEY = key
+        remote.service.cache_clear()
+
+    yield use
+    desk.sandbox.control("answers", method="DELETE")
+    remote.service.cache_clear()
+
+
+@pytest.fixture
+def house(desk: Desk, tmp_path: Path) -> House:
+    return House(environment()["DATABASE_URL"], desk.sandbox.url, tmp_path / "log")
+
+
+def read_everything() -> None:
+    """All lists and all look-ups, each once."""
+    for listing in LISTINGS:
+        sync.request(listing)
+        sync.work(listing)
+    Lookup.objects.update(due_at=None)
+    for kind, keys in (("users", Patient), ("orders", Order)):
+        sync.mark(kind, keys.objects.values_list("pk", flat=True))
+    sync.drain(SUBJECTS, seconds=30)
+
+
+def status(settings: Settings) -> dict[str, Any]:
+    settings.HEALTH_TOKEN = TOKEN
+    for queue in QUEUES:
+        upkeep.beat(queue, "worker@here")
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    answer: dict[str, Any] = Client().get("/health/status", headers=headers).json()
+    return answer
+
+
+def is_said(settings: Settings) -> bool:
+    found = status(settings)
+    said = any(words.startswith(service_team.ANOTHER_TEAM) for words in found["reasons"])
+    assert found["status"] == "failing" or not said
+    return said
+
+
+def test_another_teams_key_stores_and_flags_nothing(
+    desk: Desk, use_key: UseKey, house: House, settings: Settings
+) -> None:
+    before = house.rows()
+    assert not is_said(settings)
+    use_key(OTHER_KEY)
+    with remote.service() as client:
+        assert client.users.list(0, 1).records, "the other team has patients of its own"
+    use_key(OTHER_KEY)
+    read_everything()
+    assert house.rows() == before
+    assert not Patient.objects.exclude(missing_since=None).exists()
+    runs = SyncRun.objects.exclude(state=SyncRun.State.DONE)
+    assert {run.resource for run in runs} == {listing.resource for listing in LISTINGS}
+    for run in runs:
+        assert run.error.startswith(service_team.ANOTHER_TEAM), run
+    assert is_said(settings)
+
+
+def test_our_key_again_goes_on_by_itself(desk: Desk, use_key: UseKey, settings: Settings) -> None:
+    use_key(OTHER_KEY)
+    read_everything()
+    assert is_said(settings)
+    use_key(OUR_KEY)
+    for listing in LISTINGS:
+        SyncRun.objects.filter(state=SyncRun.State.DUE).update(due_at=Now())
+        sync.work(listing)
+    assert not is_said(settings)
+    assert not SyncRun.objects.exclude(state=SyncRun.State.DONE).exists()
+
+
+def test_a_request_is_not_sent_with_another_teams_key(desk: Desk, use_key: UseKey) -> None:
+    order = waiting(desk)
+    desk.fill(desk.client(), reverse("orders:cancel", args=[order.pk]), why="patient")
+    row = desk.newest()
+    last = desk.sandbox.control("writes")["last"]
+    use_key(OTHER_KEY)
+    desk.deliver()
+    row.refresh_from_db()
+    assert (row.state, row.hindrance) == ("waiting", service_team.ANOTHER_TEAM)
+    CommandRecord.objects.filter(pk=row.pk).update(state="uncertain", doubted=True)
+    desk.later()
+    row.refresh_from_db()
+    assert row.state == "uncertain", "another team's service proves nothing"
+    assert desk.sandbox.control("writes")["last"] == last
+    CommandRecord.objects.filter(pk=row.pk).update(state="waiting", doubted=False)
+    use_key(OUR_KEY)
+    desk.later()
+    row.refresh_from_db()
+    assert row.state == "done"
+
+
+@pytest.mark.parametrize("words", [(), ("--full",), ("users",), ("look-ups",)])
+def test_sync_command_stops_with_a_clear_error(
+    desk: Desk, house: House, settings: Settings, words: tuple[str, ...]
+) -> None:
+    before = house.rows()
+    process = house.start(*SYNC, *words, SERVICE_API_KEY=OTHER_KEY)
+    try:
+        assert process.wait(120) == 1
+    finally:
+        end(process)
+    assert service_team.ANOTHER_TEAM in house.said()
+    assert "Traceback" not in house.said()
+    assert house.rows() == before
+    assert is_said(settings)
+
+
+def test_a_team_without_users_and_orders_empties_nothing(
+    desk: Desk, use_key: UseKey, house: House, settings: Settings
+) -> None:
+    """A new team's key: it lists nothing, so everything of ours would be gone."""
+    before = house.rows()
+    empty = {"users": [], "orders": [], "total": 0, "page": 1, "size": 1, "offset": 0, "limit": 1}
+    for path in ("^/v2/user/?$", "^/v3/orders/?$"):
+        desk.sandbox.prepare_answer(path, body=empty, times=None)
+    use_key(OTHER_KEY)
+    read_everything()
+    assert house.rows() == before
+    assert is_said(settings)
+
+
+def test_a_page_with_another_teams_patient_is_refused(
+    desk: Desk, use_key: UseKey, house: House
+) -> None:
+    """The check was right, and the key was given to another team afterwards."""
+    use_key(OUR_KEY)
+    before = house.rows()
+    service_team.verified()
+    foreign = {"team_id": "7ea00000-0000-4000-8000-000000000002"}
+    desk.sandbox.prepare_answer("^/v2/user/?$", merge={"users": {"3": foreign}})
+    sync.request(USERS)
+    run = sync.work(USERS)
+    assert run is not None and run.error.startswith(service_team.ANOTHER_TEAM)
+    assert house.rows() == before
