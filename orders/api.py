@@ -19,6 +19,7 @@ from orders.models import (
     OrderEvent,
     Result,
     ResultMarker,
+    Review,
     Transaction,
 )
 from orders.reviewing import unread
@@ -185,6 +186,8 @@ class Results(Resource):
     children = (
         # Not a join: a result may be here before its order is.
         Child("user_id", Order, "id", ("user_id",), many=False),
+        # Whether it names the order's patient: same, different or unknown.
+        Child("identity", Review, "order_id", ("identity",), many=False),
         Child(
             "markers",
             ResultMarker,

@@ -30,10 +30,12 @@ _LINES: Final = """
         coalesce(nullif(line.side, ''), CASE WHEN line.is_above_max_range THEN 'high'
             WHEN line.is_below_min_range THEN 'low' ELSE '' END),
         line.min_range_value, line.max_range_value, line.reference_range, o.id,
+        coalesce(v.identity = 'different', false),
         r.date_collected, line.timestamp, line.timestamp_written, o.created_at
     FROM orders_order AS o
     JOIN orders_result AS r ON r.order_id = o.id
     JOIN orders_resultmarker AS line ON line.result_id = o.id
+    LEFT JOIN orders_review AS v ON v.order_id = o.id
     WHERE o.user_id = %s AND NOT line.is_missing
     ORDER BY o.created_at, o.id, line.position
 """
@@ -57,6 +59,8 @@ class Latest:
     max_range_value: float | None
     reference_range: str | None
     order_id: UUID
+    names_somebody_else: bool
+    """Its result contradicts the patient (`reviewing.identity`)."""
     at: WrittenTime
     wall: datetime
     """What it is sorted by: see `reviewing.history.when_taken`."""

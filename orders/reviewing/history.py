@@ -41,6 +41,8 @@ class Value:
     lab: str
     name: str
     is_coded: bool = False
+    names_somebody_else: bool = False
+    """Its result contradicts the patient (`reviewing.identity`)."""
 
     @property
     def said(self) -> str:
@@ -69,10 +71,11 @@ SELECT o.id, m.loinc_slug, m.slug, o.lab_slug, r.date_collected, m.timestamp, m.
  m.text, m.type, m.value, m.unit, m.min_range_value, m.max_range_value, m.reference_range,
  m.interpretation, coalesce(nullif(m.side, ''), CASE WHEN m.is_above_max_range THEN 'high'
   WHEN m.is_below_min_range THEN 'low' ELSE '' END), m.interpretation_received,
- m.source_interpretation, m.name
+ m.source_interpretation, m.name, coalesce(v.identity = 'different', false)
 FROM orders_order o
 JOIN orders_result r ON r.order_id = o.id
 JOIN orders_resultmarker m ON m.result_id = o.id
+LEFT JOIN orders_review v ON v.order_id = o.id
 WHERE o.user_id = %s AND NOT m.is_missing
  AND (m.loinc_slug = ANY(%s) OR m.loinc_slug IS NULL AND m.slug = ANY(%s))
 ORDER BY o.created_at DESC LIMIT %s
@@ -124,7 +127,21 @@ def when_taken(
 
 def _value(key: str, row: Sequence[Any], here: tzinfo) -> Value:
     (order_id, _, _, lab, collected, stamped, stamp, created, *rest) = row
-    text, kind, number, unit, low, high, words, flag, side, word, source, name = rest
+    (
+        text,
+        kind,
+        number,
+        unit,
+        low,
+        high,
+        words,
+        flag,
+        side,
+        word,
+        source,
+        name,
+        names_somebody_else,
+    ) = rest
     at, wall = when_taken(collected, stamped, stamp, created, here)
     return Value(
         key=key,
@@ -144,4 +161,5 @@ def _value(key: str, row: Sequence[Any], here: tzinfo) -> Value:
         lab=lab or "",
         name=name,
         is_coded=kind == "coded_value",
+        names_somebody_else=names_somebody_else,
     )

@@ -365,7 +365,7 @@ def test_queries_do_not_grow_with_the_page(
     # Token, roles, page, events, the audit entry in its own transaction (in a test a savepoint).
     with django_assert_num_queries(6):
         _get(client, headers, "orders", limit="50")
-    with django_assert_num_queries(8):
+    with django_assert_num_queries(9):
         _get(client, headers, "results", limit="50")
 
 

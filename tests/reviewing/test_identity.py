@@ -25,7 +25,7 @@ from orders.sync import SUBJECTS as OF_ORDERS
 from orders.sync import store_orders
 from patients.models import Demographics
 from patients.sync import SUBJECTS as OF_PATIENTS
-from tests.api.rows import staff
+from tests.api.rows import staff, token_for
 from tests.sandboxes import Sandbox, running
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -229,3 +229,23 @@ def test_results_reviewed_elsewhere_leave_out_another_person(
     assert reviewed_elsewhere.sign(timezone.now() + timedelta(days=1), anna) == 0
     read_result(world, order_id)
     assert reviewed_elsewhere.sign(timezone.now() + timedelta(days=1), anna) == 1
+
+
+def test_another_person_is_marked_wherever_values_are_shown(
+    world: Sandbox, order_id: UUID, client: Client
+) -> None:
+    patient = read_patient(order_id)
+    read("users", patient)
+    read_result(world, order_id, body=B19)
+    client.force_login(staff("clinician", "anna"))
+    marked = "The result names somebody else"
+    tab = client.get(reverse("of-patient:results", args=[patient])).content.decode()
+    assert marked in tab and "Names somebody else" in tab
+    address = reverse("reviewing:trend", args=[patient, "loinc:potassium"])
+    assert marked in client.get(address).content.decode()
+    headers = token_for(staff("administrator", "api"))
+    answer = Client().get(f"/api/results/{order_id}/", headers=headers).json()
+    assert answer["identity"] == "different"
+    read_result(world, order_id)
+    tab = client.get(reverse("of-patient:results", args=[patient])).content.decode()
+    assert marked not in tab and "Names somebody else" not in tab
