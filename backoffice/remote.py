@@ -2,12 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
+from typing import Protocol
 
 from django.conf import settings
 
 from backoffice import counters, requests
-from backoffice.service import Service, Watch
+from backoffice.service import Service, Watch, errors
+
+
+class Observer(Protocol):
+    """Learns of every attempt of this process to call the service; from any thread."""
+
+    def began(self, operation: str) -> None: ...
+
+    def failed(self, error: errors.ServiceError) -> None: ...
+
+    def ended(self, operation: str, outcome: str, seconds: float) -> None: ...
+
+
+_observers: list[Observer] = []
+
+
+@contextmanager
+def observing(observer: Observer) -> Iterator[None]:
+    _observers.append(observer)
+    try:
+        yield
+    finally:
+        _observers.remove(observer)
+
+
+def _began(operation: str) -> None:
+    for observer in _observers:
+        observer.began(operation)
+
+
+def _failed(error: errors.ServiceError) -> None:
+    for observer in _observers:
+        observer.failed(error)
+
+
+def _ended(operation: str, outcome: str, seconds: float) -> None:
+    counters.called(operation, outcome, seconds)
+    for observer in _observers:
+        observer.ended(operation, outcome, seconds)
 
 
 @cache
@@ -24,5 +65,5 @@ def service() -> Service:
         management_org_id=settings.MANAGEMENT_ORG_ID,
         management_env=settings.MANAGEMENT_ENV,
         management_region=settings.MANAGEMENT_REGION,
-        watch=Watch(request_id=requests.current.get, ended=counters.called),
+        watch=Watch(request_id=requests.current.get, began=_began, failed=_failed, ended=_ended),
     )

@@ -38,9 +38,12 @@ class Clock:
 class Watch:
     """What the caller knows of each request: the id of the wish it belongs to, which goes along as
     `X-Request-ID`, and how each attempt went: operation (`GET /v3/orders/{order_id}`), status or
-    class of the error, seconds. Neither may raise."""
+    class of the error, seconds. `began` and `failed` are called with the operation of an attempt
+    and the error it ended with. None of them may raise."""
 
     request_id: Callable[[], str] = str
+    began: Callable[[str], None] = lambda operation: None
+    failed: Callable[[errors.ServiceError], None] = lambda error: None
     ended: Callable[[str, str, float], None] = lambda operation, outcome, seconds: None
 
 

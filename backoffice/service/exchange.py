@@ -422,7 +422,9 @@ class Exchange:
         self, call: Call, budget: Budget, consume: Callable[[httpx.Response, datetime], R]
     ) -> tuple[tuple[httpx.Response, R] | errors.ServiceError, float | None]:
         """One attempt: the answer or the error, and the seconds the service asks us to wait."""
+        operation = f"{call.method} {call.route}"
         started = self._clock.monotonic()
+        self._watch.began(operation)
         status: int | None = None
         wait: float | None = None
         outcome: tuple[httpx.Response, R] | errors.ServiceError
@@ -443,11 +445,13 @@ class Exchange:
             if response is not None:
                 response.close()
             raise
-        if isinstance(outcome, errors.ServiceError) and response is not None:
-            response.close()
+        if isinstance(outcome, errors.ServiceError):
+            self._watch.failed(outcome)
+            if response is not None:
+                response.close()
         seconds = self._clock.monotonic() - started
         went = str(status or type(outcome).__name__)
-        self._watch.ended(f"{call.method} {call.route}", went, seconds)
+        self._watch.ended(operation, went, seconds)
         log.info(
             "%s %s %s %d ms trace %s", call.method, call.route, went, seconds * 1000, call.trace_id
         )

@@ -12,12 +12,14 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 from django.db.models.functions import Now
+from django.utils import timezone
 
 import labs.sync
 import orders.sync
 import patients.sync
 import patients.wearables.sync
 from backoffice import service_team, sync
+from backoffice.management.service_silence import reporting
 from backoffice.models import Lookup, SyncRun
 from backoffice.service import errors
 
@@ -35,6 +37,8 @@ LOOKED_UP = "look-ups"
 
 class Command(BaseCommand):
     help = "Sync with the service: what changed, or everything with --full. Without RESOURCE, all."
+    requires_system_checks: tuple[str, ...] = ()
+    """They take a second, twice as long as the start without them; `./run check` runs them."""
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--full", action="store_true", help="sweep, and read every detail")
@@ -46,7 +50,7 @@ class Command(BaseCommand):
         if unknown := set(resources) - known:
             names = ", ".join(sorted(known))
             raise CommandError(f"no such resource: {', '.join(sorted(unknown))} (known: {names})")
-        with warnings_only():
+        with warnings_only(), reporting(self.stderr.write):
             self._sync(full, resources)
 
     def _sync(self, full: bool, resources: list[str]) -> None:
@@ -99,6 +103,12 @@ class Command(BaseCommand):
                 another_team = run.error.startswith(service_team.ANOTHER_TEAM)
                 if failures >= ATTEMPTS or (ours and another_team):
                     raise CommandError(f"{listing.resource}: {run.error}")
+                if ours:
+                    wait = max(0.0, (run.due_at - timezone.now()).total_seconds())
+                    self.stderr.write(
+                        f"{listing.resource}: {run.error}. Attempt {failures} of {ATTEMPTS};"
+                        f" the next one in {wait:.0f} s."
+                    )
                 time.sleep(WAIT)
             elif ours is None:
                 bar.show(run.fetched, run.total)  # A worker has it.

@@ -1,0 +1,109 @@
+"""Messages of a command that waits for the service: what is wrong, while it is wrong.
+
+An attempt that fails is reported at once. One that is not answered has no error yet: a thread
+notices how long it lasts. Each kind of trouble is reported once until the service answers.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from django.conf import settings
+
+from backoffice import remote
+from backoffice.service import errors
+
+FIRST_SECONDS: Final = 0.5
+"""Without an answer to the first request: a person has waited for the start of the command, too,
+and learns within two seconds that the service does not answer."""
+LATER_SECONDS: Final = 1.5
+"""The same once it has answered: long lists take their time."""
+REPEAT_SECONDS: Final = 30.0
+"""Between two messages that it is slow to answer."""
+POLL_SECONDS: Final = 0.05
+
+REASONS: Final = {
+    "ConnectError": "no connection (refused, unknown host, or certificate not trusted)",
+    "ConnectTimeout": "no connection in time",
+    "ReadTimeout": "connected, but no answer in time",
+}
+
+Write = Callable[[str], object]
+
+
+@contextmanager
+def reporting(write: Write) -> Iterator[None]:
+    """Inside, trouble with the service is written as it happens."""
+    silence = ServiceSilence(write)
+    ended = threading.Event()
+    thread = threading.Thread(target=silence.watch, args=(ended,), name="silence", daemon=True)
+    thread.start()
+    try:
+        with remote.observing(silence):
+            yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+class ServiceSilence:
+    """Calls under way, since when the service owes an answer, and what was reported of it."""
+
+    def __init__(self, write: Write) -> None:
+        self._write = write
+        self._lock = threading.Lock()
+        self._under_way = 0
+        self._waiting_since = 0.0
+        self._has_answered = False
+        self._reported: set[str] = set()
+        self._slow_at = float("-inf")
+
+    def began(self, operation: str) -> None:
+        with self._lock:
+            if self._under_way == 0:
+                self._waiting_since = time.monotonic()
+            self._under_way += 1
+
+    def failed(self, error: errors.ServiceError) -> None:
+        if error.status is None:
+            reason = REASONS.get(error.reason, f"the connection broke ({error.reason})")
+            self._report(f"does not answer: {reason}. Trying again")
+        elif isinstance(error, errors.Unreachable | errors.Limited):
+            what = f"{error.status} {error.reason}".rstrip()
+            self._report(f"answers with an error: {what}. Trying again")
+
+    def ended(self, operation: str, outcome: str, seconds: float) -> None:
+        answered = outcome.isdecimal() and int(outcome) < 500 and outcome not in ("408", "429")
+        with self._lock:
+            self._under_way -= 1
+            self._waiting_since = time.monotonic()
+            if not answered:
+                return
+            self._has_answered = True
+            was_reported = bool(self._reported)
+            self._reported.clear()
+        if was_reported:
+            self._write(f"The service answers again ({outcome}).")
+
+    def watch(self, ended: threading.Event) -> None:
+        while not ended.wait(POLL_SECONDS):
+            now = time.monotonic()
+            with self._lock:
+                limit = LATER_SECONDS if self._has_answered else FIRST_SECONDS
+                waited = now - self._waiting_since if self._under_way else 0.0
+                is_new = now - self._slow_at > REPEAT_SECONDS
+                if waited < limit or not is_new:
+                    continue
+                self._slow_at = now
+            self._report(f"does not answer: no answer for {waited:.1f} s. Waiting")
+
+    def _report(self, words: str) -> None:
+        with self._lock:
+            if words in self._reported:
+                return
+            self._reported.add(words)
+        self._write(f"The service at {settings.SERVICE_BASE_URL} {words}; Ctrl-C stops.")
