@@ -114,8 +114,20 @@ def patterns() -> dict[str, tuple[AnyPattern, set[str]]]:
     }
 
 
+BUSY = 0.1
+"""Seconds of the processor. Backtracking takes minutes, everything else a few milliseconds."""
+
+
 def seconds(pattern: AnyPattern, way: str, text: str) -> float:
-    """Of the processor, whatever else runs on the machine."""
+    """Of the processor, the least of three where one is too many: others share its caches."""
+    for _ in range(3):
+        took = _seconds_once(pattern, way, text)
+        if took <= BUSY:
+            break
+    return took
+
+
+def _seconds_once(pattern: AnyPattern, way: str, text: str) -> float:
     hostile = text.encode() if isinstance(pattern.pattern, bytes) else text
     more = (hostile[:0],) if way in ("sub", "subn") else ()
     begun = time.thread_time()
@@ -134,11 +146,11 @@ def test_no_pattern_can_be_kept_busy(unit: str) -> None:
         for way in ways
         for tail in ("", "\x00!")
     }
-    assert {what: time for what, time in took.items() if time > 0.1} == {}
+    assert {what: time for what, time in took.items() if time > BUSY} == {}
 
 
 def test_a_busy_pattern_is_noticed() -> None:
-    assert seconds(re.compile(r"a+b"), "search", "a" * HOSTILE) > 0.1
+    assert seconds(re.compile(r"a+b"), "search", "a" * HOSTILE) > BUSY
 
 
 def test_patterns_are_found() -> None:

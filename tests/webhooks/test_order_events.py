@@ -150,13 +150,16 @@ def test_a_version_slightly_ahead_is_a_clock_and_no_reason_to_doubt() -> None:
 
 @pytest.mark.parametrize("moment", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
 def test_moments_that_could_not_be_read_back_are_no_news(moment: str) -> None:
-    """The event is dead, and what was known of the order can still be read."""
+    """Only the moment is lost where the record can do without it; else the event is dead. What was
+    known of the order can still be read."""
     drained(updated(1, 2), put("labtest.result.critical", critical(2, 5)))
     step = {**order(1, 1)["events"][0], "created_at": moment}
-    bad = [
-        updated(1, 4, created_at=moment),
+    partly = [
         updated(1, 4, events=[step, *order(1, 4)["events"][1:]]),
         updated(1, 4, last_event={**step, "id": 900}),
+    ]
+    bad = [
+        updated(6, 4, created_at=moment),
         put("labtest.result.critical", critical(2, 9, created_at=moment)),
         put("labtest.result.critical", critical(3, 9, updated_at=moment)),
         # Older than what is known: only its history counts.
@@ -165,6 +168,9 @@ def test_moments_that_could_not_be_read_back_are_no_news(moment: str) -> None:
     good = updated(5, 1)
     applying.drain()
     assert Event.objects.get(pk=good.pk).outcome == "applied"
+    for event in partly:
+        event.refresh_from_db()
+        assert (event.state, event.outcome) == ("done", "applied"), event.reason
     for event in bad:
         event.refresh_from_db()
         assert (event.state, event.outcome) == ("retry", "failed"), event.reason
