@@ -6,7 +6,7 @@ import contextlib
 import logging
 import sys
 import time
-from argparse import ArgumentParser
+from argparse import SUPPRESS, ArgumentParser
 from collections.abc import Iterator
 from typing import Any
 
@@ -41,6 +41,8 @@ class Command(BaseCommand):
     """They take a second, twice as long as the start without them; `./run check` runs them."""
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        # Django offers it only where checks are required; scripts of operators may still pass it.
+        parser.add_argument("--skip-checks", action="store_true", help=SUPPRESS)
         parser.add_argument("--full", action="store_true", help="sweep, and read every detail")
         names = sorted({listing.resource for listing in LISTINGS} | {LOOKED_UP})
         parser.add_argument("resources", nargs="*", metavar="RESOURCE", help=", ".join(names))
