@@ -73,6 +73,15 @@ def test_what_is_no_number_is_refused_with_the_reason(typed: str, words: str) ->
     assert people.phone(typed) == ""
 
 
+@given(
+    st.sampled_from(["0", "+0", "+0 ", "00 0", "011 0", "(0) "]),
+    st.text(alphabet="23456789", min_size=4, max_size=12),
+)
+def test_zero_where_a_country_code_begins_is_refused(zeros: str, rest: str) -> None:
+    with pytest.raises(NotAPhoneNumber):
+        e164(zeros + rest)
+
+
 @given(st.text(alphabet="+0123456789 ()-./x٥", max_size=22))
 def test_no_number_begins_with_a_zero(typed: str) -> None:
     number = phone_numbers.e164_or_as_is(typed)

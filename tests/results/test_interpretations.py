@@ -205,6 +205,65 @@ def test_no_line_is_ever_falsely_normal(word: Any, flag: Any, given: dict[str, A
         assert interval_of(given["text"])[0] is not None or given["value"] not in (None, -1)
 
 
+@given(st.data())
+def test_value_outside_its_range_is_never_normal(data: st.DataObject) -> None:
+    """However range, value and unit are printed, and whatever the words say."""
+    low = data.draw(st.integers(1, 500))
+    high = low + data.draw(st.integers(1, 500))
+    is_above = data.draw(st.booleans())
+    number = (
+        high + data.draw(st.integers(1, 99)) if is_above else data.draw(st.integers(0, low - 1))
+    )
+    unit = data.draw(st.sampled_from(["", "mg/dL", "µg/dL", "K/uL", "%"]))
+    tail = data.draw(st.sampled_from(["", f" {unit}".rstrip(), f" {unit.upper()}".rstrip()]))
+    as_text = data.draw(st.booleans())
+    ranges = [f"{low}-{high}{tail}", f"{low} – {high}{tail}", f"({low} to {high})"]
+    ranges += [f"<{high}{tail}", f"<={high}", f"≤ {high}", f"< OR = {high}{tail}"] * is_above
+    ranges += [f">{low}{tail}", f">={low}", f"≥ {low}", f"> or = {low}{tail}"] * (not is_above)
+    printed = data.draw(st.sampled_from(ranges))
+    texts = [str(number), f"{number}.0", f"{number}{tail}", f" {number} "]
+    texts += [f">{number}"] * is_above + [f"<{number}"] * (not is_above and number > 0)
+    found = read_line(
+        data.draw(st.sampled_from(["normal", "N", " Normal ", "WNL"])),
+        data.draw(st.sampled_from(["", None, "N"])),
+        type=data.draw(st.sampled_from(["numeric", "range", "Numeric", ""])),
+        text=data.draw(st.sampled_from(texts)),
+        value=data.draw(st.sampled_from([number, None, -1])),
+        unit=unit,
+        low=None if as_text else low,
+        high=None if as_text else high,
+        above=data.draw(st.sampled_from([None, False])),
+        reference_range=printed if as_text else data.draw(st.sampled_from([None, "", printed])),
+    )
+    assert found == Reading("abnormal", "high" if is_above else "low")
+
+
+@given(st.data())
+def test_value_inside_its_range_stays_normal(data: st.DataObject) -> None:
+    low = data.draw(st.integers(1, 500))
+    high = low + data.draw(st.integers(1, 500))
+    number = data.draw(st.one_of(st.sampled_from([low, high]), st.integers(low, high)))
+    ranges = [f"{low}-{high}", f"{low} – {high} mg/dl", f"<={high}", f">= {low} MG/DL", "see note"]
+    found = read_line(
+        "normal",
+        "",
+        type="numeric",
+        text=str(number),
+        value=number,
+        unit="mg/dL",
+        low=low,
+        high=high,
+        reference_range=data.draw(st.sampled_from(ranges)),
+    )
+    assert found == Reading("normal")
+
+
+@given(st.sampled_from(["", "QNS", "qns.", "---", "(pending)", "TNP", "*", "see note", "N/A"]))
+def test_text_without_a_value_is_never_normal(text: str) -> None:
+    for kind in ("numeric", "range", "coded_value", "", "Odd"):
+        assert read_line("normal", "N", type=kind, text=text).interpretation == "unknown"
+
+
 @given(words)
 def test_only_words_for_normal_read_as_normal(word: str | None) -> None:
     found = read_word(word)
