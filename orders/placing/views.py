@@ -259,7 +259,7 @@ def _context(
     too."""
     wish, word = form.wish, word.strip()
     found = findings(wish) if found is None else found
-    context = {
+    context: dict[str, Any] = {
         "wish": wish,
         "form": form,
         "found": found,

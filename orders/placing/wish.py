@@ -239,9 +239,10 @@ class Wish:
     @property
     def shape(self) -> str:
         """What the fields of the form hang on: when it changes, they are rendered anew."""
-        hinges = [self.account.pk if self.account else "", self.one("physician"), self.method]
-        hinges += [self.billing_type, self.one("state").upper(), len(self.lost)]
-        return f"{self.chosen}|{' '.join(map(str, hinges))}"
+        account = str(self.account.pk) if self.account else ""
+        hinges = [account, self.one("physician"), self.method, self.billing_type]
+        hinges += [self.one("state").upper(), str(len(self.lost))]
+        return f"{self.chosen}|{' '.join(hinges)}"
 
 
 def _is_number(text: str) -> bool:

@@ -167,6 +167,8 @@ class CenterForm(_Looking):
         choices=[(miles, f"{miles} miles") for miles in RADII],
     )
     sites = _Codes(required=False)
+    far_sites = _Codes(required=False)
+    """Chosen near another ZIP code."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)

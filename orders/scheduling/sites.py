@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -15,7 +15,7 @@ from labs.models import Lab
 from orders.models import Appointment, Order
 from orders.scheduling import rules
 from orders.scheduling.forms import ADDRESS, MOST_SITES, CenterForm, HomeForm
-from orders.scheduling.slots import Group, Offer, Place, look_up, offer
+from orders.scheduling.slots import Group, Offer, Place, Wishes, fresh, is_found, look_up, offer
 
 SECONDS: Final = 5.0
 """How long a person waits for all that one page looks up."""
@@ -71,6 +71,8 @@ class Picker:
     offer: Offer | None = None
     trouble: str = ""
     sites: list[Near] = field(default_factory=list)
+    far_sites: list[str] = field(default_factory=list)
+    """Codes of centers that were chosen near another ZIP code: they wait for it."""
     requests: list[str] = field(default_factory=list)
     """Providers that call the patient and agree a time."""
     unserved: str = ""
@@ -105,12 +107,23 @@ def at_home(form: HomeForm, order: Order, visit: Appointment | None) -> Picker:
             found.block = rules.other_visit(order, [*ready, *found.requests])
             if not ready or found.block is not None:
                 return found
-        wishes = form.wishes()
-        times = look_up(hurry(), Place(address=address), wishes.start_date)
-        found.offer = offer(times, wishes, **_kept(visit))
+        found.offer = _offer(hurry, Place(address=address), form.wishes(), visit)
     except errors.ServiceError as error:
         found.trouble = _words(error)
     return found
+
+
+def _offer(
+    hurry: Callable[[], Service], place: Place, wishes: Wishes, visit: Appointment | None
+) -> Offer:
+    """Times at a place. A chosen time on another day or at another center is looked up by itself:
+    it stays chosen as long as it can be booked."""
+    times = look_up(hurry(), place, wishes.start_date)
+    chosen = wishes.chosen
+    apart = None
+    if chosen is not None and not is_found(times, chosen):
+        apart = fresh(hurry(), place, chosen)
+    return offer(times, wishes, **_kept(visit), apart=apart)
 
 
 def _serving(found: Picker, calls: Service, zip_code: str) -> list[str]:
@@ -140,15 +153,16 @@ def at_center(form: CenterForm, order: Order, visit: Appointment | None) -> Pick
     try:
         sites = _near(hurry(), order, form.told("zip_code") or "", form.told("radius") or NEAR)
         found.sites = [Near(site) for site in sites]
-        wanted = _wanted(found.sites, form.told("sites") or [], visit)
+        asked = [*(form.told("sites") or []), *(form.told("far_sites") or [])]
+        wanted = _wanted(found.sites, asked, visit)
+        codes = {near.code for near in found.sites}
+        found.far_sites = [code for code in dict.fromkeys(asked) if code not in codes]
         for near in found.sites:
             near.chosen = near.code in wanted
         if not wanted:
             return found
-        wishes = form.wishes()
         place = Place(lab=lab_slug_of(order), sites=tuple(wanted))
-        times = look_up(hurry(), place, wishes.start_date)
-        found.offer = offer(times, wishes, **_kept(visit))
+        found.offer = _offer(hurry, place, form.wishes(), visit)
         miles = {near.code: near.site.distance for near in found.sites}
         for day in found.offer.days:
             day.groups = as_asked(day.groups, wanted)
@@ -188,10 +202,11 @@ def _near(
 
 
 def _wanted(sites: list[Near], asked: list[str], visit: Appointment | None) -> list[str]:
-    """Those asked for; else where the visit is; else the nearest that can be booked here."""
+    """Those asked for that are near; else where the visit is; else the nearest that can be booked
+    here."""
     bookable = [near.code for near in sites if near.site.bookable]
-    if asked:
-        return [code for code in asked if code in bookable][:MOST_SITES]
+    if there := [code for code in asked if code in bookable]:
+        return there[:MOST_SITES]
     if visit is not None:
         there = [near.code for near in sites if near.code in bookable and _is_there(near, visit)]
         if there:

@@ -201,6 +201,8 @@ class Offer:
     """Times that the filters leave out."""
     gone: Time | None = None
     """A chosen time that is not offered any more."""
+    apart: Chip | None = None
+    """The chosen time, where it is on another day or at another center than those listed."""
     price: float | None = None
     """The usual one; nothing where there are no prices."""
 
@@ -236,8 +238,10 @@ def offer(
     *,
     kept: datetime | None = None,
     kept_zone: str | None = None,
+    apart: Time | None = None,
 ) -> Offer:
-    """What was found, by day and place, as wished. `kept`: the start of the visit that stands."""
+    """What was found, by day and place, as wished. `kept`: the start of the visit that stands;
+    `apart`: the chosen time with a good key, where it is not among those found."""
     chips = list(_chips(found))
     now = timezone.now()
     usual = _time_of_day(kept, kept_zone)
@@ -251,7 +255,7 @@ def offer(
         default=timezone.localdate(),
     )
     first = wishes.start_date or min((chip.local.date() for _, chip in chips), default=today)
-    gone = _choose(chips, wishes.chosen)
+    gone = None if apart is not None else _choose(chips, wishes.chosen)
     shown = [pair for pair in chips if _wanted(pair[1], wishes, first)]
     offsets = {chip.local.utcoffset() for _, chip in shown}
     heres = {chip.here.utcoffset() for _, chip in shown}
@@ -264,8 +268,24 @@ def offer(
         expires_at=min((c.time.expires_at for _, c in chips if c.time.expires_at), default=None),
         hidden=len(chips) - len(shown),
         gone=gone,
+        apart=_chip_apart(apart),
         price=price,
     )
+
+
+def is_found(found: service_appointments.Availability | None, time: Time) -> bool:
+    """Whether the time is among those found."""
+    return any(
+        chip.time.start == time.start and chip.time.site == time.site for _, chip in _chips(found)
+    )
+
+
+def _chip_apart(time: Time | None) -> Chip | None:
+    if time is None:
+        return None
+    zone = zone_of(time.zone) or timezone.get_current_timezone()
+    here = timezone.localtime(time.start)
+    return Chip(time, time.start, time.start.astimezone(zone), here, chosen=True)
 
 
 def _chips(found: service_appointments.Availability | None) -> Iterable[tuple[Group, Chip]]:

@@ -13,11 +13,13 @@ from uuid import UUID
 from django.core.cache import cache
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.template.loader import render_to_string
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
 from backoffice import audit
 from backoffice.access import requires
+from backoffice.answers import unshown
 from backoffice.outbox import Command, sent_before
 from backoffice.remote import service
 from backoffice.service import errors
@@ -34,6 +36,7 @@ from orders.scheduling.forms import (
 from orders.scheduling.slots import PARTS, WEEKS, Place
 
 METHODS: Final = ("GET", "HEAD", "POST")
+BUTTONS: Final = ("look", "ask")
 REASONS_KEPT: Final = 300
 """Seconds a list of cancellation reasons is used again."""
 
@@ -96,8 +99,9 @@ def times(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """The list of times alone, as the form wishes: filters, another week, keys that ran out."""
     order, visit = get_object_or_404(Order, pk=order_id), rules.standing_visit(order_id)
     form = _form(request, order, visit)
-    context = {"order": order, "visit": visit, "form": form, "alone": True}
-    context |= _looked_up(order, visit, form)
+    verb = "Confirm" if visit else "Book"
+    context = {"order": order, "visit": visit, "form": form, "verb": verb, "alone": True}
+    context |= _looked_up(request, order, visit, form)
     return render(request, "orders/scheduling/_times.html", context)
 
 
@@ -225,15 +229,34 @@ def _is_day(text: str) -> bool:
     return True
 
 
-def _looked_up(order: Order, visit: Appointment | None, form: Any) -> dict[str, Any]:
-    """What the service offers, for the form as it stands."""
+def _looked_up(
+    request: HttpRequest, order: Order, visit: Appointment | None, form: Any
+) -> dict[str, Any]:
+    """What the service offers, for the form as it is; and answers that it does not show now."""
     if isinstance(form, HomeForm):
         found = sites.at_home(form, order, visit)
     elif isinstance(form, CenterForm):
         found = sites.at_center(form, order, visit)
     else:
         return {}
-    return {"picker": found, "parts": PARTS, "weeks": WEEKS, "home": isinstance(form, HomeForm)}
+    shown: dict[str, Any] = {
+        "picker": found,
+        "parts": PARTS,
+        "weeks": WEEKS,
+        "home": isinstance(form, HomeForm),
+    }
+    typed = dict(form.data.lists()) if form.is_bound else {}
+    chosen = form.wishes().chosen
+    place = f"name-{chosen.site}" if chosen is not None and chosen.site else ""
+    shown["apart_place"] = typed.get(place, [""])[-1]
+    names = [name for name in typed if name.startswith("name-") and name != place]
+    if not found.trouble:
+        names += ["sites", "far_sites"]  # The list of centers shows both.
+    elif found.trouble == sites.NOT_ENABLED:
+        names.append("slot")  # It cannot be booked, however often that is tried.
+    context = {"order": order, "visit": visit, "form": form, **shown}
+    page = render_to_string("orders/scheduling/_form.html", context, request=request)
+    return {**shown, "unshown": unshown(typed, page, (*BUTTONS, *names))}
 
 
 def _page(
@@ -246,7 +269,7 @@ def _page(
         "visit": visit,
         "by_name": True,
         "warnings": rules.warnings(order, visit, timezone.now()),
-        **(_looked_up(order, visit, form) if form is not None else {}),
+        **(_looked_up(request, order, visit, form) if form is not None else {}),
         **more,
     }
     status = 422 if _asks(request) else 200

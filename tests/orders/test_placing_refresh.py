@@ -6,7 +6,7 @@ Answers and triggers are the form's own fields, so a new field is part of the ma
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from django import forms
@@ -91,7 +91,8 @@ def samples(name: str, field: forms.Field) -> tuple[str, str]:
     if isinstance(field, forms.BooleanField):
         return "on", ""
     if isinstance(field, forms.ChoiceField):
-        values = [str(value) for value, _ in field.choices if value not in ("", field.initial)]
+        choices = cast(list[tuple[str, str]], field.choices)
+        values = [value for value, _ in choices if value not in ("", field.initial)]
         return values[-1], values[0] if len(values) > 1 else ""
     if isinstance(field, forms.DecimalField):
         return "12", "13"
