@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -29,8 +30,12 @@ def installation() -> Iterator[Installation]:
 def _processes(installation: Installation, program: str) -> list[int]:
     """Those of the installation that run `program`; the first is the server itself."""
     assert installation.process is not None
-    found = sorted(family(installation.process.pid))
-    return [pid for pid in found if Path(f"/proc/{pid}/comm").read_text().startswith(program)]
+    found = []
+    for pid in sorted(family(installation.process.pid)):
+        with contextlib.suppress(OSError):  # It ended meanwhile.
+            if Path(f"/proc/{pid}/comm").read_text().startswith(program):
+                found.append(pid)
+    return found
 
 
 def _kill(installation: Installation, program: str, name: str) -> None:
