@@ -101,12 +101,13 @@ _HIGH_WORDS: Final = _words("high elevated increased raised above hh")
 _LOW_WORDS: Final = _words("low decreased reduced below ll")
 _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _SEPARATORS: Final = re.compile(r"[,;|/&+]")
-_SIGNS: Final = frozenset("<>*!")
+_SIGNS: Final = frozenset("<>*!\N{REPLACEMENT CHARACTER}")
+"""Of a replaced character nobody knows what it was: such a word is never that for normal."""
 
 
 @lru_cache(maxsize=4096)
 def fold(word: str) -> str:
-    """Letters, digits and `<>*!` of a word in lower case: what makes spellings of it equal."""
+    """Letters, digits and `_SIGNS` of a word in lower case: what makes spellings of it equal."""
     plain = unicodedata.normalize("NFKC", word).casefold()
     return "".join(mark for mark in plain if mark.isalnum() or mark in _SIGNS)
 
