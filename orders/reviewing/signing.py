@@ -162,7 +162,7 @@ def delegation_obstacles(review: Review) -> list[str]:
     reasons = []
     if identity_of(review.pk).contradicts:
         reasons.append("This result names somebody else: a clinician has to sign it.")
-    if unread.of_order(review.pk):
+    if unread.of_result(review.pk):
         reasons.append("A newer version could not be read: a clinician has to sign it.")
     if review.has_uninterpreted:
         reasons.append("A value of this result is not interpreted: a clinician has to sign it.")

@@ -9,7 +9,7 @@ from uuid import UUID
 from csp.constants import SELF
 from csp.decorators import csp_update
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import BadRequest, PermissionDenied
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -27,6 +27,7 @@ from orders.reviewing.forms import CallForm, DelegateForm, QueueFilters, SignFor
 from orders.reviewing.models import Delegation, ResultVersion, Review, Signature
 from orders.reviewing.pages import difference_between, one_report, queue_beside, undoable
 from orders.reviewing.waiting import after, queue
+from patients.models import Patient
 
 View = TypeVar("View", bound=Callable[..., HttpResponse])
 
@@ -60,15 +61,24 @@ def report(request: HttpRequest, order_id: UUID) -> HttpResponse:
 @requires("results.view")
 @require_POST
 def read_again(request: HttpRequest, order_id: UUID) -> HttpResponse:
-    """Ask the service for a result that could not be read."""
-    order = get_object_or_404(Order.objects.only("pk", "user_id"), pk=order_id)
-    sync.mark(unread.KIND, [order.pk])
-    audit.record(request, "change", "result-check", ids=[order.pk], patients=[order.user_id])
+    """Ask the service for a record that could not be read: a result, its order, or a patient."""
+    what = request.POST.get("what", unread.RESULT)
+    if what not in unread.LOOKUPS:
+        raise BadRequest("There is no such record.")
+    if what == unread.PATIENT:
+        patient = get_object_or_404(Patient.objects.only("pk"), pk=order_id).pk
+    else:
+        patient = get_object_or_404(Order.objects.only("pk", "user_id"), pk=order_id).user_id
+    for kind in unread.LOOKUPS[what]:
+        sync.mark(kind, [order_id])
+    audit.record(request, "change", f"{what}-check", ids=[order_id], patients=[patient])
     messages.success(request, "The service is asked again. The notice goes once it can be read.")
     back = request.POST.get("next", "")
     if back.startswith("/") and url_has_allowed_host_and_scheme(back, None):
         return redirect(back)
-    return redirect("orders:detail", order.pk)
+    if what == unread.PATIENT:
+        return redirect("patients:detail", order_id)
+    return redirect("orders:detail", order_id)
 
 
 def _page(

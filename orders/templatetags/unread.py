@@ -16,9 +16,8 @@ register = template.Library()
 
 @register.inclusion_tag("reviewing/_unread.html", takes_context=True)
 def unread_result(context: Context, order_id: UUID) -> dict[str, Any]:
-    """Whether a newer version of this order's result could not be read, and what to do."""
-    found = unread.of_order(order_id)
-    return _notice(context, [found] if found else [], is_single=True)
+    """Whether a newer version of this order or its result could not be read, and what to do."""
+    return _notice(context, unread.of_order(order_id), is_single=True)
 
 
 @register.inclusion_tag("reviewing/_unread.html", takes_context=True)
@@ -33,7 +32,7 @@ def unread_results(context: Context) -> dict[str, Any]:
 
 
 def _notice(
-    context: Context, found: list[unread.UnreadResult], *, is_single: bool = False
+    context: Context, found: list[unread.UnreadVersion], *, is_single: bool = False
 ) -> dict[str, Any]:
     request = context["request"]
     return {

@@ -210,6 +210,33 @@ def test_unreadable_newer_version_is_told_until_it_can_be_read(
     assert not UnreadRecord.objects.exists()
 
 
+def test_unreadable_order_or_patient_is_told_on_its_pages(
+    world: Sandbox, order_id: UUID, client: Client, reader: User
+) -> None:
+    first_version(world, order_id)
+    patient = Order.objects.get(pk=order_id).user_id
+    look_at = {
+        "order": (f"^/v3/order/{order_id}$", "orders", order_id),
+        "patient’s record": (f"^/v2/user/{patient}/info", "demographics", patient),
+    }
+    for name, (path, kind, key) in look_at.items():
+        told = f"version of this {name} could not be read"
+        world.control("answers", method="DELETE")
+        world.prepare_answer(path, body={"id": "nobody"}, times=1)
+        sync.mark(kind, [key])
+        sync.drain([one for one in (*SUBJECTS, *patients.sync.SUBJECTS) if one.kind == kind])
+        assert Lookup.objects.get(kind=kind, key=str(key)).error
+        shown = pages(client, order_id)
+        assert told in shown["patient"] and (told in shown["order"]) == (name == "order")
+        assert told not in shown["report"] or name == "order"
+        what = "order" if name == "order" else "patient"
+        address = reverse("reviewing:read-again", args=[key])
+        assert client.post(address, {"what": what, "next": "/results/"}).status_code == 302
+        sync.drain([one for one in (*SUBJECTS, *patients.sync.SUBJECTS) if one.kind == kind])
+        assert told not in pages(client, order_id)["patient"]
+    assert client.post(address, {"what": "anything"}).status_code == 400
+
+
 def test_result_never_read_is_told_where_it_would_stand(
     world: Sandbox, order_id: UUID, client: Client, reader: User
 ) -> None:
