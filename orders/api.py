@@ -23,6 +23,7 @@ from orders.models import (
     Transaction,
 )
 from orders.reviewing import unread
+from orders.visit_zones import Basis, visit_zone
 from patients.api import OF_USER
 
 
@@ -115,6 +116,17 @@ class Appointments(Resource):
 
     model = Appointment
     patient = "user_id"
+    added = MappingProxyType(
+        {
+            "time_zone": lambda: serializers.CharField(
+                help_text="The zone to show its times in: `iana_timezone` where that is usable, "
+                "else that of the state, else UTC"
+            ),
+            "time_zone_basis": lambda: serializers.ChoiceField(
+                [basis.value for basis in Basis], help_text="How `time_zone` is known"
+            ),
+        }
+    )
     columns = (
         "user_id",
         "order_id",
@@ -153,6 +165,13 @@ class Appointments(Resource):
         exactly("order_id", UUID, "Only appointments of this order"),
         exactly("status", str, "Such as pending, confirmed or cancelled"),
     )
+
+    def _items(self, request: Request, rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
+        items = super()._items(request, rows)
+        for item in items:
+            zone = visit_zone(item["iana_timezone"], item["state"])
+            item |= {"time_zone": zone.name, "time_zone_basis": zone.basis.value}
+        return items
 
 
 @requires("results.view", "patients.view")

@@ -126,7 +126,7 @@ def _visit(found: Cancelling, order: Order) -> None:
         elif order.method == "at_home_phlebotomy" and order.low_level_status != "draw_completed":
             found.will("No visit is booked, so nobody comes.")
         return
-    when = at(visit.start_at, visit.iana_timezone)
+    when = at(visit.start_at, visit.visit_zone)
     if visit.type == rules.HOME:
         found.will(f"The at-home visit is cancelled too: {when}.")
         if visit.start_at is not None and visit.start_at - timezone.now() < rules.REFUND:

@@ -11,24 +11,8 @@ from django.utils import timezone
 
 from backoffice.templatetags.spoken import zone_of
 from orders.models import Appointment, Order
+from orders.visit_zones import STATES_WITH_TWO_ZONES, state_zone
 
-_CLOCKS: Final[dict[str, str]] = {
-    "America/New_York": "CT DC DE FL GA IN KY MA MD ME MI NC NH NJ NY OH PA RI SC VA VT WV",
-    "America/Chicago": "AL AR IA IL KS LA MN MO MS ND NE OK SD TN TX WI",
-    "America/Denver": "CO ID MT NM UT WY",
-    "America/Los_Angeles": "CA NV OR WA",
-    "America/Phoenix": "AZ",
-    "America/Anchorage": "AK",
-    "Pacific/Honolulu": "HI",
-    "America/Puerto_Rico": "PR",
-    "America/St_Thomas": "VI",
-    "Pacific/Guam": "GU",
-}
-_STATES: Final = {state: zone for zone, states in _CLOCKS.items() for state in states.split()}
-"""The clock of most people of a state."""
-_TWO_CLOCKS: Final = frozenset(
-    ("AK", "FL", "ID", "IN", "KS", "KY", "MI", "ND", "NE", "OR", "SD", "TN", "TX")
-)
 FROM, TO = time(8), time(20)
 """When patients may be called, by their own clock."""
 MORNING: Final = time(10)
@@ -77,10 +61,11 @@ def place_of(order: Order, visit: Appointment | None = None) -> Place:
     devices = zone_of(order.user.fallback_time_zone if order.user else None)
     if visit is not None and (found := zone_of(visit.iana_timezone)) is not None:
         return Place(found, city or visit.city, sure=True)
-    if devices is not None and (state not in _STATES or state in _TWO_CLOCKS):
+    assumed = state_zone(state)
+    if devices is not None and (assumed is None or state in STATES_WITH_TWO_ZONES):
         return Place(devices, city, sure=True)
-    if state in _STATES:
-        return Place(ZoneInfo(_STATES[state]), city or state, sure=state not in _TWO_CLOCKS)
+    if assumed is not None:
+        return Place(assumed, city or state, sure=state not in STATES_WITH_TWO_ZONES)
     return Place(ZoneInfo("UTC"), city, sure=False, known=False)
 
 

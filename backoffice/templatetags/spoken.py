@@ -52,10 +52,16 @@ def ago(moment: datetime, now: datetime) -> str:
     return "just now"
 
 
+_NO_PLACES: Final = frozenset(("localtime", "posixrules", "Factory", "leapseconds"))
+
+
 def zone_of(name: str | None) -> ZoneInfo | None:
-    """The zone of an IANA name; None when there is none of that name."""
+    """The zone of an IANA name; None when there is none of that name.
+
+    Files of the system that are no zones of a place, such as `localtime`, are none either.
+    """
     try:
-        return ZoneInfo(name) if name else None
+        return ZoneInfo(name) if name and name not in _NO_PLACES and "right/" not in name else None
     except (LookupError, ValueError, OSError):
         return None
 

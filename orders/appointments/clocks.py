@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 
-from backoffice.templatetags.spoken import hour, weekday, zone_name, zone_of
+from backoffice.templatetags.spoken import hour, weekday, zone_name
+from orders.visit_zones import VisitZone
 
 
 @dataclass(slots=True)
@@ -14,8 +15,8 @@ class Clocks:
 
     there: datetime
     here: datetime
-    known: bool
-    """The zone of the draw is known; where not, `there` is the staff member's."""
+    note: str = ""
+    """Where the zone of the draw was not given: how it was chosen."""
 
     @property
     def time(self) -> str:
@@ -40,7 +41,6 @@ class Clocks:
         return f"{day}{hour(self.here)} {zone_name(self.here)}"
 
 
-def clocks(start: datetime, zone: str | None, here: tzinfo) -> Clocks:
+def clocks(start: datetime, zone: VisitZone, here: tzinfo) -> Clocks:
     """A start in the draw's zone, and in the one of the staff member who asks."""
-    place = zone_of(zone)
-    return Clocks(start.astimezone(place or here), start.astimezone(here), place is not None)
+    return Clocks(start.astimezone(zone.zone), start.astimezone(here), zone.note)

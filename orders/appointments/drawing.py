@@ -126,9 +126,7 @@ def time_of(visit: Visit, brief: bool = False) -> str:
     clocks = visit.clocks
     if clocks is None:
         return f'<span class="muted">{without_time(visit.appointment)}</span>'
-    if not clocks.known:
-        shown = when(visit.appointment.start_at)
-        return f'<strong>{shown}</strong><span class="second">zone of the draw not given</span>'
+    note = f'<span class="second">{clocks.note}</span>' if clocks.note else ""
     yours = clocks.yours
     if yours and brief:
         said = f'<span class="sr">your time </span><span aria-hidden="true">you </span>{yours}'
@@ -137,7 +135,7 @@ def time_of(visit: Visit, brief: bool = False) -> str:
         yours = f'<span class="second">{yours} your time</span>'
     return (
         f'<time class="draw" datetime="{clocks.here.isoformat()}"><strong>{clocks.time}</strong>'
-        f" {clocks.zone}</time>{yours}"
+        f" {clocks.zone}</time>{note}{yours}"
     )
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final, cast
 from uuid import UUID
-from zoneinfo import ZoneInfo
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase, QueryDict
@@ -27,13 +25,11 @@ from orders.models import Appointment
 
 
 def _start(visit: Visit) -> str:
-    """In the zone of the draw, where that is known; else in UTC."""
+    """In the zone of the draw: that of its state, or UTC, where none was given."""
     start: datetime | None = visit.appointment.start_at
     if start is None:
         return ""
-    with suppress(LookupError, ValueError, OSError):
-        start = start.astimezone(ZoneInfo(visit.appointment.iana_timezone or "UTC"))
-    return start.isoformat(timespec="minutes")
+    return start.astimezone(visit.appointment.visit_zone.zone).isoformat(timespec="minutes")
 
 
 def _of(name: str) -> Any:
@@ -50,7 +46,8 @@ WHEN: Final = Column(
     (
         Cell("Visit", _of("pk")),
         Cell("Time at the draw", _start),
-        Cell("Zone of the draw", _of("iana_timezone")),
+        Cell("Zone of the draw", lambda visit: visit.appointment.visit_zone.name),
+        Cell("Zone is", lambda visit: visit.appointment.visit_zone.basis.value),
         Cell("Your time", _of("start_at"), timed=True),
     ),
 )

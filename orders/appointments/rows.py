@@ -185,7 +185,7 @@ def _visit(
         order=order,
         name=name.strip(),
         born=born,
-        clocks=clocks(row.start_at, row.iana_timezone, here) if row.start_at else None,
+        clocks=clocks(row.start_at, row.visit_zone, here) if row.start_at else None,
     )
 
 

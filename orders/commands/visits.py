@@ -40,6 +40,7 @@ from orders.scheduling.rules import CENTER, HOME, at
 from orders.scheduling.slots import Place, Time, fresh
 from orders.sync.appointments import APPOINTMENT_SUBJECTS
 from orders.sync.orders import store_orders
+from orders.visit_zones import visit_zone
 
 Answer = Record[service_appointments.Appointment]
 Settled = Happened | Absent | Refuted | Several
@@ -119,7 +120,7 @@ class _OfVisit(OfOrder, kw_only=True):
         visit = found.data
         if visit.id not in self._known(sending) and same(visit):
             return Happened(found)
-        words = f"The visit that stands now: {at(visit.start_at, visit.iana_timezone)}"
+        words = f"The visit that stands now: {_when(visit)}"
         return Several([Found(str(visit.id), words)])
 
     def _known(self, sending: Sending) -> set[UUID]:
@@ -184,7 +185,7 @@ class BookVisit(_Booking, kw_only=True):
         return Place(address=self.address)
 
     def title(self) -> str:
-        return f"Book a visit at home: {at(self.time.start, self.time.zone)}"
+        return f"Book a visit at home: {at(self.time.start, self.time.visit_zone)}"
 
     def send(self, service: Service, sending: Sending) -> Answer:
         calls = service.appointments
@@ -218,7 +219,7 @@ class BookCenter(_Booking, kw_only=True):
         return Place(lab=self.lab, sites=(self.time.site,))
 
     def title(self) -> str:
-        return f"Book {self.site[:80]}: {at(self.time.start, self.time.zone)}"
+        return f"Book {self.site[:80]}: {at(self.time.start, self.time.visit_zone)}"
 
     def send(self, service: Service, sending: Sending) -> Answer:
         key = str(sending.idempotency_key) if settings.PSC_IDEMPOTENCY else None
@@ -304,7 +305,7 @@ class _OfStandingVisit(_OfVisit, kw_only=True):
         if found is None:
             raise NotNow("There is no visit any more: it has ended or was cancelled meanwhile.")
         if found.pk != self.appointment_id or found.start_at not in (self.seen, *also):
-            now = at(found.start_at, found.iana_timezone)
+            now = at(found.start_at, found.visit_zone)
             raise NotNow(
                 f"The appointment has changed meanwhile: it is now {now}.{self._changed_by()}"
             )
@@ -340,7 +341,7 @@ class MoveVisit(_OfStandingVisit, kw_only=True):
         return {"start": self.seen}, {"start": self.time.start}
 
     def title(self) -> str:
-        return f"Move the {_WHERE[self.type]} to {at(self.time.start, self.time.zone)}"
+        return f"Move the {_WHERE[self.type]} to {at(self.time.start, self.time.visit_zone)}"
 
     def form(self) -> str:
         return reverse("orders:move", args=[self.order_id])
@@ -417,7 +418,13 @@ def _place(
 
 
 def _at(found: Answer) -> str:
-    return at(found.data.start_at, found.data.iana_timezone)
+    return _when(found.data)
+
+
+def _when(visit: service_appointments.Appointment) -> str:
+    """The time of a visit as the service sent it."""
+    state = visit.address.state if visit.address else ""
+    return at(visit.start_at, visit_zone(visit.iana_timezone, state))
 
 
 class CancelVisit(_OfStandingVisit, kw_only=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from typing import Final
 
 from django.contrib.postgres.indexes import OpClass
@@ -11,14 +11,14 @@ from django.db.models import Q
 from django.db.models.functions import Upper
 
 from backoffice.models import Mirrored, Read
-from backoffice.templatetags.spoken import zone_of
 from orders.models.order import Order
+from orders.visit_zones import VisitZone, visit_zone
 from patients.models import mirrored_patient
 
 
-def draw_day(start_at: datetime | None, zone: str | None) -> date | None:
-    """The date on the wall where a draw begins; that of UTC where its zone is not known."""
-    return start_at.astimezone(zone_of(zone) or UTC).date() if start_at else None
+def draw_day(start_at: datetime | None, zone: VisitZone) -> date | None:
+    """The date on the wall where a draw begins, in the zone that it is shown in."""
+    return start_at.astimezone(zone.zone).date() if start_at else None
 
 
 BESIDE: Final = ("status", "type", "state")
@@ -50,7 +50,7 @@ class Appointment(Mirrored):
     start_at = models.DateTimeField(null=True)
     end_at = models.DateTimeField(null=True)
     draw_day = models.DateField(
-        null=True, help_text="Calendar date of the start where it is; of UTC if that is not known"
+        null=True, help_text="Calendar date of the start in the zone that it is shown in"
     )
     iana_timezone = models.TextField(null=True)
     can_reschedule = models.BooleanField(default=False)
@@ -111,6 +111,11 @@ class Appointment(Mirrored):
                 name="appointment_by_number",
             ),
         ]
+
+    @property
+    def visit_zone(self) -> VisitZone:
+        """The zone that its times are shown in, and how that is known."""
+        return visit_zone(self.iana_timezone, self.state)
 
     @property
     def ended(self) -> bool:

@@ -12,9 +12,10 @@ from django.conf import settings
 from django.db.models import F
 from django.utils import timezone
 
-from backoffice.templatetags.spoken import spoken, years, zone_of
+from backoffice.templatetags.spoken import spoken, years
 from orders.models import Appointment, Order
 from orders.models.appointment import ENDED
+from orders.visit_zones import VisitZone
 
 HOME: Final = "phlebotomy"
 CENTER: Final = "patient_service_center"
@@ -53,12 +54,13 @@ def standing_visit(order_id: UUID) -> Appointment | None:
     return rows.exclude(event_status__in=ENDED).exclude(status__in=ENDED).first()
 
 
-def at(moment: datetime | None, zone: str | None) -> str:
-    """A time in its place's zone, named: `Tue 3 Nov, 09:30 MST`."""
+def at(moment: datetime | None, zone: VisitZone) -> str:
+    """A time in its place's zone, named: `Tue 3 Nov, 09:30 MST`, and how that zone was chosen where
+    it was not given."""
     if moment is None:
         return "no time yet"
-    local = moment.astimezone(zone_of(zone) or timezone.get_current_timezone())
-    return spoken(local, timezone.now().astimezone(local.tzinfo))
+    words = spoken(moment.astimezone(zone.zone), timezone.now().astimezone(zone.zone))
+    return f"{words} ({zone.note})" if zone.note else words
 
 
 def without_time(visit: Appointment) -> str:
@@ -84,7 +86,7 @@ def why_not_book(order: Order) -> str:
             )
     visit = standing_visit(order.pk)
     if visit is not None and not _cancelled_since_read(order, visit):
-        return f"The order has a visit already: {at(visit.start_at, visit.iana_timezone)}."
+        return f"The order has a visit already: {at(visit.start_at, visit.visit_zone)}."
     if low in _NO_REQUISITION:
         return (
             "The requisition is not there yet, and nobody draws without it. Book once the order "

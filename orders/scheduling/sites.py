@@ -123,7 +123,8 @@ def _offer(
     apart = None
     if chosen is not None and not is_found(times, chosen):
         apart = fresh(hurry(), place, chosen)
-    return offer(times, wishes, **_kept(visit), apart=apart)
+    state = place.address.state if place.address else ""
+    return offer(times, wishes, **_kept(visit), apart=apart, state=state)
 
 
 def _serving(found: Picker, calls: Service, zip_code: str) -> list[str]:
@@ -231,7 +232,7 @@ def _folded(first_line: str | None, zip_code: str | None) -> tuple[str, str]:
 
 def _kept(visit: Appointment | None) -> dict[str, Any]:
     start: datetime | None = visit.start_at if visit else None
-    return {"kept": start, "kept_zone": visit.iana_timezone if visit else None}
+    return {"kept": start, "kept_zone": visit.visit_zone if visit else None}
 
 
 def address_of(order: Order) -> dict[str, str]:

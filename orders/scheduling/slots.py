@@ -15,6 +15,7 @@ from backoffice.service import Service, errors
 from backoffice.service import appointments as service_appointments
 from backoffice.templatetags.spoken import zone_name, zone_of
 from orders.scheduling import rules
+from orders.visit_zones import Basis, VisitZone, visit_zone
 
 DAYS: Final = 14
 """What one look-up covers."""
@@ -35,6 +36,8 @@ class Time(msgspec.Struct, frozen=True, kw_only=True):
 
     start: _Instant
     zone: str = ""
+    state: str = ""
+    """Where no zone was given: that of the address, whose zone is assumed."""
     site: str = ""
     expires_at: _Instant | None = None
     key: str
@@ -53,7 +56,11 @@ class Time(msgspec.Struct, frozen=True, kw_only=True):
         if found is None or not found.key or len(found.key) > 4000 or len(found.site) > 64:
             raise ValueError("not a time that was offered")
         start, zone = found.start.astimezone(UTC), found.zone if zone_of(found.zone) else ""
-        return msgspec.structs.replace(found, start=start, zone=zone)
+        return msgspec.structs.replace(found, start=start, zone=zone, state=found.state[:40])
+
+    @property
+    def visit_zone(self) -> VisitZone:
+        return visit_zone(self.zone, self.state)
 
     @property
     def expired(self) -> bool:
@@ -85,7 +92,7 @@ def fresh(service: Service, place: Place, time: Time) -> Time | None:
     """The same time with a key that is good now; None when it is not offered any more."""
     if time.site:
         place = Place(lab=place.lab, sites=(time.site,))
-    day = time.start.astimezone(zone_of(time.zone) or UTC).date()
+    day = time.start.astimezone(time.visit_zone.zone).date()
     found = look_up(service, place, day)
     for one in found.slots if found else ():
         for slot in one.slots:
@@ -237,12 +244,14 @@ def offer(
     wishes: Wishes,
     *,
     kept: datetime | None = None,
-    kept_zone: str | None = None,
+    kept_zone: VisitZone | None = None,
     apart: Time | None = None,
+    state: str = "",
 ) -> Offer:
     """What was found, by day and place, as wished. `kept`: the start of the visit that stands;
-    `apart`: the chosen time with a good key, where it is not among those found."""
-    chips = list(_chips(found))
+    `apart`: the chosen time with a good key, where it is not among those found; `state`: that of
+    the address where blood is drawn, if it is not at a center."""
+    chips = list(_chips(found, state))
     now = timezone.now()
     usual = _time_of_day(kept, kept_zone)
     price = min((chip.price for _, chip in chips if chip.price), default=None)
@@ -263,7 +272,7 @@ def offer(
         days=_days(shown),
         first=first,
         today=today,
-        zones=sorted({_zone_words(chip.local) for _, chip in shown}),
+        zones=sorted({_zone_words(chip.local, chip.time.visit_zone.note) for _, chip in shown}),
         here=_zone_words(timezone.localtime()) if offsets != heres or len(offsets) > 1 else "",
         expires_at=min((c.time.expires_at for _, c in chips if c.time.expires_at), default=None),
         hidden=len(chips) - len(shown),
@@ -283,15 +292,18 @@ def is_found(found: service_appointments.Availability | None, time: Time) -> boo
 def _chip_apart(time: Time | None) -> Chip | None:
     if time is None:
         return None
-    zone = zone_of(time.zone) or timezone.get_current_timezone()
-    here = timezone.localtime(time.start)
-    return Chip(time, time.start, time.start.astimezone(zone), here, chosen=True)
+    local, here = time.start.astimezone(time.visit_zone.zone), timezone.localtime(time.start)
+    return Chip(time, time.start, local, here, chosen=True)
 
 
-def _chips(found: service_appointments.Availability | None) -> Iterable[tuple[Group, Chip]]:
+def _chips(
+    found: service_appointments.Availability | None, state: str = ""
+) -> Iterable[tuple[Group, Chip]]:
     for one in found.slots if found else ():
-        zone = zone_of(found.zone_of(one) if found else None)
         location = one.location
+        if location is not None and location.address is not None:
+            state = location.address.state
+        zone = visit_zone(found.zone_of(one) if found else None, state)
         group = Group()
         if location is not None:
             group = Group(location.code, location.name, location.distance)
@@ -300,7 +312,8 @@ def _chips(found: service_appointments.Availability | None) -> Iterable[tuple[Gr
                 continue
             time = Time(
                 start=slot.start.astimezone(UTC),
-                zone=zone.key if zone else "",
+                zone=zone.name if zone.is_given else "",
+                state="" if zone.is_given else state,
                 site=group.site,
                 expires_at=slot.expires_at,
                 key=slot.booking_key,
@@ -310,7 +323,7 @@ def _chips(found: service_appointments.Availability | None) -> Iterable[tuple[Gr
                 Chip(
                     time,
                     slot.end,
-                    slot.start.astimezone(zone or timezone.get_current_timezone()),
+                    slot.start.astimezone(zone.zone),
                     timezone.localtime(slot.start),
                     slot.price,
                     slot.is_priority,
@@ -319,9 +332,10 @@ def _chips(found: service_appointments.Availability | None) -> Iterable[tuple[Gr
             )
 
 
-def _time_of_day(moment: datetime | None, zone: str | None) -> str | None:
-    place = zone_of(zone)
-    return None if moment is None or place is None else f"{moment.astimezone(place):%H:%M}"
+def _time_of_day(moment: datetime | None, zone: VisitZone | None) -> str | None:
+    if moment is None or zone is None or zone.basis is Basis.UNKNOWN:
+        return None
+    return f"{moment.astimezone(zone.zone):%H:%M}"
 
 
 def _choose(chips: Sequence[tuple[Group, Chip]], wanted: Time | None) -> Time | None:
@@ -362,9 +376,10 @@ def _days(pairs: Sequence[tuple[Group, Chip]]) -> list[Day]:
     return list(days.values())
 
 
-def _zone_words(local: datetime) -> str:
+def _zone_words(local: datetime, note: str = "") -> str:
     """`MST (America/Phoenix)`: two zones may share their letters."""
     zone = local.tzinfo
     key = zone.key.replace("_", " ") if isinstance(zone, ZoneInfo) else ""
     name = zone_name(local)
-    return f"{name} ({key})" if key and key != name else name
+    words = f"{name} ({key})" if key and key != name else name
+    return f"{words}, {note}" if note else words

@@ -16,6 +16,7 @@ from backoffice.service import appointments as service_appointments
 from orders.models import Appointment, AppointmentEvent
 from orders.models.appointment import ENDED, draw_day
 from orders.usual.measuring import after_visits
+from orders.visit_zones import visit_zone
 
 SOON = timedelta(hours=24)
 STALE = timedelta(days=7)
@@ -37,7 +38,7 @@ def _appointment(fact: Fact) -> mirror.Values:
         "event_status": draw.event_status,
         "start_at": draw.start_at,
         "end_at": draw.end_at,
-        "draw_day": draw_day(draw.start_at, draw.iana_timezone),
+        "draw_day": draw_day(draw.start_at, visit_zone(draw.iana_timezone, address.state)),
         "iana_timezone": draw.iana_timezone,
         "can_reschedule": draw.can_reschedule,
         "appointment_notes": draw.appointment_notes,
@@ -79,6 +80,7 @@ APPOINTMENTS = mirror.Table(
         "status": "appointment.status",
         "event_status": "appointment.event_status",
     },
+    revision=2,
 )
 
 

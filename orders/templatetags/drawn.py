@@ -9,7 +9,6 @@ from typing import Final
 from django import template
 
 from backoffice.service.written_times import read_written_time
-from backoffice.templatetags.spoken import zone_of
 from orders.models import Appointment, Result
 
 register = template.Library()
@@ -23,8 +22,8 @@ def drawn_on(visits: Iterable[Appointment], result: Result | None) -> date | Non
     standing = [
         one for one in visits if one.superseded_at is None and one.event_status != CANCELLED
     ]
-    zone = zone_of(standing[0].iana_timezone) if standing else None
+    zone = standing[0].visit_zone.zone if standing else UTC
     taken = read_written_time(result.date_collected if result else None)
     if taken.instant is not None:
-        return taken.instant.astimezone(zone or UTC).date()
+        return taken.instant.astimezone(zone).date()
     return taken.day or (standing[0].draw_day if standing else None)

@@ -7,11 +7,15 @@ from typing import Any
 
 from django import template
 from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 from backoffice.access import may
 from backoffice.models import CommandRecord
+from backoffice.templatetags.ui import when
 from orders.models import Appointment, Order
 from orders.scheduling import rules
+from orders.visit_zones import VisitZone, visit_zone
 
 register = template.Library()
 
@@ -31,6 +35,22 @@ def visit_actions(order: Order, visit: Appointment, user: Any) -> dict[str, Any]
 
 
 register.filter(rules.without_time)
+
+
+@register.simple_tag
+def visit_moment(moment: datetime | None, zone: VisitZone | None) -> SafeString | str:
+    """A time of a visit in the visit's zone, and how that was chosen where it was not given."""
+    zone = zone or visit_zone(None, None)
+    shown = when(moment, zone.name)
+    if moment is None or not zone.note:
+        return shown
+    return format_html('{} <span class="muted small">({})</span>', shown, zone.note)
+
+
+@register.simple_tag
+def visit_time(visit: Appointment) -> SafeString | str:
+    """The start of a visit."""
+    return visit_moment(visit.start_at, visit.visit_zone)
 
 
 @register.simple_tag

@@ -25,6 +25,7 @@ from backoffice.vocabulary import CLOSED, GLYPHS, NEEDS_ACTION, Term
 from orders.models import Appointment, Happening, Look, Order, Seen
 from orders.models.order import LIST_COLUMNS
 from orders.reviewing.models import OPEN_CRITICAL, Review
+from orders.visit_zones import VisitZone, visit_zone
 
 FIRST_LOOK: Final = timedelta(hours=24)
 """What somebody is told who looks for the first time."""
@@ -126,7 +127,7 @@ class OrderNews:
     """The most urgent first."""
     order: Order | None = None
     holder: Assignment | None = None
-    zone: str | None = None
+    zone: VisitZone | None = None
     """Of its visit."""
 
     @property
@@ -366,7 +367,10 @@ def _fill(groups: Sequence[Group]) -> None:
     orders = by_key(Order, wanted, LIST_COLUMNS)
     holders = team.holders("order", wanted)
     visits = Appointment.objects.filter(order_id__in=wanted).order_by("as_of")
-    zones = dict(visits.values_list("order_id", "iana_timezone"))
+    zones = {
+        order_id: visit_zone(zone, state)
+        for order_id, zone, state in visits.values_list("order_id", "iana_timezone", "state")
+    }
     for group in groups:
         for news in group.orders:
             news.order = orders.get(news.order_id)

@@ -18,6 +18,7 @@ from backoffice.templatetags.shapes import glyph_svg, icon_svg
 from backoffice.templatetags.team import staff_name
 from backoffice.templatetags.ui import day, initials, order_badge, since, when
 from orders.models import Order, Review
+from orders.templatetags.visits import visit_moment
 from orders.today.digest import (
     CAME_AND_WENT,
     NEW_PROBLEM,
@@ -28,6 +29,7 @@ from orders.today.digest import (
     Line,
     OrderNews,
 )
+from orders.visit_zones import VisitZone
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +97,13 @@ def _news(news: OrderNews, sight: Sight) -> str:
     )
 
 
-def _line(line: Line, zone: str | None) -> str:
+def _line(line: Line, zone: VisitZone | None) -> str:
     label, words = escape(line.term.label), escape(line.words)
     if line.words == VISIT_MOVED:
-        before, after = when(line.start_before, zone), when(line.start_after, zone)
+        before, after = visit_moment(line.start_before, zone), visit_moment(line.start_after, zone)
         return f"<strong>Visit moved</strong> from {before} to {after}"
     if line.words == VISIT:
-        start = f", {when(line.start_after, zone)}" if line.start_after else ""
+        start = f", {visit_moment(line.start_after, zone)}" if line.start_after else ""
         return f"<strong>Visit: {label.lower()}</strong>{start}"
     if line.words == NO_LONGER:
         return f"<strong>Solved:</strong> {label}"

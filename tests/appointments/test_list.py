@@ -16,6 +16,7 @@ from backoffice.models import AuditEntry, User
 from backoffice.team.models import Assignment
 from orders.models import Appointment, Order
 from orders.models.appointment import draw_day
+from orders.visit_zones import visit_zone
 from patients.models import Demographics
 from tests.api.rows import demographics, envelope, order, staff, uid
 
@@ -36,7 +37,7 @@ def visit(n: int, start_at: datetime | None, **values: Any) -> Appointment:
             "status": "confirmed" if start_at else "pending",
             "event_status": "scheduled" if start_at else "pending",
             "start_at": start_at,
-            "draw_day": draw_day(start_at, zone),
+            "draw_day": draw_day(start_at, visit_zone(zone, values.get("state", "AZ"))),
             "iana_timezone": "America/Phoenix",
             "city": "Phoenix",
             "state": "AZ",
@@ -159,9 +160,8 @@ def test_the_clock_of_the_draw_comes_first(client: Client, clinician: User, now:
     answer = client.get(ADDRESS)
     page = answer.content.decode()
     assert "<strong>08:00</strong> MST" in page
-    assert page.count("your time") == 1
-    assert "zone of the draw not given" in page
-    assert [row.two_clocks for row in answer.context["visits"]] == [True, False, False, False]
+    assert page.count("time zone assumed from the state") == 2
+    assert [row.two_clocks for row in answer.context["visits"]] == [True, False, True, True]
 
 
 def test_a_request_without_a_time_is_never_shown_as_booked(client: Client, clinician: User) -> None:

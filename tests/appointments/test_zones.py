@@ -18,12 +18,15 @@ from zoneinfo import ZoneInfo
 import pytest
 from django.test import Client
 from django.utils import timezone
+from hypothesis import given
+from hypothesis import strategies as st
 
 from backoffice.lists.fields import MomentField
-from backoffice.templatetags.spoken import spoken
+from backoffice.templatetags.spoken import spoken, zone_of
 from orders.appointments.clocks import clocks
 from orders.models import Appointment
 from orders.models.appointment import draw_day
+from orders.visit_zones import STATES, Basis, visit_zone
 from tests.api.rows import envelope, staff, uid
 
 FIRST, LAST = datetime(2024, 1, 1, tzinfo=UTC), datetime(2029, 1, 1, tzinfo=UTC)
@@ -105,7 +108,7 @@ def asked_date(name: str, when: list[datetime]) -> list[Wall]:
 
 @functools.cache
 def asked() -> dict[str, list[tuple[datetime, Wall]]]:
-    names = sorted(zoneinfo.available_timezones())
+    names = sorted(name for name in zoneinfo.available_timezones() if zone_of(name))
     when = {name: moments(ZoneInfo(name)) for name in names}
     with ThreadPoolExecutor(4) as pool:
         walls = dict(zip(names, pool.map(lambda n: asked_date(n, when[n]), names), strict=True))
@@ -127,11 +130,14 @@ def test_times_days_and_letters_are_those_of_the_wall() -> None:
     wrong: list[tuple[Any, ...]] = []
     for name, cases in asked().items():
         for moment, wall in cases:
-            shown = clocks(moment, name, here)
+            shown = clocks(moment, visit_zone(name, None), here)
             told = spoken(moment.astimezone(ZoneInfo(name)), shown.there)
             if (shown.there.date(), shown.time, shown.zone) != (wall.day, wall.time, wall.letters):
                 wrong.append((name, moment, shown, wall))
-            if told != f"{wall.spoken} {wall.letters}" or draw_day(moment, name) != wall.day:
+            if (
+                told != f"{wall.spoken} {wall.letters}"
+                or draw_day(moment, visit_zone(name, None)) != wall.day
+            ):
                 wrong.append((name, moment, told, wall))
     assert wrong == []
 
@@ -141,7 +147,7 @@ def test_the_staff_clock_is_that_of_the_wall() -> None:
     wrong = []
     for name, cases in asked().items():
         for moment, wall in cases:
-            shown = clocks(moment, "America/Phoenix", ZoneInfo(name))
+            shown = clocks(moment, visit_zone("America/Phoenix", None), ZoneInfo(name))
             same_day = shown.there.date() == wall.day
             words = f"{wall.time} {wall.letters}" if same_day else f"{wall.spoken} {wall.letters}"
             same = shown.there.utcoffset() == moment.astimezone(ZoneInfo(name)).utcoffset()
@@ -150,19 +156,53 @@ def test_the_staff_clock_is_that_of_the_wall() -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("name", [None, "", "No/Where", "../../etc/passwd", "America/New_York\n"])
-def test_without_a_zone_the_clock_shown_is_named_and_said_to_be_another(name: str | None) -> None:
+@pytest.mark.parametrize(
+    "name",
+    [None, "", "No/Where", "America", "localtime", "right/UTC", "CST", "../../etc/passwd",
+     "America/New_York\n"],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    ("state", "zone", "time_there", "note"),
+    [
+        ("TX", "America/Chicago", "21:30 CST", "time zone assumed from the state"),
+        (" new  york", "America/New_York", "22:30 EST", "time zone assumed from the state"),
+        ("Puerto Rico", "America/Puerto_Rico", "23:30 AST", "time zone assumed from the state"),
+        ("AE", "UTC", "03:30 UTC", "time zone not known, shown in UTC"),
+        ("", "UTC", "03:30 UTC", "time zone not known, shown in UTC"),
+        (None, "UTC", "03:30 UTC", "time zone not known, shown in UTC"),
+    ],
+)
+def test_visit_without_a_usable_zone_never_has_the_viewers(
+    name: str | None, state: str | None, zone: str, time_there: str, note: str
+) -> None:
     moment = datetime(2026, 3, 8, 3, 30, tzinfo=UTC)
-    shown = clocks(moment, name, ZoneInfo("America/Denver"))
-    assert (shown.known, shown.time, shown.zone) == (False, "20:30", "MST")
-    assert draw_day(moment, name) == date(2026, 3, 8), "the day of UTC"
+    found = visit_zone(name, state)
+    assert (found.name, found.note, found.is_given) == (zone, note, False)
+    for here in ("Pacific/Honolulu", "Pacific/Auckland"):
+        shown = clocks(moment, found, ZoneInfo(here))
+        assert (f"{shown.time} {shown.zone}", shown.note) == (time_there, note)
+    day = date(2026, 3, 8) if zone == "UTC" else date(2026, 3, 7)
+    assert draw_day(moment, found) == day
+
+
+def test_every_state_has_a_zone_by_code_and_by_name() -> None:
+    assert len(STATES) == 56
+    for code, name in STATES.items():
+        assert visit_zone(None, name) == visit_zone(None, code.lower())
+        assert visit_zone(None, code).basis is Basis.STATE
+
+
+@given(st.one_of(st.none(), st.text(max_size=20)), st.one_of(st.none(), st.text(max_size=8)))
+def test_invented_zones_are_never_an_exception(name: str | None, state: str | None) -> None:
+    found = visit_zone(name, state)
+    assert found.is_given is not bool(found.note)
 
 
 def test_signs_and_abbreviations_that_mislead_are_read_as_the_names_say() -> None:
     moment = datetime(2026, 7, 1, 12, tzinfo=UTC)
     for name, time_there, letters in (("EST", "07:00", "EST"), ("Etc/GMT+5", "07:00", "UTC−05")):
-        shown = clocks(moment, name, ZoneInfo("UTC"))
-        assert (shown.known, shown.time, shown.zone) == (True, time_there, letters)
+        shown = clocks(moment, visit_zone(name, None), ZoneInfo("UTC"))
+        assert (shown.note, shown.time, shown.zone) == ("", time_there, letters)
 
 
 def test_a_filter_by_staff_days_holds_what_the_wall_says() -> None:
@@ -204,7 +244,7 @@ def test_the_page_says_it_too(client: Client, name: str) -> None:
             status="confirmed",
             event_status="scheduled",
             start_at=moment,
-            draw_day=draw_day(moment, name),
+            draw_day=draw_day(moment, visit_zone(name, None)),
             iana_timezone=name,
             **envelope(),
         )

@@ -184,10 +184,17 @@ def test_visits_in_the_zone_of_the_draw(client: Client, role: str) -> None:
     client.force_login(user)
     order(1, patient_first_name="Canary", patient_last_name="Sample").save()
     visit(1, start_at=NOW, iana_timezone="America/New_York", city="Springfield").save()
+    visit(3, start_at=NOW, iana_timezone="", state="TX").save()
+    visit(4, start_at=NOW, iana_timezone=None, state="AE").save()
     visit(2, start_at=NOW, status="cancelled").save()
     answer = client.post("/appointments/export/", {"query": "?show=past"})
-    (row,) = csv.DictReader(io.StringIO(text_of(answer)))
-    assert row["Time at the draw"] == "2026-11-20T07:00-05:00"
+    rows = {row["Zone of the draw"]: row for row in csv.DictReader(io.StringIO(text_of(answer)))}
+    assert {zone: (row["Time at the draw"], row["Zone is"]) for zone, row in rows.items()} == {
+        "America/New_York": ("2026-11-20T07:00-05:00", "given"),
+        "America/Chicago": ("2026-11-20T06:00-06:00", "assumed from the state"),
+        "UTC": ("2026-11-20T12:00+00:00", "not known"),
+    }
+    row = rows["America/New_York"]
     assert row["Your time (America/Denver)"] == "2026-11-20T05:00:00-07:00"
     assert (row["Patient"], row["City"]) == ("Canary Sample", "Springfield")
     assert AuditEntry.objects.get(action="export").object_type == "appointment"

@@ -1,0 +1,99 @@
+"""The zone a visit is shown in: its own, else that of its state, marked as assumed, else UTC.
+
+Never that of the staff member: their time of day is not the one at which blood is drawn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from backoffice.templatetags.spoken import zone_of
+
+_ZONES: Final[dict[str, str]] = {
+    "America/New_York": "CT DC DE FL GA IN KY MA MD ME MI NC NH NJ NY OH PA RI SC VA VT WV",
+    "America/Chicago": "AL AR IA IL KS LA MN MO MS ND NE OK SD TN TX WI",
+    "America/Denver": "CO ID MT NM UT WY",
+    "America/Los_Angeles": "CA NV OR WA",
+    "America/Phoenix": "AZ",
+    "America/Anchorage": "AK",
+    "Pacific/Honolulu": "HI",
+    "America/Puerto_Rico": "PR",
+    "America/St_Thomas": "VI",
+    "Pacific/Guam": "GU MP",
+    "Pacific/Pago_Pago": "AS",
+}
+STATES: Final[dict[str, str]] = {
+    "AL": "Alabama", "AK": "Alaska", "AS": "American Samoa", "AZ": "Arizona", "AR": "Arkansas",
+    "CA": "California", "CO": "Colorado", "CT": "Connecticut", "DE": "Delaware",
+    "DC": "District of Columbia", "FL": "Florida", "GA": "Georgia", "GU": "Guam", "HI": "Hawaii",
+    "ID": "Idaho", "IL": "Illinois", "IN": "Indiana", "IA": "Iowa", "KS": "Kansas",
+    "KY": "Kentucky", "LA": "Louisiana", "ME": "Maine", "MD": "Maryland", "MA": "Massachusetts",
+    "MI": "Michigan", "MN": "Minnesota", "MS": "Mississippi", "MO": "Missouri", "MT": "Montana",
+    "NE": "Nebraska", "NV": "Nevada", "NH": "New Hampshire", "NJ": "New Jersey",
+    "NM": "New Mexico", "NY": "New York", "NC": "North Carolina", "ND": "North Dakota",
+    "MP": "Northern Mariana Islands", "OH": "Ohio", "OK": "Oklahoma", "OR": "Oregon",
+    "PA": "Pennsylvania", "PR": "Puerto Rico", "RI": "Rhode Island", "SC": "South Carolina",
+    "SD": "South Dakota", "TN": "Tennessee", "TX": "Texas", "UT": "Utah", "VT": "Vermont",
+    "VI": "Virgin Islands", "VA": "Virginia", "WA": "Washington", "WV": "West Virginia",
+    "WI": "Wisconsin", "WY": "Wyoming",
+}  # fmt: skip
+_BY_STATE: Final = {state: zone for zone, states in _ZONES.items() for state in states.split()}
+"""The zone of most people of a state, by its two letters and by its name."""
+_BY_STATE.update((name.upper(), _BY_STATE[code]) for code, name in STATES.items())
+STATES_WITH_TWO_ZONES: Final = frozenset(
+    ("AK", "FL", "ID", "IN", "KS", "KY", "MI", "ND", "NE", "OR", "SD", "TN", "TX")
+)
+
+
+class Basis(StrEnum):
+    """How the zone of a visit is known."""
+
+    GIVEN = "given"
+    STATE = "assumed from the state"
+    UNKNOWN = "not known"
+
+
+@dataclass(frozen=True, slots=True)
+class VisitZone:
+    zone: ZoneInfo
+    basis: Basis
+
+    @property
+    def name(self) -> str:
+        return self.zone.key
+
+    @property
+    def is_given(self) -> bool:
+        return self.basis is Basis.GIVEN
+
+    @property
+    def note(self) -> str:
+        """What stands beside every time that is shown in this zone; empty where it was given."""
+        return _NOTES[self.basis]
+
+
+_NOTES: Final = {
+    Basis.GIVEN: "",
+    Basis.STATE: "time zone assumed from the state",
+    Basis.UNKNOWN: "time zone not known, shown in UTC",
+}
+
+
+def state_zone(state: str | None) -> ZoneInfo | None:
+    """The zone of a state of the United States, by code or name; None for anything else."""
+    name = _BY_STATE.get(" ".join((state or "").split()).upper())
+    return ZoneInfo(name) if name else None
+
+
+@lru_cache(maxsize=4096)
+def visit_zone(iana_timezone: str | None, state: str | None) -> VisitZone:
+    """The zone of a visit by its own time zone and the state of its address."""
+    if (own := zone_of(iana_timezone)) is not None:
+        return VisitZone(own, Basis.GIVEN)
+    if (assumed := state_zone(state)) is not None:
+        return VisitZone(assumed, Basis.STATE)
+    return VisitZone(ZoneInfo("UTC"), Basis.UNKNOWN)
