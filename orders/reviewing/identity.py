@@ -60,6 +60,10 @@ class IdentityCheck:
         return self.agreement is Agreement.DIFFERENT
 
     @property
+    def printed(self) -> str:
+        return "\n".join(fact.printed for fact in self.facts)
+
+    @property
     def is_same(self) -> bool:
         return self.agreement is Agreement.SAME
 
@@ -112,10 +116,11 @@ def _day(head: Mapping[str, Any], order: Order | None) -> date:
 
 def identity_of(order_id: UUID) -> IdentityCheck:
     """The comparison for one order as its records now are: three queries."""
-    return _checks([order_id]).get(order_id, IdentityCheck())
+    return checks_of([order_id]).get(order_id, IdentityCheck())
 
 
-def _checks(order_ids: Iterable[UUID]) -> dict[UUID, IdentityCheck]:
+def checks_of(order_ids: Iterable[UUID]) -> dict[UUID, IdentityCheck]:
+    """By order, for those that have a result: three queries."""
     keys = list(order_ids)
     results = Result.objects.in_bulk(keys)
     orders = Order.objects.defer("record").in_bulk(list(results))
@@ -129,10 +134,19 @@ def _checks(order_ids: Iterable[UUID]) -> dict[UUID, IdentityCheck]:
     return checks
 
 
+def other_persons(checks: Mapping[UUID, IdentityCheck]) -> dict[UUID, str]:
+    """By order, the person printed on those results that name somebody else."""
+    return {key: check.printed for key, check in checks.items() if check.contradicts}
+
+
 def update_reviews(order_ids: Iterable[UUID]) -> None:
     """Write the comparison of these orders' results beside their reviews, where it changed."""
+    write_checks(checks_of(order_ids))
+
+
+def write_checks(checks: Mapping[UUID, IdentityCheck]) -> None:
     by_agreement: dict[Agreement, list[UUID]] = {}
-    for key, check in _checks(order_ids).items():
+    for key, check in checks.items():
         by_agreement.setdefault(check.agreement, []).append(key)
     for agreement, keys in by_agreement.items():
         rows = Review.objects.filter(pk__in=keys).exclude(identity=agreement)

@@ -28,6 +28,7 @@ from backoffice.service import results as service_results
 from backoffice.service.payload import Unreadable
 from backoffice.vocabulary import interpretations
 from orders.models import Order, Result
+from orders.reviewing.identity import checks_of, other_persons
 from orders.reviewing.versions import note_versions
 from orders.sync.results import RESULTS
 
@@ -119,7 +120,8 @@ def _again(find: str, parameters: list[Any]) -> int:
         cursor.execute(find, parameters)
         found: list[tuple[UUID, str, datetime]] = cursor.fetchall()
         facts = [fact for fact in _facts(found) if _promoted(fact)]
-        note_versions([key for key, _, _ in found], is_reread=True)
+        read = [key for key, _, _ in found]
+        note_versions(read, is_reread=True, persons=other_persons(checks_of(read)))
         if found:
             keys = mirror.uuid_array(key for key, _, _ in found)
             join = "JOIN unnest(%s::uuid[]) AS wanted(order_id) USING (order_id)"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
@@ -41,11 +42,15 @@ WITH told AS (
    'collected', r.date_collected, 'received', r.date_received, 'reported', r.date_reported,
    'corrections', steps.corrections, 'lines', coalesce(lines.as_sent, '[]')
   ) AS content,
-  sha256(convert_to(jsonb_build_array(
-   r.status, r.interpretation, steps.corrections, lines.news)::text, 'UTF8')) AS digest,
+  sha256(convert_to((jsonb_build_array(
+   r.status, r.interpretation, steps.corrections, lines.news
+   -- A result that comes to name somebody else is another version, whatever its values.
+  ) || coalesce(jsonb_build_array(other.person), '[]'))::text, 'UTF8')) AS digest,
   coalesce(lines.critical, '[]') AS critical,
   coalesce(r.interpretation = 'critical', false) OR lines.critical IS NOT NULL AS is_critical
  FROM orders_result r
+ LEFT JOIN unnest(%s::uuid[], %s::text[]) AS other (order_id, person)
+  ON other.order_id = r.order_id
  CROSS JOIN LATERAL (
   SELECT jsonb_agg(one.line ORDER BY one.position) AS as_sent,
    jsonb_agg({_NEWS} ORDER BY {_NEWS}) AS news,
@@ -117,18 +122,25 @@ def carry_to_orders(orders: Iterable[UUID]) -> int:
     return len(moved)
 
 
-def note_versions(orders: Iterable[UUID], *, is_reread: bool = False) -> int:
+def note_versions(
+    orders: Iterable[UUID],
+    *,
+    is_reread: bool = False,
+    persons: Mapping[UUID, str] = MappingProxyType({}),
+) -> int:
     """Keep the results of these orders as they now stand, where that is news. Returns how many.
 
     The rows are locked first: of two workers, the second counts on from the first one's version.
     `is_reread`: it is our reading that changed, so the version is what the one before was.
+    `persons`: whom those name that name somebody else (`identity.other_persons`).
     """
     keys = list(orders)
     if not keys:
         return 0
     with connection.cursor() as cursor:
         cursor.execute(_LOCK, [keys])
-        cursor.execute(_NOTE, [keys, keys, is_reread])
+        others = [list(persons), list(persons.values())]
+        cursor.execute(_NOTE, [*others, keys, keys, is_reread])
         noted = int(cursor.rowcount)
     carry_to_orders(keys)
     return noted

@@ -65,6 +65,7 @@ def read_again(request: HttpRequest, order_id: UUID) -> HttpResponse:
     what = request.POST.get("what", unread.RESULT)
     if what not in unread.LOOKUPS:
         raise BadRequest("There is no such record.")
+    patient: UUID | None
     if what == unread.PATIENT:
         patient = get_object_or_404(Patient.objects.only("pk"), pk=order_id).pk
     else:

@@ -14,7 +14,7 @@ from backoffice.service.written_times import read_written_time
 from backoffice.vocabulary import interpretations
 from backoffice.vocabulary.interpretations import Reading
 from orders.models import Result, ResultMarker
-from orders.reviewing.identity import lock_patients_of, update_reviews
+from orders.reviewing.identity import checks_of, lock_patients_of, other_persons, write_checks
 from orders.reviewing.versions import note_versions
 from orders.sync import unreadable_lines as unreadable
 
@@ -175,8 +175,9 @@ def _store(
     lock_patients_of(keys)
     mirror.apply(RESULTS, facts)
     # The unchanged ones, too: the order may have been called corrected since.
-    note_versions(keys)
-    update_reviews(keys)
+    checks = checks_of(keys)
+    note_versions(keys, persons=other_persons(checks))
+    write_checks(checks)
     return {}
 
 

@@ -186,7 +186,7 @@ def test_signature_of_another_person_needs_a_tick(
     assert sign(client, order_id, is_identity_confirmed="on") == 302
     assert Signature.objects.get().is_identity_confirmed
     entry = AuditEntry.objects.filter(object_type="sign result").get()
-    assert entry.after["identity_confirmed"] == 1
+    assert entry.after and entry.after["identity_confirmed"] == 1
     assert "confirmed that it is this patient’s" in page(client, order_id)
 
 
@@ -249,3 +249,23 @@ def test_another_person_is_marked_wherever_values_are_shown(
     read_result(world, order_id)
     tab = client.get(reverse("of-patient:results", args=[patient])).content.decode()
     assert marked not in tab and "Names somebody else" not in tab
+
+
+def test_signed_result_that_comes_to_name_somebody_else_waits_again(
+    world: Sandbox, order_id: UUID, client: Client
+) -> None:
+    patient = read_patient(order_id)
+    person = Demographics.objects.get(pk=patient)
+    assert person.dob is not None
+    ours = {"patient": f"{person.first_name} {person.last_name}", "dob": person.dob.isoformat()}
+    body = {**B19, "metadata": {**B19["metadata"], **ours, "age": ""}}
+    first = read_result(world, order_id, body=body)
+    assert (first.identity, first.version, first.place) == ("same", 1, "normal")
+    client.force_login(staff("clinician", "anna"))
+    assert sign(client, order_id) == 302
+    again = read_result(world, order_id, body=B19)
+    assert (again.version, again.signed, again.in_queue) == (2, 1, True)
+    assert (again.kind, again.rank, again.identity) == ("corrected", 1, "different")
+    assert read_result(world, order_id, body=B19).version == 2, "it is the same once more"
+    assert sign(client, order_id, is_identity_confirmed="on") == 302
+    assert not Review.objects.get(pk=order_id).in_queue
