@@ -229,8 +229,16 @@ def duplicates(request: HttpRequest) -> HttpResponse:
     but = {them} | DifferentPeople.than(them) if them is not None else set()
     found = possible_duplicates(_typed(request.POST), but)
     audit_found(request, found)
-    context = {"found": found, "not_same": form.not_same()}
-    return render(request, "patients/_duplicates.html", context)
+    return render(request, "patients/_duplicates.html", _duplicates(form, found))
+
+
+def _duplicates(form: PersonForm, found: Sequence[Possible]) -> dict[str, Any]:
+    """Possible duplicates, and ticks for those that are none any more: they come back with the
+    name that they were given for."""
+    ticked = form.not_same()
+    shown = {one.person.pk for one in found}
+    unshown = [("not_same", str(pk)) for pk in dict.fromkeys(ticked) if pk not in shown]
+    return {"found": found, "not_same": ticked, "unshown": unshown}
 
 
 @requires("patients.view", "patients.change")
@@ -437,7 +445,7 @@ def _page(
         typed = _typed(data) if data or person is None else _on_record(person)
         found = possible_duplicates(typed, but)
         audit_found(request, found)
-        context |= {"found": found, "not_same": form.not_same()}
+        context |= _duplicates(form, found)
     if data and isinstance(form, InsuranceForm):
         context |= payors_found(data)
     context.setdefault("payor_state", person.state if person else "")

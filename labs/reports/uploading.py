@@ -125,7 +125,7 @@ def _not_taken(
 ) -> HttpResponse:
     """Say why; the page with what was chosen, or, where a script sent it, the reasons alone."""
     if request.headers.get("Accept") == "application/json":
-        context = {"refused": refused}
+        context = {"refused": refused, "form": form}
         return render(request, "labs/reports/_refused.html", context, status=refused.status)
     return _form(request, _patient(patient_id), form, refused)
 

@@ -271,8 +271,7 @@ def row(request: HttpRequest, report_id: UUID, position: int) -> HttpResponse:
             values=form.cleaned_data if correcting else None,
         )
     except acceptance.Overtaken:
-        words = "This row was changed meanwhile: look at it again. What you typed was not kept."
-        return _row(request, report, line, None, status=409, overtaken=words)
+        return _overtaken(request, report, position, form)
     if request.headers.get("HX-Request") != "true":
         return redirect(f"{_address(report)}#row-{position}")
     # What others changed meanwhile is not on this page, and must not be accepted from it.
@@ -281,8 +280,26 @@ def row(request: HttpRequest, report_id: UUID, position: int) -> HttpResponse:
         **_context(request, _report(report_id)),
         "row": said.line,
         "seen": said.after if page_seen == said.before else page_seen,
+        "same_person": request.POST.get("same_person") == "yes",
     }
     return render(request, "labs/reports/_row_said.html", context)
+
+
+def _overtaken(
+    request: HttpRequest, report: Report, position: int, form: TickForm
+) -> HttpResponse:
+    """The row as it is now, and what was typed over what it was before."""
+    line = review.line(report, position)
+    if line is None:
+        raise Http404
+    words = "This row was changed meanwhile: look at it again."
+    if not isinstance(form, RowForm):
+        return _row(request, report, line, None, status=409, overtaken=words)
+    typed = request.POST.copy()
+    typed["reading"], typed["latest"] = line.reading, str(line.latest)
+    words += " What you typed is below: compare it with the row, and save it if it is still right."
+    again = RowForm(typed, auto_id=f"row-{position}-%s")
+    return _row(request, report, line, again, status=409, overtaken=words)
 
 
 def _row_form(line: review.Line) -> RowForm:

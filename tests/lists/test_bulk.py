@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from backoffice import team
 from backoffice.lists import bulk
+from backoffice.lists.listing import Listing
 from backoffice.lists.models import BulkRow, BulkRun
 from backoffice.models import Assignment, AuditEntry, CommandRecord, Note, User
 from backoffice.operations import restoring
@@ -408,3 +409,10 @@ def test_what_was_stopped_after_the_backup_does_not_go_on(
     run = BulkRun.objects.get()
     assert (run.state, run.done) == ("stopped", 0) and run.finished_at
     assert not CommandRecord.objects.exists()
+
+
+def test_only_the_list_of_orders_has_verbs() -> None:
+    """`VERBS` names all that a list of ours can do to everything that matches."""
+    lists = [*Listing.__subclasses__()]
+    assert lists
+    assert {verb.name for one in lists for verb in one.verbs} == set(VERBS)

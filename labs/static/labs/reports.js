@@ -78,7 +78,8 @@ function uploads(form) {
 
   function show(focus) {
     list.replaceChildren(...chosen.map((one, place) => item(one, place)));
-    if (chosen.length) {
+    // The same files in another order: what was said of them, and ticked, is still right.
+    if (chosen.length && !focus) {
       const said = problems();
       said.length ? complain(said) : refused.replaceChildren();
       live.textContent = `${chosen.length} chosen`;
