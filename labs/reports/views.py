@@ -285,9 +285,7 @@ def row(request: HttpRequest, report_id: UUID, position: int) -> HttpResponse:
     return render(request, "labs/reports/_row_said.html", context)
 
 
-def _overtaken(
-    request: HttpRequest, report: Report, position: int, form: TickForm
-) -> HttpResponse:
+def _overtaken(request: HttpRequest, report: Report, position: int, form: TickForm) -> HttpResponse:
     """The row as it is now, and what was typed over what it was before."""
     line = review.line(report, position)
     if line is None:
