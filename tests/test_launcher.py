@@ -377,6 +377,25 @@ def test_what_runs_is_installed_without_what_only_tests_need(
     assert not (tmp_path / ".installed").exists(), "an interrupted installation is done again"
 
 
+def pythons() -> list[str]:
+    """This one, and one of each other release we support that is installed here."""
+    found = [BASE_PYTHON]
+    for minor in {11, 12, 13, 14} - {sys.version_info[1]}:
+        path = shutil.which(f"python3.{minor}")
+        # A manager of versions may know a name and have nothing behind it.
+        if (
+            path
+            and subprocess.run([path, "-c", ""], capture_output=True, check=False).returncode == 0
+        ):
+            found.append(path)
+    return [*found, BASE_PYTHON]
+
+
+def about(python: str) -> list[str]:
+    words = "import sys; print(sys.base_prefix, '%d.%d' % sys.version_info[:2])"
+    return subprocess.check_output([python, "-c", words], text=True).split()
+
+
 def test_run_uses_the_python_that_it_was_started_with(tmp_path: Path) -> None:
     """In a checkout of its own, whose locks are empty."""
     shutil.copy(ROOT / "run", tmp_path / "run")
@@ -385,24 +404,24 @@ def test_run_uses_the_python_that_it_was_started_with(tmp_path: Path) -> None:
         (tmp_path / lock).touch()
     (tmp_path / "backoffice" / "embedded").mkdir(parents=True)
     (tmp_path / "backoffice" / "embedded" / "requirements.lock").touch()
-    python = tmp_path / ".venv" / "bin" / "python"
+    made = tmp_path / ".venv" / "bin" / "python"
 
-    def set_up() -> str:
-        command = [BASE_PYTHON, str(tmp_path / "run"), "setup"]
+    def set_up(python: str) -> str:
+        command = [python, str(tmp_path / "run"), "setup"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-        asked = [str(python), "-c", "import sys; print(sys.base_prefix, *sys.version_info[:2])"]
-        made_with = subprocess.check_output(asked, text=True).split()
-        assert made_with == [sys.base_prefix, *map(str, sys.version_info[:2])]
+        assert about(str(made)) == about(python)
         return done.stderr
 
-    release = f"Python {sys.version_info[0]}.{sys.version_info[1]} ("
-    assert f"Making .venv with {release}" in set_up()
-    assert "Making" not in set_up()
-    python.unlink()
-    python.write_text("#!/bin/sh\nexit 1\n")  # as one of another release answers
-    python.chmod(0o755)
-    assert f"Making .venv anew with {release}" in set_up()
+    for n, python in enumerate(pythons()):
+        words = "Making .venv anew with" if n else "Making .venv with"
+        if n == 0 or about(python) != about(str(made)):
+            assert f"{words} Python {about(python)[1]} (" in set_up(python)
+        assert "Making" not in set_up(python)
+    made.unlink()
+    made.write_text("#!/bin/sh\nexit 1\n")  # as one of another release answers
+    made.chmod(0o755)
+    assert f"Making .venv anew with Python {about(BASE_PYTHON)[1]} (" in set_up(BASE_PYTHON)
 
 
 @pytest.mark.parametrize(
