@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from tests.browser import Browser, needs_browser
@@ -36,6 +38,10 @@ def test_ordered_lately(place: Place) -> str:
     return test
 
 
+def _knows(page: Browser, npi: str) -> bool:
+    return npi in (page.run(VALUE, "#blocks [name=shape]") or "")
+
+
 def test_tick_to_order_again_outlives_another_physician(
     page: Browser, place: Place, test_ordered_lately: str
 ) -> None:
@@ -47,7 +53,7 @@ def test_tick_to_order_again_outlives_another_physician(
     for number in (0, 1, 0):
         npi = page.run(CHOOSE, number)
         wait_until(
-            lambda npi=npi: npi in (page.run(VALUE, "#blocks [name=shape]") or ""),
+            partial(_knows, page, npi),
             60,
             "the page knows of the physician",
         )

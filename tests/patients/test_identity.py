@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable
 from datetime import date, timedelta
 
 import pytest
@@ -227,8 +228,8 @@ def test_every_spelling_of_an_invented_name_folds_alike(
         )
     )
     printed = data.draw(st.sampled_from([str.upper, str.title, str.lower]))(printed)
-    spelled = data.draw(st.sampled_from([str, plain_name, digraphs]))
-    printed = spelled(printed)
+    spellings: list[Callable[[str], str]] = [str, plain_name, digraphs]
+    printed = data.draw(st.sampled_from(spellings))(printed)
     printed = unicodedata.normalize(data.draw(st.sampled_from(["NFC", "NFD"])), printed)
     assert compare_names(printed, first, known_last) is SAME
 
