@@ -352,7 +352,7 @@ DETAILS = (
         1,
         "SELECT a.id, a.user_id, o.id, o.transaction_id, a.type, a.provider, a.provider_id,"
         " a.external_id, a.status, a.event_status, a.start_at, a.end_at, a.iana_timezone,"
-        " a.can_reschedule, a.appointment_notes, a.first_line, coalesce(a.second_line, ''),"
+        " a.can_reschedule, a.appointment_notes, upper(a.first_line), coalesce(a.second_line, ''),"
         " a.city, a.state, a.zip_code, a.lng, a.lat FROM sandbox_appointment a"
         f" JOIN sandbox_order o ON o.number = a.order_id WHERE o.team_id = '{TEAM}'"
         " AND a.is_current",
