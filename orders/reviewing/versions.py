@@ -44,8 +44,10 @@ WITH told AS (
   ) AS content,
   sha256(convert_to((jsonb_build_array(
    r.status, r.interpretation, steps.corrections, lines.news
-   -- A result that comes to name somebody else is another version, whatever its values.
-  ) || coalesce(jsonb_build_array(other.person), '[]'))::text, 'UTF8')) AS digest,
+   -- A result that comes to name somebody else is another version, whatever its values. The digest
+   -- of any other stays as earlier releases made it: else each would come back as corrected.
+  ) || CASE WHEN other.person IS NULL THEN '[]' ELSE jsonb_build_array(other.person) END)::text,
+   'UTF8')) AS digest,
   coalesce(lines.critical, '[]') AS critical,
   coalesce(r.interpretation = 'critical', false) OR lines.critical IS NOT NULL AS is_critical
  FROM orders_result r

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.db import connection
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -18,7 +19,7 @@ from pytest_django import Settings
 from backoffice import remote, sync
 from backoffice.management.commands import reviewed_elsewhere
 from backoffice.models import AuditEntry, User
-from orders.models import Delegation, Order, Review, Signature
+from orders.models import Delegation, Order, ResultVersion, Review, Signature
 from orders.reviewing.identity import identity_of
 from orders.reviewing.signing import delegation, delegation_obstacles
 from orders.sync import SUBJECTS as OF_ORDERS
@@ -269,3 +270,29 @@ def test_signed_result_that_comes_to_name_somebody_else_waits_again(
     assert read_result(world, order_id, body=B19).version == 2, "it is the same once more"
     assert sign(client, order_id, is_identity_confirmed="on") == 302
     assert not Review.objects.get(pk=order_id).in_queue
+
+
+# As releases make it that know nothing of persons.
+EARLIER_DIGEST = """
+SELECT sha256(convert_to(
+ jsonb_build_array(r.status, r.interpretation, 0, lines.news)::text, 'UTF8'))
+FROM orders_result r JOIN orders_resultversion v USING (order_id) CROSS JOIN LATERAL (
+ SELECT jsonb_agg(one.line ORDER BY one.line) AS news FROM (
+  SELECT sent - 'side' - 'source' - 'word' FROM jsonb_array_elements(v.content->'lines') AS sent
+ ) AS one (line)
+) AS lines
+WHERE r.order_id = %s
+"""
+
+
+def test_signed_result_of_an_earlier_release_is_no_other_version(
+    world: Sandbox, order_id: UUID
+) -> None:
+    """Read again unchanged, it does not come back as corrected."""
+    body = {**B19, "metadata": {**B19["metadata"], "patient": "", "dob": "", "age": ""}}
+    assert read_result(world, order_id, body=body).place == "normal"
+    with connection.cursor() as cursor:
+        cursor.execute(EARLIER_DIGEST, [order_id])
+        [digest] = cursor.fetchone()
+    assert bytes(ResultVersion.objects.get(order_id=order_id).digest) == bytes(digest)
+    assert read_result(world, order_id, body=body).version == 1
