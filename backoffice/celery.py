@@ -81,6 +81,9 @@ app.conf.beat_schedule = {
     "orders: into the buckets people decide on": _every(
         2, "orders.tasks.follow_decisions", "staff"
     ),
+    "orders: results that an earlier release has read": _every(
+        60, "orders.tasks.follow_release", "staff"
+    ),
     "orders: check counts, forget old happenings": _every(
         3_600, "orders.tasks.check_counts", "bulk"
     ),

@@ -69,6 +69,11 @@ def follow_decisions() -> None:
 
 
 @shared_task
+def follow_release() -> None:
+    ranking.follow_release()
+
+
+@shared_task
 def check_counts() -> None:
     counting.mend()
     counting.forget_old()

@@ -353,9 +353,9 @@ def test_open_results_of_an_earlier_release_are_read_again(world: Sandbox, key: 
     sent(world, key, case("B06.json"))
     Result.objects.filter(pk=key).update(content_hash=b"\0" * 15 + b"\1", interpretation="normal")
     ResultMarker.objects.filter(result_id=key).update(interpretation="normal", side="")
-    assert ranking.follow() == 1
+    assert ranking.follow_release() == 1
     assert readings(key) == [("abnormal", "high")]
-    assert ranking.follow() == 0
+    assert ranking.follow_release() == 0
 
 
 def test_trend_needs_no_deprecated_field(world: Sandbox, key: UUID) -> None:

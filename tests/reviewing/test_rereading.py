@@ -1,0 +1,40 @@
+"""What the pass that reads open results of an earlier release again costs, when there are none."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from orders.reviewing import ranking
+from orders.sync.results import RESULTS
+
+pytestmark = pytest.mark.django_db
+
+SIGNED: tuple[str, ...] = (
+    "CREATE TEMP TABLE added AS SELECT gen_random_uuid() AS id FROM generate_series(1, 5000)",
+    "INSERT INTO orders_result (order_id, record, content_hash, as_of, status, specimen_number,"
+    " date_reported, returned, missing)"
+    f" SELECT id, '{{}}', set_byte(decode(md5(id::text), 'hex'), 15, {RESULTS.revision}), now(),"
+    " 'final', '', '', 1, 0 FROM added",
+    "INSERT INTO orders_review (order_id, version, kind, rank, signed, seen, acknowledged, called)"
+    " SELECT id, 1, 'final', 4, 1, -1, -1, -1 FROM added ON CONFLICT (order_id) DO UPDATE SET"
+    " version = EXCLUDED.version, signed = EXCLUDED.signed",
+    "ANALYZE orders_result, orders_review",
+)
+
+
+def test_signed_results_are_not_read_to_find_open_ones() -> None:
+    """Asked once a minute: it must not walk all the results there are."""
+    with connection.cursor() as cursor:
+        for statement in SIGNED:
+            cursor.execute(statement)
+        with CaptureQueriesContext(connection) as asked:
+            assert ranking.follow_release() == 0
+        [find] = [
+            one["sql"] for one in asked if "get_byte" in one["sql"] and "FOR UP" in one["sql"]
+        ]
+        cursor.execute(f"EXPLAIN {find}")
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+    assert "review_queue" in plan and "review_open_critical" in plan, plan
+    assert "Seq Scan" not in plan and "orders_review_pkey" not in plan, plan
