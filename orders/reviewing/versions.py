@@ -141,8 +141,8 @@ def note_versions(
         return 0
     with connection.cursor() as cursor:
         cursor.execute(_LOCK, [keys])
-        others = [list(persons), list(persons.values())]
-        cursor.execute(_NOTE, [*others, keys, keys, is_reread])
+        named = (list(persons), list(persons.values()))
+        cursor.execute(_NOTE, [*named, keys, keys, is_reread])
         noted = int(cursor.rowcount)
     carry_to_orders(keys)
     return noted

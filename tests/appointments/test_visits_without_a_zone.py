@@ -132,7 +132,7 @@ def test_b22_export_and_api_say_that_the_zone_is_assumed(world: Sandbox, key: UU
     show = "past" if visit.start_at < timezone.now() else "upcoming"
     for client in viewers():
         answer = client.post(reverse("appointments:export"), {"query": f"?show={show}"})
-        text = b"".join(answer).decode()  # type: ignore[arg-type]
+        text = b"".join(answer).decode()
         [row] = [one for one in csv.DictReader(io.StringIO(text)) if one["Visit"] == str(visit.pk)]
         assert row["Time at the draw"] == "2026-12-02T21:30-06:00"
         assert (row["Zone of the draw"], row["Zone is"]) == (

@@ -15,6 +15,7 @@ import pytest
 
 from orders.scheduling.rules import at
 from orders.scheduling.slots import Time
+from orders.visit_zones import visit_zone
 from tests.browser import Browser, browser, needs_browser
 from tests.browser.office import Office, at_work, offered, within
 from tests.outbox.draws import booked_there, placed
@@ -92,7 +93,7 @@ def test_a_draw_is_moved_within_the_budget(page: Browser, place: Place) -> None:
     page.sees("Confirmed")
     start = Time.read(chosen).start
     assert place.starts("Mona") == [start] != before
-    assert at(start, "America/Phoenix") in page.text(".visit .time")
+    assert at(start, visit_zone("America/Phoenix", None)) in page.text(".visit .time")
 
 
 def test_both_clocks_are_right_across_a_change_of_clocks(page: Browser, place: Place) -> None:
