@@ -8,6 +8,7 @@ import io
 import json
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -15,6 +16,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 import pytest
+from django.db import connection
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -29,7 +31,8 @@ from orders.scheduling.slots import Time, Wishes, offer
 from orders.sync.appointments import APPOINTMENT_SUBJECTS
 from orders.sync.orders import ORDER_SUBJECT
 from patients import sync as patients_sync
-from tests.api.rows import staff, token_for
+from tests.api.rows import staff, token_for, uid
+from tests.appointments.test_list import visit as mirrored_visit
 from tests.reviewing.test_pages import text_of
 from tests.sandboxes import Sandbox, SandboxFactory
 
@@ -37,6 +40,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 SUBJECTS = (ORDER_SUBJECT, *APPOINTMENT_SUBJECTS, *patients_sync.SUBJECTS)
 CASE = json.loads((Path(__file__).parent.parent / "cases" / "B22.json").read_text())
+MIGRATION = "0018_days_of_visits_without_a_zone"
 VIEWERS = ("Pacific/Honolulu", "Pacific/Auckland")
 ASSUMED = "time zone assumed from the state"
 IN_UTC = "time zone not known, shown in UTC"
@@ -214,3 +218,19 @@ def test_times_to_choose_of_an_unknown_state_are_in_utc() -> None:
         offered = offer(found, Wishes(), state="AE")
         assert offered.days[0].groups[0].chips[0].clock == "03:30"
         assert offered.zone_words() == f"UTC, {IN_UTC}"
+
+
+def test_days_of_earlier_visits_without_a_zone_are_computed_again() -> None:
+    start, utc_day = datetime.fromisoformat(CASE["start_at"]), date(2026, 12, 3)
+    given = [(None, "TX"), ("Not/AZone", " tx "), ("America/Denver", "TX"), (None, "AE")]
+    for n, (zone, state) in enumerate(given):
+        mirrored_visit(n, start, iana_timezone=zone, state=state, draw_day=utc_day)
+    with connection.cursor() as cursor:
+        cursor.execute(import_module("orders.migrations." + MIGRATION).RECOMPUTE)
+    days = Appointment.objects.in_bulk([uid("appointment", n) for n in range(len(given))])
+    assert [days[uid("appointment", n)].draw_day for n in range(len(given))] == [
+        date(2026, 12, 2),
+        date(2026, 12, 2),
+        utc_day,
+        utc_day,
+    ]

@@ -194,7 +194,7 @@ INSERT INTO orders_appointment (id, user_id, order_id, order_transaction_id, typ
  first_line, second_line, city, state, zip_code, {MIRRORED})
 SELECT visit_id, user_id, id, group_id, type, provider, '', visit, event_status,
  to_timestamp(starts), to_timestamp(starts + 1800), (to_timestamp(starts) AT TIME ZONE zone)::date,
- zone, visit = 'confirmed', street, '', city, state, zip, record, world.hash(record),
+ zone, visit = 'confirmed', street, '', city, state, zip, record, world.hash(record, 2),
  to_timestamp({{now}})
 FROM (
  SELECT *, format('{{{{"id": "%s", "user_id": "%s", "order_id": "%s", "order_transaction_id": "%s",'
