@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterable
 from typing import Final
 
 _MONTH: Final = (
@@ -26,6 +28,8 @@ _THOUSANDS: Final = re.compile(r"\d{1,3}(?:[,. ]\d{3}){2,}|\d{1,3},\d{3}")
 _FORMULA: Final = re.compile(r'=\s*"([^"]*)"')
 _EXACT_DIGITS: Final = 15
 """Digits of a number that spreadsheets keep; they write zeros for the rest."""
+_ENOUGH: Final = 3
+"""Numbers of a column that show how long they usually are."""
 _AS_TEXT: Final = "Format the column as text in the spreadsheet and type the value again."
 
 
@@ -62,3 +66,22 @@ def doubt(text: str) -> str:
             "Compare it with the paper."
         )
     return ""
+
+
+def lost_zeros(texts: Iterable[str]) -> dict[str, str]:
+    """Numbers of one column that may have lost their first zeros, with words for staff: shorter
+    than others of the column that begin with a zero, or than most of at least three."""
+    numbers = [text for text in texts if text.isascii() and text.isdigit()]
+    widths = Counter(len(text) for text in numbers if text.startswith("0"))
+    if not widths and len(numbers) >= _ENOUGH:
+        most = Counter(map(len, numbers)).most_common(1)[0]
+        widths = Counter(dict([most] if 2 * most[1] > len(numbers) else []))
+    width = max(widths, default=0)
+    return {
+        text: (
+            f"“{text}” has {len(text)} digits where others have {width}: a spreadsheet may have "
+            "removed its first zeros. Compare it with the paper."
+        )
+        for text in numbers
+        if len(text) < width
+    }

@@ -15,7 +15,7 @@ from backoffice import vocabulary
 from backoffice.addresses import uuid_in
 from backoffice.identifiers import UnusableCharacter, clean, key, visible
 from backoffice.lists.formulas import harmless
-from backoffice.spreadsheets import damage, doubt
+from backoffice.spreadsheets import damage, doubt, lost_zeros
 from backoffice.vocabulary.words import VOCABULARIES
 from labs.models import LabAccount, LabTest, Physician
 from orders.models import Order
@@ -51,6 +51,7 @@ def examine(rows: Sequence[Row]) -> None:
     """Find what each row means and what is wrong with it."""
     known = _Known(rows)
     met: dict[str, int] = {}
+    shortened = lost_zeros(row.cells["sample_id"] for row in rows)
     for row in rows:
         row.faults += _unusable(row.cells)
         row.wish = known.wish(row)
@@ -63,6 +64,7 @@ def examine(rows: Sequence[Row]) -> None:
         if row.wish is not None:
             row.faults += _stopped(row.wish, row.cells["lab_account"])
         row.warnings += [words for name in IDENTIFIERS if (words := doubt(row.cells[name]))]
+        row.warnings += filter(None, [shortened.get(row.cells["sample_id"])])
         sample = key(row.cells["sample_id"])
         if sample and sample in met:
             row.faults.append(f"Line {met[sample]} has this sample id too.")

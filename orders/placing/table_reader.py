@@ -181,8 +181,14 @@ def _columns(heads: Sequence[str]) -> list[str]:
     return names
 
 
+_LEAST_OF_HEAD: Final = 3
+"""Letters from which a part of its name proposes a column."""
+
+
 def _unknown(head: str) -> str:
-    near = get_close_matches(squeezed(head), _BY_HEAD, n=1, cutoff=_NEAR)
+    word = squeezed(head)
+    near = get_close_matches(word, _BY_HEAD, n=1, cutoff=_NEAR)
+    near = near or [one for one in _BY_HEAD if len(word) >= _LEAST_OF_HEAD and word in one]
     proposal = f" Did you mean {_BY_HEAD[near[0]]}?" if near else ""
     return f"“{_short(head)}” is not a column.{proposal}"
 

@@ -1,0 +1,183 @@
+"""Odd variants of the cases B01 to B03, each through the page: heads, damage, spellings."""
+
+from __future__ import annotations
+
+from html import unescape
+
+import pytest
+
+from backoffice.models import CommandRecord
+from patients.models import Demographics, Patient
+from tests.outbox.desk import Desk
+from tests.outbox.test_import_cases import case_records, person, rows_of, upload
+
+__all__ = ["case_records", "person"]
+PATIENT, TEST = "clinic-0000063", "Heart Kit"
+
+HEADS = [
+    "\ufeffPATIENT,TEST,SAMPLE ID,BILLING TYPE,COLLECTION METHOD",
+    "Patient,Test,Sample\u00a0ID,Billing\u00a0Type,Collection\u00a0Method",
+    "patient_,_test,sample__id,billing__type,collection__method",
+    "patient,test,sampleId,billingType,collectionMethod",
+    " Patient : , Test : , Sample-ID: , Billing—Type: , Collection–Method: ",
+    '"Patient","Test","Sample\r\nID","Billing\nType","Collection Method "',
+    "\u200bpatient,te\u00adst,sample\u2060id,billing\u200dtype,collection\u200cmethod",
+    "ｐａｔｉｅｎｔ,ｔｅｓｔ,ｓａｍｐｌｅ＿ｉｄ,billing type,collection method",
+    "Patient*,Test*,Sample ID*,Billing.Type,Collection/Method",
+    "sep=,\r\nPatient,Test,Sample Id,Billing_Type,Collection_Method",
+]
+
+
+@pytest.mark.parametrize("heads", HEADS)
+def test_odd_heads_decide_payer_and_method(desk: Desk, case_records: Patient, heads: str) -> None:
+    raw = f"{heads}\r\n{PATIENT},{TEST},ODD-1,commercial_insurance,at_home_phlebotomy\r\n"
+    page = upload(desk.client("clinician"), raw.encode())
+    (row,) = rows_of(page)
+    assert row.wish is not None
+    assert row.wish.billing_type == "commercial_insurance"
+    assert row.wish.method == "at_home_phlebotomy"
+    assert {choice.label: choice.is_default for choice in row.choices} == {
+        "Billing": False, "Collection": False, "Lab account": True, "Physician": True,
+    }  # fmt: skip
+    text = page.content.decode()
+    for choice in row.choices:
+        assert f">{choice.label}</th>" in text and choice.text in unescape(text)
+
+
+REFUSED = [
+    ("Payer type", "“Payer type” is not a column.", ""),
+    ("Bill type", "“Bill type” is not a column.", "billing_type"),
+    ("Billing Type (required)", "“Billing Type (required)” is not a column.", "billing_type"),
+    ("Colection Metod", "“Colection Metod” is not a column.", "collection_method"),
+    ("method", "“method” is not a column.", "collection_method"),
+    ("Account", "“Account” is not a column.", "lab_account"),
+    ("NPI", "“NPI” is not a column.", "physician_npi"),
+    ("Physican NPI", "“Physican NPI” is not a column.", "physician_npi"),
+    ("Sample", "“Sample” is not a column.", "sample_id"),
+    ("Unnamed: 3", "“Unnamed: 3” is not a column.", ""),
+]
+
+
+@pytest.mark.parametrize(("head", "words", "near"), REFUSED)
+def test_unknown_heads_are_refused_with_the_nearest(
+    desk: Desk, case_records: Patient, head: str, words: str, near: str
+) -> None:
+    raw = f"patient,test,sample_id,{head}\r\n{PATIENT},{TEST},ODD-1,x\r\n"
+    page = upload(desk.client("clinician"), raw.encode(), "import")
+    text = unescape(page.content.decode())
+    assert page.status_code == 422 and words in text
+    assert not near or f"Did you mean {near}?" in text
+    assert not CommandRecord.objects.exists()
+
+
+DAMAGE = [
+    ("1.23457E+11", "digits are lost"),
+    ("2.2E+09", "digits are lost"),
+    ("1,23457E+11", "digits are lost"),
+    ('="0012345"', "Write only 0012345"),
+    ("=CONCAT(A1;B1)", "formula"),
+    ("'0012345", "text mark"),
+    ("3-Jan", "date"),
+    ("2026-11-03", "date"),
+    ("11/3/26", "date"),
+    ("#REF!", "spreadsheet error"),
+    ("#N/A", "spreadsheet error"),
+    ("########", "spreadsheet error"),
+    ("12345.0", "turned into a number"),
+    ("1,234,567", "turned into a number"),
+    ("TRUE", "yes/no"),
+]
+
+
+@pytest.mark.parametrize(("sample", "words"), DAMAGE)
+def test_damaged_sample_ids_are_never_sent(
+    desk: Desk, case_records: Patient, sample: str, words: str
+) -> None:
+    cell = '"' + sample.replace('"', '""') + '"'
+    raw = f"patient,test,sample_id\r\n{PATIENT},{TEST},{cell}\r\n"
+    (row,) = rows_of(upload(desk.client("clinician"), raw.encode(), "import"))
+    assert not row.good and words in " ".join(row.faults)
+    assert not CommandRecord.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("samples", "warned"),
+    [
+        (["0012345", "0012346", "12347"], ["12347"]),
+        (["0012345", "12346"], ["12346"]),
+        (["9012345", "9012346", "12347"], ["12347"]),
+        (["12345", "12346", "12347"], []),
+        (["12345", "A-1", "B-22"], []),
+        (["0012345", "0012346"], []),
+        (["1", "22", "333", "4444"], []),
+    ],
+)
+def test_lost_zeros_are_warned_of(
+    desk: Desk, case_records: Patient, samples: list[str], warned: list[str]
+) -> None:
+    lines = "".join(f"{PATIENT},{TEST},{sample}\r\n" for sample in samples)
+    page = upload(desk.client("clinician"), f"patient,test,sample_id\r\n{lines}".encode())
+    rows = rows_of(page)
+    assert [row.cells["sample_id"] for row in rows if row.warnings] == warned
+    assert all(row.good for row in rows), [row.faults for row in rows]
+    if warned:
+        assert (
+            "zeros" in page.content.decode() and "compare with the paper" in page.content.decode()
+        )
+
+
+SAME = [
+    "madeup-0003",
+    " MADEUP-0003 ",
+    "MADEUP\u20110003",
+    "MADEUP–0003",
+    "MADEUP-\u200b0003",
+    "\ufeffMADEUP-0003",
+    "MADEUP-0003\u00a0",
+    "ＭＡＤＥＵＰ－０００３",
+    "MADEUP-000\u0663",
+    "MA\u00adDEUP-0003",
+    "MADEUP-0003\u200e",
+]
+
+
+@pytest.mark.parametrize("spelled", SAME)
+def test_other_spellings_are_the_same_sample(
+    desk: Desk, case_records: Patient, spelled: str
+) -> None:
+    raw = (
+        f"patient,test,sample_id\r\n{PATIENT},{TEST},MADEUP-0003\r\n"
+        f'{PATIENT},{TEST},"{spelled}"\r\n'
+    )
+    first, second = rows_of(upload(desk.client("clinician"), raw.encode(), "import"))
+    assert first.good and second.faults == ["Line 2 has this sample id too."]
+    assert CommandRecord.objects.count() == 1
+    assert CommandRecord.objects.get().payload["body"]["sample_id"] == "MADEUP-0003"
+
+
+UNUSABLE = [
+    ("MADEUP\n-0003", "Character 7", "a line break"),
+    ("MADEUP\t-0003", "Character 7", "a tab"),
+    ("MADEUP\x1b-0003", "Character 7", "U+001B"),
+    ("MADEUP\x7f-0003", "Character 7", "U+007F"),
+    ("MADEUP\u202e-0003", "Character 7", "U+202E"),
+    ("MADEUP\u2066-0003", "Character 7", "U+2066"),
+    ("MADEUP\ufffd-0003", "Character 7", "damaged"),
+    ("M\u0410DEUP-0003", "Character 2", "not a Latin letter"),
+    ("MADEUP\ue000-0003", "Character 7", "U+E000"),
+    ("MADEUP\U000e0041-0003", "Character 7", "U+E0041"),
+]
+
+
+@pytest.mark.parametrize(("sample", "place", "what"), UNUSABLE)
+def test_odd_characters_are_refused_with_their_place(
+    desk: Desk, case_records: Patient, person: Demographics, sample: str, place: str, what: str
+) -> None:
+    client = desk.client("clinician")
+    raw = f'patient,test,sample_id\r\n{PATIENT},{TEST},"{sample}"\r\n'
+    page = upload(client, raw.encode(), "import")
+    (row,) = rows_of(page)
+    said = " ".join(row.faults)
+    assert not row.good and place in said and what in said
+    assert place in page.content.decode()
+    assert not CommandRecord.objects.exists()
