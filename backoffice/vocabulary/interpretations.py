@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Final
 
 from backoffice.vocabulary import given
-from backoffice.vocabulary.measures import Interval, interval_of, range_of, same_unit
+from backoffice.vocabulary.measures import Interval, interval_of, range_of, same_unit, titer_of
 from backoffice.vocabulary.qualitative import contradicts, is_a_value
 
 CRITICAL: Final = "critical"
@@ -57,24 +57,24 @@ _KNOWN: Final[dict[str, Reading]] = {
                        " outsidenormalrange outofreferencerange outsidereferencerange"
                        " outofreference outsidereferenceinterval outsidenormallimits"
                        " outofnormallimits outoflimits outsidelimits oor notnormal nonnormal"
-                       " abnormalresult abnormalvalue abnormalflag * flagged"),
+                       " abnormalresult abnormalvalue abnormalflag * ! flagged"),
         (ABNORMAL, HIGH, "h hi high abovenormal aboverange abovehighnormal above abnormalhigh"
                          " highabnormal elevated increased raised toohigh hu h> hx >"
                          " abovereferencerange abovemax abovemaximum abovelimit abovelimits"
-                         " abovehighthreshold abovenormalrange aboveupperlimit ah"),
+                         " abovehighthreshold abovenormalrange aboveupperlimit ah ↑"),
         (ABNORMAL, LOW, "l lo low belownormal belowrange belowlownormal below abnormallow"
                         " lowabnormal decreased reduced toolow lu l< lx <"
                         " belowreferencerange belowmin belowminimum belowlimit belowlimits"
-                        " belowlowthreshold belownormalrange belowlowerlimit al"),
+                        " belowlowthreshold belownormalrange belowlowerlimit al ↓"),
         (CRITICAL, "", "aa c cr crit critical criticalvalue criticalresult criticalabnormal panic"
                        " panicvalue alert alertvalue lifethreatening veryabnormal"
                        " criticallyabnormal abnormalcritical abnormalalert stat !!"),
         (CRITICAL, HIGH, "hh hhh criticalhigh highcritical criticallyhigh panichigh highpanic"
                          " alerthigh highalert veryhigh extremelyhigh dangerouslyhigh ch hc h!"
-                         " crithigh critcalhigh aboveupperpaniclimits abovepanic abovecritical"),
+                         " crithigh critcalhigh aboveupperpaniclimits abovepanic abovecritical ↑↑"),
         (CRITICAL, LOW, "ll lll criticallow lowcritical criticallylow paniclow lowpanic alertlow"
                         " lowalert verylow extremelylow dangerouslylow cl lc l! critlow"
-                        " belowlowerpaniclimits belowpanic belowcritical"),
+                        " belowlowerpaniclimits belowpanic belowcritical ↓↓"),
         (UNKNOWN, "", "unknown unk notinterpreted inconclusive indeterminate"),
     )
     for folded in words.split()
@@ -101,8 +101,9 @@ _HIGH_WORDS: Final = _words("high elevated increased raised above hh")
 _LOW_WORDS: Final = _words("low decreased reduced below ll")
 _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _SEPARATORS: Final = re.compile(r"[,;|/&+]")
-_SIGNS: Final = frozenset("<>*!\N{REPLACEMENT CHARACTER}")
-"""Of a replaced character nobody knows what it was: such a word is never that for normal."""
+_SIGNS: Final = frozenset("<>*!?↑↓\N{REPLACEMENT CHARACTER}")
+"""Of a replaced character nobody knows what it was: such a word is never that for normal. Nor is
+one with a question mark."""
 
 
 @lru_cache(maxsize=4096)
@@ -123,7 +124,7 @@ def _known(word: str) -> Reading | None:
     folded = fold(word)
     if not folded:
         return None
-    found = _KNOWN.get(folded) or _KNOWN.get(folded.strip("*!"))
+    found = _KNOWN.get(folded) or _KNOWN.get(folded.strip("*!?"))
     if found is not None and (folded in _KNOWN or found.interpretation != NORMAL):
         return found
     parts = [] if folded == "na" else [_KNOWN.get(fold(p)) for p in _SEPARATORS.split(word)]
@@ -230,9 +231,15 @@ def read_line(
     values, suffix = _values(kind, text, value, unit or "")
     if suffix and (printed := read_word(suffix)) is not None:
         said.append(printed)
+    if kind != "comment" and (named := _named_by(text)) is not None:
+        said.append(named)
     ranges = [Interval(low, high), range_of(reference_range or "", unit or "")]
-    is_above = above is True or any(r.is_exceeded_by(v) for r in ranges for v in values)
-    is_below = below is True or any(r.is_undercut_by(v) for r in ranges for v in values)
+    pairs = [(r, v) for r in ranges for v in values]
+    titers = titer_of(reference_range), titer_of(text)
+    if titers[0] and titers[1]:
+        pairs.append((titers[0], titers[1]))
+    is_above = above is True or any(r.is_exceeded_by(v) for r, v in pairs)
+    is_below = below is True or any(r.is_undercut_by(v) for r, v in pairs)
     if not (is_above or is_below) and kind != "comment" and contradicts(text, reference_range):
         said.append(Reading(ABNORMAL))
     if is_above or is_below:
@@ -245,6 +252,17 @@ def read_line(
     if found.interpretation == NORMAL and kind != "comment" and not _has_value(kind, text, values):
         return Reading(UNKNOWN)
     return found
+
+
+_NAMING: Final = ("abnormal", "critical", "panic", "outofrange", "outsiderange")
+_LONGEST_NAMED: Final = 40
+
+
+def _named_by(text: str) -> Reading | None:
+    """What a result in words says of itself: `Abnormal` is the whole result of some lines."""
+    if len(text) > _LONGEST_NAMED or not any(name in fold(text) for name in _NAMING):
+        return None
+    return _known(text)
 
 
 def _has_value(kind: str, text: str, values: list[Interval]) -> bool:
@@ -262,12 +280,21 @@ def _values(kind: str, text: str, value: float | None, unit: str) -> tuple[list[
     printed, rest = interval_of(text)
     suffix = ""
     if printed is not None and rest and not same_unit(rest, unit):
-        suffix = rest if is_known(rest) else ""
+        suffix = _flag_behind(rest, unit)
         printed = printed if suffix or kind == "numeric" else None
     found = [] if printed is None else [printed]
     if value is not None and kind in ("numeric", "") and value != -1:
         found.append(Interval(value, value))
     return found, suffix
+
+
+def _flag_behind(rest: str, unit: str) -> str:
+    """The flag that is printed behind a number, or behind its unit: `410 mg/dL H`."""
+    if is_known(rest):
+        return rest
+    before, _, last = rest.rpartition(" ")
+    is_flag = last == last.upper() and is_known(last)
+    return last if before and is_flag and same_unit(before, unit) else ""
 
 
 def read_head(word: str | None, lines: Iterable[Reading], *, all_read: bool = True) -> Reading:

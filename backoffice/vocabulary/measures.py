@@ -10,15 +10,41 @@ from typing import Final
 
 _NUMBER: Final = r"[-+]?(?:[0-9]+(?:,[0-9]{3})+|[0-9]+)?(?:[.,][0-9]+)?(?:[eE][-+]?[0-9]{1,3})?"
 _DIGIT: Final = re.compile(r"[0-9]")
-_GOES_ON: Final = re.compile(r"[0-9.,:/–—-]")
-"""What follows makes it another thing than a number: `1:40`, `7-3`, `1.2.3`."""
+_GOES_ON: Final = re.compile(r"[0-9.,:/–—-]|[eE][-+]?[0-9]")
+"""What follows makes it another thing than a number: `1:40`, `7-3`, `1.2.3`, `1.8 E+3`."""
 _COMPARED: Final = re.compile(
     rf"(?P<sign><=|>=|<|>|≤|≥)?\s*(?:or\s*=)?\s*(?P<number>{_NUMBER})(?P<rest>.*)",
     re.IGNORECASE | re.DOTALL,
 )
 _TWO: Final = re.compile(
-    rf"(?P<low>{_NUMBER})\s*(?:-|–|—|−|\bto\b|\.\.)\s*(?P<high>{_NUMBER})(?P<rest>.*)",
+    rf"(?P<low>{_NUMBER})\s*(?:-|–|—|−|~|\bto\b|\bthru\b|\bthrough\b|\.\.\.?)\s*(?P<high>{_NUMBER})(?P<rest>.*)",
     re.IGNORECASE | re.DOTALL,
+)
+_REMARK: Final = re.compile(r"\s*\([^()0-9]*\)$")
+_LABEL: Final = re.compile(
+    r"(?:normal|reference|ref\.?|expected|adults?|fasting|males?|females?|negative)"
+    r"(?:\s+(?:range|interval|value))?\s*[:=]\s*",
+    re.IGNORECASE,
+)
+"""What may stand before a range that is the only one. Others, such as `Positive:`, are left: the
+range behind them may be that of what is not normal."""
+_IN_WORDS: Final = tuple(
+    (re.compile(words, re.IGNORECASE), sign)
+    for words, sign in (
+        (
+            r"^(?:less|lower|fewer) than or equal(?: to)?\b|^(?:up to|at most|max(?:imum|\.)?)\b",
+            "<=",
+        ),
+        (r"^(?:greater|more|higher) than or equal(?: to)?\b|^(?:at least|min(?:imum|\.)?)\b", ">="),
+        (r"^(?:(?:less|lower|fewer) than|under|below)\b", "<"),
+        (r"^(?:(?:greater|more|higher) than|over|above)\b", ">"),
+        (r"^([0-9][0-9.,]*) or (?:less|lower|fewer|below|under)\b", r"<=\1"),
+        (r"^([0-9][0-9.,]*) or (?:more|greater|higher|above|over)\b", r">=\1"),
+    )
+)
+_ONE_UNIT: Final = re.compile(r"[%A-Za-zµμ][\w%/^*.µμ²³]*")
+_TITER: Final = re.compile(
+    r"(?P<sign><=|>=|<|>|≤|≥)?\s*(?:or\s*=)?\s*1\s*:\s*(?P<number>[0-9]{1,9})"
 )
 
 
@@ -78,11 +104,36 @@ def interval_of(text: str) -> tuple[Interval | None, str]:
 
 
 def range_of(text: str, unit: str = "") -> Interval:
-    """A reference range as printed; open at both ends where it is not one that we can read."""
-    found, rest = interval_of(text)
-    if found is None or (rest and not same_unit(rest, unit)) or found.low == found.high:
+    """A reference range as printed; open at both ends where it is not one that we can read.
+
+    Also in words: `up to 40`, `40 or less`, `Adult: 70-99 mg/dL (fasting)`.
+    """
+    plain = _LABEL.sub("", _REMARK.sub("", _plain(text)).strip())
+    for pattern, sign in _IN_WORDS:
+        plain = pattern.sub(sign, plain)
+    found, rest = interval_of(plain)
+    if found is None or found.low == found.high or not _is_unit(rest, unit):
         return Interval()
     return found
+
+
+def _is_unit(rest: str, unit: str) -> bool:
+    """Whether what is printed behind a range is the unit of the line, or the only unit there is.
+    Words without digits may follow it."""
+    if not rest or same_unit(rest, unit):
+        return True
+    first, _, more = rest.partition(" ")
+    if not unit.strip():
+        return not more and _ONE_UNIT.fullmatch(first) is not None
+    return same_unit(first, unit) and not _DIGIT.search(more)
+
+
+def titer_of(text: str | None) -> Interval | None:
+    """The dilution of a titer (`1:640`, `<1:40`) as far as it is known; None: not a titer."""
+    found = _TITER.fullmatch(_plain(text or ""))
+    if found is None:
+        return None
+    return _compared(_sign(found, _plain(text or "")), float(found["number"]))
 
 
 def _plain(text: str) -> str:

@@ -22,9 +22,22 @@ _POSITIVE = (
     "positive pos detected reactive present weaklypositive weaklyreactive abnormal positivehigh"
     " presumptivepositive repeatedlyreactive seen growth"
 )
-NO_VALUE, NEGATIVE, POSITIVE = (
-    frozenset(folded.split()) for folded in (_NO_VALUE, _NEGATIVE, _POSITIVE)
+_GRADES = (
+    "trace small moderate large few occasional many numerous equivocal borderline indeterminate"
+    " inconclusive weak"
 )
+NO_VALUE, NEGATIVE, POSITIVE, GRADES = (
+    frozenset(folded.split()) for folded in (_NO_VALUE, _NEGATIVE, _POSITIVE, _GRADES)
+)
+_NO_VALUE_BEGINS: Final = re.compile(
+    r"(?:qns|tnp|dnr|unable to|not (?:calculated|performed|tested|done|reported|reportable"
+    r"|available)|test (?:not|canceled|cancelled)|no (?:specimen|sample|result)|cannot|could not"
+    r"|duplicate|quantity not|insufficient|see (?:note|comment|below|report)|pending"
+    r"|(?:specimen|sample) (?:\w+ )?(?:ha?emolyzed|clotted|rejected|lost|insufficient|leaked"
+    r"|not received))\b"
+)
+"""Beginnings of the sentences that a laboratory prints where it has no value."""
+_GRADE: Final = re.compile(r"[1-4]\s*\+|\++")
 _ASIDE: Final = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
 
 
@@ -36,7 +49,13 @@ def _fold(text: str) -> str:
 def is_a_value(text: str) -> bool:
     """Whether a text says anything of what was measured: `QNS`, `---` and `see note` do not."""
     folded = _fold(text) or _fold(text.translate(_BRACKETS))
-    return bool(folded) and folded not in NO_VALUE
+    if not folded or folded in NO_VALUE:
+        return False
+    return _NO_VALUE_BEGINS.match(" ".join(_words(text))) is None
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[^\W_]+", unicodedata.normalize("NFKC", text).casefold())
 
 
 _BRACKETS: Final = str.maketrans("()[]", "    ")
@@ -44,6 +63,17 @@ _BRACKETS: Final = str.maketrans("()[]", "    ")
 
 def contradicts(text: str | None, expected: str | None) -> bool:
     """Whether a result in words is the opposite of the one its reference range names: `Reactive`
-    where `Non-Reactive` is expected. Words that nobody knows contradict nothing."""
-    found, wanted = _fold(text or ""), _fold(expected or "")
-    return (found in POSITIVE and wanted in NEGATIVE) or (found in NEGATIVE and wanted in POSITIVE)
+    where `Non-Reactive` is expected, or `2+` where `Negative` is. Words that nobody knows
+    contradict nothing."""
+    wanted = _fold(expected or "")
+    if wanted in NEGATIVE:
+        return _begins_with(text or "", POSITIVE | GRADES) or bool(
+            _GRADE.match((text or "").strip())
+        )
+    return wanted in POSITIVE and _begins_with(text or "", NEGATIVE)
+
+
+def _begins_with(text: str, known: frozenset[str]) -> bool:
+    """Whether the text is one of these, or a sentence that begins with one: `Positive for ...`."""
+    begins = "".join(_words(text)[:1])
+    return _fold(text) in known or begins in known

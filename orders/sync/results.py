@@ -162,7 +162,7 @@ RESULTS = mirror.Table(
         "status": "result.status",
         "interpretation_received": interpretations.VOCABULARY,
     },
-    revision=3,
+    revision=4,
 )
 
 

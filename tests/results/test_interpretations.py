@@ -122,11 +122,58 @@ def line(word: str | None = "normal", flag: str | None = "", **given: Any) -> Re
         ),
         ({"type": "NUMERIC", "text": "", "value": None}, ("unknown", "")),
         ({"type": "", "text": "", "value": None}, ("unknown", "")),
+        ({"text": "80 mg/dL HH", "unit": "MG/DL"}, ("critical", "high")),
+        ({"text": "80 mg/24 h", "unit": "mg/24 h"}, ("normal", "")),
+        ({"text": "80 ↑"}, ("abnormal", "high")),
+        ({"text": "1.8 E+3", "value": None, "high": 2}, ("unknown", "")),
+        ({"flag": "↓↓"}, ("critical", "low")),
+        ({"word": "normal?"}, ("unknown", "")),
+        ({"text": "Abnormal", "type": "coded_value", "value": -1}, ("abnormal", "")),
+        ({"text": "No abnormal cells", "type": "coded_value", "value": -1}, ("normal", "")),
+        ({"text": "Critical", "type": "coded_value", "value": -1}, ("critical", "")),
+        ({"text": "1:640", "type": "range", "reference_range": "<1:40"}, ("abnormal", "high")),
+        ({"text": "1:20", "type": "range", "reference_range": "<1:40"}, ("normal", "")),
     ],
 )
 def test_line_reads_as_what_it_is(given: dict[str, Any], reading: tuple[str, str]) -> None:
     found = line(**given)
     assert (found.interpretation, found.side) == reading
+
+
+@pytest.mark.parametrize(
+    "printed",
+    ["up to 40", "Up to 40 U/L", "Less than 40", "under 40", "40 or less", "<40 U/L (fasting)",
+     "Adult: 10-40", "10 - 40 U/L (Fasting)", "10 thru 40", "10~40", "10…40", "maximum 40",
+     "less than or equal to 40", "Normal range: 10-40", "10-40 u/l of serum", "at least 90",
+     "Greater than 90", "90 or more", ">=90"],
+)  # fmt: skip
+def test_range_in_the_words_of_laboratories_is_read(printed: str) -> None:
+    for unit in ("U/L", ""):
+        text = printed.partition(" of ")[0] if not unit else printed
+        found = line(text="80", unit=unit, reference_range=text)
+        assert found == Reading("abnormal", "low" if "90" in printed else "high"), printed
+        inside = "95" if "90" in printed else "20"
+        assert line(text=inside, value=None, unit=unit, reference_range=text) == Reading("normal")
+
+
+@pytest.mark.parametrize(
+    "printed",
+    ["Positive: >10", "Deficient: <20", "10-40 mmol/L", "10-40; 50-60", "M: 10-40 F: 20-50",
+     "see note", "10/40"],
+)  # fmt: skip
+def test_range_that_may_mean_something_else_is_left(printed: str) -> None:
+    assert line(text="80", unit="U/L", reference_range=printed) == Reading("normal")
+    assert line(text="5", value=None, unit="U/L", reference_range=printed) == Reading("normal")
+
+
+@pytest.mark.parametrize("printed", ["2+", "+++", "Trace", "Many", "LARGE", "Positive for E. coli",
+                                     "Equivocal", "Detected (A)", "reactive, weak"])  # fmt: skip
+@pytest.mark.parametrize("expected", ["Negative", "None seen", "NOT DETECTED"])
+def test_grade_where_nothing_is_expected_is_abnormal(printed: str, expected: str) -> None:
+    found = line(text=printed, type="coded_value", value=-1, reference_range=expected)
+    assert found == Reading("abnormal")
+    found = line(text=expected, type="coded_value", value=-1, reference_range=expected)
+    assert found == Reading("normal")
 
 
 def test_head_is_raised_by_its_lines_and_never_lowered() -> None:
@@ -258,7 +305,27 @@ def test_value_inside_its_range_stays_normal(data: st.DataObject) -> None:
     assert found == Reading("normal")
 
 
-@given(st.sampled_from(["", "QNS", "qns.", "---", "(pending)", "TNP", "*", "see note", "N/A"]))
+@given(
+    st.sampled_from(
+        [
+            "",
+            "QNS",
+            "qns.",
+            "---",
+            "(pending)",
+            "TNP",
+            "*",
+            "see note",
+            "N/A",
+            "QNS - redraw",
+            "Specimen hemolyzed",
+            "No specimen received",
+            "Unable to calculate",
+            "Duplicate order",
+            "Not calculated.",
+        ]
+    )
+)
 def test_text_without_a_value_is_never_normal(text: str) -> None:
     for kind in ("numeric", "range", "coded_value", "", "Odd"):
         assert read_line("normal", "N", type=kind, text=text).interpretation == "unknown"
