@@ -48,7 +48,7 @@ unread AS (
  JOIN kinds k ON k.resource = l.kind WHERE l.error <> '' AND l.attempts >= {FAILS_OFTEN}
 ), one AS (
  SELECT what, key::uuid AS id, key, min(since) AS since FROM unread
- WHERE key ~ '^[0-9a-f-]{{36}}$' GROUP BY what, key
+ WHERE key ~ '^[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}$' GROUP BY what, key
 )
 SELECT one.what, one.id, one.since, (
  SELECT min(l.due_at) FROM kinds k JOIN backoffice_lookup l ON l.kind = k.resource

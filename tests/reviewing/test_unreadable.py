@@ -22,6 +22,7 @@ from backoffice import remote, sync
 from backoffice.models import Lookup, UnreadRecord, User
 from backoffice.operations import status
 from orders.models import Order, Result, ResultMarker, Review
+from orders.reviewing import unread
 from orders.sync import CHANGES, SUBJECTS
 from tests.api.rows import staff
 from tests.sandboxes import Sandbox, SandboxFactory
@@ -265,3 +266,14 @@ def test_order_that_a_list_cannot_bring_is_looked_up_again(world: Sandbox, order
     world.control("answers", method="DELETE")
     sync.drain(SUBJECTS)
     assert not UnreadRecord.objects.exists() and Order.objects.filter(pk=unread.key).exists()
+
+
+@pytest.mark.parametrize("key", ["-" * 36, f"{'a' * 34}-0", "00000000-0000-4000-8000-00000000000Z"])
+def test_unread_record_with_an_odd_id_breaks_no_page(
+    key: str, world: Sandbox, order_id: UUID
+) -> None:
+    """The id of an order or a user that cannot be read is whatever was sent."""
+    for resource in ("orders", "users"):
+        UnreadRecord.objects.create(resource=resource, key=key, record="{}")
+    assert unread.of_order(order_id) == []
+    assert unread.of_all() == []
