@@ -2,8 +2,7 @@
 
 Closing names the lease it holds: a worker that was stopped past its lease finds the row in other
 hands. Its late answer is stored as a fact, and closes what is still open and not being sent anew,
-and what a person gave up meanwhile (`ended.py`).
-All times are the database's: workers' clocks may differ.
+and what a person gave up meanwhile (`ended.py`). All times are the database's: clocks may differ.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from uuid import UUID
 from celery.exceptions import SoftTimeLimitExceeded
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Value
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -172,9 +170,8 @@ def _work(claim: Claim) -> None:
 
 
 def _is_our_team(claim: Claim) -> bool:
-    """Another team's service knows none of our records: what it says of them proves nothing, and
-    nothing may be sent to it. False where the claim was put back for that, or because the service
-    does not answer."""
+    """Another team's service knows none of our records: its answers prove nothing, and nothing may
+    be sent to it. False where the claim was put back for that, or as the service is silent."""
     try:
         service_team.verified()
     except service_team.AnotherTeam as error:
@@ -184,7 +181,7 @@ def _is_our_team(claim: Claim) -> bool:
         if claim.row.state == State.WAITING:
             _put_back(claim, error)
         elif claim.row.is_open:
-            _look_later(claim)
+            _look_up_failed(claim, error)
         else:
             _follow_ended(claim)
     else:
@@ -309,22 +306,17 @@ def _look_up_refused(claim: Claim, words: str, **refusal: Any) -> None:
 def _settle(claim: Claim) -> None:
     """Ask the service what is true."""
     row, command = claim.row, claim.command
-    # What the service shows from now on is final: a slow sending has arrived, or never will.
-    final = row.settle_until is None or claim.at >= row.settle_until
     with Attempt(claim.row, "look up") as attempt:
         try:
             found = command.settle(service(), sending_of(row))
         except errors.ServiceError as error:
             attempt.ended("failed", error)
-            if final and (row.looks >= len(LOOKS) or isinstance(error, TELLING)):
-                _ask_a_person(claim)  # It is looked up there, too, but nobody waits in vain.
-            else:
-                _look_later(claim)
+            _look_up_failed(claim, error)
             return
         attempt.ended(type(found).__name__.lower(), None)
     if isinstance(found, Happened):
         _done(claim, found.answer, "look-up")
-    elif not final:
+    elif not _is_final(claim):
         _look_later(claim)
     elif row.refusal and not row.doubted:
         _close(claim, State.REFUSED)  # Its only sending was refused, and it is not so.
@@ -338,6 +330,19 @@ def _settle(claim: Claim) -> None:
         _update(claim, state=State.WAITING, due_at=Now(), **_key(claim))
     else:
         _ask_a_person(claim)
+
+
+def _is_final(claim: Claim) -> bool:
+    """Whether what the service shows is final: a slow sending has arrived, or never will."""
+    return claim.row.settle_until is None or claim.at >= claim.row.settle_until
+
+
+def _look_up_failed(claim: Claim, error: errors.ServiceError) -> None:
+    """A person is asked after some tries: it is looked up there, too, but nobody waits in vain."""
+    if _is_final(claim) and (claim.row.looks >= len(LOOKS) or isinstance(error, TELLING)):
+        _ask_a_person(claim)
+    else:
+        _look_later(claim)
 
 
 def _may_send_again(claim: Claim) -> bool:
@@ -481,7 +486,7 @@ def _backoff(tries: int) -> float:
 
 
 def _in(seconds: float) -> Any:
-    return Now() + Value(timedelta(seconds=seconds))
+    return Now() + timedelta(seconds=seconds)
 
 
 def _close(claim: Claim, state: State, **said: Any) -> None:

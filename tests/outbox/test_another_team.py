@@ -131,6 +131,24 @@ def test_a_request_is_not_sent_with_another_teams_key(desk: Desk, use_key: UseKe
     assert row.state == "done"
 
 
+def test_an_outage_after_a_restart_lets_nobody_wait_in_vain(desk: Desk, use_key: UseKey) -> None:
+    """A worker that has just started cannot ask whose key it has, and a person decides after some
+    tries, as in a worker that has run for long."""
+    order = waiting(desk)
+    desk.fill(desk.client(), reverse("orders:cancel", args=[order.pk]), why="patient")
+    row = desk.newest()
+    CommandRecord.objects.filter(pk=row.pk).update(state="uncertain", doubted=True)
+    for path in ("^/v2/user/?$", "^/v3/orders/?$", "^/v3/order/"):
+        desk.sandbox.prepare_answer(path, body={}, status=503, times=None)
+    use_key(OUR_KEY)
+    states = []
+    for _ in range(7):
+        desk.later()
+        row.refresh_from_db()
+        states.append(row.state)
+    assert states == ["uncertain"] * 5 + ["undecided"] * 2
+
+
 @pytest.mark.parametrize("words", [(), ("--full",), ("users",), ("look-ups",)])
 def test_sync_command_stops_with_a_clear_error(
     desk: Desk, house: House, settings: Settings, words: tuple[str, ...]
