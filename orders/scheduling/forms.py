@@ -120,6 +120,15 @@ class HomeForm(_Looking):
         super().__init__(*args, **options)
         self.fields["notes"].label = "Notes to the phlebotomist"
 
+    def full_clean(self) -> None:
+        """An address that is as on record is not judged by our rules: the service knows it."""
+        super().full_clean()
+        for name in ADDRESS:
+            known = str(self.initial.get(name) or "")
+            if known and name in self.errors and self.data.get(name, "").strip() == known.strip():
+                del self.errors[name]
+                self.cleaned_data[name] = known
+
     def clean_first_line(self) -> str:
         line: str = self.cleaned_data["first_line"]
         if not any(letter.isdigit() for letter in line):

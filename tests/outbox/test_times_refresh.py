@@ -13,10 +13,14 @@ from django import forms
 from django.test import Client
 from django.urls import reverse
 
+from backoffice.addresses import query_of
 from backoffice.models import CommandRecord
+from backoffice.remote import service
 from orders.models import Order
-from orders.scheduling.forms import CenterForm, HomeForm
+from orders.scheduling.forms import ADDRESS, CenterForm, HomeForm
+from orders.scheduling.sites import address_of
 from orders.scheduling.slots import DAYS, Time
+from orders.sync import store_orders
 from tests.dom import Page
 from tests.outbox.desk import Desk
 from tests.outbox.draws import waiting
@@ -185,3 +189,30 @@ def test_times_found_by_looking_again_can_be_booked_at_once(desk: Desk) -> None:
 
 def buttons(page: Page) -> list[str]:
     return [node.text.strip() for node in page.form.walk() if node.tag == "button"]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"state": "Arizona"},
+        {"first_line": "Rural Route, last house"},
+        {"zip": "85004 1234"},
+        {"first_line": "Unit Two", "state": "Armed Forces", "zip": "9012"},
+    ],
+    ids=str,
+)
+def test_address_on_record_is_accepted_where_a_visit_is_booked(
+    desk: Desk, odd: dict[str, str]
+) -> None:
+    order = waiting(desk)
+    desk.sandbox.prepare_answer(f"/v3/order/{order.pk}$", merge={"patient_address": odd})
+    store_orders([service().orders.get(order.pk)])
+    order.refresh_from_db()
+    page = opened(desk.client("front desk"), order)
+    values = page.values()
+    assert [values[name.replace("zip", "zip_code")][0] for name in odd] == list(odd.values())
+    form = HomeForm(query_of(values), initial=address_of(order))
+    form.is_valid()
+    assert not form.errors.keys() & {*ADDRESS} and form.address() is not None
+    changed = HomeForm(query_of({**values, "state": ["Nowhere"]}), initial=address_of(order))
+    assert not changed.is_valid() and "state" in changed.errors
