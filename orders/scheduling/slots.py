@@ -301,9 +301,8 @@ def _chips(
 ) -> Iterable[tuple[Group, Chip]]:
     for one in found.slots if found else ():
         location = one.location
-        if location is not None and location.address is not None:
-            state = location.address.state
-        zone = visit_zone(found.zone_of(one) if found else None, state)
+        there = location.address.state if location and location.address else state
+        zone = visit_zone(found.zone_of(one) if found else None, there)
         group = Group()
         if location is not None:
             group = Group(location.code, location.name, location.distance)
@@ -313,7 +312,7 @@ def _chips(
             time = Time(
                 start=slot.start.astimezone(UTC),
                 zone=zone.name if zone.is_given else "",
-                state="" if zone.is_given else state,
+                state="" if zone.is_given else there,
                 site=group.site,
                 expires_at=slot.expires_at,
                 key=slot.booking_key,
