@@ -297,15 +297,24 @@ def _flag_behind(rest: str, unit: str) -> str:
     return last if before and is_flag and same_unit(before, unit) else ""
 
 
-def read_head(word: str | None, lines: Iterable[Reading], *, all_read: bool = True) -> Reading:
+def read_head(
+    word: str | None,
+    lines: Iterable[Reading],
+    *,
+    all_read: bool = True,
+    is_partial: bool = False,
+) -> Reading:
     """What a result means: its own word, raised by its lines and never lowered.
 
-    `all_read`: every line of it could be read. Empty: there is neither word nor line.
+    `all_read`: every line of it could be read. `is_partial`: lines are still to come; any other
+    result without a line has nothing that could be normal. Empty: there is neither word nor line.
     """
     read = list(lines)
     own = read_word(word)
     found = worst([*read, *([own] if own else []), *([] if all_read else [Reading(UNKNOWN)])])
     if not found.interpretation and read:
+        return Reading(UNKNOWN)
+    if found.interpretation == NORMAL and not read and not is_partial:
         return Reading(UNKNOWN)
     return found
 

@@ -40,14 +40,16 @@ def _result(fact: Fact) -> mirror.Values:
     result: service_results.Result = fact.data
     head = result.metadata
     parts = unreadable.parts_of(fact)
+    status = interpretations.read_status(head.status or "")
     read = interpretations.read_head(
         head.interpretation,
         map(read_marker, result.results),
         all_read=result.results_sent is result.results or not result.results_sent,
+        is_partial=status == interpretations.PARTIAL,
     ).interpretation
     reading = unreadable.interpretation(read, parts.all) or ""
     return {
-        "status": interpretations.read_status(head.status or ""),
+        "status": status,
         "interpretation": reading or None,
         "interpretation_received": interpretations.as_received(head.interpretation, reading),
         "read_under": vocabulary.given.decision(),

@@ -189,6 +189,9 @@ def test_head_is_raised_by_its_lines_and_never_lowered() -> None:
     assert head(None, "") == "unknown"
     assert head(None) == ""
     assert head("normal", all_read=False) == "unknown"
+    assert head("normal") == "unknown", "nothing was measured"
+    assert head("normal", is_partial=True) == "normal"
+    assert head("critical") == "critical"
 
 
 @pytest.mark.parametrize(

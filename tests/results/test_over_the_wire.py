@@ -290,6 +290,25 @@ def test_order_read_again_keeps_what_its_result_says(world: Sandbox, key: UUID) 
     assert Order.objects.get(pk=key).interpretation == "normal", "the result was corrected"
 
 
+def test_final_result_without_a_value_is_not_normal(world: Sandbox, key: UUID) -> None:
+    """The head says normal, and every marker is missing."""
+    body = odd()
+    lost = {
+        "name": "Glucose",
+        "slug": "glucose",
+        "inferred_failure_type": "quantity_not_sufficient",
+    }
+    body |= {"results": [], "missing_results": [lost]}
+    body["metadata"] |= {"interpretation": "normal", "status": "final"}
+    sent(world, key, body)
+    review = Review.objects.get(pk=key)
+    assert (review.place, review.has_uninterpreted) == ("unknown", True)
+    assert Order.objects.get(pk=key).interpretation == "unknown"
+    body["metadata"]["status"] = "partial"
+    sent(world, key, body)
+    assert Review.objects.get(pk=key).place == "partial"
+
+
 # What an administrator says of a word
 
 
