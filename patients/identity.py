@@ -31,6 +31,10 @@ _NO_NAME: Final = frozenset(_PLACEHOLDERS.split())
 """Words that laboratories print where they have no name."""
 _ASIDE: Final = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|\"[^\"]*\"|“[^”]*”")
 
+_MARKS: Final = re.compile(r"[/;_]")
+_PRINTED_AGE: Final = re.compile(r"\s[0-9]{1,3}\s?(?:y|yrs?|yo|y/o)\b[\s,/]*(?:[mf]\s*)?$")
+"""An age, perhaps with the sex, that stands behind a name: `72Y M`."""
+
 
 class Agreement(StrEnum):
     """Whether two facts about a person agree. `UNKNOWN`: one of them is missing or unreadable."""
@@ -169,7 +173,7 @@ def _joined(name: Sequence[str]) -> Iterator[str]:
 def _readings(text: str) -> list[_Name]:
     """What of a whole name may be given and family name: before a comma stands one of them,
     otherwise they are divided between any two words, in either order."""
-    parts = [found for part in text.split(",") if (found := _tokens(part))]
+    parts = [found for part in _with_commas(text).split(",") if (found := _tokens(part))]
     if len(parts) > 1:
         first, rest = parts[0], [token for part in parts[1:] for token in part]
         return [_name(rest, first), _name(first, rest)]
@@ -179,11 +183,20 @@ def _readings(text: str) -> list[_Name]:
     return [_name(*halves) for one in divided for halves in (one, one[::-1])]
 
 
+def _with_commas(text: str) -> str:
+    """`SAMPLE^KARL^M^JR` of HL7 messages, and a name with other marks instead of spaces, as if a
+    comma stood behind its first part."""
+    if "^" in text:
+        return text.replace("^", ",", 1).replace("^", " ")
+    return text if " " in text.strip() else _MARKS.sub(",", text)
+
+
 def _tokens(text: str) -> list[tuple[str, ...]]:
     """Words by what stands between spaces, which belongs together; without titles and suffixes."""
     if not _words(text):
         return []
-    found = [words(token) for token in fold(_ASIDE.sub(" ", text)).split()][:MOST_WORDS]
+    plain = _PRINTED_AGE.sub(" ", fold(_ASIDE.sub(" ", text)))
+    found = [words(token) for token in plain.split()][:MOST_WORDS]
     kept = [tuple(word for word in token if word not in EXTRAS) for token in found]
     return [token for token in kept if token]
 
@@ -255,6 +268,9 @@ _MONTHS: Final = [
 ]
 _TIME: Final = re.compile(r"(?<=\d)(?:t|\s+)\d{1,2}:\d{2}.*$")
 _TOKEN: Final = re.compile(r"\d+|[a-z]+")
+_YEAR: Final = re.compile(r"(?<![0-9])[0-9]{4}(?![0-9])")
+_MASKED: Final = re.compile(r"\*|[0-9]x|(?<![a-z])x+[0-9/.-]|\?|#")
+"""Digits that are not shown: of such a date the year alone is read."""
 _ORDINAL: Final = frozenset({"st", "nd", "rd", "th"})
 _OLDEST: Final = 130
 _PLACEHOLDER: Final = PartialDate(1900, 1, 1)
@@ -268,15 +284,15 @@ def birth_dates(printed: str) -> frozenset[PartialDate]:
     both centuries. Nobody is born in the future, or more than 130 years ago.
     """
     text = _TIME.sub("", _ASIDE.sub(" ", fold(printed[:LONGEST])))
+    if _MASKED.search(text):
+        text = " ".join(_YEAR.findall(text))
     tokens = [token for token in _TOKEN.findall(text) if token not in _ORDINAL]
-    numbers = [token for token in tokens if token.isdecimal()]
-    months = {
-        _MONTHS.index(token[:3]) + 1
-        for token in tokens
-        if token[:3] in _MONTHS and (token in _MONTHS or token in _LONG_MONTHS)
-    }
-    if len(months) > 1:
-        return frozenset()
+    numbers = [token for token in tokens if token.isdecimal() and token not in ("0", "00", "0000")]
+    named = [token for token in tokens if token in _LONG_MONTHS or token in _MONTHS]
+    months = {_MONTHS.index(token[:3]) + 1 for token in named}
+    others = [token for token in tokens if token.isalpha() and token not in named]
+    if len(months) > 1 or (others and not months and len(numbers) == 2):
+        return frozenset()  # `4 Okt 1954`: the word may be the month.
     today = timezone.localdate()
     found = {
         one

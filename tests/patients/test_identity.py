@@ -67,6 +67,9 @@ BORN = date(1986, 2, 1)
         ("Maryann", "Sample", "Mary Ann L Sample"),
         ("Sample", "Otto", "Otto Sample"),
         ("Xi", "Le", "LE, XI"),
+        ("Otto", "Sample", "SAMPLE^OTTO^M^JR"),
+        ("Otto", "Sample", "SAMPLE/OTTO"),
+        ("Otto", "Sample", "Otto Sample 72Y M"),
     ],
 )
 def test_harmless_spelling_of_a_name_is_the_same_person(
@@ -90,6 +93,8 @@ def test_harmless_spelling_of_a_name_is_the_same_person(
         ("Ivan", "Test-Person", "Ivan Other-Person"),
         ("Ana", "De La Cruz", "Ana De La Rosa"),
         ("Xi", "Le", "Xi Van"),
+        ("Otto", "Sample", "SAMPLE^INA^M"),
+        ("Otto", "Sample", "OTHER/OTTO"),
     ],
 )
 def test_another_person_is_a_contradiction(first: str, last: str, printed: str) -> None:
@@ -145,6 +150,9 @@ def test_first_and_last_name_may_stand_in_each_other_field() -> None:
         "02/01/1986 12:00 AM",
         "DOB: 02/01/1986 (40 Y)",
         "XX/XX/1986",
+        "**/04/1986",
+        "00/00/1986",
+        "1986-02-00",
         "Feb 1986",
         "02/1986",
         "1986",
@@ -155,14 +163,38 @@ def test_birth_date_as_laboratories_print_it_is_the_same(printed: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "printed", ["23/01/1962", "1986-02-02", "02-Feb-86", "02/03/1986", "1985", "Mar 1986", "870201"]
+    "printed",
+    [
+        "23/01/1962",
+        "1986-02-02",
+        "02-Feb-86",
+        "02/03/1986",
+        "1985",
+        "Mar 1986",
+        "870201",
+        "**/01/1985",
+        "00/00/1985",
+    ],
 )
 def test_birth_date_that_no_reading_fits_is_a_contradiction(printed: str) -> None:
     assert compare_birth_dates(printed, BORN) is DIFFERENT
 
 
 @pytest.mark.parametrize(
-    "printed", ["", "unknown", "00/00/0000", "01/01/1900", "0001-01-01", "2999-01-01", "99999", "-"]
+    "printed",
+    [
+        "",
+        "unknown",
+        "00/00/0000",
+        "01/01/1900",
+        "0001-01-01",
+        "2999-01-01",
+        "99999",
+        "-",
+        "1 Febr 1986",
+        "1 fév 1986",
+        "##/##/##",
+    ],
 )
 def test_birth_date_that_is_none_is_not_known(printed: str) -> None:
     assert compare_birth_dates(printed, BORN) is UNKNOWN
