@@ -6,23 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q
 from rest_framework.request import Request
 
 from backoffice.access import requires
-from backoffice.api.resources import Child, Filter, Resource, any_spelling, exactly
+from backoffice.api.resources import Child, Resource, any_spelling, exactly
 from backoffice.sealing import CANNOT_READ, opened_rows
 from patients.models import Connection, Demographics, Insurance, Patient, Payor
 
 OF_USER = exactly("user_id", UUID, "Only what belongs to this user of the service")
-
-
-class PersonFilter(Filter):
-    """People by name, birth date, phone number or e-mail address, as the search box finds them."""
-
-    def parse(self, raw: str) -> Q:
-        Filter.parse(self, raw)
-        return Q(pk__in=Patient.objects.order_by().matching(raw).values("pk"))
 
 
 @requires("patients.view")
@@ -70,7 +61,6 @@ class Patients(Resource):
     filters = (
         exactly("user_id", UUID, "Only this user of the service", "id"),
         any_spelling("client_user_id", "Only the user with this id of ours, in any spelling"),
-        PersonFilter("search", str, "id", "People by their name, birth date, phone or e-mail"),
     )
 
 

@@ -23,7 +23,7 @@ _DIGRAPHS: Final = str.maketrans(
     dict(zip("äöüåøÄÖÜÅØ", ["ae", "oe", "ue", "aa", "oe"] * 2, strict=True))
 )
 """How laboratories without these letters print them: Müller is MUELLER or MULLER."""
-_TWO_FOR_ONE: Final = re.compile(r"([aou])e|a(?=a)")
+_TWO_FOR_ONE: Final = re.compile(r"(?<=[ou])e(?=.)|(?<=a)e(?!l|$)|a(?=a)")
 _LEAST_CONTRACTED: Final = 5
 _UMLAUTS: Final = "äöüåø"
 _APART = {letter: chr(0xE000 + place) for place, letter in enumerate(_UMLAUTS)}
@@ -95,8 +95,8 @@ def digraphs(text: str) -> str:
 
 def contracted(word: str) -> str:
     """A folded word with one letter for two: `mueller` and `muller` are `muller`. Short words stay,
-    so that Joe is not Jo."""
-    return _TWO_FOR_ONE.sub(r"\1", word) if len(word) >= _LEAST_CONTRACTED else word
+    and endings, so that Joe is not Jo, Danae not Dana, and Michael not Michal."""
+    return _TWO_FOR_ONE.sub("", word) if len(word) >= _LEAST_CONTRACTED else word
 
 
 def plain_name(text: str) -> str:
