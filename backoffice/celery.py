@@ -84,6 +84,9 @@ app.conf.beat_schedule = {
     "orders: results that an earlier release has read": _every(
         60, "orders.tasks.follow_release", "staff"
     ),
+    "orders: closed results that an earlier release has read": _every(
+        60, "orders.tasks.follow_release_later", "bulk"
+    ),
     "orders: check counts, forget old happenings": _every(
         3_600, "orders.tasks.check_counts", "bulk"
     ),

@@ -74,6 +74,11 @@ def follow_release() -> None:
 
 
 @shared_task
+def follow_release_later() -> None:
+    ranking.follow_release_later()
+
+
+@shared_task
 def check_counts() -> None:
     counting.mend()
     counting.forget_old()

@@ -79,7 +79,8 @@ class Table:
     """How facts of one kind become rows.
 
     `promote` gives the columns that are read, beside the key. Raising `revision` makes every
-    stored hash differ, so that the next full sync promotes again.
+    stored hash differ, so that the next full sync promotes again. Results are promoted again from
+    their stored records, without a sync (`orders.reviewing.ranking.follow_release`).
 
     `ahead`: how far a version that begins with a moment may lie in the future. One beyond it would
     hide every change until then, so it decides nothing: the record that was asked for later wins.

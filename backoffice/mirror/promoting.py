@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from django.db import connection
 
 from backoffice.mirror import rows
-from backoffice.mirror.facts import Fact, Table
+from backoffice.mirror.facts import Fact, Key, Table
+
+
+def same_records(known: rows.Known, facts: Iterable[Fact], table: Table) -> set[Key]:
+    """Keys of those facts of which the record is stored already, in whatever reading."""
+    same = set()
+    for fact in facts:
+        stored = known.get(fact.key)
+        if stored and stored.digest[:-1] == rows.content_hash(fact, table)[:-1]:
+            same.add(fact.key)
+    return same
 
 
 def promote_again(table: Table, facts: Sequence[Fact]) -> None:

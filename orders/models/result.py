@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db import models
+from django.db.models.functions import Substr
 
 from backoffice.models import Mirrored, Read
 from backoffice.vocabulary import measures
@@ -44,6 +45,12 @@ class Result(Mirrored):
         db_default="",
         help_text="Parts of the head that could not be read, such as status",
     )
+
+    class Meta:
+        indexes = [
+            # Reader: what an earlier release has read (`mirror.Table.revision`)
+            models.Index(Substr("content_hash", 16), "order", name="result_revision")
+        ]
 
     @property
     def is_whole(self) -> bool:

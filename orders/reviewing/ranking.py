@@ -6,7 +6,9 @@ result was read last, so a pass that ends early goes on where it stopped, and a 
 heard of a decision is caught up with. A result whose reading changes gets another version, of the
 same kind: a critical one alerts, and a decision that is taken back gives the former reading.
 
-`follow_release` reads open results again that an earlier release has read.
+`follow_release` reads open results again that an earlier release has read, `follow_release_later`
+all others: trends, pages of orders and of patients show them in the present reading. They stay
+signed, and nobody is notified.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ from backoffice.service.payload import Unreadable
 from backoffice.vocabulary import interpretations
 from orders.models import Order, Result
 from orders.reviewing.identity import checks_of, other_persons
-from orders.reviewing.versions import note_versions
+from orders.reviewing.models import IN_QUEUE, OPEN_CRITICAL, Review
+from orders.reviewing.versions import carry_to_orders, note_versions
 from orders.sync.results import RESULTS
 
 BATCH: Final = 200
@@ -64,6 +67,13 @@ WITH open AS MATERIALIZED ({_OPEN}), earlier AS MATERIALIZED (
 SELECT r.order_id, r.record, r.as_of FROM orders_result r
 WHERE r.order_id = ANY(ARRAY(SELECT order_id FROM earlier))
 ORDER BY r.order_id FOR UPDATE OF r SKIP LOCKED
+"""
+# The mark of the release is the last byte of the hash; by the index `result_revision` this finds
+# the next ones, and costs nothing once there are none.
+_ANY_OF_BEFORE: Final = """
+SELECT r.order_id, r.record, r.as_of FROM orders_result r
+WHERE substring(r.content_hash, 16) < %s
+ORDER BY substring(r.content_hash, 16), r.order_id LIMIT %s FOR UPDATE OF r SKIP LOCKED
 """
 # What cannot be read again stays as it was stored, and is not tried for ever.
 _LEFT: Final = """
@@ -104,6 +114,17 @@ def follow_release() -> int:
     return moved
 
 
+def follow_release_later() -> int:
+    """Read all other results of an earlier release again, in batches of one transaction each; how
+    many were. Where it is stopped, the next call goes on."""
+    ends = time.monotonic() + SECONDS
+    before = [RESULTS.revision.to_bytes(1, "big"), BATCH]
+    moved = 0
+    while time.monotonic() < ends and (done := _again(_ANY_OF_BEFORE, before)):
+        moved += done
+    return moved
+
+
 def _follow(row: UnknownValue, now: datetime, ends: float) -> int:
     if vocabulary.is_known(row.vocabulary, row.value):
         return 0  # A release knows it by now, and has the last word.
@@ -130,13 +151,18 @@ def _spellings(value: str) -> list[str]:
 
 
 def _again(find: str, parameters: list[Any]) -> int:
-    """The next open results, read again from their records as they were received."""
+    """The next results, read again from their records as they were received. Those that are open
+    get another version where that says something new."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(find, parameters)
         found: list[tuple[UUID, str, datetime]] = cursor.fetchall()
         facts = [fact for fact in _facts(found) if _promoted(fact)]
         read = [key for key, _, _ in found]
-        note_versions(read, is_reread=True, persons=other_persons(checks_of(read)))
+        reviews = Review.objects.filter(IN_QUEUE | OPEN_CRITICAL, pk__in=read)
+        waiting = set(reviews.values_list("pk", flat=True))
+        note_versions(waiting, reread=waiting, persons=other_persons(checks_of(waiting)))
+        cursor.execute(_NO_NEWS)
+        carry_to_orders(key for key in read if key not in waiting)
         if found:
             keys = mirror.uuid_array(key for key, _, _ in found)
             join = "JOIN unnest(%s::uuid[]) AS wanted(order_id) USING (order_id)"

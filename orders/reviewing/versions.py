@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 from uuid import UUID
@@ -30,6 +30,7 @@ _LOCK: Final = "SELECT FROM orders_result WHERE order_id = ANY(%s) ORDER BY orde
 _NOTE: Final = f"""
 WITH told AS (
  SELECT r.order_id, r.as_of, r.status, r.returned, r.missing, steps.corrections,
+  r.order_id = ANY(%s) AS is_reread,
   -- The lines raise the head, and never lower it.
   CASE WHEN lines.critical IS NOT NULL OR r.interpretation = 'critical' THEN 'critical'
    WHEN lines.is_abnormal OR r.interpretation = 'abnormal' THEN 'abnormal'
@@ -78,7 +79,7 @@ INSERT INTO orders_resultversion (order_id, number, received_at, kind, interpret
  has_uninterpreted, returned, missing, critical, critical_since, digest, content)
 SELECT told.order_id, coalesce(newest.number, 0) + 1,
  CASE WHEN newest.number IS NULL THEN told.as_of ELSE clock_timestamp() END,
- CASE WHEN %s AND newest.kind IS NOT NULL THEN newest.kind
+ CASE WHEN cause.is_our_reading THEN newest.kind
   WHEN told.status = 'partial' THEN 'partial'
   WHEN told.status NOT IN ('final', 'corrected') THEN 'unknown'
   WHEN told.status = 'corrected' THEN 'corrected'
@@ -90,8 +91,18 @@ SELECT told.order_id, coalesce(newest.number, 0) + 1,
   WHEN newest.critical_since IS NOT NULL AND newest.critical = told.critical
   THEN newest.critical_since ELSE coalesce(newest.number, 0) + 1 END,
  told.digest, told.content
-FROM told LEFT JOIN newest USING (order_id)
+FROM told LEFT JOIN newest USING (order_id) LEFT JOIN orders_review AS review USING (order_id)
+CROSS JOIN LATERAL (
+ -- The same record, and no correction was announced: only our reading of it differs.
+ SELECT told.is_reread AND newest.number IS NOT NULL AND coalesce((
+  SELECT (v.content->>'corrections')::bigint = told.corrections FROM orders_resultversion v
+  WHERE v.order_id = told.order_id AND v.number = newest.number
+ ), true) AS is_our_reading
+) AS cause
 WHERE newest.digest IS DISTINCT FROM told.digest
+ AND (NOT cause.is_our_reading OR review.version > review.signed
+  OR review.critical_since IS NOT NULL AND (review.acknowledged < review.critical_since
+   OR review.called < review.critical_since))
 ORDER BY told.order_id
 """
 
@@ -127,13 +138,15 @@ def carry_to_orders(orders: Iterable[UUID]) -> int:
 def note_versions(
     orders: Iterable[UUID],
     *,
-    is_reread: bool = False,
+    reread: Collection[UUID] = (),
     persons: Mapping[UUID, str] = MappingProxyType({}),
 ) -> int:
     """Keep the results of these orders as they now stand, where that is news. Returns how many.
 
     The rows are locked first: of two workers, the second counts on from the first one's version.
-    `is_reread`: it is our reading that changed, so the version is what the one before was.
+    `reread`: those of which the record is the one that was stored before. Where our reading of it
+    changed, an open result gets a version of the same kind, and a closed one none: what was signed
+    is not to be signed again because of a release.
     `persons`: whom those name that name somebody else (`identity.other_persons`).
     """
     keys = list(orders)
@@ -142,7 +155,7 @@ def note_versions(
     with connection.cursor() as cursor:
         cursor.execute(_LOCK, [keys])
         named = (list(persons), list(persons.values()))
-        cursor.execute(_NOTE, [*named, keys, keys, is_reread])
+        cursor.execute(_NOTE, [list(reread), *named, keys, keys])
         noted = int(cursor.rowcount)
     carry_to_orders(keys)
     return noted

@@ -175,10 +175,12 @@ def _store(
     facts = [Fact.of(r, UUID(key)) for key, r in answers.items()]
     keys = [fact.key[0] for fact in facts]
     lock_patients_of(keys)
-    mirror.apply(RESULTS, facts)
+    known = mirror.known(RESULTS, [fact.key for fact in facts], lock=True)
+    same = {key for (key,) in mirror.same_records(known, facts, RESULTS)}
+    mirror.apply(RESULTS, facts, known=known)
     # The unchanged ones, too: the order may have been called corrected since.
     checks = checks_of(keys)
-    note_versions(keys, persons=other_persons(checks))
+    note_versions(keys, reread=same, persons=other_persons(checks))
     write_checks(checks)
     return {}
 

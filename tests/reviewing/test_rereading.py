@@ -1,4 +1,4 @@
-"""What the pass that reads open results of an earlier release again costs, when there are none."""
+"""What the passes that read results of an earlier release again cost, when there are none."""
 
 from __future__ import annotations
 
@@ -38,3 +38,15 @@ def test_signed_results_are_not_read_to_find_open_ones() -> None:
         plan = "\n".join(row[0] for row in cursor.fetchall())
     assert "review_queue" in plan and "review_open_critical" in plan, plan
     assert "Seq Scan" not in plan and "orders_review_pkey" not in plan, plan
+
+
+def test_closed_results_of_an_earlier_release_are_found_by_an_index() -> None:
+    with connection.cursor() as cursor:
+        for statement in SIGNED:
+            cursor.execute(statement)
+        with CaptureQueriesContext(connection) as asked:
+            assert ranking.follow_release_later() == 0
+        [find] = [one["sql"] for one in asked if "substring" in one["sql"]]
+        cursor.execute(f"EXPLAIN {find}")
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+    assert "result_revision" in plan and "Sort" not in plan and "Seq Scan" not in plan, plan

@@ -1,0 +1,110 @@
+"""Closed results follow the reading of a release, too: in silence, and signed as before."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db import transaction
+
+from backoffice import mirror, remote
+from backoffice.mirror import Fact
+from backoffice.models import Notification
+from orders.models import Order, Result, ResultMarker, ResultVersion, Review
+from orders.reviewing import open_criticals, ranking
+from orders.reviewing.versions import note_versions
+from orders.sync.results import RESULTS
+from tests.results.test_over_the_wire import odd, readings, sent, sign, signed_in
+from tests.sandboxes import Sandbox
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+OLD = b"\1"
+LOCAL = "2026-11-13T23:30:00"
+
+
+def stored_before(world: Sandbox, key: UUID, body: dict[str, Any]) -> None:
+    """An earlier release stored this result: normal, its time shifted."""
+    world.prepare_answer(f"^/v3/order/{key}/result$", body=body, times=1)
+    fact = Fact.of(remote.service().orders.result(str(key)), key)
+    with transaction.atomic():
+        mirror.apply(RESULTS, [fact])
+        row = Result.objects.filter(pk=key)
+        row.update(interpretation="normal", content_hash=bytes(row.get().content_hash)[:15] + OLD)
+        ResultMarker.objects.filter(result_id=key).update(
+            interpretation="normal",
+            side="",
+            timestamp=datetime(2026, 11, 13, 23, 30, tzinfo=UTC),
+            timestamp_written=None,
+        )
+        note_versions([key])
+
+
+def out_of_range(**changes: Any) -> dict[str, Any]:
+    return odd(value=410, result="410", timestamp=LOCAL, **changes)
+
+
+def kinds(key: UUID) -> list[str]:
+    versions = ResultVersion.objects.filter(order_id=key).order_by("number")
+    return list(versions.values_list("kind", flat=True))
+
+
+def test_signed_result_of_an_earlier_release_is_read_again(world: Sandbox, key: UUID) -> None:
+    stored_before(world, key, out_of_range())
+    assert sign(signed_in("clinician"), key) == 302
+    assert ranking.follow_release() == 0
+    assert ranking.follow_release_later() == 1
+    assert ranking.follow_release_later() == 0
+    assert readings(key) == [("abnormal", "high")]
+    line = ResultMarker.objects.get(result_id=key)
+    assert (line.timestamp, line.timestamp_written) == (None, LOCAL)
+    assert Order.objects.get(pk=key).interpretation == "abnormal"
+    assert kinds(key) == ["final"] and not Review.objects.get(pk=key).in_queue
+    assert not Notification.objects.exists()
+
+
+def test_closed_result_read_again_stays_signed_when_it_comes_again(
+    world: Sandbox, key: UUID
+) -> None:
+    body = out_of_range(interpretation="critical_high")
+    stored_before(world, key, body)
+    assert sign(signed_in("clinician"), key) == 302
+    ranking.follow_release_later()
+    assert readings(key) == [("critical", "high")]
+    sent(world, key, body)
+    assert kinds(key) == ["final"] and not open_criticals().exists()
+    sent(world, key, out_of_range(notes="Measured twice", interpretation="critical_high"))
+    assert kinds(key) == ["final", "corrected"], "the lab did change it"
+
+
+def test_signed_result_stays_signed_where_a_sync_is_first_to_read_it_again(
+    world: Sandbox, key: UUID
+) -> None:
+    stored_before(world, key, out_of_range())
+    assert sign(signed_in("clinician"), key) == 302
+    sent(world, key, out_of_range())
+    assert readings(key) == [("abnormal", "high")]
+    assert kinds(key) == ["final"] and not Review.objects.get(pk=key).in_queue
+
+
+def test_open_result_that_a_sync_reads_again_gets_a_version_of_its_kind(
+    world: Sandbox, key: UUID
+) -> None:
+    body = out_of_range(interpretation="critical_high")
+    stored_before(world, key, body)
+    sent(world, key, body)
+    assert kinds(key) == ["final", "final"]
+    assert [review.pk for review in open_criticals()] == [key]
+
+
+def test_closed_result_that_cannot_be_read_again_is_left_as_it_is(
+    world: Sandbox, key: UUID
+) -> None:
+    stored_before(world, key, out_of_range())
+    assert sign(signed_in("clinician"), key) == 302
+    Result.objects.filter(pk=key).update(record="[]")
+    assert ranking.follow_release_later() == 1
+    assert ranking.follow_release_later() == 0
+    assert readings(key) == [("normal", "")]
