@@ -19,9 +19,9 @@ from backoffice.service import Page
 
 AHEAD: Final = timedelta(minutes=5)
 """How far ahead of ours the service's clock is believed to be. A synchronized clock is off by
-seconds, and five minutes are what signatures of deliveries allow between the clocks. It is less
-than the windows overlap (`SYNC_OVERLAP_SECONDS`), so that even a header that is wrong by this much
-hides nothing; a clock that really is further ahead only costs reading more than needed."""
+seconds, and five minutes are what signatures of deliveries allow between the clocks. Even a header
+that is wrong by this much hides nothing: a window never begins after the latest run, by our clock.
+A clock that really is further ahead only costs reading more than needed."""
 BEHIND: Final = timedelta(days=7)
 """How far behind it is believed to be. Such a header hides nothing, but everything since is read
 again with each run; and a clock that really is that far behind dates its changes so, too."""
@@ -112,7 +112,8 @@ def latest_window(resource: str) -> datetime | None:
         begin = min(begin, before.asked_at + latest.offset)
     # A time to come, left by a clock of ours that was wrong, would hide what changes until then.
     latest_plausible = datetime.now(UTC) + AHEAD
-    return min(begin, latest_plausible) - timedelta(seconds=settings.SYNC_OVERLAP_SECONDS)
+    overlap = timedelta(seconds=settings.SYNC_OVERLAP_SECONDS)
+    return min(begin - overlap, latest.asked_at, latest_plausible - overlap)
 
 
 def _completed(resource: str) -> Any:
