@@ -44,6 +44,11 @@ _KEYS: Final = str.maketrans(_FROM, _TO, _REMOVED)
 _REPLACEMENT: Final = "\ufffd"
 _LOOKALIKES: Final = ("CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE")
 """Scripts with letters that look like Latin ones."""
+_SAME_SHAPE: Final = frozenset(
+    "\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425\u0405\u0406\u0408"
+    "\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7"
+)
+"""Cyrillic and Greek capitals that cannot be told from Latin ones."""
 _SPOKEN: Final = {
     "\n": "a line break",
     "\r": "a line break",
@@ -96,6 +101,12 @@ def same_identifier(column: str, *texts: str) -> Q:
     if len(keys) == 1:
         return Q(**{f"{column}__identifier": keys[0]})
     return Q(**{f"{column}__identifier__in": keys}) if keys else Q(pk__in=[])
+
+
+def looks_latin(text: str) -> bool:
+    """Whether every letter is of another script and cannot be told from a Latin one."""
+    letters = {mark for mark in text if mark.isalpha()}
+    return bool(letters) and letters <= _SAME_SHAPE
 
 
 def visible(text: str) -> str:

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
+from backoffice.identifiers import looks_latin
+
 _MONTH: Final = (
     "(?:(?:[Jj]an|[Ff]eb)(?:uary|ruary)?|[Mm]ar(?:ch)?|[Aa]pr(?:il)?|[Mm]ay|[Jj]une?|[Jj]uly?"
     "|[Aa]ug(?:ust)?|[Ss]ept?(?:ember)?|[Oo]ct(?:ober)?|(?:[Nn]ov|[Dd]ec)(?:ember)?)"
@@ -48,6 +50,8 @@ def damage(text: str) -> str:
         return f"“{text}” is a spreadsheet error. Write the value."
     if _NOTHING.fullmatch(text):
         return f"“{text}” is what programs write for an empty or yes/no cell. Write the value."
+    if text and not any(mark.isalnum() for mark in text):
+        return f"“{text}” has neither a letter nor a digit. Write the value."
     if _DATE.fullmatch(text):
         return f"“{text}” is a date or time, perhaps made by a spreadsheet. {_AS_TEXT}"
     if found := _DECIMALS.fullmatch(text):
@@ -63,6 +67,11 @@ def doubt(text: str) -> str:
     if text.isascii() and text.isdigit() and rest and not rest.strip("0"):
         return (
             f"“{text}” has zeros after its 15th digit, as spreadsheets write long numbers. "
+            "Compare it with the paper."
+        )
+    if looks_latin(text):
+        return (
+            f"“{text}” is written in Cyrillic or Greek letters that look like Latin ones. "
             "Compare it with the paper."
         )
     return ""

@@ -62,7 +62,9 @@ def examine(rows: Sequence[Row]) -> None:
             if len(cell) > MOST_LETTERS
         ]
         if row.wish is not None:
-            row.faults += _stopped(row.wish, row.cells["lab_account"])
+            told = " ".join(row.faults)
+            stopped = _stopped(row.wish, row.cells["lab_account"])
+            row.faults += [words for words in stopped if words not in told]
         row.warnings += [words for name in IDENTIFIERS if (words := doubt(row.cells[name]))]
         row.warnings += filter(None, [shortened.get(row.cells["sample_id"])])
         sample = key(row.cells["sample_id"])

@@ -127,6 +127,7 @@ DAMAGED = (
     *("'0012345", "3-Jan", "Jan-03", "03-Jan-26", "3. Mar", "Mar 3, 2026", "1/3/2026", "01.03.26"),
     *("2026-01-03", "2026-01-03 00:00:00", "1/3", "12345.0", "12345,00", "1,234,567", "12,345"),
     *("#N/A", "#REF!", "#########", "nan", "NULL", "TRUE", "8:30", "08:30:00 AM"),
+    *("-", "---", "…", "."),
 )
 SOUND = (
     *("12345", "0012345", "12E5001", "1E10", "MAR-0001", "DEC-12", "MADEUP-0003", "3-JAN-0004"),
@@ -145,6 +146,8 @@ def test_sound_sample_ids_are_no_damage(text: str) -> None:
     assert damage(text) == ""
 
 
-def test_zeros_after_the_fifteenth_digit_are_doubtful() -> None:
+def test_lost_digits_and_letters_that_look_latin_are_doubtful() -> None:
     assert "Compare it with the paper" in doubt("123456789012345000")
+    assert "look like Latin ones" in doubt("\u0410\u0412-0012")
+    assert not doubt("\u0411\u0412-0012") and not doubt("AB-0012") and not doubt("0012")
     assert not doubt("123456789012345") and not doubt("1234567890123450001")
