@@ -50,6 +50,8 @@ class IdentityCheck:
     """The person on a result beside the patient."""
 
     facts: tuple[IdentityFact, ...] = ()
+    age: str = ""
+    """As the result prints it. It is one of the facts only while no birth date can be compared."""
 
     @property
     def agreement(self) -> Agreement:
@@ -62,6 +64,12 @@ class IdentityCheck:
     @property
     def printed(self) -> str:
         return "\n".join(fact.printed for fact in self.facts)
+
+    @property
+    def forms(self) -> tuple[str, str]:
+        """All that `printed` can be for this result, whatever is known of the patient."""
+        name_and_birth_date = "\n".join(fact.printed for fact in self.facts[:2])
+        return name_and_birth_date, f"{name_and_birth_date}\n{self.age}"
 
     @property
     def is_same(self) -> bool:
@@ -87,7 +95,7 @@ def check_identity(
     if facts[1].agreement is Agreement.UNKNOWN and age:
         on = _day(head, order)
         facts.append(IdentityFact("Age", age, born, compare_ages(age, born, on)))
-    return IdentityCheck(tuple(facts))
+    return IdentityCheck(tuple(facts), age)
 
 
 def _known(order: Order | None, person: Demographics | None) -> tuple[str, str, date | None]:
@@ -132,11 +140,6 @@ def checks_of(order_ids: Iterable[UUID]) -> dict[UUID, IdentityCheck]:
         person = people.get(order.user_id) if order and order.user_id else None
         checks[key] = check_identity(result, order, person)
     return checks
-
-
-def other_persons(checks: Mapping[UUID, IdentityCheck]) -> dict[UUID, str]:
-    """By order, the person printed on those results that name somebody else."""
-    return {key: check.printed for key, check in checks.items() if check.contradicts}
 
 
 def update_reviews(order_ids: Iterable[UUID]) -> None:

@@ -30,7 +30,7 @@ from backoffice.service import results as service_results
 from backoffice.service.payload import Unreadable
 from backoffice.vocabulary import interpretations
 from orders.models import Order, Result
-from orders.reviewing.identity import checks_of, other_persons
+from orders.reviewing.identity import checks_of
 from orders.reviewing.models import IN_QUEUE, OPEN_CRITICAL, Review
 from orders.reviewing.versions import carry_to_orders, note_versions
 from orders.sync.results import RESULTS
@@ -160,7 +160,7 @@ def _again(find: str, parameters: list[Any]) -> int:
         read = [key for key, _, _ in found]
         reviews = Review.objects.filter(IN_QUEUE | OPEN_CRITICAL, pk__in=read)
         waiting = set(reviews.values_list("pk", flat=True))
-        note_versions(waiting, reread=waiting, persons=other_persons(checks_of(waiting)))
+        note_versions(waiting, reread=waiting, checks=checks_of(waiting))
         cursor.execute(_NO_NEWS)
         carry_to_orders(key for key in read if key not in waiting)
         if found:

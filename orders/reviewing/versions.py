@@ -11,6 +11,7 @@ from django.db import connection
 
 from backoffice import changes
 from orders.models.order import Order
+from orders.reviewing.identity import IdentityCheck
 
 _ONE_LINE: Final = """jsonb_strip_nulls(jsonb_build_object(
  'name', m.name, 'slug', nullif(m.slug, ''), 'text', nullif(m.text, ''), 'unit', m.unit,
@@ -43,12 +44,12 @@ WITH told AS (
    'collected', r.date_collected, 'received', r.date_received, 'reported', r.date_reported,
    'corrections', steps.corrections, 'lines', coalesce(lines.as_sent, '[]')
   ) AS content,
-  sha256(convert_to((jsonb_build_array(
-   r.status, r.interpretation, steps.corrections, lines.news
-   -- A result that comes to name somebody else is another version, whatever its values. The digest
-   -- of any other stays as earlier releases made it: else each would come back as corrected.
-  ) || CASE WHEN other.person IS NULL THEN '[]' ELSE jsonb_build_array(other.person) END)::text,
-   'UTF8')) AS digest,
+  -- A result that comes to name somebody else is another version, whatever its values. The digest
+  -- of any other stays as earlier releases made it: else each would come back as corrected.
+  head.facts, sha256(convert_to(head.facts::text, 'UTF8')) AS digest_of_facts,
+  sha256(convert_to((head.facts || CASE WHEN other.person IS NULL THEN '[]'
+   ELSE jsonb_build_array(other.person) END)::text, 'UTF8')) AS digest,
+  other.person IS NOT NULL AS names_somebody_else,
   coalesce(lines.critical, '[]') AS critical,
   coalesce(r.interpretation = 'critical', false) OR lines.critical IS NOT NULL AS is_critical
  FROM orders_result r
@@ -70,6 +71,9 @@ WITH told AS (
   SELECT count(*) AS corrections FROM orders_orderevent e
   WHERE e.order_id = r.order_id AND e.low_level_status = 'corrected'
  ) steps
+ CROSS JOIN LATERAL (
+  SELECT jsonb_build_array(r.status, r.interpretation, steps.corrections, lines.news) AS facts
+ ) head
  WHERE r.order_id = ANY(%s)
 ), newest AS (
  SELECT DISTINCT ON (order_id) order_id, number, kind, digest, critical, critical_since
@@ -100,7 +104,14 @@ CROSS JOIN LATERAL (
  ), true) AS is_our_reading
 ) AS cause
 WHERE newest.digest IS DISTINCT FROM told.digest
+ -- The newest version named somebody else, and we know by now that it is the patient.
+ AND (told.names_somebody_else OR NOT EXISTS (
+  SELECT FROM unnest(%s::uuid[], %s::text[]) AS printed (order_id, person)
+  WHERE printed.order_id = told.order_id AND newest.digest = sha256(
+   convert_to((told.facts || jsonb_build_array(printed.person))::text, 'UTF8'))
+ ))
  AND (NOT cause.is_our_reading OR review.version > review.signed
+  OR newest.digest = told.digest_of_facts  -- It comes to name somebody else.
   OR review.critical_since IS NOT NULL AND (review.acknowledged < review.critical_since
    OR review.called < review.critical_since))
 ORDER BY told.order_id
@@ -139,7 +150,7 @@ def note_versions(
     orders: Iterable[UUID],
     *,
     reread: Collection[UUID] = (),
-    persons: Mapping[UUID, str] = MappingProxyType({}),
+    checks: Mapping[UUID, IdentityCheck] = MappingProxyType({}),
 ) -> int:
     """Keep the results of these orders as they now stand, where that is news. Returns how many.
 
@@ -147,15 +158,25 @@ def note_versions(
     `reread`: those of which the record is the one that was stored before. Where our reading of it
     changed, an open result gets a version of the same kind, and a closed one none: what was signed
     is not to be signed again because of a release.
-    `persons`: whom those name that name somebody else (`identity.other_persons`).
+    `checks`: the persons on them beside the patients. One that comes to name somebody else is
+    another version; one that does so no longer is none, unless the laboratory changed the person.
     """
     keys = list(orders)
     if not keys:
         return 0
     with connection.cursor() as cursor:
         cursor.execute(_LOCK, [keys])
-        named = (list(persons), list(persons.values()))
-        cursor.execute(_NOTE, [list(reread), *named, keys, keys])
+        others = {key: check.printed for key, check in checks.items() if check.contradicts}
+        printed = [(key, person) for key in keys if key in checks for person in checks[key].forms]
+        cursor.execute(
+            _NOTE,
+            [
+                list(reread),
+                *(list(others), list(others.values())),
+                *(keys, keys),
+                *([key for key, _ in printed], [person for _, person in printed]),
+            ],
+        )
         noted = int(cursor.rowcount)
     carry_to_orders(keys)
     return noted

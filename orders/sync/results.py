@@ -14,7 +14,7 @@ from backoffice.service.written_times import read_written_time
 from backoffice.vocabulary import interpretations
 from backoffice.vocabulary.interpretations import Reading
 from orders.models import Result, ResultMarker
-from orders.reviewing.identity import checks_of, lock_patients_of, other_persons, write_checks
+from orders.reviewing.identity import checks_of, lock_patients_of, write_checks
 from orders.reviewing.versions import note_versions
 from orders.sync import unreadable_lines as unreadable
 
@@ -180,7 +180,7 @@ def _store(
     mirror.apply(RESULTS, facts, known=known)
     # The unchanged ones, too: the order may have been called corrected since.
     checks = checks_of(keys)
-    note_versions(keys, reread=same, persons=other_persons(checks))
+    note_versions(keys, reread=same, checks=checks)
     write_checks(checks)
     return {}
 

@@ -272,6 +272,42 @@ def test_signed_result_that_comes_to_name_somebody_else_waits_again(
     assert not Review.objects.get(pk=order_id).in_queue
 
 
+def test_signed_result_is_not_corrected_by_our_demographics(
+    world: Sandbox, order_id: UUID, client: Client
+) -> None:
+    """The laboratory corrected nothing: what was confirmed and signed stays signed."""
+    patient = read_patient(order_id)
+    assert read_result(world, order_id, body=B19).identity == "different"
+    client.force_login(staff("clinician", "anna"))
+    assert sign(client, order_id, is_identity_confirmed="on") == 302
+    changes = {"first_name": "Otto", "last_name": "Other", "dob": "1962-01-23"}
+    world.prepare_answer(f"/v2/user/{patient}/info", merge=changes)
+    read_patient(order_id)
+    same = read_result(world, order_id, body=B19)
+    assert (same.identity, same.version, same.in_queue) == ("same", 1, False)
+    read_patient(order_id)
+    again = read_result(world, order_id, body=B19)
+    assert (again.identity, again.version, again.in_queue) == ("different", 1, False)
+    named = {**B19, "metadata": {**B19["metadata"], "patient": "", "dob": "", "age": ""}}
+    other = read_result(world, order_id, body=named)
+    assert (other.version, other.kind) == (2, "corrected"), "the lab took the person off it"
+
+
+def test_result_that_contradicts_new_demographics_waits_again_and_is_not_corrected(
+    world: Sandbox, order_id: UUID, client: Client
+) -> None:
+    patient = read_patient(order_id)
+    assert read_result(world, order_id).identity == "same"
+    client.force_login(staff("clinician", "anna"))
+    assert sign(client, order_id) == 302
+    changes = {"first_name": "Otto", "last_name": "Other", "dob": "1962-01-23"}
+    world.prepare_answer(f"/v2/user/{patient}/info", merge=changes)
+    read_patient(order_id)
+    again = read_result(world, order_id)
+    assert (again.identity, again.version, again.in_queue) == ("different", 2, True)
+    assert again.kind == "final"
+
+
 # As releases make it that know nothing of persons.
 EARLIER_DIGEST = """
 SELECT sha256(convert_to(
