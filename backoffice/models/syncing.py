@@ -97,6 +97,11 @@ class Lookup(models.Model):
     due_at = models.DateTimeField(null=True, db_default=Now())
     generation = models.BigIntegerField(default=1, db_default=1)
     attempts = models.PositiveSmallIntegerField(default=0, db_default=0)
+    unread_answers = models.PositiveSmallIntegerField(
+        default=0,
+        db_default=0,
+        help_text="Those of the attempts that were answered, but not read or stored",
+    )
     lease_token = models.UUIDField(null=True)
     lease_until = models.DateTimeField(null=True)
     looked_at = models.DateTimeField(null=True)

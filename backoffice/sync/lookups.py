@@ -77,7 +77,8 @@ def mark_all(keys: Mapping[str, Iterable[object]]) -> None:
             "INSERT INTO backoffice_lookup (kind, key, due_at)"
             " SELECT kind, key, now() FROM unnest(%s::text[], %s::text[]) AS reason (kind, key)"
             " ON CONFLICT (kind, key) DO UPDATE SET generation = backoffice_lookup.generation + 1,"
-            " attempts = 0, due_at = least(backoffice_lookup.due_at, EXCLUDED.due_at)",
+            " attempts = 0, unread_answers = 0,"
+            " due_at = least(backoffice_lookup.due_at, EXCLUDED.due_at)",
             [statements.array(kinds), statements.array(names)],
         )
 
@@ -254,7 +255,7 @@ def _close(claims: list[Claim], again: Mapping[str, timedelta | None], token: uu
         )
         cursor.execute(
             "UPDATE backoffice_lookup AS row SET lease_token = NULL, lease_until = NULL,"
-            " attempts = 0, error = '', looked_at = now(),"
+            " attempts = 0, unread_answers = 0, error = '', looked_at = now(),"
             " due_at = CASE WHEN row.generation = done.generation THEN now() + done.again"
             "          ELSE row.due_at END"
             " FROM unnest(%s::text[], %s::text[], %s::bigint[], %s::interval[])"
@@ -272,6 +273,14 @@ def _release(keys: list[str], kind: str, token: uuid.UUID) -> None:
         )
 
 
+def _is_about_record(error: Exception) -> bool:
+    """Whether it was answered, and the answer could not be read or stored. That nothing was
+    answered, or only later or with another key, says nothing of the record."""
+    if isinstance(error, errors.ServiceError):
+        return isinstance(error, errors.Malformed | errors.Refused) and error.status != 401
+    return not isinstance(error, service_team.AnotherTeam)
+
+
 def _put_back(failed: list[tuple[Claim, Exception]], token: uuid.UUID) -> None:
     """Wait longer each time, unless there is a newer reason; keep an answer nobody could read."""
     with connection.cursor() as cursor:
@@ -286,10 +295,12 @@ def _put_back(failed: list[tuple[Claim, Exception]], token: uuid.UUID) -> None:
             said = str(error) if told else type(error).__name__
             cursor.execute(
                 "UPDATE backoffice_lookup SET lease_token = NULL, lease_until = NULL,"
-                " attempts = least(attempts + 1, 1000), error = %s, due_at = CASE"
+                " attempts = least(attempts + 1, 1000),"
+                " unread_answers = least(unread_answers + %s, 1000), error = %s, due_at = CASE"
                 "  WHEN generation = %s THEN now() + make_interval(secs => %s) ELSE due_at END"
                 " WHERE kind = %s AND key = %s AND lease_token = %s",
                 [
+                    int(_is_about_record(error)),
                     said[:300],
                     claim.generation,
                     wait.total_seconds(),

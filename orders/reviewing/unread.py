@@ -34,7 +34,8 @@ _RESOURCES: Final = {
     "patients_demographics": PATIENT,
 }
 FAILS_OFTEN: Final = 3
-"""Attempts after which a look-up that fails for another reason counts as not readable, too."""
+"""Answers that could not be read or stored for another reason, after which a record counts as not
+readable, too. That the service does not answer is no reason."""
 MOST: Final = 20
 
 _KINDS: Final = ", ".join(f"('{resource}', '{what}')" for resource, what in _RESOURCES.items())
@@ -45,7 +46,8 @@ unread AS (
  JOIN kinds k ON k.resource = u.resource WHERE NOT u.is_stored
  UNION ALL
  SELECT k.what, l.key, NULL FROM backoffice_lookup l
- JOIN kinds k ON k.resource = l.kind WHERE l.error <> '' AND l.attempts >= {FAILS_OFTEN}
+ JOIN kinds k ON k.resource = l.kind WHERE l.error <> ''
+  AND l.unread_answers >= {FAILS_OFTEN}
 ), one AS (
  SELECT what, key::uuid AS id, key, min(since) AS since FROM unread
  WHERE key ~ '^[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}$' GROUP BY what, key

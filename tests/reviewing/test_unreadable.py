@@ -15,6 +15,7 @@ import httpx
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 from pytest_django import Settings
 
 import patients.sync
@@ -236,6 +237,29 @@ def test_unreadable_order_or_patient_is_told_on_its_pages(
         sync.drain([one for one in (*SUBJECTS, *patients.sync.SUBJECTS) if one.kind == kind])
         assert told not in pages(client, order_id)["patient"]
     assert client.post(address, {"what": "anything"}).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("given", "is_told"),
+    [
+        ({"status": 503}, False),
+        ({"status": 429, "headers": {"retry-after": "1"}}, False),
+        ({"status": 401}, False),
+        ({"status": 403}, True),
+    ],
+)
+def test_outage_is_not_told_as_a_result_that_cannot_be_read(
+    given: dict[str, Any], is_told: bool, world: Sandbox, order_id: UUID, reader: User
+) -> None:
+    sync.mark("results", [order_id])
+    world.prepare_answer(f"/v3/order/{order_id}/result$", times=None, **given)
+    for attempt in range(unread.FAILS_OFTEN):
+        assert unread.of_order(order_id) == []
+        Lookup.objects.filter(kind="results").update(due_at=timezone.now())
+        sync.drain(SUBJECTS)
+        assert Lookup.objects.get(kind="results").attempts == attempt + 1
+    assert bool(unread.of_order(order_id)) == is_told
+    assert unread.among([order_id]) == ({order_id} if is_told else set())
 
 
 def test_result_never_read_is_told_where_it_would_stand(
