@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from io import StringIO
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -47,6 +48,32 @@ def test_old_critical_ones_only_where_it_is_said_that_people_were_told() -> None
     assert call.source and [value["text"] for value in call.values] == ["6.9"]
     kinds = AuditEntry.objects.values_list("object_type", flat=True)
     assert set(kinds) == {"sign result", "acknowledge critical", "critical call"}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_results_left_for_review_are_counted_with_the_reason() -> None:
+    came(ordered(1, **OLD).pk, ("Sodium", "4.1", "normal"))
+    came(ordered(2, **OLD).pk, ("Sodium", "4.1", "normal"), ("Color", "ominous", "unknown"))
+    came(ordered(3, **OLD).pk, ("Color", "odd", "unknown"), interpretation="unknown")
+    came(ordered(4, **OLD).pk, ("Sodium", "4.1", "normal"), interpretation=None)
+    came(ordered(5, **OLD).pk, ("Sodium", "4.1", "normal"), status="partial")
+    came(ordered(6, **OLD).pk, ("Sodium", "4.1", "normal"), status="preliminary")
+    came(ordered(7, **OLD).pk, ("Potassium", "6.9", "critical"))
+    came(ordered(8, **OLD).pk, ("Sodium", "4.1", "normal"))
+    Review.objects.filter(pk=uid("order", 8)).update(identity="different")
+    came(ordered(9, last_event_at=NOW).pk, ("Color", "ominous", "unknown"))
+    staff("clinician", "anna")
+    words = StringIO()
+    call_command("reviewed_elsewhere", before=DAY, by="anna", stdout=words)
+    assert [one.order_id for one in Signature.objects.all()] == [uid("order", 1)]
+    assert words.getvalue().splitlines() == [
+        "1 results signed",
+        "3 results left for review: they have values that are not interpreted",
+        "1 results left for review: they are critical (see --critical)",
+        "1 results left for review: they are partial",
+        "1 results left for review: they have an unknown status",
+        "1 results left for review: they name somebody else",
+    ]
 
 
 @pytest.mark.django_db

@@ -2,9 +2,10 @@
 
 The first sync brings every result there ever was, and all of them wait for review. Those that were
 read in another system are signed here at once, with a note that says so. Critical results, partial
-ones, those that name somebody else, and what is newer wait on. With `--critical` the clinician says
-that those about critical results were told, too: thousands of old ones would hide the new one among
-them.
+ones, those that name somebody else, those with a line that is not interpreted, and what is newer
+wait on; the command lists how many, by reason. With `--critical` the clinician confirms that
+somebody was notified of the critical results, too: thousands of old ones would hide the new one
+among them.
 """
 
 from __future__ import annotations
@@ -26,15 +27,29 @@ NOTE: Final = "Reviewed in another system, before this office was in use"
 
 TOLD: Final = "whoever the other system names"
 
+# Why a result is not signed with the others, the gravest reason first. One parameter: whether
+# critical ones are.
+_REASON: Final = """
+ CASE WHEN review.identity = 'different' THEN 'name somebody else'
+  WHEN review.critical_since IS NOT NULL AND NOT %s THEN 'are critical (see --critical)'
+  WHEN review.kind = 'partial' THEN 'are partial'
+  WHEN review.kind NOT IN ('final', 'corrected') THEN 'have an unknown status'
+  WHEN review.has_uninterpreted THEN 'have values that are not interpreted' END
+"""
+_LEFT: Final = f"""
+SELECT {_REASON}, count(*) FROM orders_review AS review
+JOIN orders_order AS o ON o.id = review.order_id
+WHERE review.version > review.signed AND review.version > 0 AND o.last_event_at < %s
+GROUP BY 1 ORDER BY 2 DESC, 1
+"""
+
 # Locked, as by a person who signs; the newest version is the one that is signed.
-_SIGN: Final = """
+_SIGN: Final = f"""
 WITH chosen AS (
  SELECT review.order_id, review.version, review.user_id, review.critical_since
  FROM orders_review AS review JOIN orders_order AS o ON o.id = review.order_id
  WHERE review.version > review.signed AND review.version > 0
-  AND (review.critical_since IS NULL OR %s)
-  AND review.kind IN ('final', 'corrected') AND review.identity <> 'different'
-  AND o.last_event_at < %s
+  AND o.last_event_at < %s AND {_REASON} IS NULL
  ORDER BY review.order_id LIMIT %s FOR UPDATE OF review
 ), critical AS (
  SELECT chosen.order_id, chosen.version, v.critical FROM chosen
@@ -75,7 +90,10 @@ class Command(BaseCommand):
         by = User.objects.filter(username=options["by"]).first()
         if by is None or not may(by, "results.sign"):
             raise CommandError("--by is the log-in name of somebody who may sign results")
-        self.stdout.write(f"{sign(before, by, critical=options['critical'])} results signed")
+        critical = options["critical"]
+        self.stdout.write(f"{sign(before, by, critical=critical)} results signed")
+        for reason, count in left(before, critical=critical):
+            self.stdout.write(f"{count} results left for review: they {reason}")
 
 
 def sign(before: datetime, by: User, *, critical: bool = False) -> int:
@@ -86,9 +104,16 @@ def sign(before: datetime, by: User, *, critical: bool = False) -> int:
     return count
 
 
+def left(before: datetime, *, critical: bool = False) -> list[tuple[str, int]]:
+    """How many older ones wait on, by reason."""
+    with connection.cursor() as cursor:
+        cursor.execute(_LEFT, [critical, before])
+        return [(reason, count) for reason, count in cursor.fetchall() if reason]
+
+
 def _signed(before: datetime, by: User, critical: bool) -> int:
     with transaction.atomic(durable=True), connection.cursor() as cursor:
-        cursor.execute(_SIGN, [critical, before, A_BATCH, by.pk, by.pk, TOLD, NOTE, by.pk, NOTE])
+        cursor.execute(_SIGN, [before, critical, A_BATCH, by.pk, by.pk, TOLD, NOTE, by.pk, NOTE])
         rows: list[tuple[UUID, UUID | None, bool]] = cursor.fetchall()
         _noted(by, "sign result", rows)
         for kind in ("acknowledge critical", "critical call"):
