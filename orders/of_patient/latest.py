@@ -17,26 +17,42 @@ from orders.reviewing.history import when_taken
 
 MOST: Final = 400
 """Markers that are shown."""
+OF_MARKER: Final = 20
+"""Lines read of one marker, newest orders first: an order may be collected after a later one."""
+LINES: Final = 10_000
+"""Lines read at most, whatever their markers, newest orders first."""
 NAMED: Final = "name:"
 
 # A marker is what may be compared (`reviewing.history.key_of`); one without any code is its name.
-_LINES: Final = """
-    SELECT coalesce(
-            'loinc:' || nullif(line.loinc_slug, ''),
-            'lab:' || coalesce(o.lab_slug, '') || ':' || nullif(line.slug, ''),
-            'name:' || lower(line.name)
-        ), line.name, line.type, line.text, line.value, line.unit, line.interpretation,
-        line.interpretation_received, line.source_interpretation,
+_LINES: Final = f"""
+    WITH given AS (
+        SELECT o.id, o.created_at, line.position, coalesce(
+                'loinc:' || nullif(line.loinc_slug, ''),
+                'lab:' || coalesce(o.lab_slug, '') || ':' || nullif(line.slug, ''),
+                'name:' || lower(line.name)
+            ) AS marker
+        FROM orders_order AS o JOIN orders_resultmarker AS line ON line.result_id = o.id
+        WHERE o.user_id = %s AND NOT line.is_missing
+        ORDER BY o.created_at DESC, o.id DESC, line.position DESC LIMIT {LINES}
+    ), newest AS (
+        SELECT *, row_number() OVER (
+            PARTITION BY marker ORDER BY created_at DESC, id DESC, position DESC
+        ) AS place FROM given
+    )
+    SELECT newest.marker, line.name, line.type, line.text, line.value, line.unit,
+        line.interpretation, line.interpretation_received, line.source_interpretation,
         coalesce(nullif(line.side, ''), CASE WHEN line.is_above_max_range THEN 'high'
             WHEN line.is_below_min_range THEN 'low' ELSE '' END),
         line.min_range_value, line.max_range_value, line.reference_range, o.id,
         coalesce(v.identity = 'different', false),
         r.date_collected, line.timestamp, line.timestamp_written, o.created_at
-    FROM orders_order AS o
-    JOIN orders_result AS r ON r.order_id = o.id
-    JOIN orders_resultmarker AS line ON line.result_id = o.id
-    LEFT JOIN orders_review AS v ON v.order_id = o.id
-    WHERE o.user_id = %s AND NOT line.is_missing
+    FROM newest
+    JOIN orders_order AS o ON o.id = newest.id
+    JOIN orders_result AS r ON r.order_id = newest.id
+    JOIN orders_resultmarker AS line
+        ON line.result_id = newest.id AND line.position = newest.position
+    LEFT JOIN orders_review AS v ON v.order_id = newest.id
+    WHERE newest.place <= {OF_MARKER}
     ORDER BY o.created_at, o.id, line.position
 """
 

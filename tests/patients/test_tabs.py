@@ -17,6 +17,7 @@ from django.utils import timezone
 from backoffice import team
 from backoffice.models import AuditEntry, CommandRecord, User
 from orders.models import Appointment, AppointmentEvent, Order, OrderEvent, Result, ResultMarker
+from orders.of_patient import latest
 from patients.models import Connection, DifferentPeople, Insurance
 from patients.wearables.models import HistoricalPull
 from tests.api.rows import NOW, demographics, envelope, order, patient, staff, uid
@@ -113,6 +114,24 @@ def test_the_latest_of_each_marker_with_the_one_before(client: Client, clinician
         ("Iron", "91", "80"),
     ]
     assert latest[0].order_id == uid("order", 3)
+
+
+def test_latest_values_read_only_the_newest_lines_of_each_marker(
+    client: Client, clinician: User
+) -> None:
+    iron = {"loinc_slug": "iron"}
+    result(1, {"name": "Lead", "slug": "lead", "text": "3"}, days=900)
+    for n in range(2, latest.OF_MARKER + 12):
+        result(n, {**iron, "text": str(100 + n)}, days=800 - n)
+    with connection.cursor() as cursor:
+        cursor.execute(latest._LINES, [WHO])
+        assert cursor.rowcount == latest.OF_MARKER + 1
+    found = client.get(OVERVIEW + "results/").context["latest"]
+    newest = 100 + latest.OF_MARKER + 11
+    assert [(one.name, one.text, one.before) for one in found] == [
+        ("Iron", str(newest), str(newest - 1)),
+        ("Lead", "3", None),
+    ]
 
 
 def test_values_of_two_labs_are_compared_only_by_a_common_code(
