@@ -21,6 +21,7 @@ from backoffice.spreadsheets import damage, doubt
 from orders.models import Order
 from orders.placing import drafts, people
 from orders.placing.forms import NOTE_LETTERS, account_words
+from orders.placing.questions import doubt_of
 from orders.placing.wish import TYPED_PHYSICIAN, Wish
 
 STOP: Final = "stop"
@@ -77,6 +78,9 @@ def findings(wish: Wish) -> list[Finding]:
         if question.required and not wish.one(question.name):
             words = f"A question of the lab is open: {question.words}"
             found.append(Finding("question", words, question.name))
+        elif doubt := doubt_of(question, wish.one(question.name)):
+            words = f"{question.label}: {doubt} Check the answer."
+            found.append(Finding("question doubted", words, question.name, WARN))
     return found
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
+from backoffice.vocabulary.measures import Interval, number_of, range_of
 from labs.models import Marker
 
 
@@ -68,6 +70,34 @@ def _question(marker: Marker, sent: dict[str, Any]) -> Question:
             for one in _dicts(sent.get("answers"))
         ],
     )
+
+
+def doubt_of(question: Question, answer: str) -> str:
+    """Why an answer should be looked at again, in words; empty where nothing is odd. The hint of
+    the lab is free text: what it does not say clearly is not judged."""
+    answer, hint = answer.strip(), question.hint.strip()
+    if not answer or question.is_choice:
+        return ""
+    if hint.upper() == "YYYYMMDD":
+        return "" if _is_day(answer) else f"“{answer}” is not a date written YYYYMMDD."
+    asked = range_of(hint)
+    if asked == Interval():
+        return ""
+    number = number_of(answer)
+    given = Interval(number, number)
+    if number is None or asked.is_exceeded_by(given) or asked.is_undercut_by(given):
+        return f"“{answer}” is not within {hint}."
+    return ""
+
+
+def _is_day(text: str) -> bool:
+    if len(text) != 8 or not (text.isascii() and text.isdigit()):
+        return False
+    try:
+        datetime.strptime(text, "%Y%m%d")  # noqa: DTZ007 - a calendar date
+    except ValueError:
+        return False
+    return True
 
 
 def _dicts(sent: Any) -> list[dict[str, Any]]:
