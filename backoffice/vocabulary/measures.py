@@ -13,14 +13,13 @@ _DIGIT: Final = re.compile(r"[0-9]")
 _GOES_ON: Final = re.compile(r"[0-9.,:/–—-]|[eE][-+]?[0-9]")
 """What follows makes it another thing than a number: `1:40`, `7-3`, `1.2.3`, `1.8 E+3`."""
 _COMPARED: Final = re.compile(
-    rf"(?P<sign><=|>=|<|>|≤|≥)?\s*(?:or\s*=)?\s*(?P<number>{_NUMBER})(?P<rest>.*)",
+    rf"(?P<sign><=|>=|<|>|≤|≥)?(?:\s*or\s*=)?\s*(?P<number>{_NUMBER})(?P<rest>.*)",
     re.IGNORECASE | re.DOTALL,
 )
 _TWO: Final = re.compile(
     rf"(?P<low>{_NUMBER})\s*(?:-|–|—|−|~|\bto\b|\bthru\b|\bthrough\b|\.\.\.?)\s*(?P<high>{_NUMBER})(?P<rest>.*)",
     re.IGNORECASE | re.DOTALL,
 )
-_REMARK: Final = re.compile(r"\s*\([^()0-9]*\)$")
 _LABEL: Final = re.compile(
     r"(?:normal|reference|ref\.?|expected|adults?|fasting|males?|females?|negative)"
     r"(?:\s+(?:range|interval|value))?\s*[:=]\s*",
@@ -44,7 +43,7 @@ _IN_WORDS: Final = tuple(
 )
 _ONE_UNIT: Final = re.compile(r"[%A-Za-zµμ][\w%/^*.µμ²³]*")
 _TITER: Final = re.compile(
-    r"(?P<sign><=|>=|<|>|≤|≥)?\s*(?:or\s*=)?\s*1\s*:\s*(?P<number>[0-9]{1,9})"
+    r"(?P<sign><=|>=|<|>|≤|≥)?(?:\s*or\s*=)?\s*1\s*:\s*(?P<number>[0-9]{1,9})"
 )
 
 
@@ -108,7 +107,7 @@ def range_of(text: str, unit: str = "") -> Interval:
 
     Also in words: `up to 40`, `40 or less`, `Adult: 70-99 mg/dL (fasting)`.
     """
-    plain = _LABEL.sub("", _REMARK.sub("", _plain(text)).strip())
+    plain = _LABEL.sub("", _without_remark(_plain(text)))
     for pattern, sign in _IN_WORDS:
         plain = pattern.sub(sign, plain)
     found, rest = interval_of(plain)
@@ -134,6 +133,15 @@ def titer_of(text: str | None) -> Interval | None:
     if found is None:
         return None
     return _compared(_sign(found, _plain(text or "")), float(found["number"]))
+
+
+def _without_remark(text: str) -> str:
+    """Without words in parentheses at its end: `70-99 (fasting)` is `70-99`."""
+    before, opened, remark = text.rstrip().rpartition("(")
+    words = remark.removesuffix(")")
+    if opened and words != remark and not _DIGIT.search(words) and ")" not in words:
+        return before.strip()
+    return text.strip()
 
 
 def _plain(text: str) -> str:
