@@ -30,7 +30,7 @@ from backoffice.service import results as service_results
 from backoffice.service.payload import Unreadable
 from backoffice.vocabulary import interpretations
 from orders.models import Order, Result
-from orders.reviewing.identity import checks_of
+from orders.reviewing.identity import checks_of, lock_patients_of, write_checks
 from orders.reviewing.models import IN_QUEUE, OPEN_CRITICAL, Review
 from orders.reviewing.versions import carry_to_orders, note_versions
 from orders.sync.results import RESULTS
@@ -47,33 +47,32 @@ _OPEN: Final = """
  UNION SELECT order_id FROM orders_review WHERE critical_since IS NOT NULL
   AND (acknowledged < critical_since OR called < critical_since)
 """
-# A lock is never waited for: whoever holds one stores the result, and the next pass looks again.
 _WITH_WORD: Final = f"""
-SELECT r.order_id, r.record, r.as_of FROM orders_result r
+SELECT r.order_id FROM orders_result r
 WHERE r.read_under < %s AND r.order_id IN ({_OPEN}) AND (r.interpretation_received = ANY(%s)
  OR EXISTS (SELECT FROM orders_resultmarker m WHERE m.result_id = r.order_id
   AND (m.interpretation_received = ANY(%s) OR m.source_interpretation = ANY(%s))))
-ORDER BY r.order_id LIMIT %s FOR UPDATE OF r SKIP LOCKED
+ORDER BY r.order_id LIMIT %s
 """
 # From the open ones to their results, each by its key: the planner takes a third of all results
 # for those of an earlier release, and would walk all of them.
 _OF_BEFORE: Final = f"""
-WITH open AS MATERIALIZED ({_OPEN}), earlier AS MATERIALIZED (
- SELECT open.order_id FROM open CROSS JOIN LATERAL (
-  SELECT FROM orders_result r WHERE r.order_id = open.order_id
-   AND get_byte(r.content_hash, length(r.content_hash) - 1) < %s OFFSET 0
- ) AS result LIMIT %s
-)
-SELECT r.order_id, r.record, r.as_of FROM orders_result r
-WHERE r.order_id = ANY(ARRAY(SELECT order_id FROM earlier))
-ORDER BY r.order_id FOR UPDATE OF r SKIP LOCKED
+WITH open AS MATERIALIZED ({_OPEN})
+SELECT open.order_id FROM open CROSS JOIN LATERAL (
+ SELECT FROM orders_result r WHERE r.order_id = open.order_id
+  AND get_byte(r.content_hash, length(r.content_hash) - 1) < %s OFFSET 0
+) AS result LIMIT %s
 """
 # The mark of the release is the last byte of the hash; by the index `result_revision` this finds
 # the next ones, and costs nothing once there are none.
 _ANY_OF_BEFORE: Final = """
-SELECT r.order_id, r.record, r.as_of FROM orders_result r
-WHERE substring(r.content_hash, 16) < %s
-ORDER BY substring(r.content_hash, 16), r.order_id LIMIT %s FOR UPDATE OF r SKIP LOCKED
+SELECT r.order_id FROM orders_result r WHERE substring(r.content_hash, 16) < %s
+ORDER BY substring(r.content_hash, 16), r.order_id LIMIT %s
+"""
+# A row is never waited for: whoever holds it stores the result, and the next pass looks again.
+_LOCKED: Final = """
+SELECT order_id, record, as_of FROM orders_result WHERE order_id = ANY(%s)
+ORDER BY order_id FOR UPDATE SKIP LOCKED
 """
 # What cannot be read again stays as it was stored, and is not tried for ever.
 _LEFT: Final = """
@@ -155,18 +154,22 @@ def _again(find: str, parameters: list[Any]) -> int:
     get another version where that says something new."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(find, parameters)
+        keys = [key for (key,) in cursor.fetchall()]
+        lock_patients_of(keys)  # Before the results, as who stores them does.
+        cursor.execute(_LOCKED, [keys])
         found: list[tuple[UUID, str, datetime]] = cursor.fetchall()
         facts = [fact for fact in _facts(found) if _promoted(fact)]
         read = [key for key, _, _ in found]
         reviews = Review.objects.filter(IN_QUEUE | OPEN_CRITICAL, pk__in=read)
         waiting = set(reviews.values_list("pk", flat=True))
-        note_versions(waiting, reread=waiting, checks=checks_of(waiting))
+        checks = checks_of(read)
+        note_versions(waiting, reread=waiting, checks=checks)
+        write_checks(checks)
         cursor.execute(_NO_NEWS)
         carry_to_orders(key for key in read if key not in waiting)
         if found:
-            keys = mirror.uuid_array(key for key, _, _ in found)
             join = "JOIN unnest(%s::uuid[]) AS wanted(order_id) USING (order_id)"
-            changes.rows_changed(Result, join, [keys], len(found))
+            changes.rows_changed(Result, join, [mirror.uuid_array(read)], len(found))
         unread = {key for key, _, _ in found} - {fact.key[0] for fact in facts}
         cursor.execute(_LEFT, [vocabulary.given.decision(), RESULTS.revision, list(unread)])
     return len(found)

@@ -111,7 +111,10 @@ WHERE newest.digest IS DISTINCT FROM told.digest
    convert_to((told.facts || jsonb_build_array(printed.person))::text, 'UTF8'))
  ))
  AND (NOT cause.is_our_reading OR review.version > review.signed
-  OR newest.digest = told.digest_of_facts  -- It comes to name somebody else.
+  -- It comes to name somebody else, and nobody has confirmed that it is the patient's.
+  OR newest.digest = told.digest_of_facts AND NOT EXISTS (
+   SELECT FROM orders_signature AS g WHERE g.order_id = told.order_id
+    AND g.version = newest.number AND g.is_identity_confirmed)
   OR review.critical_since IS NOT NULL AND (review.acknowledged < review.critical_since
    OR review.called < review.critical_since))
 ORDER BY told.order_id

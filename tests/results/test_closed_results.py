@@ -65,6 +65,20 @@ def test_signed_result_of_an_earlier_release_is_read_again(world: Sandbox, key: 
     assert not Notification.objects.exists()
 
 
+def test_closed_result_of_another_person_is_marked_when_it_is_read_again(
+    world: Sandbox, key: UUID
+) -> None:
+    body = out_of_range()
+    body["metadata"]["dob"] = "1901-02-03"
+    stored_before(world, key, body)
+    assert sign(signed_in("clinician"), key, is_identity_confirmed="on") == 302
+    ranking.follow_release_later()
+    review = Review.objects.get(pk=key)
+    assert review.names_somebody_else and not review.in_queue
+    sent(world, key, body)
+    assert kinds(key) == ["final"], "the person was confirmed with the signature"
+
+
 def test_closed_result_read_again_stays_signed_when_it_comes_again(
     world: Sandbox, key: UUID
 ) -> None:
