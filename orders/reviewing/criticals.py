@@ -48,11 +48,14 @@ class Glance:
 
 declare(
     "orders.view",
-    "SELECT count(*) AS criticals, min(since) AS oldest_critical,"
-    " count(*) FILTER (WHERE acknowledged < critical_since) AS unacknowledged"
-    " FROM (SELECT since, acknowledged, critical_since FROM orders_review"
+    # `since` is the receipt of the newest version: it may have come long after the critical word.
+    "SELECT count(*) AS criticals, min(coalesce(first.received_at, since)) AS oldest_critical,"
+    " count(*) FILTER (WHERE acknowledged < open.critical_since) AS unacknowledged"
+    " FROM (SELECT order_id, since, acknowledged, critical_since FROM orders_review"
     " WHERE critical_since IS NOT NULL AND (acknowledged < critical_since"
-    f" OR called < critical_since) ORDER BY since LIMIT {MOST}) AS open",
+    f" OR called < critical_since) ORDER BY since LIMIT {MOST}) AS open"
+    " LEFT JOIN orders_resultversion AS first ON first.order_id = open.order_id"
+    " AND first.number = open.critical_since",
 )
 declare(
     "results.view",

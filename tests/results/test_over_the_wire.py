@@ -17,7 +17,7 @@ from django.utils import timezone
 from backoffice import sync
 from backoffice.models import AuditEntry, Lookup, UnknownValue
 from orders.models import Delegation, Order, Result, ResultMarker, ResultVersion, Review
-from orders.reviewing import open_criticals, ranking
+from orders.reviewing import criticals, open_criticals, ranking
 from orders.sync.orders import ORDER_SUBJECT
 from orders.sync.results import RESULT_SUBJECT
 from patients import sync as patients_sync
@@ -111,6 +111,21 @@ def test_b05_critical_spellings_alert_under_a_normal_head(world: Sandbox, key: U
     item = api(key)
     assert item["interpretation"] == "critical" and item["interpretation_received"] == "normal"
     assert [one["source_interpretation"] for one in item["markers"]] == ["HH", "LL"]
+
+
+def test_newer_version_does_not_make_a_critical_result_younger(world: Sandbox, key: UUID) -> None:
+    """What waits since the first version is not "since" the one that says the same again."""
+    body = case("B05.json")
+    sent(world, key, body)
+    first = criticals.at_a_glance(staff("clinician", "early")).oldest
+    body["metadata"]["status"] = "corrected"
+    body["results"].append({**body["results"][0], **case("B06.json")["results"][0]})
+    sent(world, key, body)
+    one, two = ResultVersion.objects.filter(order_id=key).order_by("number")
+    review = Review.objects.get(pk=key)
+    assert (review.version, review.critical_since) == (two.number, one.number)
+    assert review.since == two.received_at
+    assert criticals.at_a_glance(staff("clinician", "late")).oldest == first == one.received_at
 
 
 def test_b06_line_without_interpretation_is_never_normal(world: Sandbox, key: UUID) -> None:
