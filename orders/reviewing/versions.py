@@ -28,8 +28,7 @@ _NEWS: Final = """(one.line - 'side' - 'source' -
 
 _LOCK: Final = "SELECT FROM orders_result WHERE order_id = ANY(%s) ORDER BY order_id FOR UPDATE"
 
-_NOTE: Final = f"""
-WITH told AS (
+_TOLD: Final = f"""
  SELECT r.order_id, r.as_of, r.status, r.returned, r.missing, steps.corrections,
   r.order_id = ANY(%s) AS is_reread,
   -- The lines raise the head, and never lower it.
@@ -75,7 +74,11 @@ WITH told AS (
   SELECT jsonb_build_array(r.status, r.interpretation, steps.corrections, lines.news) AS facts
  ) head
  WHERE r.order_id = ANY(%s)
-), newest AS (
+"""
+_DIGESTS: Final = f"WITH told AS ({_TOLD}) SELECT order_id, digest_of_facts FROM told"
+
+_NOTE: Final = f"""
+WITH told AS ({_TOLD}), newest AS (
  SELECT DISTINCT ON (order_id) order_id, number, kind, digest, critical, critical_since
  FROM orders_resultversion WHERE order_id = ANY(%s) ORDER BY order_id, number DESC
 )
@@ -149,6 +152,15 @@ def carry_to_orders(orders: Iterable[UUID]) -> int:
     return len(moved)
 
 
+def digests_of(orders: Collection[UUID]) -> dict[UUID, bytes]:
+    """Of what these results say as they are stored, without the person."""
+    if not orders:
+        return {}
+    with connection.cursor() as cursor:
+        cursor.execute(_DIGESTS, [[], [], [], list(orders)])
+        return {key: bytes(digest) for key, digest in cursor.fetchall()}
+
+
 def note_versions(
     orders: Iterable[UUID],
     *,
@@ -158,7 +170,7 @@ def note_versions(
     """Keep the results of these orders as they now stand, where that is news. Returns how many.
 
     The rows are locked first: of two workers, the second counts on from the first one's version.
-    `reread`: those of which the record is the one that was stored before. Where our reading of it
+    `reread`: those of which the laboratory has changed nothing since. Where our reading of them
     changed, an open result gets a version of the same kind, and a closed one none: what was signed
     is not to be signed again because of a release.
     `checks`: the persons on them beside the patients. One that comes to name somebody else is

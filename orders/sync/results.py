@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -15,7 +15,8 @@ from backoffice.vocabulary import interpretations
 from backoffice.vocabulary.interpretations import Reading
 from orders.models import Result, ResultMarker
 from orders.reviewing.identity import checks_of, lock_patients_of, write_checks
-from orders.reviewing.versions import note_versions
+from orders.reviewing.models import IN_QUEUE, OPEN_CRITICAL, Review
+from orders.reviewing.versions import digests_of, note_versions
 from orders.sync import unreadable_lines as unreadable
 
 
@@ -168,6 +169,23 @@ RESULTS = mirror.Table(
 )
 
 
+def _closed(known: mirror.Known, same: Collection[UUID]) -> list[UUID]:
+    """Closed results of which another record came, and that are stored in the present reading."""
+    changed = [
+        key
+        for (key,), stored in known.items()
+        if key not in same and stored.digest[-1] == RESULTS.revision
+    ]
+    closed = Review.objects.filter(pk__in=changed).exclude(IN_QUEUE | OPEN_CRITICAL)
+    return list(closed.values_list("pk", flat=True)) if changed else []
+
+
+def _contents(orders: Collection[UUID]) -> dict[UUID, tuple[bytes, tuple[str, str]]]:
+    """What results say, and the person they name: a record with other moments says the same."""
+    checks = checks_of(orders) if orders else {}
+    return {key: (digest, checks[key].forms) for key, digest in digests_of(orders).items()}
+
+
 def _store(
     answers: Mapping[str, Record[service_results.Result]],
 ) -> dict[str, timedelta | None]:
@@ -177,7 +195,10 @@ def _store(
     lock_patients_of(keys)
     known = mirror.known(RESULTS, [fact.key for fact in facts], lock=True)
     same = {key for (key,) in mirror.same_records(known, facts, RESULTS)}
+    before = _contents(_closed(known, same))
     mirror.apply(RESULTS, facts, known=known)
+    after = _contents(before)
+    same |= {key for key, content in before.items() if after[key] == content}
     # The unchanged ones, too: the order may have been called corrected since.
     checks = checks_of(keys)
     note_versions(keys, reread=same, checks=checks)

@@ -89,6 +89,10 @@ def test_closed_result_read_again_stays_signed_when_it_comes_again(
     assert readings(key) == [("critical", "high")]
     sent(world, key, body)
     assert kinds(key) == ["final"] and not open_criticals().exists()
+    body["metadata"]["date_reported"] = "2026-11-20T08:00:00+00:00"
+    sent(world, key, body)
+    assert Result.objects.get(pk=key).date_reported == "2026-11-20T08:00:00+00:00"
+    assert kinds(key) == ["final"], "a moment of the lab says nothing new"
     sent(world, key, out_of_range(notes="Measured twice", interpretation="critical_high"))
     assert kinds(key) == ["final", "corrected"], "the lab did change it"
 
