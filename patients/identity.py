@@ -287,7 +287,10 @@ def birth_dates(printed: str) -> frozenset[PartialDate]:
     if _MASKED.search(text):
         text = " ".join(_YEAR.findall(text))
     tokens = [token for token in _TOKEN.findall(text) if token not in _ORDINAL]
-    numbers = [token for token in tokens if token.isdecimal() and token not in ("0", "00", "0000")]
+    numbers = [token for token in tokens if token.isdecimal()]
+    if any(len(number) == 4 and number != "0000" for number in numbers):
+        # A day or month that is not known; without a year of four digits 00 is the year 2000.
+        numbers = [number for number in numbers if number not in ("0", "00")]
     named = [token for token in tokens if token in _LONG_MONTHS or token in _MONTHS]
     months = {_MONTHS.index(token[:3]) + 1 for token in named}
     others = [token for token in tokens if token.isalpha() and token not in named]

@@ -282,6 +282,12 @@ def test_invented_people_without_a_common_word_contradict(
     assert compare_name_parts(other_first, other_last, first, last) is DIFFERENT
 
 
+@pytest.mark.parametrize("printed", ["02/01/00", "2-Jan-00", "010200", "00-01-02"])
+def test_year_2000_of_two_digits_is_read(printed: str) -> None:
+    assert compare_birth_dates(printed, date(2000, 1, 2)) is SAME
+    assert compare_birth_dates(printed, date(2001, 3, 4)) is DIFFERENT
+
+
 @given(
     st.dates(date(1925, 1, 1), date(2020, 12, 31)),
     st.sampled_from(FORMS),
