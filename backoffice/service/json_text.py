@@ -14,6 +14,13 @@ DEEPEST: Final = 64
 
 REPLACEMENT: Final = "\N{REPLACEMENT CHARACTER}"
 NUL_ESCAPE: Final = rb"\u0000"
+OVERRIDES: Final = ("\u202d".encode(), "\u202e".encode())
+"""Characters that turn the order of those behind them around: a value of 410 would read 014."""
+_REPLACED: Final = (
+    (b"\\", (NUL_ESCAPE, rb"\u202d", rb"\u202e", rb"\u202D", rb"\u202E")),
+    (OVERRIDES[0][:1], OVERRIDES),
+)
+"""By first byte, which is found much faster and is rare: what JSON allows and no text may hold."""
 
 _ESCAPE: Final = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u([0-9a-fA-F]{4})|\\.",
@@ -23,8 +30,16 @@ _CONTROL: Final = re.compile(rb"[\x00-\x1f]")
 _TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|-?(?:Infinity|NaN)|[\[{]|[\]}]', re.DOTALL)
 
 
+def needs_replacing(raw: bytes) -> bool:
+    """Whether the JSON may hold a NUL character or one that turns the order of others around."""
+    return any(first in raw and any(odd in raw for odd in odds) for first, odds in _REPLACED)
+
+
 def replace_unstorable(raw: bytes) -> bytes:
-    """The same JSON with U+FFFD where it escapes a NUL character or half a surrogate pair."""
+    """The same JSON with U+FFFD for a NUL character, half a surrogate pair, or a character that
+    turns the order of others around."""
+    for override in OVERRIDES:
+        raw = raw.replace(override, REPLACEMENT.encode())
     return _ESCAPE.sub(_storable_escape, raw)
 
 
@@ -34,6 +49,8 @@ def make_decodable(body: bytes) -> bytes:
     fits no number), and what is nested deeper than `DEEPEST` becomes the text "nested too deep".
     """
     text = body.decode("utf-8", "replace").encode()
+    for override in OVERRIDES:
+        text = text.replace(override, REPLACEMENT.encode())
     parts: list[bytes] = []
     depth = place = 0
     cut = -1
@@ -80,7 +97,8 @@ def _storable_escape(match: re.Match[bytes]) -> bytes:
     if match[1] is None:
         return match[0]
     code = int(match[1], 16)
-    return rb"\ufffd" if code == 0 or 0xD800 <= code <= 0xDFFF else match[0]
+    replaced = code in (0, 0x202D, 0x202E) or 0xD800 <= code <= 0xDFFF
+    return rb"\ufffd" if replaced else match[0]
 
 
 def _storable_control(match: re.Match[bytes]) -> bytes:

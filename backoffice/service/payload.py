@@ -122,7 +122,7 @@ class Reader(Generic[T]):
         self._type = kind
 
     def read(self, raw: bytes, asked_at: datetime) -> Record[T] | Unreadable:
-        if json_text.NUL_ESCAPE not in raw:
+        if not json_text.needs_replacing(raw):
             try:
                 return _record(self._decode(raw), raw, asked_at)
             except (ValueError, RecursionError):  # msgspec errors and bad UTF-8 are ValueErrors

@@ -43,6 +43,7 @@ READ = {
     "lone surrogate": (line(notes="half \ud83d pair"), "normal"),
     "lone surrogate in the word": (line(interpretation="nor\udc00mal"), "unknown"),
     "NUL in the name": (line(name="Glu\0cose"), "normal"),
+    "a value turned around": (line(value="4\u202e10", interpretation="nor\u202emal"), "unknown"),
     "NUL in the word": (line(interpretation="normal\0"), "unknown"),
     "NUL in the lab's flag": (line(source_interpretation="\0"), "unknown"),
     "control characters": (replaced('"Glucose"', '"Glu\x01\x0bcose"'), "normal"),

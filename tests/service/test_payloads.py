@@ -238,3 +238,11 @@ def test_a_birth_date_stands_on_no_clock(zone: str, monkeypatch: pytest.MonkeyPa
     finally:
         monkeypatch.undo()
         time.tzset()
+
+
+@pytest.mark.parametrize("turned", ["\u202d", "\u202e", "\\u202d", "\\u202E", "\\u0000"])
+def test_characters_that_turn_text_around_are_replaced(turned: str) -> None:
+    raw = f'{{"name": "4{turned}10", "slug": "x"}}'.encode()
+    record = Reader(Provider).read(raw, NOW)
+    assert isinstance(record, Record)
+    assert (record.data.name, record.raw) == ("4\N{REPLACEMENT CHARACTER}10", raw)
