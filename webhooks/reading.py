@@ -14,6 +14,7 @@ import msgspec
 
 from backoffice.service import events
 from backoffice.service.events import Heard, Misread
+from backoffice.service.json_text import needs_replacing
 from backoffice.service.payload import explain
 
 _NONE = msgspec.Raw(b"null")
@@ -97,7 +98,7 @@ def read(body: bytes) -> events.Envelope:
 def _is_plain(body: bytes) -> bool:
     """Whether a body is sound at a glance: written again from its value it is the same bytes, so no
     name is given twice. What is written another way may be sound, too. Raises ValueError."""
-    return _bytes(_value(body)) == body and b"\\u0000" not in body
+    return _bytes(_value(body)) == body and not needs_replacing(body)
 
 
 def reopen(body: bytes) -> events.Envelope:

@@ -213,13 +213,13 @@ def _fill_small(cursor: Any, booked: float) -> None:
     many(
         "INSERT INTO world.first_name VALUES (%s, %s, %s, %s)",
         [
-            (n, each, name_key(each), ("female", "male")[n % 2])
+            (n, each, name_key(each, ""), ("female", "male")[n % 2])
             for n, each in enumerate(people.FIRST_NAMES)
         ],
     )
     many(
         "INSERT INTO world.last_name VALUES (%s, %s, %s)",
-        [(n, each, name_key(each)) for n, each in enumerate(people.LAST_NAMES)],
+        [(n, each, name_key(each, "")) for n, each in enumerate(people.LAST_NAMES)],
     )
     many(
         "INSERT INTO world.place VALUES (%s, %s, %s, %s, %s)",
@@ -303,10 +303,11 @@ def _fill_results(cursor: Any) -> None:
             fact = Fact.of(read, None)
             values = RESULTS.promote(fact)
             cursor.execute(
-                "INSERT INTO world.result VALUES (%s, %s, %s, %s, %s, %s, %s)",
+                "INSERT INTO world.result VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)",
                 [
                     *(panel, variant, look, text, values["laboratory"]),
                     *(values["returned"], values["missing"]),
+                    *(values["interpretation"], values["interpretation_received"]),
                 ],
             )
             cursor.executemany(

@@ -258,5 +258,5 @@ def _under_way(method: str, steps: tuple[str, ...], share: float) -> list[Life]:
     return found
 
 
-FOLDED_TOGETHER: Final = name_key("É", "Ñ") == f"{name_key('É')} {name_key('Ñ')}"
-assert FOLDED_TOGETHER, "a name can no longer be folded in two parts"
+FOLDED_TOGETHER: Final = name_key("De É", "O Ñ") == "de e o n  dee on"
+assert FOLDED_TOGETHER, "a name can no longer be folded in two parts (see PEOPLE)"

@@ -41,14 +41,16 @@ CREATE TABLE world.life (i int PRIMARY KEY, open boolean, method text, steps tex
 CREATE TABLE world.slot (open boolean, i int, life int, PRIMARY KEY (open, i));
 CREATE TABLE world.quiet (n bigint, quiet_at timestamptz);
 CREATE TABLE world.result (panel int, variant int, look text, text text, laboratory text,
- returned int, missing int, PRIMARY KEY (panel, variant));
+ returned int, missing int, reading text, received text, PRIMARY KEY (panel, variant));
 """
 
 PEOPLE: Final = """
 CREATE UNLOGGED TABLE world.person AS
 SELECT p, md5('patient' || p)::uuid AS id, f.name AS first_name, l.name AS last_name,
- f.folded || ' ' || l.folded AS name_key, f.gender,
- replace(f.folded, ' ', '') || '.' || p || '@example.invalid' AS email,
+ split_part(f.folded, '  ', 1) || ' ' || split_part(l.folded, '  ', 1)
+  || coalesce('  ' || nullif(concat_ws(' ', nullif(split_part(f.folded, '  ', 2), ''),
+   nullif(split_part(l.folded, '  ', 2), '')), ''), '') AS name_key, f.gender,
+ replace(split_part(f.folded, '  ', 1), ' ', '') || '.' || p || '@example.invalid' AS email,
  '+1555' || lpad(world.draw(p, 3, 10000000)::text, 7, '0') AS phone,
  date '1930-01-01' + world.draw(p, 4, 29000)::int AS dob,
  (1 + world.draw(p, 5, 900)) || ' Sample Street' AS street, place.city, place.state, place.zip,
@@ -112,16 +114,17 @@ INSERT_ORDERS: Final = f"""
 INSERT INTO orders_order (id, team_id, user_id, order_transaction_id, parent_id, created_at,
  updated_at, last_event_id, last_event_at, last_status, status, low_level_status, status_detail,
  bucket, method, origin, priority, activate_by, sample_id, lab_test_id, lab_test_name, lab_slug,
- quiet_at, billing_type, interpretation, has_missing_results, has_abn, expected_result_by_date,
- patient_first_name, patient_last_name, patient_name, patient_dob, patient_gender, recipient_name,
- names_id, {MIRRORED})
+ quiet_at, billing_type, interpretation, service_interpretation, has_missing_results, has_abn,
+ expected_result_by_date, patient_first_name, patient_last_name, patient_name, patient_dob,
+ patient_gender, recipient_name, names_id, {MIRRORED})
 SELECT id, '7ea00000-0000-4000-8000-000000000001', user_id, group_id, parent_id,
  to_timestamp(at), to_timestamp(at + lived), n * 100 + cardinality(steps) - 1,
  to_timestamp(at + lived), last_status, status, low_level_status, status_detail, bucket, method,
  origin, priority, activate_by, sample_id, lab_test_id, lab_test_name, lab_slug, quiet_at,
- billing_type, interpretation, has_missing_results, has_abn, expected, first_name, last_name,
+ billing_type, interpretation, coalesce(interpretation, ''), has_missing_results, has_abn,
+ expected, first_name, last_name,
  name_key, dob, gender, name_key, order_names_number(name_key, name_key), record,
- world.hash(record, 3), to_timestamp({{now}})
+ world.hash(record, 4), to_timestamp({{now}})
 FROM (
  SELECT *, format(text, id, user_id, first_name, last_name, dob, gender, phone, email, street,
   city, state, zip, test_json, coalesce('"' || sample_id || '"', 'null'), world.said(at),
@@ -238,15 +241,15 @@ WHERE result_status IS NOT NULL AND (o.n > {orders} * {results_share} OR life.op
 """
 
 INSERT_RESULTS: Final = f"""
-INSERT INTO orders_result (order_id, status, interpretation, laboratory, specimen_number,
- date_collected, date_received, date_reported, returned, missing, {MIRRORED})
-SELECT id, result_status, look, laboratory, specimen, collected, collected, reported, returned,
- missing, record, world.hash(record, 3), to_timestamp({{now}})
+INSERT INTO orders_result (order_id, status, interpretation, interpretation_received, laboratory,
+ specimen_number, date_collected, date_received, date_reported, returned, missing, {MIRRORED})
+SELECT id, result_status, reading, received, laboratory, specimen, collected, collected, reported,
+ returned, missing, record, world.hash(record, 4), to_timestamp({{now}})
 FROM (
  SELECT *, format(text, whole, born, collected, reported, specimen, result_status, user_id)
   AS record
  FROM (
-  SELECT r.id, r.result_status, look, text, laboratory, returned, missing,
+  SELECT r.id, r.result_status, reading, received, text, laboratory, returned, missing,
    'S' || 100000000 + r.n AS specimen, world.said(at + floor(lived * 0.6)) AS collected,
    world.said(at + lived) AS reported, first_name || ' ' || last_name AS whole,
    to_char(dob, 'DD/MM/YYYY') AS born, person.id AS user_id
