@@ -13,6 +13,10 @@ import sys
 import time
 from pathlib import Path
 
+# To open what the mirror keeps encrypted.
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backoffice.settings")
+os.environ.setdefault("LOCAL", "1")
+
 from tests.bench.common import Goal
 from tests.chaos.common import run
 from tests.sandboxes import Sandbox, running
