@@ -22,23 +22,19 @@ from django.urls import reverse
 from django.utils import timezone
 from pytest_django import Settings
 
-from backoffice import remote, sync
-from backoffice.models import Lookup, User
+from backoffice.models import User
 from backoffice.service.appointments import Availability
 from orders.models import Appointment
 from orders.scheduling.rules import at
 from orders.scheduling.slots import Time, Wishes, offer
-from orders.sync.appointments import APPOINTMENT_SUBJECTS
-from orders.sync.orders import ORDER_SUBJECT
-from patients import sync as patients_sync
 from tests.api.rows import staff, token_for, uid
 from tests.appointments.test_list import visit as mirrored_visit
+from tests.mirrored import as_service, look_up
 from tests.reviewing.test_pages import text_of
 from tests.sandboxes import Sandbox, SandboxFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-SUBJECTS = (ORDER_SUBJECT, *APPOINTMENT_SUBJECTS, *patients_sync.SUBJECTS)
 CASE = json.loads((Path(__file__).parent.parent / "cases" / "B22.json").read_text())
 MIGRATION = "0018_days_of_visits_without_a_zone"
 VIEWERS = ("Pacific/Honolulu", "Pacific/Auckland")
@@ -54,23 +50,14 @@ def world(sandbox_factory: SandboxFactory) -> Sandbox:
 @pytest.fixture
 def key(world: Sandbox, settings: Settings) -> Iterator[UUID]:
     """An order with a visit at home to come, which is mirrored; its visit is not read yet."""
-    settings.SERVICE_BASE_URL = settings.MANAGEMENT_BASE_URL = world.url
-    remote.service.cache_clear()
-    found = world.query(
-        "SELECT o.id FROM sandbox_order o JOIN sandbox_appointment a ON a.order_id = o.number"
-        " WHERE a.is_current AND a.type = 'phlebotomy'"
-        " AND o.status LIKE '%%.appointment_scheduled' ORDER BY o.seq LIMIT 1"
-    )[0][0]
-    look_up("orders", found)
-    yield UUID(str(found))
-    world.control("answers", method="DELETE")
-    remote.service.cache_clear()
-
-
-def look_up(kind: str, key: Any) -> None:
-    sync.mark(kind, [UUID(str(key))])
-    Lookup.objects.filter(kind=kind).update(due_at=timezone.now())
-    sync.drain([subject for subject in SUBJECTS if subject.kind == kind])
+    with as_service(world, settings):
+        found = world.query(
+            "SELECT o.id FROM sandbox_order o JOIN sandbox_appointment a ON a.order_id = o.number"
+            " WHERE a.is_current AND a.type = 'phlebotomy'"
+            " AND o.status LIKE '%%.appointment_scheduled' ORDER BY o.seq LIMIT 1"
+        )[0][0]
+        look_up("orders", found)
+        yield UUID(str(found))
 
 
 def feed(world: Sandbox, key: UUID, **changes: Any) -> Appointment:

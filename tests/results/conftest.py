@@ -8,8 +8,7 @@ from uuid import UUID
 import pytest
 from pytest_django import Settings
 
-from backoffice import remote
-from tests.results.test_over_the_wire import look_up
+from tests.mirrored import as_service, look_up
 from tests.sandboxes import Sandbox, SandboxFactory
 
 
@@ -21,13 +20,10 @@ def world(sandbox_factory: SandboxFactory) -> Sandbox:
 @pytest.fixture
 def key(world: Sandbox, settings: Settings) -> Iterator[UUID]:
     """An order with a final, normal result, which is mirrored; its result is not read yet."""
-    settings.SERVICE_BASE_URL = settings.MANAGEMENT_BASE_URL = world.url
-    remote.service.cache_clear()
-    found = world.query(
-        "SELECT id FROM sandbox_order WHERE result_status = 'final' AND interpretation = 'normal'"
-        " AND status LIKE 'completed%%' ORDER BY seq LIMIT 1"
-    )[0][0]
-    look_up("orders", found)
-    yield UUID(str(found))
-    world.control("answers", method="DELETE")
-    remote.service.cache_clear()
+    with as_service(world, settings):
+        found = world.query(
+            "SELECT id FROM sandbox_order WHERE result_status = 'final'"
+            " AND interpretation = 'normal' AND status LIKE 'completed%%' ORDER BY seq LIMIT 1"
+        )[0][0]
+        look_up("orders", found)
+        yield UUID(str(found))

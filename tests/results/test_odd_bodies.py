@@ -15,7 +15,8 @@ from backoffice.models import Lookup, UnreadRecord
 from backoffice.operations import status
 from orders.models import Order, Result, ResultMarker, Review
 from tests.api.rows import staff
-from tests.results.test_over_the_wire import look_up, odd, words
+from tests.mirrored import look_up
+from tests.results.test_over_the_wire import odd, words
 from tests.sandboxes import Sandbox
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -14,27 +14,17 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from backoffice import sync
-from backoffice.models import AuditEntry, Lookup, UnknownValue
+from backoffice.models import AuditEntry, UnknownValue
 from orders.models import Delegation, Order, Result, ResultMarker, ResultVersion, Review
 from orders.reviewing import criticals, open_criticals, ranking
-from orders.sync.orders import ORDER_SUBJECT
-from orders.sync.results import RESULT_SUBJECT
-from patients import sync as patients_sync
 from tests.api.rows import staff, token_for
+from tests.mirrored import look_up
 from tests.reviewing.test_pages import text_of as shown_text
 from tests.sandboxes import Sandbox
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-SUBJECTS = (ORDER_SUBJECT, RESULT_SUBJECT, *patients_sync.SUBJECTS)
 CASES = Path(__file__).parent.parent / "cases"
-
-
-def look_up(kind: str, key: Any) -> None:
-    sync.mark(kind, [UUID(str(key))])
-    Lookup.objects.filter(kind=kind).update(due_at=timezone.now())
-    sync.drain([subject for subject in SUBJECTS if subject.kind == kind])
 
 
 def case(name: str) -> dict[str, Any]:

@@ -20,7 +20,8 @@ from backoffice.service.written_times import Precision, read_written_time
 from backoffice.templatetags.spoken import calendar_day
 from orders.models import Order, ResultMarker
 from tests.api.rows import staff, token_for
-from tests.results.test_over_the_wire import CASES, api, look_up, odd, sent, words
+from tests.mirrored import look_up
+from tests.results.test_over_the_wire import CASES, api, odd, sent, words
 from tests.sandboxes import Sandbox
 
 pytestmark = pytest.mark.django_db(transaction=True)

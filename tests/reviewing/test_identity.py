@@ -27,6 +27,7 @@ from orders.sync import store_orders
 from patients.models import Demographics
 from patients.sync import SUBJECTS as OF_PATIENTS
 from tests.api.rows import staff, token_for
+from tests.mirrored import as_service
 from tests.sandboxes import Sandbox, running
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -45,17 +46,14 @@ def world() -> Iterator[Sandbox]:
 @pytest.fixture
 def order_id(world: Sandbox, settings: Settings) -> Iterator[UUID]:
     """An order of the sandbox that has a result, and its patient, in the mirror."""
-    settings.SERVICE_BASE_URL = settings.MANAGEMENT_BASE_URL = world.url
-    remote.service.cache_clear()
-    found = world.query(
-        "SELECT id FROM sandbox_order WHERE result_version > 0 AND result_status = 'final'"
-        " AND patient_dob IS NOT NULL ORDER BY number LIMIT 1"
-    )
-    key = UUID(str(found[0][0]))
-    store_orders([remote.service().orders.get(key)])
-    yield key
-    world.control("answers", method="DELETE")
-    remote.service.cache_clear()
+    with as_service(world, settings):
+        found = world.query(
+            "SELECT id FROM sandbox_order WHERE result_version > 0 AND result_status = 'final'"
+            " AND patient_dob IS NOT NULL ORDER BY number LIMIT 1"
+        )
+        key = UUID(str(found[0][0]))
+        store_orders([remote.service().orders.get(key)])
+        yield key
 
 
 def read(kind: str, key: object) -> None:

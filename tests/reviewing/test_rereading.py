@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -24,27 +26,25 @@ SIGNED: tuple[str, ...] = (
 )
 
 
-def test_signed_results_are_not_read_to_find_open_ones() -> None:
-    """Asked once a minute: it must not walk all the results there are."""
+def plan_of(read_again: Callable[[], int], mark: str) -> str:
+    """How PostgreSQL finds the results of a pass that has none to read; `mark` is in its query."""
     with connection.cursor() as cursor:
         for statement in SIGNED:
             cursor.execute(statement)
         with CaptureQueriesContext(connection) as asked:
-            assert ranking.follow_release() == 0
-        [find] = [one["sql"] for one in asked if "get_byte" in one["sql"]]
+            assert read_again() == 0
+        [find] = [one["sql"] for one in asked if mark in one["sql"]]
         cursor.execute(f"EXPLAIN {find}")
-        plan = "\n".join(row[0] for row in cursor.fetchall())
+        return "\n".join(row[0] for row in cursor.fetchall())
+
+
+def test_signed_results_are_not_read_to_find_open_ones() -> None:
+    """Asked once a minute: it must not walk all the results there are."""
+    plan = plan_of(ranking.follow_release, "get_byte")
     assert "review_queue" in plan and "review_open_critical" in plan, plan
     assert "Seq Scan" not in plan and "orders_review_pkey" not in plan, plan
 
 
 def test_closed_results_of_an_earlier_release_are_found_by_an_index() -> None:
-    with connection.cursor() as cursor:
-        for statement in SIGNED:
-            cursor.execute(statement)
-        with CaptureQueriesContext(connection) as asked:
-            assert ranking.follow_release_later() == 0
-        [find] = [one["sql"] for one in asked if "substring" in one["sql"]]
-        cursor.execute(f"EXPLAIN {find}")
-        plan = "\n".join(row[0] for row in cursor.fetchall())
+    plan = plan_of(ranking.follow_release_later, "substring")
     assert "result_revision" in plan and "Sort" not in plan and "Seq Scan" not in plan, plan

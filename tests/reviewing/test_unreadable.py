@@ -19,13 +19,14 @@ from django.utils import timezone
 from pytest_django import Settings
 
 import patients.sync
-from backoffice import remote, sync
+from backoffice import sync
 from backoffice.models import Lookup, UnreadRecord, User
 from backoffice.operations import status
 from orders.models import Order, Result, ResultMarker, Review
 from orders.reviewing import unread
 from orders.sync import CHANGES, SUBJECTS
 from tests.api.rows import staff
+from tests.mirrored import as_service
 from tests.sandboxes import Sandbox, SandboxFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -46,11 +47,8 @@ def service_sandbox(sandbox_factory: SandboxFactory) -> Sandbox:
 
 @pytest.fixture
 def world(service_sandbox: Sandbox, settings: Settings) -> Iterator[Sandbox]:
-    settings.SERVICE_BASE_URL = settings.MANAGEMENT_BASE_URL = service_sandbox.url
-    remote.service.cache_clear()
-    yield service_sandbox
-    service_sandbox.control("answers", method="DELETE")
-    remote.service.cache_clear()
+    with as_service(service_sandbox, settings):
+        yield service_sandbox
 
 
 @pytest.fixture

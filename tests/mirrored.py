@@ -1,0 +1,36 @@
+"""A sandbox as the service of this process, and single records that are read from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from uuid import UUID
+
+from django.utils import timezone
+from pytest_django import Settings
+
+from backoffice import remote, sync
+from backoffice.models import Lookup
+from orders import sync as orders_sync
+from patients import sync as patients_sync
+from tests.sandboxes import Sandbox
+
+SUBJECTS = (*orders_sync.SUBJECTS, *patients_sync.SUBJECTS)
+
+
+@contextmanager
+def as_service(world: Sandbox, settings: Settings) -> Iterator[None]:
+    """Inside, the back office asks this sandbox; no prepared answer outlives it."""
+    settings.SERVICE_BASE_URL = settings.MANAGEMENT_BASE_URL = world.url
+    remote.service.cache_clear()
+    yield
+    world.control("answers", method="DELETE")
+    remote.service.cache_clear()
+
+
+def look_up(kind: str, key: Any) -> None:
+    """Read one record now, by its look-up."""
+    sync.mark(kind, [UUID(str(key))])
+    Lookup.objects.filter(kind=kind).update(due_at=timezone.now())
+    sync.drain([subject for subject in SUBJECTS if subject.kind == kind])
