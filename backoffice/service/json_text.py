@@ -1,7 +1,7 @@
 """Repair of JSON text that a strict reader or PostgreSQL refuses, without reading it into values.
 
-Nothing here runs for ordinary answers: only for a body or record that could not be decoded, and for
-one that holds the escape of a NUL character.
+Of this only `needs_replacing` runs for ordinary answers. The rest is for a body or record that
+could not be decoded, and for one that holds characters to replace.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ DEEPEST: Final = 64
 """Levels of nesting that are read; the interface's own records have less than ten."""
 
 REPLACEMENT: Final = "\N{REPLACEMENT CHARACTER}"
-NUL_ESCAPE: Final = rb"\u0000"
 OVERRIDES: Final = ("\u202d".encode(), "\u202e".encode())
 """Characters that turn the order of those behind them around: a value of 410 would read 014."""
 _REPLACED: Final = (
-    (b"\\", (NUL_ESCAPE, rb"\u202d", rb"\u202e", rb"\u202D", rb"\u202E")),
+    (b"\\", (rb"\u0000", rb"\u202d", rb"\u202e", rb"\u202D", rb"\u202E")),
     (OVERRIDES[0][:1], OVERRIDES),
 )
 """By first byte, which is found much faster and is rare: what JSON allows and no text may hold."""
@@ -38,9 +37,7 @@ def needs_replacing(raw: bytes) -> bool:
 def replace_unstorable(raw: bytes) -> bytes:
     """The same JSON with U+FFFD for a NUL character, half a surrogate pair, or a character that
     turns the order of others around."""
-    for override in OVERRIDES:
-        raw = raw.replace(override, REPLACEMENT.encode())
-    return _ESCAPE.sub(_storable_escape, raw)
+    return _ESCAPE.sub(_storable_escape, _without_overrides(raw))
 
 
 def make_decodable(body: bytes) -> bytes:
@@ -48,9 +45,7 @@ def make_decodable(body: bytes) -> bytes:
     characters, NUL and half surrogate pairs become U+FFFD, `NaN` and `Infinity` become text (which
     fits no number), and what is nested deeper than `DEEPEST` becomes the text "nested too deep".
     """
-    text = body.decode("utf-8", "replace").encode()
-    for override in OVERRIDES:
-        text = text.replace(override, REPLACEMENT.encode())
+    text = _without_overrides(body.decode("utf-8", "replace").encode())
     parts: list[bytes] = []
     depth = place = 0
     cut = -1
@@ -83,6 +78,12 @@ def replace_in_text(text: str) -> str:
         .encode("utf-16", "surrogatepass")
         .decode("utf-16", "replace")
     )
+
+
+def _without_overrides(raw: bytes) -> bytes:
+    for override in OVERRIDES:
+        raw = raw.replace(override, REPLACEMENT.encode())
+    return raw
 
 
 def _storable_token(token: bytes) -> bytes:

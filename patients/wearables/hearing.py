@@ -15,7 +15,7 @@ import msgspec
 
 from backoffice import sync
 from backoffice.service.events import BACKFILL_DONE, STREAM_READY, Heard
-from backoffice.service.json_text import NUL_ESCAPE
+from backoffice.service.json_text import needs_replacing
 from backoffice.service.payload import Unreadable
 from backoffice.service.wearables import SUMMARIES, Samples
 from backoffice.service.wearables.timeseries import SAMPLES
@@ -98,7 +98,7 @@ def hear_backfills(events: Sequence[Heard]) -> Mapping[str, str] | None:
 
 def _samples(event: Heard) -> Samples:
     """The samples of an event, without what a `Reader` adds to records that are kept whole."""
-    if NUL_ESCAPE not in event.data:
+    if not needs_replacing(event.data):
         try:
             return _decode(event.data)
         except ValueError:
