@@ -26,7 +26,7 @@ _ZONES: Final[dict[str, str]] = {
     "Pacific/Guam": "GU MP",
     "Pacific/Pago_Pago": "AS",
 }
-STATES: Final[dict[str, str]] = {
+STATE_NAMES: Final[dict[str, str]] = {
     "AL": "Alabama", "AK": "Alaska", "AS": "American Samoa", "AZ": "Arizona", "AR": "Arkansas",
     "CA": "California", "CO": "Colorado", "CT": "Connecticut", "DE": "Delaware",
     "DC": "District of Columbia", "FL": "Florida", "GA": "Georgia", "GU": "Guam", "HI": "Hawaii",
@@ -43,7 +43,7 @@ STATES: Final[dict[str, str]] = {
 }  # fmt: skip
 _BY_STATE: Final = {state: zone for zone, states in _ZONES.items() for state in states.split()}
 """The zone of most people of a state, by its two letters and by its name."""
-_BY_STATE.update((name.upper(), _BY_STATE[code]) for code, name in STATES.items())
+_BY_STATE.update((name.upper(), _BY_STATE[code]) for code, name in STATE_NAMES.items())
 STATES_WITH_TWO_ZONES: Final = frozenset(
     ("AK", "FL", "ID", "IN", "KS", "KY", "MI", "ND", "NE", "OR", "SD", "TN", "TX")
 )

@@ -129,10 +129,9 @@ def _is_unit(rest: str, unit: str) -> bool:
 
 def titer_of(text: str | None) -> Interval | None:
     """The dilution of a titer (`1:640`, `<1:40`) as far as it is known; None: not a titer."""
-    found = _TITER.fullmatch(_plain(text or ""))
-    if found is None:
-        return None
-    return _compared(_sign(found, _plain(text or "")), float(found["number"]))
+    plain = _plain(text or "")
+    found = _TITER.fullmatch(plain)
+    return _compared(_sign(found, plain), float(found["number"])) if found else None
 
 
 def _without_remark(text: str) -> str:

@@ -384,7 +384,7 @@ class MoveVisit(_OfStandingVisit, kw_only=True):
         found = self.current(service)
         if found is None or found.data.id != self.appointment_id:
             # "The GET returns only the active one" (appointments.md 5): ours is not any more.
-            stands = found and f"Another visit stands now: {_at(found)}"
+            stands = found and f"Another visit stands now: {_when(found.data)}"
             return Several([Found(str(found.data.id), stands)] if found and stands else [])
         # "id | uuid | yes" and "start_at | date-time or null | yes | UTC": the same visit, at the
         # wished time.
@@ -395,7 +395,9 @@ class MoveVisit(_OfStandingVisit, kw_only=True):
             return Happened(found) if self._has_other_place(found) else Absent()
         if start == self.seen:
             return Absent()
-        return Several([Found(str(found.data.id), f"The visit is at another time: {_at(found)}")])
+        return Several(
+            [Found(str(found.data.id), f"The visit is at another time: {_when(found.data)}")]
+        )
 
     def _has_other_place(self, found: Answer) -> bool:
         """Whether a visit whose time was to stay is no longer where it was: nothing says that it
@@ -415,10 +417,6 @@ def _place(
 ) -> list[str]:
     """Where a visit is, to be compared with where it is later."""
     return [provider_id, first_line, zip_code, str(lng), str(lat)]
-
-
-def _at(found: Answer) -> str:
-    return _when(found.data)
 
 
 def _when(visit: service_appointments.Appointment) -> str:

@@ -43,6 +43,8 @@ IN_QUEUE: Final = Q(version__gt=F("signed"))
 OPEN_CRITICAL: Final = Q(critical_since__isnull=False) & (
     Q(acknowledged__lt=F("critical_since")) | Q(called__lt=F("critical_since"))
 )
+OPEN: Final = IN_QUEUE | OPEN_CRITICAL
+"""Somebody still has to do something: a result that is not open is closed."""
 
 
 def _order() -> models.ForeignKey[models.Model, models.Model]:

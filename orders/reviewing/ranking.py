@@ -31,7 +31,7 @@ from backoffice.service.payload import Unreadable
 from backoffice.vocabulary import interpretations
 from orders.models import Order, Result
 from orders.reviewing.identity import checks_of, lock_patients_of, write_checks
-from orders.reviewing.models import IN_QUEUE, OPEN_CRITICAL, Review
+from orders.reviewing.models import OPEN, Review
 from orders.reviewing.versions import carry_to_orders, note_versions
 from orders.sync.results import RESULTS
 
@@ -160,7 +160,7 @@ def _again(find: str, parameters: list[Any]) -> int:
         found: list[tuple[UUID, str, datetime]] = cursor.fetchall()
         facts = [fact for fact in _facts(found) if _promoted(fact)]
         read = [key for key, _, _ in found]
-        reviews = Review.objects.filter(IN_QUEUE | OPEN_CRITICAL, pk__in=read)
+        reviews = Review.objects.filter(OPEN, pk__in=read)
         waiting = set(reviews.values_list("pk", flat=True))
         checks = checks_of(read)
         note_versions(waiting, reread=waiting, checks=checks)

@@ -62,6 +62,10 @@ class Time(msgspec.Struct, frozen=True, kw_only=True):
     def visit_zone(self) -> VisitZone:
         return visit_zone(self.zone, self.state)
 
+    def is_same(self, other: Time) -> bool:
+        """The same start at the same place; keys differ between look-ups."""
+        return self.start == other.start and self.site == other.site
+
     @property
     def expired(self) -> bool:
         return self.expires_at is not None and self.expires_at - MARGIN <= timezone.now()
@@ -284,9 +288,7 @@ def offer(
 
 def is_found(found: service_appointments.Availability | None, time: Time) -> bool:
     """Whether the time is among those found."""
-    return any(
-        chip.time.start == time.start and chip.time.site == time.site for _, chip in _chips(found)
-    )
+    return any(chip.time.is_same(time) for _, chip in _chips(found))
 
 
 def _chip_apart(time: Time | None) -> Chip | None:
@@ -342,7 +344,7 @@ def _choose(chips: Sequence[tuple[Group, Chip]], wanted: Time | None) -> Time | 
     if wanted is None:
         return None
     for _, chip in chips:
-        if chip.time.start == wanted.start and chip.time.site == wanted.site:
+        if chip.time.is_same(wanted):
             chip.chosen = True
             return None
     by_distance = sorted(chips, key=lambda pair: abs(pair[1].time.start - wanted.start))

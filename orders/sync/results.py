@@ -15,7 +15,7 @@ from backoffice.vocabulary import interpretations
 from backoffice.vocabulary.interpretations import Reading
 from orders.models import Result, ResultMarker
 from orders.reviewing.identity import checks_of, lock_patients_of, write_checks
-from orders.reviewing.models import IN_QUEUE, OPEN_CRITICAL, Review
+from orders.reviewing.models import OPEN, Review
 from orders.reviewing.versions import digests_of, note_versions
 from orders.sync import unreadable_lines as unreadable
 
@@ -176,7 +176,7 @@ def _closed(known: mirror.Known, same: Collection[UUID]) -> list[UUID]:
         for (key,), stored in known.items()
         if key not in same and stored.digest[-1] == RESULTS.revision
     ]
-    closed = Review.objects.filter(pk__in=changed).exclude(IN_QUEUE | OPEN_CRITICAL)
+    closed = Review.objects.filter(pk__in=changed).exclude(OPEN)
     return list(closed.values_list("pk", flat=True)) if changed else []
 
 

@@ -26,7 +26,7 @@ from backoffice.templatetags.spoken import spoken, zone_of
 from orders.appointments.clocks import clocks
 from orders.models import Appointment
 from orders.models.appointment import draw_day
-from orders.visit_zones import STATES, Basis, visit_zone
+from orders.visit_zones import STATE_NAMES, Basis, visit_zone
 from tests.api.rows import envelope, staff, uid
 
 FIRST, LAST = datetime(2024, 1, 1, tzinfo=UTC), datetime(2029, 1, 1, tzinfo=UTC)
@@ -186,8 +186,8 @@ def test_visit_without_a_usable_zone_never_has_the_viewers(
 
 
 def test_every_state_has_a_zone_by_code_and_by_name() -> None:
-    assert len(STATES) == 56
-    for code, name in STATES.items():
+    assert len(STATE_NAMES) == 56
+    for code, name in STATE_NAMES.items():
         assert visit_zone(None, name) == visit_zone(None, code.lower())
         assert visit_zone(None, code).basis is Basis.STATE
 
