@@ -13,7 +13,7 @@ import logging
 import math
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -367,14 +367,19 @@ class Exchange:
             if kind != "application/json" and not kind.endswith("+json"):
                 raise call.unusable(response, "not JSON")
             body = b"".join(call.guarded(response, budget, JSON_LIMIT))
-            if not wire.is_utf8(body):
-                if not call.reads:
-                    raise call.unusable(response, "not UTF-8")
-                body = json_text.make_decodable(body)
+            if not call.reads and not wire.is_utf8(body):
+                raise call.unusable(response, "not UTF-8")
             return Answer(body, response, asked_at)
 
         response, answer = self._answered(call, budget, read)
         response.close()
+        if wire.is_utf8(answer.body):
+            return answer
+        # Perhaps damaged on its way: what is wrong twice was sent like that.
+        response, answer = self._answered(call, budget, read)
+        response.close()
+        if not wire.is_utf8(answer.body):
+            answer = replace(answer, body=json_text.make_decodable(answer.body))
         return answer
 
     def _call(
