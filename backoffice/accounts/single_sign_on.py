@@ -20,7 +20,7 @@ from allauth.socialaccount.models import SocialAccount, SocialLogin
 from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView
 from django.conf import settings
 from django.contrib import messages
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.http import (
     Http404,
     HttpRequest,
@@ -69,6 +69,7 @@ class Adapter(DefaultSocialAccountAdapter):
         reason = "no account"
         with transaction.atomic():
             if not sociallogin.is_existing:
+                _one_at_a_time(claims)
                 user = _found(claims) or _made(request, claims)
                 if user is not None and is_linked(user):
                     # Linked meanwhile by another tab, or for good to somebody else.
@@ -112,12 +113,18 @@ def _email(claims: dict[str, Any]) -> str:
     return str(claims.get("email") or "") if claims.get("email_verified") is True else ""
 
 
+def _one_at_a_time(claims: dict[str, Any]) -> None:
+    """Of two log-ins with one address, the second sees the account and the link that the first
+    has made. Until the transaction ends."""
+    key = f"single sign-on {_email(claims).lower()}"
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [key])
+
+
 def _found(claims: dict[str, Any]) -> User | None:
-    """The one account with the verified address, locked: of two identities that come at once,
-    the second sees that the first was linked."""
+    """The one account with the verified address."""
     email = _email(claims)
-    rows = User.objects.select_for_update().filter(email__iexact=email)
-    found = list(rows.order_by("pk")[:2]) if email else []
+    found = list(User.objects.filter(email__iexact=email).order_by("pk")[:2]) if email else []
     return found[0] if len(found) == 1 else None
 
 
