@@ -82,9 +82,7 @@ def test_a_bad_single_record_is_an_error_that_keeps_it(service: Service, remote:
     assert isinstance(caught.value, errors.Unreachable)
 
 
-def test_an_answer_damaged_on_its_way_is_asked_for_again(
-    service: Service, remote: Faulty
-) -> None:
+def test_an_answer_damaged_on_its_way_is_asked_for_again(service: Service, remote: Faulty) -> None:
     damaged = answer(json.dumps(USERS).encode().replace(b"patient-1", b"pati\xe9nt-1"))
     remote.then(damaged, says(USERS))
     assert service.users.list().records[0].data.client_user_id == "patient-1"
