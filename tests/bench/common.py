@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -185,15 +184,21 @@ def size_of(*tables: str) -> int:
         return int(cursor.fetchone()[0])
 
 
+_MEASURED: Final = """
+import resource, subprocess, sys
+status = subprocess.call(sys.argv[1:], stdout=subprocess.DEVNULL)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+sys.exit(status)
+"""
+"""Linux counts for a process what its parent held when it started it: a small parent is needed."""
+
+
 def peak_of(command: list[str], environment: dict[str, str]) -> tuple[float, int]:
     """Run a command to its end; seconds by the clock and its peak memory in MB."""
+    measured = [sys.executable, "-c", _MEASURED, *command]
     started = time.perf_counter()
-    process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    if status:
-        raise SystemExit(f"{' '.join(command[1:4])} failed with status {status}")
-    return time.perf_counter() - started, _megabytes(usage)
-
-
-def _megabytes(usage: resource.struct_rusage) -> int:
-    return usage.ru_maxrss // (1024 * 1024 if sys.platform == "darwin" else 1024)
+    ended = subprocess.run(measured, cwd=ROOT, env=environment, check=False, stdout=subprocess.PIPE)
+    seconds = time.perf_counter() - started
+    if ended.returncode:
+        raise SystemExit(f"{' '.join(command[1:4])} failed with status {ended.returncode}")
+    return seconds, int(ended.stdout) // (1024 * 1024 if sys.platform == "darwin" else 1024)
