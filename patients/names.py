@@ -90,6 +90,8 @@ def fold(*parts: str | None) -> str:
 
 def digraphs(text: str) -> str:
     """The same text as printed without umlauts: `Müller` is `Mueller`."""
+    if text.isascii():
+        return text
     return unicodedata.normalize("NFC", text).translate(_DIGRAPHS)
 
 
@@ -118,6 +120,8 @@ def name_key(*parts: str | None) -> str:
     plain = words(" ".join(given))
     others: dict[str, None] = {}
     for part in given:
+        if part.isascii() and part.isalpha():
+            continue  # One word, and spelled in one way: it is in `plain`.
         for spelling in {part: None, digraphs(part): None}:
             for run in _runs(fold(spelling), whole=len(parts) > 1):
                 others |= dict.fromkeys("".join(run[start:]) for start in range(len(run)))
@@ -133,11 +137,10 @@ def plain_key(key: str) -> str:
 def _runs(folded: str, *, whole: bool) -> list[list[str]]:
     """Words of a name that may be written together: all of them, or those that hyphens,
     apostrophes or particles join."""
-    tokens = [_WORD.findall(token) for token in folded.split()]
     if whole:
-        return [[word for token in tokens for word in token]]
+        return [_WORD.findall(folded)]
     runs: list[list[str]] = [[]]
-    for token in filter(None, tokens):
+    for token in filter(None, map(_WORD.findall, folded.split())):
         runs[-1] += token
         if token[-1] not in PARTICLES:
             runs.append([])
