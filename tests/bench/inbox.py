@@ -68,8 +68,8 @@ def _receiving(house: House) -> tuple[list[Goal], dict[str, object]]:
     print(f"receiving: {ROUNDS} turns of {REQUESTS:,} deliveries over {CONNECTIONS} connections")
     servers = {
         "ours": ("backoffice.wsgi:web", REQUESTS),
-        "bare": ("tests.bench.inbox_peers:bare", REQUESTS),
-        "habits": ("tests.bench.inbox_peers:habits", SAMPLE),
+        "bare": ("tests.bench.inbox_peers:bare_web", REQUESTS),
+        "habits": ("tests.bench.inbox_peers:habits_web", SAMPLE),
     }
     rates: dict[str, list[float]] = {name: [] for name in servers}
     with ExitStack() as stack:

@@ -136,7 +136,7 @@ def receiving(
     """The web server as the launcher starts it; its address."""
     port = free_port()
     interface: tuple[str, ...] = ("--interface", "rsgi")
-    if not application.endswith(":web"):
+    if not application.endswith("web"):
         interface = ("--interface", "wsgi", "--blocking-threads", "8")
     process = house.start(
         *("-m", "granian", *interface, application, "--host", "127.0.0.1"),
