@@ -14,10 +14,8 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import F
 from django.utils import timezone
 
-from backoffice.paging.keys import Among
 from backoffice.service.written_times import read_written_time
 from backoffice.statements import array
 from orders.models.order import Order
@@ -131,8 +129,8 @@ def identity_of(order_id: UUID) -> IdentityCheck:
 
 def checks_of(order_ids: Iterable[UUID]) -> dict[UUID, IdentityCheck]:
     """By order, for those that have a result: three queries."""
-    found = Result.objects.filter(Among(F("pk"), array(order_ids)))
-    results = {result.pk: result for result in found}
+    keys = list(order_ids)
+    results = Result.objects.in_bulk(keys)
     orders = Order.objects.defer("record").in_bulk(list(results))
     patients = {order.user_id for order in orders.values() if order.user_id}
     people = Demographics.objects.defer("record").in_bulk(patients)

@@ -10,6 +10,7 @@ from uuid import UUID
 from django.db import connection
 
 from backoffice import changes
+from backoffice.statements import array
 from orders.models.order import Order
 from orders.reviewing.identity import IdentityCheck
 
@@ -150,6 +151,15 @@ def carry_to_orders(orders: Iterable[UUID]) -> int:
         join = "JOIN unnest(%s::uuid[]) AS wanted(id) USING (id)"
         changes.rows_changed(Order, join, [moved], len(moved))
     return len(moved)
+
+
+def orders_with_result(orders: Iterable[UUID]) -> list[UUID]:
+    """Those of these orders whose results are stored."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT order_id FROM orders_result WHERE order_id = ANY(%s::uuid[])", [array(orders)]
+        )
+        return [key for (key,) in cursor.fetchall()]
 
 
 def digests_of(orders: Collection[UUID]) -> dict[UUID, bytes]:

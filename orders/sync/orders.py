@@ -18,7 +18,7 @@ from backoffice.service import orders as service_orders
 from backoffice.vocabulary import interpretations
 from orders.models import Order, OrderEvent, Transaction
 from orders.reviewing.identity import update_reviews
-from orders.reviewing.versions import carry_to_orders
+from orders.reviewing.versions import carry_to_orders, orders_with_result
 from orders.usual import limits
 from patients.names import name_key
 from patients.sync import unknown_patients
@@ -167,10 +167,11 @@ def store_orders(
     vocabulary.given.refresh()
     limits.refresh()
     outcome = mirror.apply(ORDERS, [_fact(record) for record in records], gather, known)
-    carry_to_orders(fact.key[0] for fact in outcome.created)
     touched = [hanging[fact.key] for fact in outcome.touched]
     mirror.apply(TRANSACTIONS, [each.group for each in touched if each.group is not None])
-    update_reviews(each.order_id for each in touched if each.has_result)
+    if with_result := orders_with_result(each.order_id for each in touched):
+        carry_to_orders(with_result)
+        update_reviews(with_result)
     _mark(touched)
     return outcome
 
