@@ -34,7 +34,7 @@ from tests.sync.cluster import own_cluster  # noqa: E402
 from tests.sync.house import House, Houses, end, wait_until  # noqa: E402
 from tests.sync.test_living import started  # noqa: E402
 from tests.webhooks import oracle  # noqa: E402
-from tests.webhooks.catalogue import CATALOGUE, Catalogue  # noqa: E402
+from tests.webhooks.catalogue import CATALOGUE, ODD_FIELDS, Catalogue  # noqa: E402
 from tests.webhooks.records import OUR_TEAM  # noqa: E402
 from tests.webhooks.sending import Attempt, Sent, attempt, percentile, receiving, send  # noqa: E402
 from tests.webhooks.signed import Message  # noqa: E402
@@ -52,7 +52,8 @@ OTHER_TYPES = [
 
 
 def million(folder: Path, houses: Houses) -> list[Goal]:
-    """P1: shuffled, 5 % repeated, 0.1 % poison, workers killed with SIGKILL."""
+    """P1: shuffled, 5 % repeated, 0.1 % poison, 0.1 % with an odd field, workers killed with
+    SIGKILL."""
     house = houses.build(SERVICE)
     house.query(OUR_TEAM)
     house.query(oracle.ONCE)
@@ -91,6 +92,14 @@ def million(folder: Path, houses: Houses) -> list[Goal]:
     stored = int(house.value("SELECT count(*) FROM webhooks_event"))
     lost = EVENTS - stored + int(house.value(WAITING)) + len(house.query(oracle.NEVER))
     wrong = oracle.wrong(house)
+    odd = house.value("SELECT count(*) FROM webhooks_event WHERE key_id = 'odd'")
+    stopped = house.value(
+        "SELECT count(*) FROM webhooks_event WHERE key_id = 'odd' AND state <> 'done'"
+    )
+    noted = house.value(
+        "SELECT count(*) FROM backoffice_unreadrecord WHERE resource = 'orders_order' AND is_stored"
+    )
+    stored_odd = len(ODD_FIELDS) - 1
     unseen = house.value(
         "SELECT count(*) FROM webhooks_event WHERE key_id = 'poison'"
         " AND NOT (state IN ('retry', 'dead') AND reason <> '')"
@@ -105,6 +114,9 @@ def million(folder: Path, houses: Houses) -> list[Goal]:
         Goal("P1 rows other than the oracle's", str(sum(wrong.values())), "0", not wrong),
         Goal(f"P1 poison without a reason, of {poison}", str(unseen), "0",
              unseen == 0 and poison > 0),
+        Goal(f"P1 events stopped by an odd field, of {odd}", str(stopped), "0",
+             stopped == 0 and odd > 0),
+        Goal("P1 odd fields noted", str(noted), str(stored_odd), noted == stored_odd),
     ]  # fmt: skip
 
 
@@ -123,12 +135,13 @@ def _filled(house: House, catalogue: Catalogue, count: int, chance: random.Rando
         connection.cursor().copy(f"COPY webhooks_event ({columns}) FROM STDIN") as copy,
     ):
         for _ in range(count):
-            bad = chance.random() < 0.001
-            message = catalogue.poison() if bad else _one(catalogue, chance)
+            kind = chance.random()
+            key = "poison" if kind < 0.001 else "odd" if kind < 0.002 else "copied"
+            made = {"poison": catalogue.poison, "odd": catalogue.with_odd_field}
+            message = made[key]() if key in made else _one(catalogue, chance)
             if chance.random() < 0.05:
                 repeats.append(message)
             digest = hashlib.sha256(message.body).digest()[:16]
-            key = "poison" if bad else "copied"
             copy.write_row((message.id, "now", key, message.body, digest, ""))
     house.query("ANALYZE webhooks_event")
     return repeats

@@ -50,6 +50,12 @@ SOURCES = [
     for provider in ("band-one", "band-two")
     for kind in ("watch", "phone", "something-new")
 ]
+ODD_FIELDS: list[dict[str, Any]] = [
+    {"sample_id": {"not": "text"}},
+    {"shipping_details": "at home"},
+    {"events": "none"},
+]
+"""Of orders; the last one costs the history, so the order is looked up instead of stored."""
 UNKNOWN_TYPES = ("labtest.teleport.done", "user.renamed", "daily.data.aura.created")
 
 
@@ -76,20 +82,23 @@ class Catalogue:
         return self.message(self.chance.choice(UNKNOWN_TYPES))
 
     def poison(self) -> Message:
-        """Genuine, and wrong: no JSON, no event, or a record with a part that fits nowhere."""
+        """Genuine, and wrong: no JSON, no event, or a record with a version that is none."""
         bad: Callable[[], bytes] = self.chance.choice(
             [
                 lambda: b'{"event_type":"labtest.order.updated","data":{"id":',
                 lambda: b"[]",
                 lambda: self._with({"updated_at": "last week"}),
-                lambda: self._with({"events": "none"}),
-                lambda: self._with({"sample_id": {"not": "text"}}),
             ]
         )
         return Message(bad())
 
-    def _with(self, changed: dict[str, Any]) -> bytes:
-        record = order(self.orders + 1, 2, **changed)
+    def with_odd_field(self) -> Message:
+        """Genuine, with a part that does not fit, and that an order can do without."""
+        number = self.chance.randrange(len(ODD_FIELDS))
+        return Message(self._with(ODD_FIELDS[number], self.orders + 2 + number))
+
+    def _with(self, changed: dict[str, Any], number: int = 0) -> bytes:
+        record = order(number or self.orders + 1, 2, **changed)
         return json.dumps({"event_type": "labtest.order.updated", "data": record}).encode()
 
     def _data(self, event_type: str) -> Any:

@@ -64,6 +64,7 @@ def deliveries(seed: int) -> tuple[list[Attempt], set[str]]:
     chance.shuffle(messages)
     messages += [catalogue.of_unknown_type() for _ in range(len(messages) // 20)]
     messages += [catalogue.poison() for _ in range(len(messages) // 100)]
+    messages += [catalogue.with_odd_field() for _ in range(len(messages) // 100)]
     plan: list[tuple[float, Attempt]] = []
     for place, message in enumerate(messages):
         at = float(place) if chance.random() > 0.2 else place + chance.uniform(-300, 300)
