@@ -35,6 +35,7 @@ class Point:
     """A stretch of time and what was measured in it; `value` None is a gap.
 
     On a line `low` and `high` are the band around `value`; on a span they are the two ends.
+    `is_filling`: a total to which its source may still add.
     """
 
     label: str
@@ -42,6 +43,7 @@ class Point:
     low: float | None = None
     high: float | None = None
     count: int = 0
+    is_filling: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,7 @@ def chart(drawn: Chart) -> dict[str, Any]:
         ],
         "paths": _paths(drawn, place),
         "body": _body(drawn),
+        "filling": [point.label for point in there if point.is_filling],
         "heads": HEADS[drawn.kind],
         "facts": _facts(drawn, there),
         "gaps": sum(1 for there, _ in groupby(p.value is None for p in drawn.points) if there),
@@ -160,12 +163,12 @@ def _paths(drawn: Chart, place: _Place) -> list[tuple[str, str]]:
     """Class and outline of each shape."""
     if drawn.kind == BARS:
         zero = place.y(0)
-        bars = (
-            f"M{i * STEP + (STEP - BAR) // 2} {zero}V{place.y(point.value)}h{BAR}V{zero}z"
-            for i, point in enumerate(drawn.points)
-            if point.value
-        )
-        return [("bars", "".join(bars))]
+        bars = {False: "", True: ""}
+        for i, point in enumerate(drawn.points):
+            if point.value:
+                left, top = i * STEP + (STEP - BAR) // 2, place.y(point.value)
+                bars[point.is_filling] += f"M{left} {zero}V{top}h{BAR}V{zero}z"
+        return [("bars", bars[False]), ("bars filling", bars[True])]
     if drawn.kind == SPAN:
         spans = (
             f"M{i * STEP + STEP // 2} {place.y(point.high)}V{place.y(point.low)}"
@@ -210,11 +213,13 @@ def _body(drawn: Chart) -> SafeString:
             shown = (_NOT_GIVEN if v is None else written(v) for v in _shown(drawn.kind, point))
             cells = (*shown, f"{point.count:,}")
             numbers = format_html_join("", "<td>{}", ((cell,) for cell in cells))
-            rows.append(format_html("<tr><th scope=row>{}{}", point.label, numbers))
+            label = f"{point.label}, {_STILL_FILLING}" if point.is_filling else point.label
+            rows.append(format_html("<tr><th scope=row>{}{}", label, numbers))
     return SafeString("\n".join(rows))
 
 
 _NOT_GIVEN: Final = "not given"
+_STILL_FILLING: Final = "still filling"
 _GAP: Final = "<tr><th scope=row>{}<td colspan={} class=gap>no data"
 
 
@@ -230,8 +235,11 @@ def _shown(kind: str, point: Point) -> list[float | None]:
 def _facts(drawn: Chart, there: list[Point]) -> list[tuple[str, str]]:
     """What the whole chart comes to."""
     if drawn.kind == BARS:
-        total = sum(point.value or 0.0 for point in there)
-        return [("Total", written(total)), (f"Mean per {drawn.each}", written(total / len(there)))]
+        facts = [("Total", written(sum(point.value or 0.0 for point in there)))]
+        # A total that is still filling would lower the mean.
+        if whole := [point.value or 0.0 for point in there if not point.is_filling]:
+            facts.append((f"Mean per {drawn.each}", written(sum(whole) / len(whole))))
+        return facts
     if drawn.kind == SPAN:
         ends = ("Upper", [p.high for p in there]), ("Lower", [p.low for p in there])
         return [(name, _from_to([v for v in found if v is not None])) for name, found in ends]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -122,19 +124,31 @@ class NewestDay:
     day: date
     source: str
     value: str
+    is_filling: bool
 
 
-def sample_charts(measure: Measure, series: Sequence[Series], span: Span) -> list[Chart]:
-    """One chart for each series of a measure."""
+def sample_charts(
+    measure: Measure,
+    series: Sequence[Series],
+    span: Span,
+    newest: Mapping[int, datetime] = MappingProxyType({}),
+) -> list[Chart]:
+    """One chart for each series of a measure. `newest`: when the last sample of a series was."""
     names = provider_names(one.provider for one in series)
-    return [_sample_chart(measure, one, span, names) for one in series]
+    return [_sample_chart(measure, one, span, names, newest.get(one.pk)) for one in series]
 
 
-def _sample_chart(measure: Measure, series: Series, span: Span, names: Mapping[str, str]) -> Chart:
+def _sample_chart(
+    measure: Measure,
+    series: Series,
+    span: Span,
+    names: Mapping[str, str],
+    newest: datetime | None,
+) -> Chart:
     times = f"times in {span.zone.key}"
     if floats(series.provider):
         span, times = Span(span.name, span.last, _UNCONVERTED), LOCAL_AS_SENT
-    points, left_out = _points(measure, series, span)
+    points, left_out = _points(measure, series, span, newest)
     return Chart(
         id=f"c{series.pk}",
         title=measure.label + (f", {_kind(series.kind)}" if series.kind else ""),
@@ -165,8 +179,14 @@ def _left_out(count: int) -> str:
     return f"{samples} left out: in another unit, without unit, or without a number to draw."
 
 
-def _points(measure: Measure, series: Series, span: Span) -> tuple[list[Point], int]:
-    """The points, and how many samples are left out."""
+def _points(
+    measure: Measure, series: Series, span: Span, newest: datetime | None
+) -> tuple[list[Point], int]:
+    """The points, and how many samples are left out.
+
+    A total is still filling while its source has sent nothing of a later stretch: sources send
+    updates for incomplete buckets (specification, "Timeseries events").
+    """
     edges = span.edges(measure.kind)
     found = {}
     left_out = 0
@@ -178,7 +198,11 @@ def _points(measure: Measure, series: Series, span: Span) -> tuple[list[Point], 
                 found[bucket] = _numbers(measure.kind, count, low, high, total)
     labels = [span.label(edge, measure.kind) for edge in edges[:-1]]
     nothing: _Numbers = (None, None, None, 0)
-    points = [Point(label, *found.get(n, nothing)) for n, label in enumerate(labels, 1)]
+    filling = bisect_right(edges, newest) if newest and measure.kind == BARS else 0
+    points = [
+        Point(label, *found.get(n, nothing), is_filling=n == filling)
+        for n, label in enumerate(labels, 1)
+    ]
     return points, left_out
 
 
@@ -205,7 +229,7 @@ def _numbers(kind: str, count: int, low: Any, high: Any, total: Any) -> _Numbers
 
 
 def daily_charts(measure: Measure, user_id: UUID, span: Span) -> list[Chart]:
-    """One chart for each source of a number of the summaries."""
+    """One chart for each source of a number of the summaries, days on the clock of `span`."""
     column, drawable = measure.column, None
     if isinstance(Summary._meta.get_field(column), FloatField):
         drawable = Q(**{f"{column}__gt": -LARGEST, f"{column}__lt": LARGEST})
@@ -224,18 +248,20 @@ def daily_charts(measure: Measure, user_id: UUID, span: Span) -> list[Chart]:
             low=Min(column, filter=drawable),
             high=Max(column, filter=drawable),
             total=Sum(column, filter=drawable),
+            as_of=Max("as_of", filter=drawable),
         )
     )
     by_source: dict[tuple[str, str], dict[date, Point]] = {}
     left_out: dict[tuple[str, str], int] = {}
-    for provider, source_type, day, count, drawn, *sums in rows:
+    for provider, source_type, day, count, drawn, *sums, as_of in rows:
         source = provider, source_type
         points = by_source.setdefault(source, {})
         left_out[source] = left_out.get(source, 0) + count - drawn
         if drawn:
             low, high, total = (float(number) * measure.factor for number in sums)
             numbers = _numbers(measure.kind, drawn, low, high, total)
-            points[day] = Point(day_label(day), *numbers)
+            is_filling = _is_filling(measure, day, as_of, span.zone)
+            points[day] = Point(day_label(day), *numbers, is_filling=is_filling)
     names = provider_names(provider for provider, _ in by_source)
     return [
         Chart(
@@ -251,6 +277,19 @@ def daily_charts(measure: Measure, user_id: UUID, span: Span) -> list[Chart]:
         )
         for n, (source, found) in enumerate(sorted(by_source.items()))
     ]
+
+
+def _is_filling(measure: Measure, day: date, as_of: datetime, zone: ZoneInfo) -> bool:
+    """Whether a daily total was read before its day was over. Only activity is sent while it grows:
+    a night, a workout and a meal are over when they are sent."""
+    return (measure.resource, measure.kind) == ("activity", BARS) and is_before_end(
+        as_of, day, zone
+    )
+
+
+def is_before_end(moment: datetime, day: date, zone: ZoneInfo) -> bool:
+    """Whether a moment is before the end of a day in a time zone."""
+    return moment.astimezone(zone).date() <= day
 
 
 # What there is
@@ -283,8 +322,9 @@ def _newest(
     return Newest(series, sampled(series.resource), source, at, shown or str(more.get("value", "")))
 
 
-def newest_days(user_id: UUID) -> list[NewestDay]:
-    """The daily measures that the patient has, with the last number of each."""
+def newest_days(user_id: UUID, zone: ZoneInfo) -> list[NewestDay]:
+    """The daily measures that the patient has, with the last number of each; days on the clock of
+    `zone`."""
     rows = Summary.objects.filter(user_id=user_id, missing_since__isnull=True).order_by()
     last = {
         measure.column_of_all: Max("calendar_date", filter=_has(measure))
@@ -304,7 +344,8 @@ def newest_days(user_id: UUID) -> list[NewestDay]:
             number = getattr(row, measure.column)
             if (row.resource, row.calendar_date) == (measure.resource, day) and number is not None:
                 source = source_words(names, row.provider, row.source_type)
-                found.append(NewestDay(measure, day, source, measure.words(number)))
+                is_filling = _is_filling(measure, day, row.as_of, zone)
+                found.append(NewestDay(measure, day, source, measure.words(number), is_filling))
                 break
     return found
 

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from django import forms
 from django.core.exceptions import BadRequest
 from django.db import connection
-from django.db.models import Max
+from django.db.models import Max, Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -21,7 +21,7 @@ from django.views.decorators.http import require_safe
 from backoffice import audit
 from backoffice.access import requires
 from patients.models import Patient
-from patients.wearables.charts import POINTS, asked, floats
+from patients.wearables.charts import POINTS, asked, floats, is_before_end
 from patients.wearables.models import HistoricalPull, Series, Summary
 from patients.wearables.pulls_views import TROUBLE
 from patients.wearables.recency import last_data
@@ -51,6 +51,8 @@ class Day:
     sleep: int | None = None
     """Seconds."""
     steps: int | None = None
+    is_filling: bool = False
+    """The steps were read before the day was over."""
     glucose: list[bool] = field(default_factory=list)
     """Of each hour, whether there is a value."""
 
@@ -118,10 +120,15 @@ def strip_days(patient_id: UUID, draw: date, zone: ZoneInfo) -> list[Day]:
         .order_by()
         .values_list("calendar_date")
         # Of several devices the one that saw most: they saw the same night and the same steps.
-        .annotate(sleep=Max("total"), steps=Max("steps"))
+        .annotate(
+            read_at=Max("as_of", filter=Q(steps__isnull=False)),
+            sleep=Max("total"),
+            steps=Max("steps"),
+        )
     )
-    for on, sleep, steps in rows:
+    for on, read_at, sleep, steps in rows:
         days[on].sleep, days[on].steps = sleep, steps
+        days[on].is_filling = read_at is not None and is_before_end(read_at, on, zone)
     _cover(days, patient_id, zone)
     return list(days.values())
 

@@ -57,10 +57,10 @@ def device_data(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     asked = Asked(request.GET)
     valid = asked.is_valid()
     said = asked.cleaned_data
-    newest = charts.newest_samples(patient_id)
-    days = charts.newest_days(patient_id)
-    measure = _measure(said.get("measure", ""), newest, days)
     zone = zone_of_patient(patient)
+    newest = charts.newest_samples(patient_id)
+    days = charts.newest_days(patient_id, zone)
+    measure = _measure(said.get("measure", ""), newest, days)
     audit.viewed(request, "device data", [patient_id], [patient_id])
     sources = sources_of(patient, last_data(patient_id))
     context: dict[str, Any] = {
@@ -117,10 +117,12 @@ def _charts(
     if measure.column:
         drawn = charts.daily_charts(measure, patient_id, span)
         return drawn[:SHOWN], max(0, len(drawn) - SHOWN)
-    series = [one.series for one in newest if one.measure.name == measure.name]
+    of_measure = [one for one in newest if one.measure.name == measure.name]
     if measure.name in WORDS:
         return [], 0
-    drawn = charts.sample_charts(measure, series[:SHOWN], span)
+    series = [one.series for one in of_measure]
+    newest_at = {one.series.pk: one.at for one in of_measure}
+    drawn = charts.sample_charts(measure, series[:SHOWN], span, newest_at)
     return drawn, max(0, len(series) - SHOWN)
 
 

@@ -21,7 +21,7 @@ from patients.models import Provider
 from patients.wearables.charts import sample_charts
 from patients.wearables.hearing import hear_samples, hear_summaries
 from patients.wearables.measures import sampled
-from patients.wearables.models import Series
+from patients.wearables.models import Series, Summary
 from patients.wearables.spans import DAY, LENGTHS, WEEK, YEAR, Span
 from tests.api.rows import demographics, envelope, patient, staff, uid
 from tests.wearables.test_samples import heard, sample
@@ -272,3 +272,64 @@ def test_more_sources_cost_few_queries(client: Client, maria: None) -> None:
                   for n, resource in enumerate(["hrv", "weight", "fat", "vo2_max"])])  # fmt: skip
     assert queries() <= before + 3  # One for each chart, of which there are at most four.
     assert "more sources with older data" in get(client, measure="heartrate")
+
+
+# Totals that are still filling
+
+
+def test_a_filling_bar_is_marked_and_not_in_the_mean() -> None:
+    points = [Point("14:00", 300.0, count=2), Point("15:00", 40.0, count=1, is_filling=True)]
+    drawn = chart.chart(Chart("c", "Steps", "", BARS, points, [], "hour"))
+    paths = dict(drawn["paths"])
+    assert (paths["bars"].count("M"), paths["bars filling"].count("M")) == (1, 1)
+    assert drawn["facts"] == [("Total", "340"), ("Mean per hour", "300")]
+    assert "15:00, still filling<td>40" in drawn["body"]
+
+
+def test_no_mean_is_made_of_a_filling_bar_alone() -> None:
+    points = [Point("15:00", 40.0, count=1, is_filling=True)]
+    drawn = chart.chart(Chart("c", "Steps", "", BARS, points, [], "hour"))
+    assert drawn["facts"] == [("Total", "40")]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("resource", "minutes", "filling"),
+    [
+        ("steps", [5, 65, 70], ["01:00"]),
+        ("steps", [5, 65, 120], ["02:00"]),
+        ("steps", [5, 65, 24 * 60 + 1], []),
+        ("heartrate", [5, 65, 70], []),
+    ],
+)
+def test_the_stretch_of_the_newest_sample_is_still_filling(
+    client: Client, resource: str, minutes: list[int], filling: list[str]
+) -> None:
+    client.force_login(staff("clinician"))
+    patient(1, fallback_time_zone="America/Phoenix").save()
+    start = datetime(2026, 3, 28, 7, tzinfo=UTC)  # midnight in Phoenix
+    data = [sample(start + timedelta(minutes=n), 10) for n in minutes]
+    hear_samples([heard(1, resource, data)])
+    page = get(client, measure=resource, range=DAY, last="2026-03-28")
+    assert re.findall(r"<th scope=row>(\d\d:\d\d), still filling", page) == filling
+    assert ("Still filling: " in page) == bool(filling)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("read_at", "is_filling"),
+    [
+        (datetime(2026, 3, 30, 6, 59, tzinfo=UTC), True),
+        (datetime(2026, 3, 30, 7, 0, tzinfo=UTC), False),
+    ],
+)
+def test_a_day_is_filling_until_it_is_over_for_the_patient(
+    client: Client, read_at: datetime, is_filling: bool
+) -> None:
+    client.force_login(staff("clinician"))
+    patient(1, fallback_time_zone="America/Phoenix").save()
+    hear_summaries([activity(1, steps=4321)])
+    Summary.objects.update(as_of=read_at)
+    page = get(client, measure="activity.steps", range=WEEK, last="2026-03-29")
+    assert ("Sun 29 Mar, still filling" in page) is is_filling
+    assert ('<span class="second">still filling</span>' in page) is is_filling

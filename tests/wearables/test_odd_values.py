@@ -193,7 +193,7 @@ def test_the_latest_number_comes_from_the_row_that_has_it() -> None:
         told(2, "band", steps=200, floors_climbed=None),
         told(3, "scale", steps=None, floors_climbed=None),
     ])  # fmt: skip
-    found = {one.measure.column: (one.value, one.source) for one in newest_days(WHO)}
+    found = {one.measure.column: (one.value, one.source) for one in newest_days(WHO, THERE.zone)}
     assert found["steps"] == ("200 steps", "band, watch")
     assert found["floors_climbed"] == ("3 floors", "ring, watch")
 

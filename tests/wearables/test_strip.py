@@ -62,6 +62,14 @@ def test_five_days_with_gaps_and_the_day_of_the_draw(client: Client) -> None:
     assert AuditEntry.objects.filter(object_type="device data", patient_ids=[WHO]).count() == 1
 
 
+def test_steps_read_before_the_day_was_over_are_still_filling(client: Client) -> None:
+    summary(1, DRAW, resource="activity", steps=5118)
+    end = datetime(2026, 11, 19, 7, tzinfo=UTC)  # midnight in Phoenix
+    for read_at, is_filling in ((end - timedelta(seconds=1), True), (end, False)):
+        Summary.objects.update(as_of=read_at)
+        assert ("still filling" in get(client).content.decode()) is is_filling
+
+
 def test_glucose_is_covered_by_hours_of_the_patients_clock(client: Client) -> None:
     # 06:30 and 06:45 UTC are the hour before midnight of the day before, in Phoenix.
     start = datetime(2026, 11, 18, 6, 30, tzinfo=UTC)
