@@ -92,7 +92,7 @@ def chart(drawn: Chart) -> dict[str, Any]:
         ],
         "paths": _paths(drawn, place),
         "body": _body(drawn),
-        "filling": [point.label for point in there if point.is_filling],
+        "filling": _listed([point.label for point in there if point.is_filling]),
         "heads": HEADS[drawn.kind],
         "facts": _facts(drawn, there),
         "gaps": sum(1 for there, _ in groupby(p.value is None for p in drawn.points) if there),
@@ -220,6 +220,7 @@ def _body(drawn: Chart) -> SafeString:
 
 _NOT_GIVEN: Final = "not given"
 _STILL_FILLING: Final = "still filling"
+_NAMED: Final = 3
 _GAP: Final = "<tr><th scope=row>{}<td colspan={} class=gap>no data"
 
 
@@ -251,6 +252,13 @@ def _facts(drawn: Chart, there: list[Point]) -> list[tuple[str, str]]:
         ("Lowest", written(min(values))),
         ("Highest", written(max(values))),
     ]
+
+
+def _listed(labels: list[str]) -> str:
+    """`14:00, 15:00`; of many, the last ones."""
+    if len(labels) <= _NAMED:
+        return ", ".join(labels)
+    return f"{', '.join(labels[-_NAMED:])}, and {len(labels) - _NAMED} before"
 
 
 def _from_to(values: list[float]) -> str:

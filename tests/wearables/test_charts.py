@@ -286,6 +286,12 @@ def test_a_filling_bar_is_marked_and_not_in_the_mean() -> None:
     assert "15:00, still filling<td>40" in drawn["body"]
 
 
+def test_of_many_filling_bars_the_last_are_named() -> None:
+    points = [Point(f"{n}:00", 1.0, count=1, is_filling=True) for n in range(5)]
+    drawn = chart.chart(Chart("c", "Steps", "", BARS, points, [], "hour"))
+    assert drawn["filling"] == "2:00, 3:00, 4:00, and 2 before"
+
+
 def test_no_mean_is_made_of_a_filling_bar_alone() -> None:
     points = [Point("15:00", 40.0, count=1, is_filling=True)]
     drawn = chart.chart(Chart("c", "Steps", "", BARS, points, [], "hour"))
