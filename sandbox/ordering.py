@@ -95,7 +95,7 @@ def generated_test(
 def place(wanted: Wanted) -> OrderState:
     """Places the order and tells of it. Needs an open transaction.
 
-    Without a parent it opens an order transaction of its own.
+    Without a parent it opens an order transaction of its own; with one it joins the parent's.
     """
     context = load_context()
     number, seq, at = life.allocate(str(wanted.team_id))

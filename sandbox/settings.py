@@ -49,6 +49,8 @@ TEAM_KEY = os.environ.get("SANDBOX_TEAM_KEY", "sk_us_local_sandbox")
 OTHER_TEAM_ID = "7ea00000-0000-4000-8000-000000000002"
 OTHER_TEAM_KEY = os.environ.get("SANDBOX_OTHER_TEAM_KEY", "sk_us_local_other_team")
 TEAM_KEY_HEADER = "x-service-api-key"
+# Field of a new order that says why it replaces another one; empty: none is understood.
+ORDER_REASON_FIELD = os.environ.get("SANDBOX_ORDER_REASON_FIELD", "update_reason")
 MANAGEMENT_KEY = os.environ.get("SANDBOX_MANAGEMENT_KEY", "mg_local_sandbox")
 MANAGEMENT_KEY_HEADERS = ("X-Management-Key", "X-Service-Org-Key")
 ENVIRONMENT = "sandbox"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import date
 from typing import Any
 
+from django.conf import settings
+
 from sandbox.api import person_fields, vocabulary
 from sandbox.api.bodies import Field, flag, limited, of_kind, parsed, whole
 from sandbox.api.errors import Invalid, Problems
@@ -22,6 +24,7 @@ CONSENTS = OneOf(
         "hipaa-authorization",
     )
 )
+INCORRECT_LAB = "INCORRECT_LAB"
 LONGEST_NOTE = 1000
 _BOOLEAN = {"type": "boolean"}
 _INTEGER = {"type": "integer"}
@@ -108,6 +111,12 @@ AOE_ANSWERS = Field(
 _USER = of_kind("user_id", Uuid(), required=True)
 _ACCOUNT = of_kind("lab_account_id", Uuid(), nullable=True)
 _PASSTHROUGH = Field("passthrough", nullable=True)
+# The specification names the update reason and one value of it, but not the field.
+_UPDATE_REASON = (
+    (of_kind(settings.ORDER_REASON_FIELD, OneOf((INCORRECT_LAB,)), nullable=True),)
+    if settings.ORDER_REASON_FIELD
+    else ()
+)
 _DETAILS = Field("patient_details", fields=PATIENT_DETAILS, required=True)
 _ADDRESS = Field("patient_address", fields=PATIENT_ADDRESS, required=True)
 
@@ -128,6 +137,7 @@ CREATE: tuple[Field, ...] = (
     Field("clinical_notes", limited(LONGEST_NOTE), nullable=True),
     _ACCOUNT,
     of_kind("creator_member_id", Uuid(), nullable=True),
+    *_UPDATE_REASON,
     _DETAILS,
     _ADDRESS,
 )

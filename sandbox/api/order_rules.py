@@ -127,9 +127,17 @@ def _method(lab: Lab, tests: Sequence[LabTest], method: str | None) -> str:
 
 
 def choose_account(
-    team: uuid.UUID, lab: Lab, key: uuid.UUID | None, accepted: Sequence[str] = ("active",)
+    team: uuid.UUID,
+    lab: Lab,
+    key: uuid.UUID | None,
+    accepted: Sequence[str] = ("active",),
+    *,
+    incorrect: uuid.UUID | None = None,
 ) -> LabAccount | None:
-    """The account the order runs on (orders.md 2.9); None is the service's own."""
+    """The account the order runs on (orders.md 2.9); None is the service's own.
+
+    `incorrect` is an account that is not resolved where the key names none.
+    """
     linked = list(accounts.team_accounts(team).filter(lab=lab))
     if key is not None:
         account = accounts.team_accounts(team).filter(pk=key).first()
@@ -140,11 +148,12 @@ def choose_account(
         if account.status not in accepted:
             raise Refusal(400, f"The lab account is {account.status}")
         return account
-    active = [account for account in linked if account.status == "active"]
+    active = [one for one in linked if one.status == "active" and one.pk != incorrect]
     if not linked:
         return None
     if not active:
-        raise Refusal(400, f"No lab account of {lab.slug} is active")
+        other = "other " if incorrect else ""
+        raise Refusal(400, f"No {other}lab account of {lab.slug} is active")
     if len(active) > 1:
         raise Refusal(400, f"Several lab accounts of {lab.slug} are active: send lab_account_id")
     return active[0]

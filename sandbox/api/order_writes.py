@@ -10,7 +10,7 @@ from django.db import transaction
 from django.http import HttpResponse
 
 from sandbox import clock, hold, life, moves, ordering, records
-from sandbox.api import idempotency, order_bodies, order_rules
+from sandbox.api import idempotency, order_bodies, order_rules, recreation
 from sandbox.api.answers import json_answer
 from sandbox.api.bodies import read_body, schema
 from sandbox.api.calls import Asked, Call
@@ -61,7 +61,12 @@ def _create(team: UUID, body: Body) -> HttpResponse:
     choice = order_rules.choose(
         team, body["order_set"], body["lab_test_id"], body["collection_method"]
     )
-    account = order_rules.choose_account(team, choice.lab, _account_key(body))
+    test, key, former = _one_test(team, choice), _account_key(body), None
+    if recreation.is_wanted(body):
+        former = recreation.former_order(user, test)
+        account = recreation.fresh_account(team, choice.lab, key, former)
+    else:
+        account = order_rules.choose_account(team, choice.lab, key)
     order_rules.check_offered(team, account, choice)
     order_rules.check_physician(account, body["physician"])
     order_rules.check_age(team, user, body["patient_details"], today)
@@ -80,7 +85,7 @@ def _create(team: UUID, body: Body) -> HttpResponse:
         Wanted(
             team,
             user.pk,
-            _one_test(team, choice),
+            test,
             choice.method,
             account.pk if account else None,
             body["patient_details"],
@@ -93,6 +98,8 @@ def _create(team: UUID, body: Body) -> HttpResponse:
             passthrough=body["passthrough"],
             icd_codes=body["icd_codes"],
             activate_by=body["activate_by"],
+            parent=former,
+            is_recreation=former is not None,
         )
     )
     Placement.objects.create(

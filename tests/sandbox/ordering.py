@@ -125,6 +125,20 @@ class World:
         return int(self.value("SELECT count(*) FROM sandbox_order"))
 
 
+def open_second_account(sandbox: Sandbox) -> str:
+    """Make the suspended account of a lab active, and let it offer all that the lab has: the lab
+    has two active accounts then. Its id."""
+    [(key,)] = sandbox.query(
+        "UPDATE sandbox_labaccount SET status = 'active'"
+        " WHERE account_name = 'Made-up account south-second' RETURNING id::text"
+    )
+    for part in ("markers", "lab_tests"):
+        sandbox.query(
+            f"DELETE FROM sandbox_labaccount_{part} WHERE labaccount_id = %s RETURNING 1", (key,)
+        )
+    return str(key)
+
+
 @contextmanager
 def open_world(**options: Any) -> Iterator[World]:
     """A world of its own in which nothing moves by itself."""
