@@ -43,6 +43,7 @@ SERVICE_VARIABLES: Final = (
     "SERVICE_API_KEY",
     "SERVICE_API_KEY_HEADER",
     "SERVICE_ORDER_CREATE_PATH",
+    "SERVICE_ORDER_REASON_FIELD",
     "MANAGEMENT_BASE_URL",
     "MANAGEMENT_KEY",
     "MANAGEMENT_KEY_HEADER",
@@ -256,6 +257,8 @@ def service_settled(given: Mapping[str, str], sandbox_port: int | None) -> dict[
         environment["LOCAL"] = "1"
         environment["SERVICE_BASE_URL"] = f"http://127.0.0.1:{sandbox_port}"
         environment["SANDBOX_PORT"] = str(sandbox_port)
+        if "SANDBOX_ORDER_REASON_FIELD" in environment:
+            environment["SERVICE_ORDER_REASON_FIELD"] = environment["SANDBOX_ORDER_REASON_FIELD"]
     return environment
 
 

@@ -116,8 +116,13 @@ BOOKED_METHODS = words("BOOKED_METHODS", "at_home_phlebotomy")
 PSC_IDEMPOTENCY = flag("PSC_IDEMPOTENCY", LOCAL)
 # Field of the cancelling call in which a wrong lab is named as INCORRECT_LAB; none is documented.
 SERVICE_CANCEL_REASON_FIELD = text("SERVICE_CANCEL_REASON_FIELD")
-# The same of creating the order in its place: the specification names the value, and no field.
-SERVICE_ORDER_REASON_FIELD = text("SERVICE_ORDER_REASON_FIELD")
+# Field of a new order for the update reason INCORRECT_LAB. The specification names the reason only;
+# set to nothing where the service takes no such field.
+SERVICE_ORDER_REASON_FIELD = ""
+if os.environ.get("SERVICE_ORDER_REASON_FIELD") != "":
+    SERVICE_ORDER_REASON_FIELD = text("SERVICE_ORDER_REASON_FIELD", "update_reason")
+    if not SERVICE_ORDER_REASON_FIELD.isascii() or not SERVICE_ORDER_REASON_FIELD.isidentifier():
+        wrong("SERVICE_ORDER_REASON_FIELD must be the name of a field, such as update_reason.")
 MANAGEMENT_BASE_URL = address("MANAGEMENT_BASE_URL", SERVICE_BASE_URL, ("https", "http"))
 MANAGEMENT_KEY = ""
 if os.environ.get("MANAGEMENT_KEY") != "":  # set to nothing: we have no management interface

@@ -27,6 +27,7 @@ from tests import databases
 
 ROOT = Path(__file__).resolve().parent.parent
 BASE_PYTHON = os.path.realpath(sys.executable)
+REASON = "SERVICE_ORDER_REASON_FIELD"
 FAMILY = """
 import subprocess, sys, time
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
@@ -434,3 +435,11 @@ def test_every_long_proof_and_bench_can_begin(proof: tuple[str, str]) -> None:
     command = [sys.executable, "-c", f"import tests.{kind}.{name}"]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True)
     assert done.returncode == 0, done.stderr.decode()[-500:]
+
+
+def test_the_demo_names_update_reasons_as_its_sandbox_does() -> None:
+    given = {REASON: "of_the_service"}
+    assert launcher.service_settled(given, None) == given
+    assert REASON not in launcher.service_settled(given, 8100)
+    given |= {"SANDBOX_ORDER_REASON_FIELD": "of_the_sandbox"}
+    assert launcher.service_settled(given, 8100)[REASON] == "of_the_sandbox"

@@ -50,6 +50,13 @@ def test_an_empty_environment_is_a_development_machine(monkeypatch: pytest.Monke
     assert settings["SECOND_FACTOR_ROLES"] == frozenset()
 
 
+def test_update_reason_has_a_field_unless_set_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "SERVICE_ORDER_REASON_FIELD"
+    assert read(monkeypatch)[name] == "update_reason"
+    for field in ("reason_of_update", ""):
+        assert read(monkeypatch, **{name: field})[name] == field
+
+
 def test_a_deployment_is_secure(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = read(monkeypatch, **deployed())
     assert settings["LOCAL"] is False
@@ -162,6 +169,7 @@ def test_an_empty_management_key_means_there_is_no_such_interface(
         ("MANAGEMENT_BASE_URL", "http://management.example.com"),
         ("SERVICE_API_KEY_HEADER", "x key: 1"),
         ("SERVICE_ORDER_CREATE_PATH", "v3/order"),
+        ("SERVICE_ORDER_REASON_FIELD", "update reason"),
         ("SERVICE_API_KEY", "sk_us_of_the_sandbox"),
         ("SERVICE_API_KEY", "pk_eu_of_elsewhere"),
         ("SERVICE_API_KEY", "mg_of_management"),

@@ -16,6 +16,7 @@ from backoffice.service import Record, Service, errors
 from backoffice.service import orders as service_orders
 from orders.commands.of_order import OfOrder
 from orders.commands.visits import CancelVisit, lock_of
+from orders.models.order import CANCELED
 from orders.sync.orders import DRAW_KINDS, store_orders
 
 _BEFORE_THE_DRAW: Final = frozenset({"ordered", "requisition_created", "requisition_bypassed"})
@@ -122,7 +123,7 @@ class CancelOrder(_Change, kw_only=True):
     def check(self) -> None:
         order = self.order()
         low = order.low_level_status
-        if low in ("cancelled", "do_not_process"):
+        if low in CANCELED:
             raise NotNow("The order is cancelled already.")
         if low not in CANCELLABLE.get(order.method, frozenset()):
             raise NotNow("The service does not let an order be cancelled any more at this point.")
@@ -135,8 +136,8 @@ class CancelOrder(_Change, kw_only=True):
 
     def send(self, service: Service, sending: Sending) -> Answer:
         field = settings.SERVICE_CANCEL_REASON_FIELD
-        told = {field: "INCORRECT_LAB"} if field and self.wrong_lab else None
-        return service.orders.cancel(self.order_id, told)
+        extra = {field: service_orders.INCORRECT_LAB} if field and self.wrong_lab else None
+        return service.orders.cancel(self.order_id, extra)
 
     def settle(self, service: Service, sending: Sending) -> Happened | Absent:
         # "Each has `id` (integer), `created_at` (date-time), `status` (dotted status string)"

@@ -28,6 +28,7 @@ PAGE: Final = 100
 MOST_PAGES: Final = 20
 USABLE: Final = ("active",)
 """States of a lab account that orders can be placed under."""
+NOT_CANCELED: Final = "The order that this one replaces is not canceled. Cancel it first."
 ORDER_FIELDS: Final = {
     **{
         f"patient_details.{name}": name
@@ -142,7 +143,7 @@ class CreateOrder(OrderOf, kw_only=True):
 
     body: service_orders.NewOrder
     replaces: UUID | None = None
-    """The order at the wrong lab that this one is placed instead of."""
+    """The canceled order at the wrong lab that this one is placed instead of."""
 
     def sent(self) -> service_orders.NewOrder:
         return self.body
@@ -170,14 +171,18 @@ class CreateOrder(OrderOf, kw_only=True):
         # Today, somewhere: it may be yesterday by UTC, or become that while this waits.
         if day is not None and day < datetime.now(UTC).date() - timedelta(days=1):
             raise NotNow("The date on which it goes out lies in the past.", field="activate_by")
+        if self.replaces is not None:
+            former = Order.objects.filter(pk=self.replaces, user_id=self.body.user_id).first()
+            if former is None or not former.was_canceled():
+                raise NotNow(NOT_CANCELED)
 
     def send(self, service: Service, sending: Sending) -> Answer:
         self.body.passthrough = str(sending.id)
         field = settings.SERVICE_ORDER_REASON_FIELD
-        told = {field: "INCORRECT_LAB"} if field and self.replaces else None
+        extra = {field: service_orders.INCORRECT_LAB} if field and self.replaces else None
         key = str(sending.idempotency_key)
         try:
-            return service.orders.create(self.body, idempotency_key=key, told=told)
+            return service.orders.create(self.body, idempotency_key=key, extra=extra)
         except errors.Refused as error:
             if error.status == 409:
                 # An earlier sending with this key is still being carried out: it may succeed.

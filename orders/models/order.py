@@ -44,6 +44,9 @@ LIST_COLUMNS: Final = (
     "missing_since",
 )
 
+CANCELED: Final = ("cancelled", "do_not_process")
+"""Statuses of orders that were canceled, by whomever."""
+
 TROUBLE: Final[dict[str, tuple[str, ...]]] = {
     "lost": ("lost", "sample_error"),
     "stuck": ("lab_processing_blocked",),
@@ -456,6 +459,12 @@ class Order(Mirrored):
         """When its usual time was over, if it is. What needs a person anyway does not go quiet."""
         is_over = self.quiet_at is not None and self.quiet_at <= now
         return self.quiet_at if is_over and self.bucket in CAN_GO_QUIET else None
+
+    def was_canceled(self) -> bool:
+        """Whether it was canceled: it stays so, even where the event of its visit is later."""
+        if self.low_level_status in CANCELED:
+            return True
+        return OrderEvent.objects.filter(order_id=self.pk, low_level_status__in=CANCELED).exists()
 
 
 class OrderEvent(Read):

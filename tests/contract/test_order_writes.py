@@ -14,6 +14,7 @@ import pytest
 from backoffice.service import Record, Service, errors
 from backoffice.service.labs import OrderSet
 from backoffice.service.orders import (
+    INCORRECT_LAB,
     ImportedOrder,
     NewOrder,
     NewPatient,
@@ -21,8 +22,9 @@ from backoffice.service.orders import (
     SimulationFlags,
     low_level,
 )
+from backoffice.service.users import NewUser
 from tests.contract.test_orders import NOBODY
-from tests.sandbox.ordering import PHYSICIAN, World, open_world
+from tests.sandbox.ordering import PHYSICIAN, World, open_second_account, open_world
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +81,29 @@ def test_orders_create_once_per_key(world: World, orders: Service) -> None:
     before = world.count()
     again = orders.orders.create(body, idempotency_key=key)
     assert again.data.id == first.data.id and world.count() == before
+
+
+def test_orders_create_with_an_update_reason(world: World, orders: Service) -> None:
+    """The new order replaces the canceled one: same transaction, never the same lab account."""
+    user = orders.users.create(NewUser(client_user_id=fresh())).data.user_id
+    former = placed(world, orders, user_id=str(user))
+    orders.orders.cancel(former.data.id)
+    body = new(world, user_id=str(user))
+    reason = {"update_reason": INCORRECT_LAB}
+    with pytest.raises(errors.Refused) as refused:
+        orders.orders.create(body, idempotency_key=fresh(), extra=reason)
+    assert refused.value.message == "No other lab account of lab-south is active"
+    second = open_second_account(world.sandbox)
+    try:
+        made = orders.orders.create(body, idempotency_key=fresh(), extra=reason)
+    finally:
+        suspend = "UPDATE sandbox_labaccount SET status = 'suspended' WHERE id = %s RETURNING 1"
+        world.sandbox.query(suspend, (second,))
+    assert made.data.origin == "recreation"
+    group, before = made.data.order_transaction, former.data.order_transaction
+    assert group is not None and before is not None and group.id == before.id
+    assert [one.id for one in group.orders] == [former.data.id, made.data.id]
+    same_as_read(world, orders, made)
 
 
 def test_a_refused_order_is_refused_again_under_its_key(world: World, orders: Service) -> None:

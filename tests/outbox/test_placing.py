@@ -11,7 +11,6 @@ from django.db.models import F, Max
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
-from pytest_django import Settings
 
 from backoffice.models import AuditEntry, CommandRecord
 from labs.models import LabAccount, LabTest, Marker
@@ -277,24 +276,6 @@ def test_where_ids_come_back_none_without_ours_is_ours(
     asked.refresh_from_db()
     assert (asked.state, asked.confirmed_by, asked.attempts) == (State.DONE, "answer", 2)
     assert desk.count(all_of, person.pk) == before + 1
-
-
-def test_an_order_in_place_of_one_at_the_wrong_lab_says_so_where_it_can(
-    desk: Desk, person: Demographics, panel: LabTest, settings: Settings
-) -> None:
-    """A field the sandbox gives back stands in for the one that nobody documents."""
-    settings.SERVICE_ORDER_REASON_FIELD = "clinical_notes"
-    client = desk.client("clinician")
-    old = Order.objects.earliest("created_at")
-    account = LabAccount.objects.get(lab="lab-south", status="active")
-    anew = {"replaces": str(old.pk), "lab_account": str(account.pk)}
-    assert write(client, person, typed(person, panel, **anew)).status_code == 302
-    asked = place(client, person)
-    desk.deliver()
-    asked.refresh_from_db()
-    assert asked.state == State.DONE
-    assert "INCORRECT_LAB" in Order.objects.get(pk=asked.remote_id).said()["clinical_notes"]
-    assert asked.payload["replaces"] == str(old.pk)
 
 
 # Refusals

@@ -1,6 +1,7 @@
 """Orders and order transactions: records, what is sent, and the calls. Interface: orders."""
 
 from backoffice.service.orders.bodies import (
+    INCORRECT_LAB,
     AoeAnswered,
     Consent,
     ImportedOrder,
@@ -31,6 +32,7 @@ from backoffice.service.orders.records import (
 )
 
 __all__ = [
+    "INCORRECT_LAB",
     "ORDER",
     "TRANSACTION",
     "AoeAnswered",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime
+from typing import Final
 from uuid import UUID
 
 from msgspec import field
@@ -10,6 +11,9 @@ from msgspec import field
 from backoffice.service.labs import OrderSet
 from backoffice.service.payload import Body
 from backoffice.service.users import NewGuarantor
+
+INCORRECT_LAB: Final = "INCORRECT_LAB"
+"""The one update reason that the specification names: the new order gets another lab account."""
 
 
 class NewPatient(Body):

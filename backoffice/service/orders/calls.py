@@ -103,17 +103,18 @@ class Orders(Chapter):
         *,
         idempotency_key: str,
         no_cache: bool = False,
-        told: Mapping[str, str] | None = None,
+        extra: Mapping[str, str] | None = None,
     ) -> Record[Order]:
         """Place an order. The service keeps the outcome of a key, good or bad, for at least 24
         hours, and answers it again; with ``no_cache`` it keeps only a success. Nothing is kept
         when parameters were refused (422) or while another request with the key is at work.
-        ``told`` goes into the body: for fields that are named nowhere (differences.md 61)."""
+        ``extra`` is added to the body, for fields whose names are settings: the update reason
+        (specification, notes on states and transitions)."""
         return self._call.send(
             "POST",
             self._create_path,
             ORDER,
-            as_json({**as_json(order)["json"], **(told or {})}),
+            as_json({**as_json(order)["json"], **(extra or {})}),
             inside="order",
             headers=keyed(idempotency_key, no_cache),
         )
@@ -123,12 +124,12 @@ class Orders(Chapter):
         taken is refused."""
         return self._call.send("POST", "/v3/order/import", ORDER, as_json(order), inside="order")
 
-    def cancel(self, order_id: UUID | str, told: Mapping[str, str] | None = None) -> Record[Order]:
+    def cancel(self, order_id: UUID | str, extra: Mapping[str, str] | None = None) -> Record[Order]:
         """Refused from where an order cannot be cancelled. A phlebotomy appointment goes with it,
-        one at a patient service center stays. ``told`` is for services that take a body here: none
-        is documented."""
+        one at a patient service center stays. ``extra`` is the body, for services that take one
+        here: none is documented."""
         path = "/v3/order/{order_id}/cancel"
-        body = as_json(told) if told else None
+        body = as_json(extra) if extra else None
         return self._call.send("POST", path, ORDER, body, inside="order", order_id=order_id)
 
     def change_activation(self, order_id: UUID | str, activate_by: date | None) -> Record[Order]:
