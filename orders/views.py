@@ -33,6 +33,7 @@ from orders.models import (
     order_with_move,
 )
 from orders.models.order import LIST_COLUMNS
+from orders.requested_accounts import transaction_rows
 from orders.reviewing.identity import identity_of
 
 
@@ -49,6 +50,8 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
     of_one = "order_transaction_id = %s AND id <> %s ORDER BY created_at"
     transaction = order.order_transaction_id
     siblings = where(Order, of_one, [transaction, order.pk], LIST_COLUMNS) if transaction else []
+    is_recreated = any(one.origin == "recreation" for one in (order, *siblings))
+    shows_accounts = is_recreated and may(request.user, "labs.view")
     result = by_key(Result, [order.pk], but=AS_RECEIVED).get(order.pk)
     sees_results = may(request.user, "results.view")
     markers = where(ResultMarker, "result_id = %s", [order.pk]) if sees_results else []
@@ -95,7 +98,8 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
         ),
         "streams": [(key, label, key == show) for key, label in TABS.items()],
         "visits": visits,
-        "siblings": siblings,
+        "transaction": transaction_rows(order, siblings, shows_accounts) if siblings else [],
+        "shows_accounts": shows_accounts,
         "result": result,
         "review": review,
         "identity": identity_of(order.pk) if review and review.names_somebody_else else None,

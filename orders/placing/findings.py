@@ -18,7 +18,9 @@ from backoffice import vocabulary
 from backoffice.identifiers import UnusableCharacter, clean
 from backoffice.phone_numbers import NotAPhoneNumber, e164
 from backoffice.spreadsheets import damage, doubt
+from orders.commands.placing import NOT_CANCELED
 from orders.models import Order
+from orders.models.order import CANCELED
 from orders.placing import drafts, people
 from orders.placing.forms import NOTE_LETTERS, account_words
 from orders.placing.questions import doubt_of
@@ -65,6 +67,7 @@ class Finding:
 def findings(wish: Wish) -> list[Finding]:
     """In the order of the page."""
     found = [
+        *_replaced(wish),
         *_who(wish),
         *_minor(wish),
         *_what(wish),
@@ -92,6 +95,18 @@ def stops(found: list[Finding], wish: Wish) -> list[Finding]:
         for one in found
         if one.level == STOP or (one.level == CONFIRM and one.key not in ticked)
     ]
+
+
+def _replaced(wish: Wish) -> Iterator[Finding]:
+    """The order at the wrong lab must be canceled before another one is placed instead."""
+    if wish.replaces is None or wish.importing:
+        return
+    if wish.replaced is None:
+        words = "The order to replace is not one of this patient. Start over."
+        yield Finding("not replaceable", words, "panel")
+    elif not wish.replaced.was_canceled():
+        url = reverse("orders:detail", args=[wish.replaced.pk])
+        yield Finding("not canceled", NOT_CANCELED, "panel", STOP, url)
 
 
 def _who(wish: Wish) -> Iterator[Finding]:
@@ -196,7 +211,7 @@ def ordered_before(wish: Wish) -> Order | None:
         user_id=wish.patient.pk,
         lab_test_id__in=[test.pk for test in wish.tests],
         created_at__gt=timezone.now() - AGAIN_WITHIN,
-    ).exclude(low_level_status__in=("cancelled", "do_not_process"))
+    ).exclude(low_level_status__in=CANCELED)
     if wish.replaces is not None:
         rows = rows.exclude(pk=wish.replaces)
     return rows.order_by("-created_at").listed().first()
@@ -227,7 +242,15 @@ def _how(wish: Wish) -> Iterator[Finding]:
     if lab is None:
         return
     usable, chosen = wish.usable_accounts, wish.chosen_account
-    if wish.accounts and not usable:
+    incorrect = wish.incorrect_account
+    if incorrect is not None and chosen == str(incorrect.pk):
+        words = "The canceled order was placed under this account. Choose another one."
+        yield Finding("incorrect account", words, "lab_account")
+    elif incorrect is not None and not usable:
+        words = f"{lab.name} has no other account than that of the canceled order."
+        words += " Choose a test of another lab."
+        yield Finding("no other account", words, "panel")
+    elif wish.accounts and not usable:
         words = f"No account can be used at {lab.name}: the service would refuse the order."
         yield Finding("no active account", words, "panel")
     elif wish.account is None and chosen:

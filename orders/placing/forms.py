@@ -151,11 +151,17 @@ def gender_choices(wish: Wish) -> list[tuple[str, str]]:
 
 
 def account_choices(wish: Wish) -> list[tuple[str, str]]:
-    """Those that can be used. One that was chosen for another lab stays, with a word."""
+    """Those that can be used. One that was chosen for another lab stays, with a word; so does that
+    of an order at the wrong lab, which cannot be chosen again."""
     usable = wish.usable_accounts
     choices = [(str(account.pk), account_words(account)) for account in usable]
     if len(usable) != 1 or wish.replaces or wish.chosen_account:
         choices.insert(0, ("", "Choose the account"))
+    incorrect = wish.incorrect_account
+    if incorrect is not None:
+        choices.append(
+            (str(incorrect.pk), f"{account_words(incorrect)}: used for the canceled order")
+        )
     elsewhere = wish.account_elsewhere
     if elsewhere is not None:
         choices.append((str(elsewhere.pk), f"{account_words(elsewhere)}: not at this lab"))

@@ -19,6 +19,7 @@ from orders.commands.importing import USABLE_TO_IMPORT
 from orders.commands.placing import USABLE
 from orders.models import Order
 from orders.placing.questions import Question, questions_of
+from orders.requested_accounts import requested_accounts
 from patients.models import Demographics, Insurance, Patient
 from patients.told import ToldByOrder, told_by_orders
 
@@ -120,8 +121,19 @@ class Wish:
 
     @property
     def usable_accounts(self) -> list[LabAccount]:
+        """Accounts to choose from: never that of an order at the wrong lab that is replaced."""
         states = USABLE_TO_IMPORT if self.importing else USABLE
-        return [account for account in self.accounts if account.status in states]
+        usable = (account for account in self.accounts if account.status in states)
+        return [account for account in usable if account != self.incorrect_account]
+
+    @cached_property
+    def incorrect_account(self) -> LabAccount | None:
+        """The account, among those of this lab, of the order that this one replaces, where that
+        order was requested from here. An order does not show its account (orders.md 3)."""
+        if self.replaced is None:
+            return None
+        pk = requested_accounts([self.replaced]).get(self.replaced.pk)
+        return next((account for account in self.accounts if account.pk == pk), None)
 
     @cached_property
     def account_elsewhere(self) -> LabAccount | None:
@@ -224,6 +236,13 @@ class Wish:
     @property
     def replaces(self) -> UUID | None:
         return uuid_in(self.one("replaces"))
+
+    @cached_property
+    def replaced(self) -> Order | None:
+        """The order at the wrong lab that this one replaces, if it is one of the patient."""
+        if self.replaces is None:
+            return None
+        return Order.objects.filter(pk=self.replaces, user_id=self.patient.pk).listed().first()
 
     @property
     def words(self) -> str:

@@ -11,12 +11,14 @@ import pytest
 
 from tests.browser import Browser, browser, needs_browser
 from tests.browser.office import Office, at_work, within
-from tests.outbox.draws import booked_there, placed
+from tests.outbox.draws import TESTS, booked_there, placed
+from tests.sandbox.ordering import open_second_account
 
 pytestmark = needs_browser
 
 BUDGET, SECONDS = 5, 20
 """Interactions are numbered in the comments; the time ends with the last of them."""
+WRONG, RIGHT = "Made-up account south-shared", "Made-up account south-second"
 PATIENCE = 40
 """Seconds for a worker that shares the machine with other tests."""
 
@@ -31,14 +33,30 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
 def orders(office: Office) -> dict[str, UUID]:
     made = {
         "visited": placed(office.sandbox, name="Vera"),
-        "wrong": placed(office.sandbox, name="Wanda"),
+        "wrong": placed(
+            office.sandbox, "on_site_collection", name="Wanda", user=known_patient(office)
+        ),
         "kit": placed(office.sandbox, "testkit", name="Kitty"),
     }
     booked_there(office.sandbox, made["visited"])
     with office.sandbox.service() as service:
         service.orders.simulate(made["kit"], "collecting_sample.testkit.transit_customer")
+    # Since a moment ago, the lab of the wrong order has two accounts.
+    open_second_account(office.sandbox)
     office.house.sync()
     return made
+
+
+def known_patient(office: Office) -> UUID:
+    """A patient whom labs accept, without an order of the test that went to the wrong lab."""
+    found = office.house.query(
+        "SELECT user_id FROM patients_demographics WHERE dob < '2000-01-01' AND zip <> ''"
+        " AND email <> '' AND first_name || last_name ~ '^[A-Za-z]+$' AND NOT EXISTS (SELECT 1"
+        " FROM orders_order o WHERE o.user_id = patients_demographics.user_id"
+        " AND o.lab_test_name = %s) ORDER BY user_id LIMIT 1",
+        (TESTS["on_site_collection"],),
+    )
+    return UUID(str(found[0][0]))
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +104,37 @@ def test_an_order_at_the_wrong_lab_is_replaced(
     page.sees("New order, in place of another", PATIENCE)
     assert status(office, order) == "cancelled", "only then"
     assert f"replaces={order}" in page.url
-    page.sees("Home Visit Wellness")
+    page.sees(TESTS["on_site_collection"])
+    page.sees("This order replaces one at the wrong lab: choose the account again.")
+    [(right,)] = office.house.query(
+        "SELECT id::text FROM labs_labaccount WHERE account_name = %s", (RIGHT,)
+    )
+    page.click(f'#id_lab_account option[value="{right}"]')  # 4
+    page.sees("Nothing is in the way.")
+    page.click("[data-review]")  # 5
+    page.sees("which went to the wrong lab")
+    page.click("form.review button.primary")  # 6
+    page.sees("The order is placed", PATIENCE)
+    made = page.url.partition("/orders/")[2].partition("/")[0]
+    assert account(office, order) == WRONG
+    assert account(office, made) == RIGHT
+    assert status(office, order) == "cancelled"
+    for shown, other in ((made, str(order)), (str(order), made)):
+        page.open(f"{office.url}/orders/{shown}/")
+        card = page.text('section[aria-labelledby="siblings"]')
+        assert "First order" in card and "Cancelled" in card and "Recreated" in card, card
+        assert f"Requested under {RIGHT}" in card, card
+        assert page.all(f'section[aria-labelledby="siblings"] a[href="/orders/{other}/"]')
+
+
+def account(office: Office, order: object) -> str:
+    """The lab account under which the service has an order."""
+    row = office.sandbox.query(
+        "SELECT a.account_name FROM sandbox_order o JOIN sandbox_labaccount a"
+        " ON a.id = o.lab_account_id WHERE o.id = %s",
+        [str(order)],
+    )
+    return str(row[0][0])
 
 
 def test_a_kit_under_way_is_not_cancelled_and_the_page_says_why(

@@ -305,6 +305,8 @@ def test_insurance_on_record_is_enough(client_of: Client) -> None:
 
 
 def test_an_account_chosen_anew_when_an_order_is_replaced(client_of: Client) -> None:
+    canceled = {"user_id": uid("patient", 1), "low_level_status": "cancelled"}
+    order(5, **canceled).save()
     given = typed(replaces=str(uid("order", 5)))
     answer = client_of.post(page_of(client_of), {**given, "do": "review"})
     assert answer.status_code == 422

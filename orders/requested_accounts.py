@@ -1,0 +1,52 @@
+"""Lab accounts of orders, as they were requested from here.
+
+The service does not show the account on an order (orders.md 3), so that of an order placed
+elsewhere is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from backoffice.addresses import uuid_in
+from backoffice.models import CommandRecord
+from labs.models import LabAccount
+from orders.commands import CreateOrder, ImportOrder
+from orders.models import Order
+
+
+def requested_accounts(orders: Sequence[Order]) -> dict[UUID, UUID]:
+    """Return ids of lab accounts by order; orders whose account is unknown are left out."""
+    rows = CommandRecord.objects.filter(
+        patient_id__in={order.user_id for order in orders if order.user_id},
+        kind__in=(CreateOrder.kind, ImportOrder.kind),
+        state=CommandRecord.State.DONE,
+        remote_id__in=[str(order.pk) for order in orders],
+    )
+    found: dict[UUID, UUID] = {}
+    for row in rows.only("remote_id", "payload"):
+        account = uuid_in(str(row.payload.get("body", {}).get("lab_account_id")))
+        if account is not None:
+            found[UUID(row.remote_id)] = account
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionRow:
+    """One order of a transaction, as the page of one of them (``is_shown``) lists it."""
+
+    order: Order
+    is_shown: bool
+    account: LabAccount | None = None
+
+
+def transaction_rows(shown: Order, others: Sequence[Order], accounts: bool) -> list[TransactionRow]:
+    """Return the orders of a transaction, oldest first; with ``accounts`` also the lab accounts
+    they were requested under."""
+    orders = sorted([shown, *others], key=lambda order: (order.created_at, order.pk))
+    ids = requested_accounts(orders) if accounts else {}
+    known = {one.pk: one for one in LabAccount.objects.filter(pk__in=set(ids.values()))}
+    by_order = {order: known.get(account) for order, account in ids.items()}
+    return [TransactionRow(one, one.pk == shown.pk, by_order.get(one.pk)) for one in orders]

@@ -1,0 +1,195 @@
+"""The form of an order that replaces one at the wrong lab, and the page of their transaction."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from backoffice.models import CommandRecord, User
+from labs.models import LabAccount
+from orders.commands import CreateOrder, ImportOrder
+from orders.models import Order, OrderEvent, Transaction
+from tests.api.rows import envelope, order, uid
+from tests.orders.test_placing_findings import (
+    ACCOUNT,
+    TEST,
+    catalogue,
+    client_of,
+    page_of,
+    second_account,
+    typed,
+)
+
+__all__ = ["catalogue", "client_of"]
+SECOND = uid("account", 2)
+FORMER = str(uid("order", 1))
+
+
+def former(**values: Any) -> Order:
+    """An order of the patient that was canceled."""
+    made = order(
+        1,
+        **{
+            "user_id": uid("patient", 1),
+            "lab_test_id": TEST,
+            "lab_slug": "lab-a",
+            "low_level_status": "cancelled",
+            "order_transaction_id": uid("transaction", 1),
+            "origin": "initial",
+            **values,
+        },
+    )
+    made.save()
+    return made
+
+
+def requested(made: Order, account: UUID | None, kind: str = CreateOrder.kind) -> None:
+    """The request by which an order was placed from here."""
+    CommandRecord.objects.create(
+        kind=kind,
+        title="Place the order",
+        subject_type="patient",
+        subject_id=str(made.user_id),
+        patient_id=made.user_id,
+        payload={"body": {"lab_account_id": account and str(account)}},
+        form_id=uuid4(),
+        idempotency_key=uuid4(),
+        requested_by=User.objects.get(),
+        state=CommandRecord.State.DONE,
+        remote_id=str(made.pk),
+    )
+
+
+def review(client: Client, **values: Any) -> Any:
+    given = {**typed(replaces=FORMER), **values, "do": "review"}
+    return client.post(page_of(client), given)
+
+
+def kinds(answer: Any) -> set[str]:
+    return {one.kind for one in answer.context["stopped"]}
+
+
+@pytest.mark.parametrize("kind", [CreateOrder.kind, ImportOrder.kind])
+def test_the_incorrect_account_cannot_be_chosen_again(client_of: Client, kind: str) -> None:
+    second_account()
+    requested(former(), ACCOUNT, kind)
+    page = client_of.get(page_of(client_of), {"replaces": FORMER})
+    choices = dict(page.context["form"].fields["lab_account"].choices)
+    assert [*choices] == ["", str(SECOND), str(ACCOUNT)]
+    assert choices[str(ACCOUNT)].endswith(": used for the canceled order")
+    answer = review(client_of, lab_account=str(ACCOUNT), clinical_notes="call first")
+    assert answer.status_code == 422 and kinds(answer) == {"incorrect account"}
+    shown = answer.content.decode()
+    assert "The canceled order was placed under this account. Choose another one." in shown
+    assert 'href="#id_lab_account" data-fix' in shown and "call first" in shown
+    assert review(client_of, lab_account="").status_code == 422, "the choice is a person's"
+    assert review(client_of, lab_account=str(SECOND)).status_code == 302
+
+
+def test_without_another_account_another_lab_is_needed(client_of: Client) -> None:
+    requested(former(), ACCOUNT)
+    answer = review(client_of)
+    assert answer.status_code == 422 and kinds(answer) == {"no other account"}
+    assert "Made-up account: used for the canceled order" in answer.content.decode()
+
+
+def test_an_account_that_is_not_known_is_a_persons_choice(client_of: Client) -> None:
+    """Placed elsewhere, or without naming an account: nothing says which one was incorrect."""
+    requested(former(), None)
+    answer = review(client_of)
+    assert answer.status_code == 422 and kinds(answer) == {"account anew"}
+    assert review(client_of, lab_account=str(ACCOUNT)).status_code == 302
+
+
+def test_the_order_to_replace_must_be_canceled(client_of: Client) -> None:
+    former(low_level_status="requisition_created")
+    answer = review(client_of, lab_account=str(ACCOUNT))
+    assert answer.status_code == 422 and kinds(answer) == {"not canceled"}
+    assert f'href="/orders/{FORMER}/"' in answer.content.decode()
+
+
+def test_a_visit_that_ended_after_its_order_changes_nothing(client_of: Client) -> None:
+    made = former(low_level_status="appointment_cancelled")
+    OrderEvent.objects.create(
+        order_id=made.pk,
+        event_id=1,
+        created_at=made.created_at,
+        status="cancelled.walk_in_test.cancelled",
+        low_level_status="cancelled",
+    )
+    assert review(client_of, lab_account=str(ACCOUNT)).status_code == 302
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_another_patients_order_is_not_replaced(client_of: Client, known: bool) -> None:
+    if known:
+        former(user_id=uid("patient", 2))
+    answer = review(client_of, lab_account=str(ACCOUNT))
+    assert answer.status_code == 422 and kinds(answer) == {"not replaceable"}
+
+
+def test_the_review_names_the_order_that_is_replaced(client_of: Client) -> None:
+    former()
+    answer = review(client_of, lab_account=str(ACCOUNT))
+    page = client_of.get(answer["Location"]).content.decode()
+    assert "<dt>Replaces</dt>" in page and f'href="/orders/{FORMER}/"' in page
+
+
+def transaction(client: Client, shown: Order) -> str:
+    """The card of the transaction on the page of one of its orders."""
+    page = client.get(reverse("orders:detail", args=[shown.pk])).content.decode()
+    _, _, card = page.partition('aria-labelledby="siblings"')
+    return " ".join(card.partition("</section>")[0].split())
+
+
+@pytest.fixture
+def both(client_of: Client) -> tuple[Order, Order]:
+    """A canceled order and the one that replaces it."""
+    Transaction(id=uid("transaction", 1), status="active", **envelope(json.dumps({}))).save()
+    old = former()
+    new = order(
+        0,
+        user_id=old.user_id,
+        low_level_status="requisition_created",
+        order_transaction_id=old.order_transaction_id,
+        origin="recreation",
+        parent_id=old.pk,
+    )
+    new.save()
+    return old, new
+
+
+def test_the_transaction_shows_both_orders(client_of: Client, both: tuple[Order, Order]) -> None:
+    second_account()
+    for made, account in zip(both, (ACCOUNT, SECOND), strict=True):
+        requested(made, account)
+    numbers = [str(pk)[:6] for pk in (ACCOUNT, SECOND)]
+    old, new = both
+    for shown, other in ((old, new), (new, old)):
+        card = transaction(client_of, shown)
+        assert f'href="/orders/{other.pk}/"' in card and f"/orders/{shown.pk}/" not in card
+        assert card.index("First order") < card.index("Recreated"), "oldest first"
+        assert card.count('aria-current="page"') == 1
+        places = [card.index(f"Requested under Made-up account, number {one}") for one in numbers]
+        assert places == sorted(places)
+
+
+def test_an_account_that_was_not_requested_here_is_unknown(
+    client_of: Client, both: tuple[Order, Order]
+) -> None:
+    requested(both[1], ACCOUNT)
+    card = transaction(client_of, both[0])
+    assert card.index("Lab account unknown") < card.index("Requested under")
+    LabAccount.objects.all().delete()
+    assert transaction(client_of, both[0]).count("Lab account unknown") == 2
+
+
+def test_a_redraw_says_nothing_of_accounts(client_of: Client, both: tuple[Order, Order]) -> None:
+    Order.objects.filter(pk=both[1].pk).update(origin="redraw")
+    card = transaction(client_of, both[0])
+    assert "Redraw" in card and "account" not in card
