@@ -19,6 +19,7 @@ urlpatterns = [
     path("new/<uuid:patient_id>/", placing.write, name="new"),
     path("new/<uuid:patient_id>/review/", placing.review, name="new-review"),
     path("new/<uuid:patient_id>/panels/", placing.panels, name="panels"),
+    path("new/diagnoses/", placing.diagnoses, name="diagnoses"),
     path("import/", sheet_views.import_sheet, name="import-sheet"),
     path("import/sample/", sheet_views.sample_sheet, name="import-sample"),
     path("import/standing/", sheet_views.standing, name="import-standing"),

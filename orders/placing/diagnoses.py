@@ -1,15 +1,196 @@
-"""Diagnosis codes, checked by the service while a person waits (users.md 6)."""
+"""Diagnosis codes: looked up while a person types, and checked at review (users.md 6).
+
+Both ask the service while a person waits. Codes that this installation orders with come first in
+what is offered: those of its newest orders, the most frequent first.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import re
+import time
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import msgspec
+from django.core.cache import cache
+from redis import RedisError
 
 from backoffice.remote import service
 from backoffice.service import errors
+from orders.models import Order
 from orders.placing.findings import STOP, WARN, Finding
+from orders.placing.wish import codes_in
 
 logger = logging.getLogger(__name__)
+
+WORD_LETTERS: Final = 100
+FEWEST_LETTERS: Final = 2
+"""Letters from which on the service is asked."""
+SHOWN: Final = 10
+WAIT: Final = 2.0
+"""Seconds a person waits for the service."""
+LOOKED_AT: Final = 500
+"""Newest orders in which used codes are counted."""
+USED_KEY: Final = "diagnoses-used"
+_USED_SECONDS: Final = 300
+_DESCRIBED_SECONDS: Final = 30 * 24 * 3600
+_LIKE_A_CODE: Final = re.compile(r"[A-Z][0-9][0-9A-Z](\.[0-9A-Z]{1,4})?")
+"""ICD-10-CM: a category of three characters, and up to four more behind a dot."""
+_STORABLE: Final = re.compile(r"[0-9A-Z.]{1,12}")
+
+
+class _Codes(msgspec.Struct):
+    """What is read of an order's record."""
+
+    icd_codes: list[str] | None = None
+
+
+_CODES: Final = msgspec.json.Decoder(_Codes)
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """A code, with the service's description where it is known. `is_secondary`: it cannot be the
+    first diagnosis. `uses`: how many of the newest orders have it."""
+
+    code: str
+    description: str = ""
+    is_secondary: bool = False
+    uses: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """What is offered for the letters typed. `failed`: the service could not be asked. `by_hand`:
+    the letters, where they look like a code and none of those found is it."""
+
+    word: str
+    found: Sequence[Diagnosis]
+    failed: bool = False
+    by_hand: str = ""
+
+
+def look_up(word: str, chosen: Collection[str] = ()) -> Matches:
+    """Return the codes that match `word`: the one that it is, then used ones, then others; for no
+    word those used most here. `chosen` ones are left out. A service that does not answer raises
+    nothing, and is `failed`."""
+    word = " ".join(word.replace("\x00", "").split())[:WORD_LETTERS]
+    used = used_codes()
+    if len(word) < FEWEST_LETTERS:
+        codes = [code for code in used if code not in chosen and code.startswith(word.upper())]
+        described, failed = _described(codes[:SHOWN])
+        return Matches(word, _with_uses(described, used), failed)
+    typed = word.upper()
+    found, failed = _matching(word, used)
+    ranked = sorted(_with_uses(found, used), key=lambda one: one.code != typed)
+    shown = [one for one in ranked if one.code not in chosen][:SHOWN]
+    known = {one.code for one in shown} | set(chosen)
+    by_hand = typed if _LIKE_A_CODE.fullmatch(typed) and typed not in known else ""
+    return Matches(word, shown, failed, by_hand)
+
+
+def used_codes() -> dict[str, int]:
+    """Codes of this installation's newest orders, with how many have each: the most frequent
+    first, of equally frequent ones the latest. Kept for five minutes."""
+    try:
+        kept: dict[str, int] | None = cache.get(USED_KEY)
+    except (RedisError, OSError):
+        kept = None
+    if kept is None:
+        kept = _count_used()
+        _keep({USED_KEY: kept}, _USED_SECONDS)
+    return kept
+
+
+def _count_used() -> dict[str, int]:
+    newest = Order.objects.order_by("-created_at", "-pk").values_list("record", flat=True)
+    counts: Counter[str] = Counter()
+    for record in newest[:LOOKED_AT]:
+        try:
+            codes = _CODES.decode(record).icd_codes or []
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            continue  # Codes of another type are shown with their order, and not counted.
+        counts.update(filter(_STORABLE.fullmatch, codes_in(" ".join(codes))))
+    return dict(counts.most_common())
+
+
+def _with_uses(found: Iterable[Diagnosis], used: dict[str, int]) -> list[Diagnosis]:
+    """With their uses, the most used first, else in the order given."""
+    counted = [replace(one, uses=used.get(one.code, 0)) for one in found]
+    return sorted(counted, key=lambda one: -one.uses)
+
+
+def _matching(word: str, used: dict[str, int]) -> tuple[list[Diagnosis], bool]:
+    """Those the service finds, and used ones that are known to match; whether it failed."""
+    typed = word.upper()
+    remembered = {
+        one.code: one
+        for one in _remembered(used)
+        if one.code.startswith(typed) or typed in one.description.upper()
+    }
+    try:
+        answer = _search(word, time.monotonic() + WAIT)
+    except errors.ServiceError as error:
+        logger.info("diagnosis codes could not be looked up: %s", type(error).__name__)
+        return list(remembered.values()), True
+    return list({**remembered, **answer}.values()), False
+
+
+def _described(codes: Sequence[str]) -> tuple[list[Diagnosis], bool]:
+    """Codes with descriptions, unknown ones asked of the service; and whether that failed."""
+    ends = time.monotonic() + WAIT
+    known = {one.code: one for one in _remembered(codes) if one.description}
+    failed = False
+    for code in codes:
+        if code in known or failed:
+            continue
+        try:
+            known |= {code: Diagnosis(code)} | _search(code, ends)
+        except errors.ServiceError as error:
+            logger.info("diagnosis codes could not be described: %s", type(error).__name__)
+            failed = True
+    return [known.get(code, Diagnosis(code)) for code in codes], failed
+
+
+def _search(word: str, ends: float) -> dict[str, Diagnosis]:
+    """What the service finds until `ends` of the monotonic clock. Raises ServiceError."""
+    page = service().until(ends).insurance.search_diagnoses(word)
+    found = [record.data for record in page.records]
+    answer = {
+        one.diagnosis_code: Diagnosis(one.diagnosis_code, one.description, one.is_secondary)
+        for one in found
+    }
+    said = {
+        _key(one.code): (one.description, one.is_secondary)
+        for one in answer.values()
+        if _STORABLE.fullmatch(one.code)
+    }
+    _keep(said, _DESCRIBED_SECONDS)
+    return answer
+
+
+def _remembered(codes: Iterable[str]) -> list[Diagnosis]:
+    """Codes with what the service said of them earlier, or without a description."""
+    wanted = list(codes)
+    try:
+        known: dict[str, Any] = cache.get_many([_key(code) for code in wanted])
+    except (RedisError, OSError):
+        known = {}
+    return [Diagnosis(code, *known.get(_key(code), ())) for code in wanted]
+
+
+def _key(code: str) -> str:
+    return f"diagnosis:{code}"
+
+
+def _keep(values: dict[str, Any], seconds: int) -> None:
+    try:
+        cache.set_many(values, seconds)
+    except (RedisError, OSError):
+        return  # It is asked again.
 
 
 def findings_of_codes(codes: Sequence[str]) -> list[Finding]:

@@ -17,7 +17,9 @@ from orders.placing.wish import TYPED_PHYSICIAN, Wish
 NOTE_LETTERS: Final = 1000
 PERSON: Final = ("first_name", "last_name", "dob", "gender", "phone_number", "email")
 ADDRESS: Final = ("first_line", "second_line", "city", "state", "zip")
-KEPT_OUT: Final = ("csrfmiddlewaretoken", "form_id", "do", "shape", "panel", WRITTEN)
+KEPT_OUT: Final = (
+    *("csrfmiddlewaretoken", "form_id", "do", "shape", "panel", "diagnosis", "add_code", WRITTEN),
+)
 """What a form sends that is no part of the order."""
 _GENDERS: Final = ("female", "male", "other", "unknown")
 

@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.http import urlencode
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from backoffice import audit, outbox
 from backoffice.access import requires
@@ -21,7 +21,7 @@ from backoffice.models import CommandRecord
 from backoffice.outbox.forms import busy_words
 from orders.models import Order
 from orders.placing import bodies, drafts
-from orders.placing.diagnoses import findings_of_codes
+from orders.placing.diagnoses import Matches, findings_of_codes, look_up
 from orders.placing.findings import (
     CONFIRM,
     STOP,
@@ -33,7 +33,7 @@ from orders.placing.findings import (
 )
 from orders.placing.forms import PlaceForm, typed_of
 from orders.placing.panels import choices
-from orders.placing.wish import Typed, Wish
+from orders.placing.wish import Typed, Wish, codes_in
 from patients.models import Demographics, Patient
 
 METHODS: Final = ("GET", "HEAD", "POST")
@@ -54,6 +54,7 @@ MEANT: Final = (
     ("address", "first_line"),
 )
 """Words of refusals that come without a field (orders.md 2.3: match them loosely)."""
+CODE_LETTERS: Final = 20
 CHANGED: Final = "The draft changed meanwhile: look at it again."
 
 
@@ -117,6 +118,19 @@ def panels(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     word = request.GET.get("panel", "").strip()
     context = {"wish": wish, "word": word, "choices": choices(wish, word)}
     return render(request, "orders/placing/_choices.html", context)
+
+
+@requires(*NEEDED)
+@require_POST
+def diagnoses(request: HttpRequest) -> HttpResponse:
+    """Diagnosis codes for the letters typed: a fragment. Posted, so that no diagnosis stands in an
+    address."""
+    return render(request, "orders/placing/_diagnoses.html", {"matches": _matches(request)})
+
+
+def _matches(request: HttpRequest) -> Matches:
+    chosen = codes_in(request.POST.get("icd_codes", ""))
+    return look_up(request.POST.get("diagnosis", ""), chosen)
 
 
 @requires(*NEEDED)
@@ -189,12 +203,19 @@ def _written(
         if begun := _begun(request, patient, person, asked):
             drafts.keep(request.user, patient, importing, begun)
         return redirect(f"{address}?again={asked.pk}" if asked else address)
+    code = request.POST.get("add_code", "").replace("\x00", "")[:CODE_LETTERS]
+    if code and not importing:
+        typed["icd_codes"] = [_with_code(typed.get("icd_codes", [""])[-1], code)]
     wish = Wish(patient, person, typed, importing)
     _name_ticks(wish, typed, is_same_choice=_keeps_choice(request, wish))
     drafts.keep(request.user, patient, importing, typed, request.POST.get(WRITTEN, ""))
     if do == "leave":
         return HttpResponse(status=204)
+    if code:
+        return redirect(f"{address}#id_icd_codes")
     form = PlaceForm(wish)
+    if do == "diagnose":
+        return _page(request, form, matches=_matches(request))
     if do == "review":
         found = findings(wish)
         if form.is_valid() and not stops(found, wish):
@@ -204,6 +225,11 @@ def _written(
         return _refreshed(request, form)
     word = request.POST.get("panel", "").strip()
     return redirect(f"{address}?{urlencode({'panel': word})}" if word else address)
+
+
+def _with_code(typed: str, code: str) -> str:
+    """The codes as typed, and one more that was chosen, unless it is one of them."""
+    return typed if code.upper() in codes_in(typed) else f"{typed.strip()} {code}".strip()
 
 
 def _keeps_choice(request: HttpRequest, wish: Wish) -> bool:
@@ -243,17 +269,22 @@ def _page(
     draft: Any = None,
     status: int = 200,
     check: bool = False,
+    matches: Matches | None = None,
 ) -> HttpResponse:
     found = findings(form.wish)
     if check or request.GET.get("check"):
         _complain(form, found)
     word = request.GET.get("panel", request.POST.get("panel", ""))
-    context = _context(request, form, word, found)
+    context = _context(request, form, word, found, matches)
     return render(request, "orders/placing/write.html", {**context, "draft": draft}, status=status)
 
 
 def _context(
-    request: HttpRequest, form: PlaceForm, word: str, found: list[Finding] | None = None
+    request: HttpRequest,
+    form: PlaceForm,
+    word: str,
+    found: list[Finding] | None = None,
+    matches: Matches | None = None,
 ) -> dict[str, Any]:
     """What the page shows; what was answered to questions that it does not show now is part of it,
     too."""
@@ -269,6 +300,8 @@ def _context(
         or any(name in form.WHO for name in form.errors),
         "choices": choices(wish, word),
         "word": word,
+        "matches": matches,
+        "diagnosis": request.POST.get("diagnosis", "").replace("\x00", ""),
         "address": _address(wish.patient, wish.importing),
     }
     for part in ("blocks", "summary"):

@@ -198,8 +198,7 @@ class Wish:
 
     @property
     def icd_codes(self) -> list[str]:
-        words = self.one("icd_codes").upper().replace(",", " ").replace(";", " ").split()
-        return list(dict.fromkeys(words))
+        return codes_in(self.one("icd_codes"))
 
     @cached_property
     def questions(self) -> list[Question]:
@@ -262,6 +261,12 @@ class Wish:
         hinges = [account, self.one("physician"), self.method, self.billing_type]
         hinges += [self.one("state").upper(), str(len(self.lost))]
         return f"{self.chosen}|{' '.join(hinges)}"
+
+
+def codes_in(text: str) -> list[str]:
+    """Diagnosis codes as typed, each once: in capitals, with spaces, commas or semicolons between
+    them."""
+    return list(dict.fromkeys(text.upper().replace(",", " ").replace(";", " ").split()))
 
 
 def _is_number(text: str) -> bool:

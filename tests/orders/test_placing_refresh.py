@@ -165,6 +165,16 @@ def test_answers_to_a_question_return_with_its_test(client_of: Client) -> None: 
     assert page.shows(name) and page.values()[name] == ["N"]
 
 
+def test_search_for_a_diagnosis_outlives_a_refresh(client_of: Client) -> None:  # noqa: F811
+    prepare()
+    address = page_of(client_of)
+    page = shown(client_of, address)
+    page.set("diagnosis", "vitamin")
+    page.refresh(client_of, address, "summary", markers="1")
+    assert page.values()["diagnosis"] == ["vitamin"]
+    assert "diagnosis" not in OrderDraft.objects.get().typed
+
+
 def test_tick_to_order_again_outlives_a_change_of_physician(
     client_of: Client,  # noqa: F811
 ) -> None:

@@ -1,4 +1,4 @@
-// Writing an order: go to what a finding is about, choose the first that is found.
+// Writing an order: go to what a finding is about, choose the first that is found, add diagnosis codes.
 
 const form = document.getElementById("placing");
 
@@ -17,23 +17,66 @@ document.addEventListener("click", (event) => {
   show(field);
 });
 
+// Choose the first of what is shown for a search, as soon as it is the answer to these very letters.
+function chooseFirst(box, shown, control) {
+  const plain = (text) => text?.trim().replace(/\s+/g, " ");
+  const word = plain(box.value);
+  if (!word) return;
+  const choose = () => {
+    const answer = shown();
+    if (plain(answer?.dataset.word) !== word) return false;
+    answer.querySelector(control)?.click();
+    return true;
+  };
+  if (choose()) return;
+  const later = () => { if (choose()) document.removeEventListener("htmx:afterSettle", later); };
+  document.addEventListener("htmx:afterSettle", later);
+  htmx.trigger(box, "search");
+}
+
+const picks = () => [...document.querySelectorAll("#diagnoses .pick")];
+
+function addCode(button) {
+  const field = document.getElementById("id_icd_codes"), box = document.getElementById("id_diagnosis");
+  const live = document.getElementById("live");
+  const typed = field.value.trim(), longer = `${typed} ${button.value}`.trim();
+  if (longer.length > field.maxLength) {
+    if (live) live.textContent = "There is no room for more codes";
+    return;
+  }
+  const has = typed.toUpperCase().split(/[\s,;]+/).includes(button.value);
+  if (!has) field.value = longer;
+  for (const name of ["input", "change"]) field.dispatchEvent(new Event(name, { bubbles: true }));
+  if (live) live.textContent = `${button.value} added`;
+  box.value = "";
+  box.focus();
+  htmx.trigger(box, "search");
+}
+
+function walkPicks(event) {
+  const all = picks(), at = all.indexOf(document.activeElement), box = document.getElementById("id_diagnosis");
+  const next = { ArrowDown: at + 1, ArrowUp: at - 1, Escape: -1 }[event.key];
+  if (next === undefined || (event.key === "Escape" && at < 0) || (at < 0 && event.key === "ArrowUp")) return;
+  event.preventDefault();
+  event.stopPropagation();
+  (next < 0 ? box : all[Math.min(next, all.length - 1)] ?? box).focus();
+}
+
 if (form) {
-  form.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || !event.target.matches("[data-panel]")) return;
+  form.addEventListener("click", (event) => {
+    const pick = event.target.closest("#diagnoses .pick");
+    if (!pick) return;
     event.preventDefault();
-    const word = event.target.value.trim();
-    if (!word) return;
-    // What is shown may still be the answer to fewer letters: the first of it is not what was meant.
-    const choose = () => {
-      const shown = document.getElementById("choices");
-      if (shown.dataset.word !== word) return false;
-      shown.querySelector("input[type=checkbox]")?.click();
-      return true;
-    };
-    if (choose()) return;
-    const later = () => { if (choose()) document.removeEventListener("htmx:afterSettle", later); };
-    document.addEventListener("htmx:afterSettle", later);
-    htmx.trigger(event.target, "search");
+    addCode(pick);
+  });
+  form.addEventListener("keydown", (event) => {
+    if (event.isComposing) return;
+    const { target } = event;
+    if (target.matches("[data-diagnosis], #diagnoses .pick")) walkPicks(event);
+    if (event.key !== "Enter" || !target.matches("[data-panel], [data-diagnosis]")) return;
+    event.preventDefault();
+    if (target.matches("[data-panel]")) chooseFirst(target, () => document.getElementById("choices"), "input[type=checkbox]");
+    else chooseFirst(target, () => document.querySelector("#diagnoses [data-word]"), ".pick");
   });
   const fault = form.querySelector("[role=alert]");
   const to = location.hash && document.getElementById(location.hash.slice(1));
