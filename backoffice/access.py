@@ -48,7 +48,7 @@ PERMISSIONS: Final[dict[str, str]] = {
     "commands.view": "see requests to the service and their outcomes",
     "commands.decide": "decide on requests whose outcome is unknown",
     "orders.create": "order tests and import orders",
-    "orders.change": "cancel orders, change their dates, mark draws as done",
+    "orders.change": "cancel orders, change their dates and messages, mark draws as done",
     "orders.simulate": "move sandbox orders along",
     "appointments.change": "book, move and cancel visits",
     "patients.change": "register patients, change their data and insurance, disconnect devices",

@@ -80,6 +80,27 @@ class ActivationForm(AskForm):
     )
 
 
+class MessagesForm(AskForm):
+    """Whether the service sends text messages about an order."""
+
+    sms_enabled = forms.ChoiceField(
+        label="Text messages to the patient",
+        choices=[("", "Choose…"), ("on", "On"), ("off", "Off")],
+        error_messages={"required": "Choose on or off."},
+    )
+
+    def __init__(self, *args: object, is_on: bool | None, **kwargs: object) -> None:
+        """`is_on`: as they are now; None where that is unknown."""
+        super().__init__(*args, **kwargs)
+        self._now = {True: "on", False: "off", None: ""}[is_on]
+
+    def clean_sms_enabled(self) -> str:
+        chosen: str = self.cleaned_data["sms_enabled"]
+        if chosen == self._now:
+            raise forms.ValidationError(f"Text messages are {chosen} already.")
+        return chosen
+
+
 class SimulateForm(AskForm):
     final_status = forms.ChoiceField(label="Until", required=False)
     interpretation = forms.ChoiceField(

@@ -10,12 +10,12 @@ from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice import audit, vocabulary
 from backoffice.access import may, requires
 from backoffice.outbox import AskForm, Command, sent_before
-from orders.changing_forms import ActivationForm, CancelForm, SimulateForm
+from orders.changing_forms import ActivationForm, CancelForm, MessagesForm, SimulateForm
 from orders.commands import (
     CancelOrder,
     CancelVisit,
@@ -23,9 +23,11 @@ from orders.commands import (
     CompleteDraw,
     ResendEvents,
     Simulate,
+    SwitchMessages,
 )
 from orders.commands.changing import CANCELLABLE, DATABLE, SIMULATED
 from orders.consequences import of_cancelling
+from orders.message_switch import messages_on, state_words
 from orders.models import Appointment, Order
 from orders.scheduling import rules
 from orders.scheduling.views import reasons_of
@@ -142,6 +144,38 @@ def resend(request: HttpRequest, order_id: UUID) -> HttpResponse:
         "The service sends us its latest event about this order again. The order does not change."
     )
     return _changed(request, order, AskForm.of(request), words, lambda told: command, says)
+
+
+@requires("orders.view", "orders.change")
+@require_http_methods(METHODS)
+def messages(request: HttpRequest, order_id: UUID) -> HttpResponse:
+    """Turn the service's text messages about an order on or off."""
+    order = get_object_or_404(Order, pk=order_id)
+    is_on = None if sent_before(request) else messages_on(order)
+    form = MessagesForm.of(request, is_on=is_on)
+
+    def command(given: dict[str, Any]) -> Command:
+        return SwitchMessages(
+            order_id=order.pk,
+            user_id=order.user_id,
+            sms_enabled=given["sms_enabled"] == "on",
+            seen=is_on,
+        )
+
+    says = (
+        f"Now: {state_words(is_on)}. This is about the text messages that the service sends the "
+        "patient about this order. Email and the team's own settings stay as they are."
+    )
+    return _changed(request, order, form, ("Text messages", "Save"), command, says)
+
+
+@requires("orders.view")
+@require_safe
+def message_state(request: HttpRequest, order_id: UUID) -> HttpResponse:
+    """Whether text messages about an order are on: a fragment of its page."""
+    order = get_object_or_404(Order, pk=order_id)
+    context = {"words": state_words(messages_on(order))}
+    return render(request, "orders/_message_state.html", context)
 
 
 @requires("orders.view", "orders.simulate")

@@ -138,6 +138,9 @@ def _differences(row: CommandRecord, saved: Mapping[str, Any] | None) -> list[Di
         return [Difference("Visit", _moment(payload.get("seen")), _moment(time.get("start")))]
     if row.kind == "order.activation":
         return [Difference("Send out on", None, payload.get("activate_by") or "")]
+    if row.kind == "order.messages":
+        seen, wanted = _switch(payload.get("seen")), _switch(payload.get("sms_enabled"))
+        return [Difference("Text messages", seen, wanted)]
     if row.kind == "patient.info" and saved is not None:
         before, after = _flat(saved), _flat(payload.get("info") or {})
         names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
@@ -145,6 +148,10 @@ def _differences(row: CommandRecord, saved: Mapping[str, Any] | None) -> list[Di
             Difference(_label(name), before.get(name, ""), after.get(name, "")) for name in names
         ]
     return []
+
+
+def _switch(is_on: object) -> str | None:
+    return {True: "On", False: "Off"}.get(is_on) if isinstance(is_on, bool) else None
 
 
 def _decisions(

@@ -8,6 +8,7 @@ from orders.commands.changing import (
     Simulate,
 )
 from orders.commands.importing import ImportOrder
+from orders.commands.messages import SwitchMessages
 from orders.commands.placing import CreateOrder
 from orders.commands.visits import (
     BookCenter,
@@ -23,6 +24,7 @@ COMMANDS = (
     ChangeActivation,
     CompleteDraw,
     ResendEvents,
+    SwitchMessages,
     Simulate,
     CreateOrder,
     ImportOrder,
@@ -52,4 +54,5 @@ __all__ = [
     "ResendEvents",
     "ResolveResult",
     "Simulate",
+    "SwitchMessages",
 ]

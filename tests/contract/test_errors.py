@@ -121,6 +121,7 @@ def reads(client: Service) -> dict[str, Any]:
         "labs.physicians": lambda: labs.physicians(TEAM),
         "orders.list": orders.list,
         "orders.get": lambda: orders.get(NOBODY),
+        "orders.communication_settings": lambda: orders.communication_settings(NOBODY),
         "orders.transaction": lambda: orders.transaction(NOBODY),
         "orders.transaction_result": lambda: orders.transaction_result(NOBODY),
         "orders.result": lambda: orders.result(NOBODY),

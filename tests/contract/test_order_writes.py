@@ -212,6 +212,20 @@ def test_orders_draw_completed(world: World, orders: Service) -> None:
         orders.orders.draw_completed(made.id)
 
 
+def test_orders_communication_settings(world: World, orders: Service) -> None:
+    order = placed(world, orders).data
+    settings = orders.orders.communication_settings(order.id).data
+    assert (settings.order_id, settings.sms_enabled) == (order.id, True)
+
+
+def test_orders_change_communication(world: World, orders: Service) -> None:
+    order = placed(world, orders).data
+    for is_on in (False, False, True):
+        changed = orders.orders.change_communication(order.id, is_on).data
+        assert (changed.order_id, changed.sms_enabled) == (order.id, is_on)
+        assert orders.orders.communication_settings(order.id).data.sms_enabled is is_on
+
+
 def test_orders_simulate(world: World, orders: Service) -> None:
     order = placed(world, orders).data
     flags = SimulationFlags(interpretation="critical", result_types=["numeric"])
@@ -236,9 +250,10 @@ def test_a_name_is_written_as_the_interface_has_it(world: World) -> None:
         lambda s, key: s.orders.cancel(key),
         lambda s, key: s.orders.change_activation(key, None),
         lambda s, key: s.orders.draw_completed(key),
+        lambda s, key: s.orders.change_communication(key, True),
         lambda s, key: s.orders.simulate(key),
     ],
-    ids=["cancel", "change_activation", "draw_completed", "simulate"],
+    ids=["cancel", "change_activation", "draw_completed", "messages", "simulate"],
 )
 def test_orders_of_nobody_and_of_others(
     world: World, orders: Service, act: Callable[[Service, UUID], Any]

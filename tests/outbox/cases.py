@@ -20,6 +20,7 @@ from orders.commands import (
     ImportOrder,
     ResendEvents,
     Simulate,
+    SwitchMessages,
 )
 from tests.outbox import cases_labs, cases_people, cases_unmatched, cases_visits
 from tests.outbox.scene import Case, Scene
@@ -74,6 +75,19 @@ def _resent(scene: Scene, command: ResendEvents, _: UUID) -> int:
     return min(2, scene.count(told, f"%{command.order_id}%"))
 
 
+def _messages(scene: Scene) -> SwitchMessages:
+    order = scene.order(DRAWN)
+    return SwitchMessages(order_id=order.pk, user_id=order.user_id, sms_enabled=False, seen=True)
+
+
+def _switched(scene: Scene, command: SwitchMessages, _: UUID) -> int:
+    return scene.count(
+        "SELECT count(*) FROM sandbox_order WHERE id = %s AND sms_enabled = %s",
+        command.order_id,
+        command.sms_enabled,
+    )
+
+
 def _simulate(scene: Scene) -> Simulate:
     order = scene.order(DRAWN)
     return Simulate(
@@ -114,6 +128,7 @@ CASES: tuple[Case, ...] = (
     Case(ChangeActivation, _activation, _activated, "/v3/order/[0-9a-f-]+$"),
     Case(CompleteDraw, _draw, _drawn, "/draw_completed$"),
     Case(ResendEvents, _resend, _resent, "/resend_events$"),
+    Case(SwitchMessages, _messages, _switched, "/communication_settings$"),
     Case(Simulate, _simulate, _simulated, "/test$"),
     Case(CreateOrder, _create, _created, "/order/create$"),
     Case(ImportOrder, _import, _imported, "/order/import$"),

@@ -44,6 +44,7 @@ lab = record(
         "logo_url?": text,
     }
 )
+communication = record({"order_id": uid, "sms_enabled": flag})
 loinc = record({"id": integer, "name": text, "slug": text, "code": text, "unit?": text})
 expected_result = record(
     {

@@ -16,7 +16,14 @@ from backoffice.service import Payload, Reader, Record, Unreadable
 from backoffice.service.appointments import Appointment, AreaInfo, PscInfo
 from backoffice.service.insurance import Diagnosis, Insurance, Payor
 from backoffice.service.labs import Lab, LabAccount, LabTest, Marker, Physician
-from backoffice.service.orders import Order, Transaction, bucket, low_level, method
+from backoffice.service.orders import (
+    CommunicationSettings,
+    Order,
+    Transaction,
+    bucket,
+    low_level,
+    method,
+)
 from backoffice.service.results import Result, ResultMetadata, moment
 from backoffice.service.users import Connection, HistoricalPullReport, Pull, User, UserInfo
 from backoffice.service.wearables import Provider
@@ -40,6 +47,7 @@ KINDS: dict[type[Payload], kinds.Drawn] = {
     Physician: shapes.physician,
     Order: shapes.order,
     Transaction: shapes.transaction,
+    CommunicationSettings: shapes.communication,
     Result: shapes.result,
     ResultMetadata: shapes.metadata,
     Appointment: shapes.appointment,

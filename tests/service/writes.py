@@ -241,6 +241,13 @@ WRITES: dict[str, Write] = {
     "orders.draw_completed": Write(
         lambda s: s.orders.draw_completed(U2), "PATCH", _path("/draw_completed"), None, PLACED
     ),
+    "orders.change_communication": Write(
+        lambda s: s.orders.change_communication(U2, False),
+        "PATCH",
+        _path("/communication_settings"),
+        {"sms_enabled": False},
+        {"order_id": str(U2), "sms_enabled": False},
+    ),
     "orders.simulate": Write(
         lambda s: s.orders.simulate(
             U2, "completed.testkit.completed", 3, SimulationFlags(interpretation="critical")

@@ -89,6 +89,15 @@ def test_before_and_after_where_a_request_says_so() -> None:
     assert (difference.before, difference.after) == (None, "2026-12-01")
 
 
+def test_switch_of_messages_shows_before_and_after() -> None:
+    ana = staff("clinician", "ana")
+    asked(ana, "order.messages", 1, payload={"seen": None, "sms_enabled": True})
+    asked(ana, "order.messages", 2, payload={"seen": True, "sms_enabled": False})
+    changes = changes_of(subject("order", ORDER), sees_results=True)
+    told = [(one.before, one.after) for change in changes for one in change.differences]
+    assert told == [(None, "On"), ("On", "Off")]
+
+
 def test_details_are_set_beside_those_that_were_saved_last() -> None:
     ana = staff("front desk", "ana")
     about = {"subject_type": "patient", "subject_id": str(PATIENT)}

@@ -15,6 +15,7 @@ from backoffice.service.orders.calls import Orders
 from backoffice.service.orders.records import (
     ORDER,
     TRANSACTION,
+    CommunicationSettings,
     Order,
     OrderAddress,
     OrderDetails,
@@ -36,6 +37,7 @@ __all__ = [
     "ORDER",
     "TRANSACTION",
     "AoeAnswered",
+    "CommunicationSettings",
     "Consent",
     "ImportedOrder",
     "NewOrder",

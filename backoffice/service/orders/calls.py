@@ -11,9 +11,11 @@ from uuid import UUID
 from backoffice.service.exchange import Chapter, Document, Exchange, as_json, keyed
 from backoffice.service.orders.bodies import ImportedOrder, NewOrder, SimulationFlags
 from backoffice.service.orders.records import (
+    COMMUNICATION,
     ORDER,
     RESENT,
     TRANSACTION,
+    CommunicationSettings,
     Order,
     Resent,
     Transaction,
@@ -144,6 +146,19 @@ class Orders(Chapter):
         """The sample of an on-site collection was drawn."""
         path = "/v3/order/{order_id}/draw_completed"
         return self._call.send("PATCH", path, ORDER, inside="order", order_id=order_id)
+
+    def communication_settings(self, order_id: UUID | str) -> Record[CommunicationSettings]:
+        """Whether the patient gets text messages about this order (orders.md 1)."""
+        path = "/v3/order/{order_id}/communication_settings"
+        return self._call.record(path, COMMUNICATION, order_id=order_id)
+
+    def change_communication(
+        self, order_id: UUID | str, sms_enabled: bool
+    ) -> Record[CommunicationSettings]:
+        """Turn the text messages about one order on or off (orders.md 1)."""
+        body = as_json({"sms_enabled": sms_enabled})
+        path = "/v3/order/{order_id}/communication_settings"
+        return self._call.send("PATCH", path, COMMUNICATION, body, order_id=order_id)
 
     def simulate(
         self,

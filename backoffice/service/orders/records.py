@@ -244,12 +244,20 @@ class Order(Payload):
         return max(self.events, key=lambda event: (event.created_at, event.id))
 
 
+class CommunicationSettings(Payload):
+    """Whether the service sends the patient text messages about an order."""
+
+    order_id: UUID
+    sms_enabled: bool
+
+
 class Resent(Payload):
     """The orders whose latest event will be delivered again."""
 
     order_ids: list[UUID]
 
 
+COMMUNICATION: Reader[CommunicationSettings] = Reader(CommunicationSettings)
 ORDER: Reader[Order] = Reader(Order)
 RESENT: Reader[Resent] = Reader(Resent)
 TRANSACTION: Reader[Transaction] = Reader(Transaction)

@@ -1,0 +1,55 @@
+"""The service's text messages about one order: a switch (orders.md 1)."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.urls import reverse
+
+from backoffice.outbox import Absent, Again, Happened, Sending
+from backoffice.service import Record, Service
+from backoffice.service.orders import CommunicationSettings
+from orders.commands.of_order import OfOrder
+
+Answer = Record[CommunicationSettings]
+
+
+class SwitchMessages(OfOrder, kw_only=True):
+    """Turn the text messages about an order on or off. The team's own switches and e-mail stay as
+    they are."""
+
+    kind: ClassVar[str] = "order.messages"
+    again: ClassVar[Again] = Again.SAME_EFFECT
+    fields: ClassVar[dict[str, str]] = {"sms_enabled": "sms_enabled"}
+
+    sms_enabled: bool
+    seen: bool | None = None
+    """What the service showed when this was asked; None where it did not answer."""
+
+    def title(self) -> str:
+        return f"Turn text messages {'on' if self.sms_enabled else 'off'}"
+
+    def lock(self) -> str:
+        return f"{self.kind}:{self.order_id}"
+
+    def difference(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        return {"sms_enabled": self.seen}, {"sms_enabled": self.sms_enabled}
+
+    def form(self) -> str:
+        return reverse("orders:messages", args=[self.order_id])
+
+    def check(self) -> None:
+        self.order()
+
+    def send(self, service: Service, sending: Sending) -> Answer:
+        return service.orders.change_communication(self.order_id, self.sms_enabled)
+
+    def settle(self, service: Service, sending: Sending) -> Happened | Absent:
+        # "Per-order SMS switch", read and set as "`sms_enabled` bool" (orders.md 1): it is shown
+        # as it was set last, and setting it again to the same changes nothing.
+        answer = service.orders.communication_settings(self.order_id)
+        return Happened(answer) if answer.data.sms_enabled == self.sms_enabled else Absent()
+
+    def store(self, answer: Answer) -> str:
+        """Nothing is mirrored: the order's page asks the service."""
+        return str(self.order_id)

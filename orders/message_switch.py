@@ -1,0 +1,36 @@
+"""Whether the service sends text messages about an order: asked while a person waits.
+
+The order's record does not say it, so nothing of it is mirrored (orders.md 1).
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from backoffice.remote import service
+from backoffice.service import errors
+from orders.models import Order
+
+logger = logging.getLogger(__name__)
+
+WAIT: Final = 3.0
+"""Seconds a person waits for the service."""
+
+
+def messages_on(order: Order) -> bool | None:
+    """Return whether text messages are on; None where the service does not say."""
+    if order.missing_since:
+        return None
+    try:
+        return service().within(WAIT).orders.communication_settings(order.pk).data.sms_enabled
+    except errors.ServiceError as error:
+        logger.info("the message switch of an order is unknown: %s", type(error).__name__)
+        return None
+
+
+def state_words(is_on: bool | None) -> str:
+    """For people: "On", "Off", or that it is unknown."""
+    if is_on is None:
+        return "Unknown: the service does not answer"
+    return "On" if is_on else "Off"
