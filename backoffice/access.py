@@ -51,7 +51,7 @@ PERMISSIONS: Final[dict[str, str]] = {
     "orders.change": "cancel orders, change their dates and messages, mark draws as done",
     "orders.simulate": "move sandbox orders along",
     "appointments.change": "book, move and cancel visits",
-    "patients.change": "register patients, change their data and insurance, disconnect devices",
+    "patients.change": "register patients, change their data, insurance and connected devices",
     "results.match": "decide on results that match no order",
     "results.acknowledge": "acknowledge critical results and record the calls about them",
     "results.sign": "sign results",

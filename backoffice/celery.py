@@ -95,7 +95,7 @@ app.conf.beat_schedule = {
     "patients: what staff asked": _every(2, "patients.tasks.deliver", "outbox"),
     "patients: users, providers": _every(10, "patients.tasks.sync_lists", "bulk"),
     "patients: demographics, insurance, sources": _every(3, "patients.tasks.look_up", "bulk"),
-    "patients: forget old drafts": _every(3_600, "patients.tasks.forget", "bulk"),
+    "patients: forget old drafts and links": _every(3_600, "patients.tasks.forget", "bulk"),
     "labs: what staff asked": _every(2, "labs.tasks.deliver", "outbox"),
     "labs: the catalogue": _every(30, "labs.tasks.sync_lists", "bulk"),
     "reports: send": _every(2, "labs.tasks.send_reports", "bulk"),

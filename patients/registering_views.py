@@ -475,6 +475,7 @@ def actions_of(patient: Patient, user: Any) -> list[dict[str, Any]]:
         ("Order tests", "orders:new", "orders.create"),
         ("Edit details", "patients:edit", "patients.change"),
         ("Add insurance", "patients:insure", "patients.change"),
+        ("Connect a device", "patients:connect", "patients.change"),
     )
     return [
         {"label": label, "url": reverse(page, args=[patient.pk]), "primary": page == "orders:new"}

@@ -4,7 +4,7 @@ from celery import shared_task
 
 from backoffice import outbox, sync
 from patients.commands import COMMANDS, carry_on
-from patients.models import RegistrationDraft
+from patients.models import ConnectLink, RegistrationDraft
 from patients.sync import LISTINGS, SUBJECTS
 
 
@@ -28,3 +28,4 @@ def deliver() -> None:
 @shared_task
 def forget() -> None:
     RegistrationDraft.forget_old()
+    ConnectLink.forget_old()

@@ -3,7 +3,7 @@
 from django.urls import path
 
 from backoffice.lists.urls import paths
-from patients import record_views
+from patients import connecting_views, record_views
 from patients import registering_views as registering
 from patients.listing import PATIENTS, patient_list
 from patients.wearables import strips
@@ -29,6 +29,12 @@ urlpatterns = [
     path("<uuid:patient_id>/different/", record_views.different, name="different"),
     path("<uuid:patient_id>/devices/", wearables.device_data, name="devices"),
     path("<uuid:patient_id>/devices/strip/", strips.strip, name="strip"),
+    path("<uuid:patient_id>/devices/connect/", connecting_views.connect, name="connect"),
+    path(
+        "<uuid:patient_id>/devices/connect/link/",
+        connecting_views.connect_link,
+        name="connect-link",
+    ),
     path(
         "<uuid:patient_id>/devices/<slug:slug>/disconnect/",
         registering.disconnect,

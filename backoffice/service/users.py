@@ -260,6 +260,13 @@ class Device(Payload):
     device_id: str | None = None
 
 
+class ConnectLink(Payload):
+    """An address at which one patient can connect a device, once, for about ten minutes. Whoever
+    has it can: it is a secret."""
+
+    link_web_url: str
+
+
 class NewAddress(Body):
     """A postal address as written: ``zip`` and ``country`` (differences.md 11)."""
 
@@ -323,6 +330,7 @@ class NewUserInfo(Body):
 
 
 DEVICE = Reader(Device)
+_LINK = Reader(ConnectLink)
 _USER = Reader(User)
 _INFO = Reader(UserInfo)
 _CONNECTION = Reader(Connection)
@@ -332,7 +340,7 @@ _RESOURCES = Reader(ResourceReport)
 
 
 class Users(Chapter):
-    """Calls of users.md 1-3 and 7."""
+    """Calls of users.md 1-3, 7 and 8."""
 
     def create(self, user: NewUser) -> Record[User]:
         """Duplicate, with the ``existing_id`` to adopt, where the reference is taken: so an
@@ -355,6 +363,11 @@ class Users(Chapter):
         a source on the patient's device: read the connections again."""
         path = "/v2/user/{user_id}/{provider}"
         self._call.act("DELETE", path, user_id=user_id, provider=provider)
+
+    def create_link(self, user_id: UUID | str) -> Record[ConnectLink]:
+        """Make a link by which the patient connects a device in a browser (users.md 8). Each call
+        makes another one, and no call shows one that was made."""
+        return self._call.send("POST", "/v2/link/token", _LINK, as_json({"user_id": user_id}))
 
     def list(self, offset: int = 0, limit: int = 500) -> Page[User]:
         """A page of users; ``limit`` at most 500."""

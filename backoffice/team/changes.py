@@ -23,6 +23,7 @@ DECISIONS: Final = {
     "again": "Had it sent again",
     "exists": "Said that it happened",
     "give-up": "Gave up on",
+    "shown": "Had it shown",
 }
 WORDS: Final = {
     "report": "Changed a lab report",

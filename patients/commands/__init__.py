@@ -1,7 +1,8 @@
-"""What staff may ask about patients: one class per write (users.md 2 to 5 and 7)."""
+"""What staff may ask about patients: one class per write (users.md 2 to 5, 7 and 8)."""
 
 from backoffice.outbox import Command
 from patients.commands.insuring import AddInsurance, CreatePayor, Insuring, carry_on
+from patients.commands.links import MakeConnectLink
 from patients.commands.people import CreateUser, SetUserInfo
 from patients.commands.sources import Deregister
 
@@ -11,6 +12,7 @@ COMMANDS: tuple[type[Command], ...] = (
     CreatePayor,
     AddInsurance,
     Deregister,
+    MakeConnectLink,
 )
 """Delivered by `patients.tasks.deliver`."""
 
@@ -21,6 +23,7 @@ __all__ = [
     "CreateUser",
     "Deregister",
     "Insuring",
+    "MakeConnectLink",
     "SetUserInfo",
     "carry_on",
 ]

@@ -2,6 +2,7 @@ from patients.models.alike import DifferentPeople
 from patients.models.device import Connection, Provider
 from patients.models.draft import RegistrationDraft
 from patients.models.insurance import Insurance, Payor
+from patients.models.link import ConnectLink
 from patients.models.name import PatientNameWord, first_sought, has_word, in_index
 from patients.models.patient import (
     FEW_WORDS,
@@ -17,6 +18,7 @@ from patients.models.patient import (
 __all__ = [
     "FEW_WORDS",
     "Called",
+    "ConnectLink",
     "Connection",
     "Demographics",
     "DifferentPeople",

@@ -132,6 +132,12 @@ def test_users_deregister(client: Service) -> None:
     assert isinstance(refused.value, (errors.Refused, errors.Missing))
 
 
+def test_users_create_link(client: Service) -> None:
+    key = someone(client)
+    first, second = (client.users.create_link(key).data.link_web_url for _ in range(2))
+    assert first.startswith("https://") and first != second
+
+
 def insurance(**more: Any) -> NewInsurance:
     insured = NewInsured(**NORA, address=HOME)  # type: ignore[arg-type]
     given: dict[str, Any] = {
@@ -206,10 +212,11 @@ def test_management_set_allowlist(client: Service) -> None:
         lambda s, key: s.users.update(key, UserChange(ingestion_end=None)),
         lambda s, key: s.users.update_info(key, info()),
         lambda s, key: s.users.deregister(key, "watch"),
+        lambda s, key: s.users.create_link(key),
         lambda s, key: s.insurance.create(key, insurance()),
         lambda s, key: s.management.set_allowlist(key, []),
     ],
-    ids=["update", "update_info", "deregister", "insurance", "allowlist"],
+    ids=["update", "update_info", "deregister", "link", "insurance", "allowlist"],
 )
 def test_nobody_is_missing(client: Service, act: Callable[[Service, UUID], Any]) -> None:
     with pytest.raises((errors.Missing, errors.Refused)) as refused:

@@ -23,7 +23,7 @@ from backoffice.models import CommandRecord, UnreadRecord, User
 from backoffice.sealing import CANNOT_READ, sealed_fields
 from labs.reports import storage
 from orders.models import OrderDraft
-from patients.models import Insurance, RegistrationDraft
+from patients.models import ConnectLink, Insurance, RegistrationDraft
 from tests.api.rows import staff
 from tests.webhooks.rows import event
 from webhooks.models import Event
@@ -69,6 +69,7 @@ def fill() -> None:
     event("labtest.order.updated", {"note": CANARY}).save()
     OrderDraft.objects.create(user=user, patient_id=uuid.uuid4(), typed={"notes": [CANARY]})
     RegistrationDraft.objects.create(user=user, typed={"first_name": [CANARY]})
+    ConnectLink.objects.create(id=uuid.uuid4(), url=CANARY, expires_at=datetime.now(UTC))
     UnreadRecord.objects.create(resource="orders", key="k1", record=f'{{"note":"{CANARY}"}}')
     storage.keep(CANARY.encode())
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import uuid
-from datetime import date
+from datetime import date, timedelta
 from typing import Any
 from uuid import UUID
 
 import msgspec
+from django.utils import timezone
 
 from backoffice.remote import service
 from backoffice.service.insurance import NewPayor
@@ -19,9 +20,11 @@ from patients.commands import (
     CreateUser,
     Deregister,
     Insuring,
+    MakeConnectLink,
     SetUserInfo,
 )
 from patients.commands.people import insured_of
+from patients.models import ConnectLink
 from patients.sync import store_connections, store_demographics, store_users
 from tests.outbox.scene import Case, Scene
 from tests.sandbox.ordering import TEAM
@@ -138,10 +141,21 @@ def _disconnected(scene: Scene, command: Deregister, _: UUID) -> int:
     )
 
 
+def _link(scene: Scene) -> MakeConnectLink:
+    """Somebody waits for it longer than people do."""
+    return MakeConnectLink(user_id=new_user(), asked_at=timezone.now() + timedelta(hours=2))
+
+
+def _linked(scene: Scene, command: MakeConnectLink, row_id: UUID) -> int:
+    """Links that can be shown: one whose answer was lost is known to nobody, and runs out."""
+    return ConnectLink.objects.filter(pk=row_id).count()
+
+
 CASES = (
     Case(CreateUser, _create, _created, "/v2/user$"),
     Case(SetUserInfo, _details, _detailed, "/info$"),
     Case(AddInsurance, _insure, _insured, "/insurance$"),
     Case(CreatePayor, _payor, _payors, "/v3/payor$"),
+    Case(MakeConnectLink, _link, _linked, "/v2/link/token$"),
     Case(Deregister, _disconnect, _disconnected, "/v2/user/[0-9a-f-]+/[^/]+$"),
 )

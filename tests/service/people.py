@@ -80,6 +80,7 @@ user_info = record(
     | identity
 )
 scopes = record({"required": many(text), "optional": many(text)})
+connect_link = record({"link_web_url": text})
 connection = record(
     {
         "name": text,

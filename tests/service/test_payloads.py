@@ -25,7 +25,14 @@ from backoffice.service.orders import (
     method,
 )
 from backoffice.service.results import Result, ResultMetadata, moment
-from backoffice.service.users import Connection, HistoricalPullReport, Pull, User, UserInfo
+from backoffice.service.users import (
+    Connection,
+    ConnectLink,
+    HistoricalPullReport,
+    Pull,
+    User,
+    UserInfo,
+)
 from backoffice.service.wearables import Provider
 
 from . import deciding, devices, kinds, people, shapes
@@ -35,6 +42,7 @@ KINDS: dict[type[Payload], kinds.Drawn] = {
     User: people.user,
     UserInfo: people.user_info,
     Connection: people.connection,
+    ConnectLink: people.connect_link,
     Pull: people.pull,
     HistoricalPullReport: people.pull_report,
     Insurance: people.insurance,

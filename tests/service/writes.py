@@ -379,6 +379,13 @@ WRITES: dict[str, Write] = {
         None,
         {"success": True},
     ),
+    "users.create_link": Write(
+        lambda s: s.users.create_link(U1),
+        "POST",
+        "/v2/link/token",
+        {"user_id": str(U1)},
+        {"link_token": "t", "link_web_url": "https://link.service.invalid/?token=t"},
+    ),
     "insurance.create": Write(
         lambda s: s.insurance.create(
             U1,

@@ -1,0 +1,88 @@
+"""A link by which a patient connects a device (users.md 8)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import ClassVar, Final
+from uuid import UUID
+
+from django.urls import reverse
+from django.utils import timezone
+
+from backoffice.outbox import Absent, Again, Command, NotNow, Refuted, Sending
+from backoffice.service import Service, errors
+from patients.models import ConnectLink, Patient
+
+LIVES: Final = timedelta(minutes=10)
+"""How long a link works: the shorter of the two times that the interface names."""
+WAITS: Final = timedelta(minutes=10)
+"""How long somebody waits for a link."""
+TOO_LATE: Final = "The service did not make the link in time. Make a new one."
+NOT_SECURE: Final = "The service answered with a link that is not secure, so it is not shown."
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class MadeLink:
+    """A link as it is stored: under the id of the command that made it."""
+
+    command_id: UUID
+    url: str
+    expires_at: datetime
+
+
+class MakeConnectLink(Command, kw_only=True):
+    """Make a link to connect a device. Its address is a secret: it stands in no field of the
+    command, and only the person who asked can have it shown, once."""
+
+    kind: ClassVar[str] = "connection.link"
+    again: ClassVar[Again] = Again.SAME_EFFECT
+    task: ClassVar[str] = "patients.tasks.deliver"
+
+    user_id: UUID
+    asked_at: datetime
+
+    def title(self) -> str:
+        return "Make a link to connect a device"
+
+    def subject(self) -> tuple[str, str]:
+        return "patient", str(self.user_id)
+
+    def patient(self) -> UUID:
+        return self.user_id
+
+    def lock(self) -> str:
+        return f"{self.kind}:{self.user_id}"
+
+    def form(self) -> str:
+        return reverse("patients:connect", args=[self.user_id])
+
+    def done(self, remote_id: str) -> str:
+        return reverse("patients:connect-link", args=[self.user_id])
+
+    def check(self) -> None:
+        if not Patient.objects.filter(pk=self.user_id, missing_since=None).exists():
+            raise NotNow("The service no longer has this patient.")
+        if self._is_late():
+            raise NotNow(TOO_LATE)
+
+    def send(self, service: Service, sending: Sending) -> MadeLink:
+        answer = service.users.create_link(self.user_id)
+        if not answer.data.link_web_url.startswith("https://"):
+            raise errors.Refused(message=NOT_SECURE)
+        return MadeLink(sending.id, answer.data.link_web_url, answer.asked_at + LIVES)
+
+    def settle(self, service: Service, sending: Sending) -> Absent | Refuted:
+        # "returns `link_web_url`; one use" (users.md 8): only the answer has it, and no call shows
+        # it again. A link whose answer was lost is known to nobody and runs out, so while somebody
+        # waits, another one does no harm.
+        return Refuted(TOO_LATE) if self._is_late() else Absent()
+
+    def store(self, answer: MadeLink) -> str:
+        """The first answer counts. What is returned is kept in plain: nothing of the link."""
+        values = {"url": answer.url, "expires_at": answer.expires_at}
+        ConnectLink.objects.get_or_create(pk=answer.command_id, defaults=values)
+        return ""
+
+    def _is_late(self) -> bool:
+        return timezone.now() - self.asked_at > WAITS

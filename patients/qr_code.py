@@ -1,0 +1,38 @@
+"""QR codes as the path of an SVG image; the image itself stands in a template."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Final
+
+from qrcode.main import QRCode
+
+QUIET: Final = 4
+"""Light modules around a code, without which cameras do not find it."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class QrImage:
+    """`size` of the square in modules, quiet zone included; `path` fills the dark modules, one
+    unit each."""
+
+    size: int
+    path: str
+
+
+def qr_image(text: str) -> QrImage:
+    """Return the QR code of `text`, with medium error correction."""
+    code = QRCode(border=QUIET)
+    code.add_data(text)
+    code.make(fit=True)
+    rows = code.get_matrix()
+    parts = []
+    for y, row in enumerate(rows):
+        x = 0
+        for is_dark, run in groupby(row):
+            length = len(list(run))
+            if is_dark:
+                parts.append(f"M{x} {y}h{length}v1h-{length}z")
+            x += length
+    return QrImage(len(rows), "".join(parts))

@@ -1,0 +1,136 @@
+"""In a real browser: diagnosis codes by keyboard, the message switch of an order, and a link to
+connect a device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.browser import Browser, browser, needs_browser
+from tests.browser.office import ENTER, Office, at_work, focus, picture, press
+from tests.sync.house import wait_until
+
+pytestmark = needs_browser
+
+DOWN, ESCAPE = "\ue015", "\ue00c"
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
+    with at_work(tmp_path_factory.mktemp("houses")) as office:
+        yield office
+
+
+@pytest.fixture(scope="module")
+def page(office: Office) -> Iterator[Browser]:
+    with browser() as opened:
+        office.log_in(opened, "clinician")
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def patient(office: Office) -> str:
+    return str(
+        office.house.value("SELECT user_id FROM patients_demographics ORDER BY user_id LIMIT 1")
+    )
+
+
+def value(page: Browser, name: str) -> str:
+    return str(page.run("return document.getElementById(arguments[0]).value", f"id_{name}"))
+
+
+def codes_become(page: Browser, codes: str) -> None:
+    wait_until(lambda: value(page, "icd_codes") == codes, 30, f"codes are {codes}", every=0.05)
+
+
+def test_diagnosis_codes_are_chosen_by_keyboard(
+    page: Browser, office: Office, patient: str
+) -> None:
+    page.open(f"{office.url}/orders/new/{patient}/")
+    page.type("#id_diagnosis", f"vitamin d{ENTER}")
+    codes_become(page, "E55.9")
+    wait_until(lambda: value(page, "diagnosis") == "", 30, "the search is empty", every=0.05)
+    press(page, "hyperlip")
+    page.find('#diagnoses [data-word="hyperlip"] .pick[value="E78.5"]')
+    picture(page, "diagnoses")
+    press(page, DOWN)
+    assert page.run("return document.activeElement.value") == "E78.5"
+    press(page, ESCAPE)
+    assert focus(page) == "diagnosis"
+    press(page, DOWN + ENTER)
+    codes_become(page, "E55.9 E78.5")
+    kept = "SELECT count(*) FROM orders_orderdraft"
+    wait_until(lambda: office.house.value(kept) == 1, 30, "the draft is kept")
+    page.open(f"{office.url}/orders/new/{patient}/")
+    assert value(page, "icd_codes") == "E55.9 E78.5"
+
+
+def test_search_for_codes_outlives_a_choice_of_tests(
+    page: Browser, office: Office, patient: str
+) -> None:
+    page.open(f"{office.url}/orders/new/{patient}/")
+    page.type("#id_diagnosis", "iron")
+    page.find('#diagnoses [data-word="iron"] .pick[value="E61.1"]')
+    page.click("#choices input[type=checkbox]")
+    page.find(".chosen-tests input")
+    assert value(page, "diagnosis") == "iron"
+    page.click('#diagnoses .pick[value="E61.1"]')
+    wait_until(lambda: "E61.1" in value(page, "icd_codes"), 30, "the code is added", every=0.05)
+
+
+def test_silent_service_leaves_codes_to_be_typed(
+    page: Browser, office: Office, patient: str
+) -> None:
+    fault = {"rate": 1, "kinds": ["status"], "statuses": [500], "paths": "/search/diagnosis$"}
+    office.sandbox.control("faults", {**fault, "times": 100})
+    page.open(f"{office.url}/orders/new/{patient}/")
+    page.type("#id_diagnosis", "r53.83")
+    page.sees("Codes could not be looked up")
+    page.find('#diagnoses [data-word="r53.83"] .pick[value="R53.83"]')
+    press(page, ENTER)
+    wait_until(lambda: "R53.83" in value(page, "icd_codes"), 30, "the code is added", every=0.05)
+    office.sandbox.control("faults", method="DELETE")
+
+
+def test_messages_of_an_order_are_turned_off(page: Browser, office: Office) -> None:
+    order = office.sandbox.query(
+        "SELECT id::text FROM sandbox_order WHERE sms_enabled AND NOT registrable LIMIT 1"
+    )[0][0]
+    page.open(f"{office.url}/orders/{order}/")
+    page.run("document.querySelector('[hx-get$=\"/messages/state/\"]').scrollIntoView()")
+    page.sees("Text messages\nOn")
+    page.open(f"{office.url}/orders/{order}/messages/")
+    page.sees("Now: On.")
+    page.type("#id_sms_enabled", "Off")
+    page.click("main button[type=submit].primary")
+    page.sees("Turn text messages off")
+    page.sees("Confirmed")
+    page.run("document.querySelector('[hx-get$=\"/messages/state/\"]').scrollIntoView()")
+    page.sees("Text messages\nOff")
+
+
+def test_link_to_connect_a_device_is_shown_once(
+    page: Browser, office: Office, patient: str
+) -> None:
+    page.open(f"{office.url}/patients/{patient}/")
+    page.link("Connect a device")
+    page.sees("shown only once, only to you")
+    page.click("main form button.primary")
+    page.sees("The link is ready")
+    assert page.url == f"{office.url}/patients/{patient}/devices/connect/link/"
+    page.click("main form button.primary")
+    page.sees("Copy or print it now")
+    link = page.text("code.wrap")
+    assert link.startswith("https://link.service.invalid/?token=")
+    assert page.run("return document.querySelector('svg.qr').getBoundingClientRect().width") > 150
+    page.run(
+        "window.copied = []; navigator.clipboard.writeText = async (t) => window.copied.push(t)"
+    )
+    page.link("Copy the link")
+    page.sees("Copied")
+    assert page.run("return window.copied[0]") == link and "token" not in page.url
+    picture(page, "connect-link")
+    page.open(page.url)
+    page.sees("is not shown again")
+    assert link not in page.text()
