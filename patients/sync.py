@@ -403,6 +403,7 @@ SUBJECTS = (
         fetch=lambda service, key: service.users.get(key),
         store=_store_user_answers,
         absent=_users_absent,
+        team=lambda record: record.data.team_id,
     ),
     sync.Subject(
         kind="demographics",

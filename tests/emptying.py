@@ -18,7 +18,7 @@ KEPT: Final = "backoffice_installation"
 def statements(self: DatabaseOperations, style: Any, tables: Sequence[str], **_: Any) -> list[str]:
     """In the place of `DatabaseOperations.sql_flush`."""
     names = [self.quote_name(table) for table in tables if table != KEPT]
-    begun = f"UPDATE {KEPT} SET audit_first_entry = NULL"
+    begun = f"UPDATE {KEPT} SET audit_first_entry = NULL, team_id = NULL"
     return [*emptied(names), begun] if names else []
 
 

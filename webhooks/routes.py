@@ -50,7 +50,7 @@ class Aside:
 FOREIGN: Final = Aside(Event.State.QUARANTINED, "foreign team")
 UNKNOWN: Final = Aside(Event.State.SKIPPED, "unknown type")
 HELD_BACK: Final = Aside(Event.State.PENDING, "team not known yet")
-"""Whose it is cannot be told before the first patient is read: it waits, and is no attempt."""
+"""Whose it is cannot be told before the first sync: it waits, and is no attempt."""
 
 SEALED: Final = Aside(Event.State.PENDING, "body cannot be opened")
 """Sealed under a key that this worker does not have: it waits for the key, and is no attempt."""
@@ -130,7 +130,7 @@ ROUTES: Final[Mapping[str, Route]] = {
 
 def route_of(envelope: Envelope, our_team: UUID | None) -> Route | Aside:
     """Who gets an event, or why nobody does. Its team stands around it, inside it, in both or
-    nowhere; `our_team` is None until a patient is known."""
+    nowhere; `our_team` is None until a sync has remembered it."""
     teams = reading.teams(envelope)
     if our_team is not None and teams - {our_team}:
         return FOREIGN

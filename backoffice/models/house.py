@@ -23,6 +23,10 @@ class Installation(models.Model):
     audit_first_entry = models.BigIntegerField(
         null=True, help_text="Id of the entry with which the audit trail begins"
     )
+    team_id = models.UUIDField(
+        null=True,
+        help_text="The team of the service whose records are here, from the first sync on",
+    )
 
 
 class Change(models.Model):

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, OperationalError, connection, transaction
@@ -43,7 +44,8 @@ class Subject:
     `fetch(service, key)` asks, outside any transaction. `store(answers)` makes rows of the answers
     by key, inside one, and returns when to look again by key (absent or None: not until there is
     a reason). `absent(keys, asked_at)` is told which keys the service does not have, and
-    `absent_again(key)` when to ask for them again.
+    `absent_again(key)` when to ask for them again. `team(answer)`: whose record it is, where the
+    record names its team; one of another team is not stored.
     """
 
     kind: str
@@ -51,6 +53,7 @@ class Subject:
     store: Callable[[Mapping[str, Any]], Mapping[str, timedelta | None]]
     absent: Callable[[Sequence[str], datetime], None] = lambda keys, asked_at: None
     absent_again: Callable[[str], timedelta | None] = lambda key: None
+    team: Callable[[Any], UUID] | None = None
 
 
 @dataclass(frozen=True)
@@ -156,16 +159,25 @@ def _answers(
         first = {claim.kind: claim for claim in reversed(claims)}
         closed.update(subjects)
         return [error if first[claim.kind] is claim else None for claim in claims]
-    ask = partial(_ask, client, closed)
+    named = any(subjects[claim.kind].team for claim in claims)
+    ask = partial(_ask, client, service_team.mirror_team() if named else None, closed)
     return list(threads.map(ask, [subjects[claim.kind] for claim in claims], claims))
 
 
-def _ask(client: Service, closed: set[str], subject: Subject, claim: Claim) -> Any:
+def _ask(
+    client: Service, our_team: UUID | None, closed: set[str], subject: Subject, claim: Claim
+) -> Any:
     """The answer, the error, or None where an earlier call found the kind closed to us."""
     if subject.kind in closed:
         return None
     try:
-        return subject.fetch(client, claim.key)
+        answer = subject.fetch(client, claim.key)
+        if subject.team is not None:
+            service_team.refuse_others([subject.team(answer)], our_team)
+        return answer
+    except service_team.AnotherTeam as error:
+        logger.error("a record was refused: %s", error)
+        return error
     except errors.ServiceError as error:
         # An answer about this record alone (unreadable, another team's) says nothing of the rest.
         if type(error) in (errors.Unreachable, errors.Limited) or error.status == 401:

@@ -177,6 +177,8 @@ def _walk(
 ) -> SyncRun:
     service = service_team.verified()
     our_team = service_team.mirror_team() if listing.team else None
+    if our_team is not None:
+        service_team.remember([our_team])
     ends = None if seconds is None else time.monotonic() + seconds
     written = time.monotonic()
     counts = _Counts()
@@ -188,10 +190,13 @@ def _walk(
         while batch is not None:
             following, stopped = _next(batches)
             last = following is None and stopped is None
+            teams: set[UUID] = set()
             if listing.team is not None:
                 teams = {listing.team(record.data) for record in batch.records}
                 service_team.refuse_others(teams, our_team)
             with transaction.atomic():
+                if listing.team is not None and our_team is None:
+                    our_team = service_team.remember(teams)
                 outcome = listing.store(batch.records)
                 for item in batch.unreadable:
                     _keep_unreadable(run, item)

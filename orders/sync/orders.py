@@ -284,4 +284,5 @@ ORDER_SUBJECT = sync.Subject(
     fetch=lambda service, key: service.orders.get(key),
     store=_store_order_answers,
     absent=_orders_absent,
+    team=lambda record: record.data.team_id,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from django.core.management import call_command
@@ -12,9 +13,11 @@ from pytest_django import DjangoDbBlocker, Settings
 from backoffice import remote
 from tests.outbox.desk import Desk
 from tests.outbox.kept import Kept, keep, put_back
+from tests.outbox.keys import UseKey
 from tests.outbox.proving import SEND_SECONDS, Proof, proving
 from tests.outbox.workers import environment
 from tests.sandboxes import Sandbox, running
+from tests.sync.house import House
 
 
 @pytest.fixture(scope="package")
@@ -51,6 +54,25 @@ def desk(
     finally:
         outbox_sandbox.control("faults", method="DELETE")
         remote.service.cache_clear()
+
+
+@pytest.fixture
+def use_key(desk: Desk, settings: Settings) -> Iterator[UseKey]:
+    """Sets the key as a restart with another setting would."""
+
+    def use(key: str) -> None:
+        settings.SERVICE_API_KEY = key
+        remote.service.cache_clear()
+
+    yield use
+    desk.sandbox.control("answers", method="DELETE")
+    remote.service.cache_clear()
+
+
+@pytest.fixture
+def house(desk: Desk, tmp_path: Path) -> House:
+    """The database of these tests, and processes that use it."""
+    return House(environment()["DATABASE_URL"], desk.sandbox.url, tmp_path / "log")
 
 
 @pytest.fixture(scope="module")

@@ -148,7 +148,7 @@ def order(number: int, moment: datetime) -> dict[str, Any]:
     return {
         "id": key,
         "user_id": key,
-        "team_id": key,
+        "team_id": str(UUID(int=99)),
         "created_at": at,
         "updated_at": at,
         "events": [event],
@@ -225,8 +225,8 @@ def test_what_came_before_a_failure_is_stored(point: Point) -> None:
     again = once(CHANGES)
     assert (again.pk, again.state, again.error) == (run.pk, "done", "")
     assert Order.objects.count() == 120 and again.created == 120
-    resumed = starts[before]
-    assert resumed is not None
+    # Before it goes on, the worker asks whose the key is: without a start.
+    resumed = next(start for start in starts[before:] if start)
     assert datetime.fromisoformat(resumed) == moment + timedelta(minutes=100)
 
 
