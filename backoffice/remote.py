@@ -54,16 +54,33 @@ def _ended(operation: str, outcome: str, seconds: float) -> None:
 @cache
 def service() -> Service:
     """The service this deployment is a customer of. Called after a worker forks, never before."""
+    return configured()
+
+
+def configured(
+    *,
+    key_header: str | None = None,
+    management_key_header: str | None = None,
+    deadline: float = 20.0,
+    attempts: int = 3,
+) -> Service:
+    """Return a new client of the configured service, with connections of its own: close it.
+
+    `key_header` and `management_key_header` take the place of the configured names. `deadline`:
+    seconds of each read. `attempts`: how often a read is tried.
+    """
     return Service(
         settings.SERVICE_BASE_URL,
         settings.SERVICE_API_KEY,
-        key_header=settings.SERVICE_API_KEY_HEADER,
+        key_header=key_header or settings.SERVICE_API_KEY_HEADER,
         order_create_path=settings.SERVICE_ORDER_CREATE_PATH,
         management_url=settings.MANAGEMENT_BASE_URL,
         management_key=settings.MANAGEMENT_KEY,
-        management_key_header=settings.MANAGEMENT_KEY_HEADER,
+        management_key_header=management_key_header or settings.MANAGEMENT_KEY_HEADER,
         management_org_id=settings.MANAGEMENT_ORG_ID,
         management_env=settings.MANAGEMENT_ENV,
         management_region=settings.MANAGEMENT_REGION,
         watch=Watch(request_id=requests.current.get, began=_began, failed=_failed, ended=_ended),
+        deadline=deadline,
+        attempts=attempts,
     )

@@ -1,0 +1,109 @@
+"""Moving this installation to another team of the service: what `manage.py adoptteam` does.
+
+Nothing is deleted. Patients and orders of the team before stay readable, marked as no longer at the
+service: with the other team's key it answers nothing about them. Moving back finds them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from django.db import connection, transaction
+from django.db.models import F, QuerySet
+from django.db.models.functions import Now
+
+from backoffice import audit, service_team, sync
+from backoffice.installation import ONLY
+from backoffice.lists.models import BulkRun
+from backoffice.models import CommandRecord, Installation, Lookup, SyncRun
+from labs.reports.models import SENDING, STORED, UNCERTAIN, Report
+from orders.models import Order
+from patients.models import Patient
+from webhooks.models import Event
+
+MOVED: Final = "This installation moved to another team of the service."
+"""The error of a run that was open then."""
+_LOCK: Final = (
+    f"LOCK TABLE {CommandRecord._meta.db_table}, {Report._meta.db_table},"
+    f" {BulkRun._meta.db_table} IN SHARE MODE"
+)
+
+
+class CannotMove(Exception):
+    """Nothing was changed; the text says why, for the person at the terminal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """How much of the team before is here, and stays."""
+
+    patients: int
+    orders: int
+    unapplied_events: int
+
+    @classmethod
+    def count(cls, team: UUID) -> Kept:
+        unapplied = Event.objects.filter(state__in=[Event.State.PENDING, Event.State.RETRY])
+        return cls(_patients(team).count(), _orders(team).count(), unapplied.count())
+
+
+def waiting() -> list[str]:
+    """What waits to be sent to the service, or for its answer, in words."""
+    return list(_waiting())
+
+
+def move(ours: UUID, theirs: UUID, listings: Sequence[sync.Listing]) -> None:
+    """Remember `theirs` as the team of this installation, and ask for its records.
+
+    Raises CannotMove where something waits to be sent, or where the team was changed meanwhile.
+    """
+    with transaction.atomic(durable=True):
+        with connection.cursor() as cursor:
+            # Nobody asks for anything between the look and the change.
+            cursor.execute(_LOCK)
+        if found := waiting():
+            raise CannotMove(still_waiting(found))
+        if service_team.mirror_team() != ours:
+            raise CannotMove("The team was changed by somebody else just now.")
+        Installation.objects.filter(pk=ONLY).update(team_id=theirs)
+        _patients(ours).filter(missing_since=None).update(missing_since=Now())
+        _orders(ours).filter(missing_since=None).update(missing_since=Now())
+        # The service refuses to answer about them: asking would fail again and again.
+        Lookup.objects.filter(due_at__isnull=False).update(
+            due_at=None, attempts=0, error="", generation=F("generation") + 1
+        )
+        SyncRun.objects.filter(state__in=[SyncRun.State.DUE, SyncRun.State.RUNNING]).update(
+            state=SyncRun.State.FAILED, finished_at=Now(), lease_until=None, error=MOVED
+        )
+        audit.by_machine("adopt team", [ours, theirs], f"from team {ours} to team {theirs}")
+    for listing in listings:
+        if listing.full and (run := sync.request(listing)) is not None:
+            # That none of its records were here before is no difference worth a report.
+            SyncRun.objects.filter(pk=run.pk).update(checkpoint={})
+
+
+def still_waiting(found: Sequence[str]) -> str:
+    return (
+        f"Nothing was changed: {', '.join(found)}. Wait until they have ended, or take them back"
+        " (System > Requests, Uploaded reports), and run this again."
+    )
+
+
+def _waiting() -> Iterator[str]:
+    if count := CommandRecord.objects.open().count():
+        yield f"requests that wait to be sent or for their outcome: {count}"
+    if count := Report.objects.filter(state__in=[STORED, SENDING, UNCERTAIN]).count():
+        yield f"reports that wait to be sent or for their outcome: {count}"
+    if count := BulkRun.objects.filter(state=BulkRun.State.OPEN).count():
+        yield f"bulk actions under way: {count}"
+
+
+def _patients(team: UUID) -> QuerySet[Patient]:
+    return Patient.objects.filter(team_id=team)
+
+
+def _orders(team: UUID) -> QuerySet[Order]:
+    return Order.objects.filter(team_id=team)
