@@ -41,6 +41,7 @@ PERMISSIONS: Final[dict[str, str]] = {
     "reports.accept": "correct, check and accept what was read from a report",
     "records.view": "see records as the service sent them",
     "system.view": "see sync runs, drift and unknown values",
+    "service.check": "check the connection to the service, and manage its webhook endpoints",
     "vocabulary.change": "give meaning to unknown values from the service",
     "events.view": "see webhook events and their outcomes",
     "events.replay": "replay webhook events",

@@ -19,7 +19,7 @@ AREAS: Final[dict[str, tuple[str, ...]]] = {
     "the catalogue of labs": ("labs.view", "lab_tests.change", "lab_accounts.change"),
     "requests to the service": ("commands.view", "commands.decide"),
     "the system": (
-        *("system.view", "records.view", "vocabulary.change"),
+        *("system.view", "records.view", "vocabulary.change", "service.check"),
         *("events.view", "events.replay"),
     ),
     "the audit trail": ("audit.view",),

@@ -214,6 +214,8 @@ def _start_all(
         supervisor.complete("static", *MANAGE, "collectstatic", "--noinput")
     say("Bringing the database up to date")
     supervisor.complete("migrate", *MANAGE, "migrate", "--noinput")
+    if sandbox_port is None:
+        refuse_another_team(supervisor.environment)
     first_sync = FirstSync(servers.database_url)
     # Not before: what is asked of tables that are not there yet is an error in the logs.
     supervisor.start("web", PYTHON, *programs.web("127.0.0.1", str(port), patience="5s"))
@@ -277,6 +279,23 @@ def refuse_wrong_settings(environment: Mapping[str, str]) -> None:
         raise Trouble(done.stderr.strip(), code=2)
 
 
+def refuse_another_team(environment: Mapping[str, str]) -> None:
+    """Raise Trouble, before a worker reads or sends anything, where the key is of another team than
+    the records here. A service that does not answer is no reason not to start."""
+    done = subprocess.run(  # noqa: S603 - our own command
+        [*MANAGE, "checkservice", "--team", "--skip-checks"],
+        cwd=ROOT,
+        env=dict(environment),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise Trouble(done.stderr.strip())
+    if done.stderr.strip():
+        say(done.stderr.strip())
+
+
 def is_empty(database_url: str) -> bool:
     """Whether a database has no tables; False also when it cannot be asked."""
     try:
@@ -337,6 +356,7 @@ def remember(base: Path, environment: Mapping[str, str]) -> None:
     """Leave what was settled here for `./run manage`, in a file only its owner can read."""
     ours = ("DATABASE_URL", "REDIS_URL", "LOCAL", "PORT", "SANDBOX_PORT", "SERVICE_BASE_URL")
     kept = {name: environment[name] for name in ours if name in environment}
+    base.mkdir(mode=0o711, parents=True, exist_ok=True)  # Not there with servers of others.
     path = base / "running.json"
     path.unlink(missing_ok=True)
     path.touch(mode=0o600)

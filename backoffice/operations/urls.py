@@ -3,6 +3,7 @@
 from django.urls import path
 
 from backoffice.operations import pages
+from backoffice.operations.service_check import pages as service_check
 
 app_name = "operations"
 
@@ -11,4 +12,7 @@ urlpatterns = [
     path("metrics", pages.prometheus, name="metrics"),
     path("system/status/", pages.page, name="status"),
     path("system/status/release/", pages.release, name="release"),
+    path("system/service-check/", service_check.page, name="service-check"),
+    path("system/service-check/event/", service_check.event, name="service-check-event"),
+    path("system/service-check/send/", service_check.send_event, name="service-check-send"),
 ]

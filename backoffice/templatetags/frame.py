@@ -89,6 +89,7 @@ PLACES: Final = (
         (
             Door("Sync", "system:health", "system.view"),
             Door("Status", "operations:status", "system.view"),
+            Door("Service check", "operations:service-check", "service.check"),
             Door("Runs", "system:runs", "system.view"),
             Door("Differences", "system:drift", "system.view"),
             Door("Unknown values", "system:unknown", "system.view"),

@@ -6,7 +6,8 @@ The sandbox has two teams, each with its own key.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -16,40 +17,21 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
 
-from backoffice import remote, service_team, sync, upkeep
+from backoffice import launcher, remote, service_team, sync, upkeep
 from backoffice.celery import QUEUES
+from backoffice.embedded import free_port
 from backoffice.management.commands.sync import LISTINGS, SUBJECTS
 from backoffice.models import CommandRecord, Lookup, SyncRun
 from orders.models import Order
 from patients.models import Patient
 from patients.sync import USERS
+from tests.chaos.installed import Installation
 from tests.outbox.desk import Desk
 from tests.outbox.draws import waiting
-from tests.outbox.workers import environment
+from tests.outbox.keys import OTHER_KEY, OUR_KEY, UseKey
 from tests.sync.house import SYNC, House, end
 
-OUR_KEY = "sk_us_local_sandbox"
-OTHER_KEY = "sk_us_local_other_team"
 TOKEN = "made-up-token-of-a-monitor"
-UseKey = Callable[[str], None]
-
-
-@pytest.fixture
-def use_key(desk: Desk, settings: Settings) -> Iterator[UseKey]:
-    """Sets the key as a restart with another setting would."""
-
-    def use(key: str) -> None:
-        settings.SERVICE_API_KEY = key
-        remote.service.cache_clear()
-
-    yield use
-    desk.sandbox.control("answers", method="DELETE")
-    remote.service.cache_clear()
-
-
-@pytest.fixture
-def house(desk: Desk, tmp_path: Path) -> House:
-    return House(environment()["DATABASE_URL"], desk.sandbox.url, tmp_path / "log")
 
 
 def read_everything() -> None:
@@ -192,3 +174,38 @@ def test_a_page_with_another_teams_patient_is_refused(
     run = sync.work(USERS)
     assert run is not None and run.error.startswith(service_team.ANOTHER_TEAM)
     assert house.rows() == before
+
+
+def test_start_stops_with_one_line(desk: Desk, house: House) -> None:
+    """What `./run up` asks after its migrations, before any worker is there."""
+    launcher.refuse_another_team(house.environment())
+    with pytest.raises(launcher.Trouble) as caught:
+        launcher.refuse_another_team(house.environment(SERVICE_API_KEY=OTHER_KEY))
+    words = str(caught.value)
+    assert words.startswith(service_team.ANOTHER_TEAM) and len(words.splitlines()) == 1
+    assert caught.value.code == 1
+
+
+def test_start_goes_on_while_the_service_is_silent(
+    desk: Desk, house: House, capsys: pytest.CaptureFixture[str]
+) -> None:
+    house.service_url = f"http://127.0.0.1:{free_port()}"
+    launcher.refuse_another_team(house.environment(SERVICE_API_KEY=OTHER_KEY))
+    assert "could not be checked" in capsys.readouterr().out
+
+
+def test_run_up_ends_before_any_worker_starts(desk: Desk, house: House) -> None:
+    servers = {"DATABASE_URL": house.database_url, "REDIS_URL": os.environ["REDIS_URL"]}
+    settings = {**servers, "SERVICE_API_KEY": OTHER_KEY}
+    # Where every user may enter: elsewhere the launcher leaves a folder outside.
+    with tempfile.TemporaryDirectory(prefix="bo-") as folder:
+        installed = Installation(Path(folder), desk.sandbox.url, free_port(), settings)
+        installed.start()
+        try:
+            assert installed.process is not None
+            assert installed.process.wait(120) == 1, installed.said()
+        finally:
+            installed.end()
+        said = installed.said()
+    assert said.count(service_team.ANOTHER_TEAM) == 1
+    assert "Traceback" not in said and "Starting workers" not in said

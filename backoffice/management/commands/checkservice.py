@@ -1,0 +1,106 @@
+"""`manage.py checkservice`: is this installation connected to the service as it should be?"""
+
+from __future__ import annotations
+
+import textwrap
+import time
+from argparse import SUPPRESS, ArgumentParser
+from typing import Any, Final
+
+from django.core.management.base import BaseCommand
+
+from backoffice import remote, service_team
+from backoffice.management.commands.sync import warnings_only
+from backoffice.operations import service_check
+from backoffice.operations.service_check import DeliveryCheck, Finding, Outcome, ServiceAnswers
+from backoffice.service import errors
+
+TEAM_SECONDS: Final = 3.0
+"""How long `--team` waits for each answer: something is about to start."""
+POLL_SECONDS: Final = 0.2
+INDENT: Final = 40
+WIDTH: Final = 100
+
+
+class Command(BaseCommand):
+    help = (
+        "Check address, keys, team, clocks, webhook endpoint and limits of the configured service,"
+        " and say what is wrong and how to mend it. Exit code 1 where there is a problem. Changes"
+        " nothing."
+    )
+    requires_system_checks: tuple[str, ...] = ()
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        # Django offers it only where checks are required; scripts of operators may still pass it.
+        parser.add_argument("--skip-checks", action="store_true", help=SUPPRESS)
+        parser.add_argument(
+            "--team",
+            action="store_true",
+            help="only whether the key is of the team whose records are here: one line and exit"
+            " code 1 where it is not, for use before a start",
+        )
+        parser.add_argument(
+            "--no-event",
+            action="store_true",
+            help="do not have the service deliver an event again, and do not wait for it",
+        )
+
+    def handle(self, *args: Any, team: bool, no_event: bool, **options: Any) -> None:
+        with warnings_only():
+            if team:
+                self._check_team()
+                return
+            with ServiceAnswers() as answers:
+                delivery = DeliveryCheck() if no_event else self._resend(answers)
+                found = service_check.findings(answers, delivery)
+                found = [self._settled(one, delivery) for one in found]
+        for finding in found:
+            self._show(finding)
+        problems = sum(finding.outcome is Outcome.PROBLEM for finding in found)
+        if problems:
+            self.stderr.write(f"{problems} problem{'s' if problems > 1 else ''}.")
+            raise SystemExit(1)
+
+    @staticmethod
+    def _resend(answers: ServiceAnswers) -> DeliveryCheck:
+        try:
+            order = service_check.order_to_resend()
+            return DeliveryCheck(service_check.resend_event(answers, order))
+        except service_check.CannotSend as error:
+            return DeliveryCheck(why_not=str(error))
+
+    @staticmethod
+    def _settled(finding: Finding, delivery: DeliveryCheck) -> Finding:
+        """The finding itself; of a delivery that is still under way, once that has an end."""
+        while finding.is_pending:
+            time.sleep(POLL_SECONDS)
+            finding = delivery.run()
+        return finding
+
+    def _show(self, finding: Finding) -> None:
+        style = {Outcome.OK: self.style.SUCCESS, Outcome.PROBLEM: self.style.ERROR}
+        label = style.get(finding.outcome, self.style.WARNING)(f"{finding.outcome.label:22}")
+        margin = " " * INDENT
+        head, *rest = [*_wrapped(finding.words), *_wrapped(finding.remedy)]
+        self.stdout.write(f"{label}{finding.title:18}{head}")
+        for line in rest:
+            self.stdout.write(margin + line)
+
+    def _check_team(self) -> None:
+        ours = service_team.mirror_team()
+        if ours is None:
+            return
+        with remote.configured(attempts=1) as service:
+            try:
+                service_team.compare(service_team.read_key_team(service, TEAM_SECONDS), ours)
+            except service_team.AnotherTeam as error:
+                self.stderr.write(f"{error} See docs/operating.md, manage.py adoptteam.")
+                raise SystemExit(1) from None
+            except errors.ServiceError as error:
+                self.stderr.write(f"Whose SERVICE_API_KEY is could not be checked: {error}.")
+
+
+def _wrapped(words: str) -> list[str]:
+    """Lines that keep addresses and names of settings whole; none of an empty text."""
+    width = WIDTH - INDENT
+    return textwrap.wrap(words, width, break_long_words=False, break_on_hyphens=False)

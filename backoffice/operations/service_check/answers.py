@@ -1,0 +1,163 @@
+"""What the service answers to the checks: each call is made once, and its answer is remembered."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property
+from types import TracebackType
+from typing import Final, Generic, Self, TypeVar
+from uuid import UUID
+
+from django.conf import settings
+
+from backoffice import remote, service_team
+from backoffice.management.service_silence import REASONS
+from backoffice.service import Page, Service, errors
+from backoffice.service.labs import LabAccount
+from backoffice.service.management import Webhook
+from backoffice.service.users import User
+
+T = TypeVar("T")
+
+CALL_SECONDS: Final = 5.0
+KEY_HEADER: Final = "x-service-api-key"
+"""Of the specification, chapter "Authentication"."""
+MANAGEMENT_KEY_HEADERS: Final = ("X-Management-Key", "X-Service-Org-Key")
+"""Both names that the same chapter shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted(Generic[T]):
+    """A key that the service accepts: in which header, a client that sends it there, and what the
+    service answered."""
+
+    header: str
+    client: Service
+    page: Page[T]
+
+
+class ServiceAnswers:
+    """Calls of one check, each tried once and for at most 5 s; `seconds` for all of them. A context
+    manager, which closes the connections."""
+
+    def __init__(self, seconds: float = 60.0) -> None:
+        self._ends = time.monotonic() + seconds
+        self._open = ExitStack()
+        self.limited: list[errors.Limited] = []
+        """Answers that asked us to wait (429)."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._open.close()
+
+    def _client(
+        self, *, key_header: str | None = None, management_key_header: str | None = None
+    ) -> Service:
+        made = remote.configured(
+            key_header=key_header,
+            management_key_header=management_key_header,
+            deadline=CALL_SECONDS,
+            attempts=1,
+        )
+        self._open.enter_context(made)
+        return made.until(self._ends)
+
+    def ask(self, call: Callable[[], T]) -> T | errors.ServiceError:
+        """The answer of a call, or its error."""
+        try:
+            return call()
+        except errors.Limited as error:
+            self.limited.append(error)
+            return error
+        except errors.ServiceError as error:
+            return error
+
+    @cached_property
+    def _as_configured(self) -> Service:
+        return self._client()
+
+    @cached_property
+    def users(self) -> Page[User] | errors.ServiceError:
+        """One user, asked for as configured."""
+        return self.ask(lambda: self._as_configured.users.list(0, 1))
+
+    @cached_property
+    def accepted(self) -> Accepted[User] | None:
+        """The team key in the configured header, else in that of the specification; None where it
+        is accepted in neither, or nothing was answered."""
+        configured = settings.SERVICE_API_KEY_HEADER
+        if isinstance(self.users, Page):
+            return Accepted(configured, self._as_configured, self.users)
+        if isinstance(self.users, errors.Denied) and configured.lower() != KEY_HEADER:
+            client = self._client(key_header=KEY_HEADER)
+            found = self.ask(lambda: client.users.list(0, 1))
+            if isinstance(found, Page):
+                return Accepted(KEY_HEADER, client, found)
+        return None
+
+    @cached_property
+    def key_team(self) -> service_team.KeyTeam | errors.ServiceError | None:
+        """Whose the key is; None where it is not accepted."""
+        accepted = self.accepted
+        if accepted is None:
+            return None
+        return self.ask(lambda: service_team.read_key_team(accepted.client, CALL_SECONDS))
+
+    @cached_property
+    def team(self) -> UUID | None:
+        """The team that the key shows, else the one this installation remembers."""
+        shown = self.key_team
+        if isinstance(shown, service_team.KeyTeam) and shown.team is not None:
+            return shown.team
+        return service_team.mirror_team()
+
+    @cached_property
+    def accounts(self) -> Page[LabAccount] | errors.ServiceError | None:
+        """Lab accounts of the organization, asked for as configured; None without a key."""
+        if not settings.MANAGEMENT_KEY:
+            return None
+        return self.ask(lambda: self._as_configured.management.lab_accounts())
+
+    @cached_property
+    def managed(self) -> Accepted[LabAccount] | None:
+        """The management key in the configured header, else in one that the specification names;
+        None where it is accepted in none, there is no key, or nothing was answered."""
+        configured = settings.MANAGEMENT_KEY_HEADER
+        if isinstance(self.accounts, Page):
+            return Accepted(configured, self._as_configured, self.accounts)
+        if isinstance(self.accounts, errors.Denied):
+            for name in MANAGEMENT_KEY_HEADERS:
+                if name.lower() == configured.lower():
+                    continue
+                client = self._client(management_key_header=name)
+                found = self.ask(client.management.lab_accounts)
+                if isinstance(found, Page):
+                    return Accepted(name, client, found)
+        return None
+
+    @cached_property
+    def endpoints(self) -> list[Webhook] | errors.ServiceError | None:
+        """Where the service delivers events of the team (webhooks, chapter 1.2); None where no
+        management key is accepted, or no team is known."""
+        managed, team = self.managed, self.team
+        if managed is None or team is None:
+            return None
+        found = self.ask(lambda: managed.client.management.webhooks(team))
+        return [one.data for one in found.records] if isinstance(found, Page) else found
+
+
+def trouble(error: errors.ServiceError) -> str:
+    """What an answer says, or why there is none: the end of a sentence."""
+    if error.status is None:
+        return REASONS.get(error.reason, f"the connection broke ({error.reason or 'no reason'})")
+    return f"answer {error.status}" + (f", {error.reason}" if error.reason else "")

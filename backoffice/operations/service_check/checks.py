@@ -1,0 +1,250 @@
+"""Address, keys, team, clocks and limits of the configured service: one class for each line."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import urlsplit
+
+import redis
+from django.conf import settings
+
+from backoffice import counters, service_team
+from backoffice.models import Lookup, SyncRun
+from backoffice.operations.service_check.answers import ServiceAnswers, trouble
+from backoffice.operations.service_check.findings import Check, Finding
+from backoffice.operations.status import spoken
+from backoffice.operations.sync_watch import OFF
+from backoffice.service import Page, errors
+
+NOT_ACCEPTED: Final = "The service has not accepted the team key."
+LIMITED: Final = errors.Limited.__name__
+"""How the error of a reading begins that was answered 429."""
+ASK_LESS: Final = (
+    "Ask less often (SYNC_ORDERS_SECONDS and the other settings of this kind), or ask the service"
+    " for a higher limit."
+)
+
+
+class AddressCheck(Check):
+    title = "Address"
+
+    def run(self, answers: ServiceAnswers) -> Finding:
+        found, url = answers.users, settings.SERVICE_BASE_URL
+        if isinstance(found, errors.Missing):
+            return self.problem(
+                f"Something answers at {url}, and it has no list of users (404).",
+                "Set SERVICE_BASE_URL to the host of your environment and region, without a path.",
+            )
+        if isinstance(found, errors.Redirected):
+            return self.problem(
+                f"{url} redirects to another address, and the key does not follow.",
+                "Set SERVICE_BASE_URL to the address it redirects to, if that is the service's.",
+            )
+        if isinstance(found, errors.Malformed):
+            return self.problem(
+                f"What answers at {url} is not the service: {trouble(found)}.",
+                "Set SERVICE_BASE_URL to the host of your environment and region. A proxy or a"
+                " gateway in between may answer in its place.",
+            )
+        if isinstance(found, errors.Unreachable) and found.status is None:
+            return self.problem(
+                f"The service at {url} does not answer: {trouble(found)}.",
+                "Check SERVICE_BASE_URL, the firewall of this machine, and whether the service has"
+                " an outage.",
+            )
+        if isinstance(found, errors.Unreachable):
+            return self.problem(
+                f"The service at {url} answers with an error: {trouble(found)}.",
+                "Wait a few minutes and check again. If it stays, report it to the service.",
+            )
+        return self.ok(f"The service answers at {url}.")
+
+
+class KeyHeaderCheck(Check):
+    title = "Key header"
+
+    def run(self, answers: ServiceAnswers) -> Finding:
+        accepted, name = answers.accepted, settings.SERVICE_API_KEY_HEADER
+        if accepted is not None and accepted.header == name:
+            return self.ok(f"The service reads the key from the header {name}.")
+        if accepted is not None:
+            return self.problem(
+                f"The service does not read the key from the header {name}. It accepts it in"
+                f" {accepted.header}.",
+                f"Set SERVICE_API_KEY_HEADER={accepted.header} and restart web and workers.",
+            )
+        if isinstance(answers.users, errors.Denied):
+            return self.unknown(
+                f"The service refuses the key in {name}; whether it reads that header is not said.",
+                "Compare SERVICE_API_KEY_HEADER with the name in your account documentation.",
+            )
+        return self.unknown("The service gave no answer about the key.")
+
+
+class TeamKeyCheck(Check):
+    title = "Team key"
+
+    def run(self, answers: ServiceAnswers) -> Finding:
+        if answers.accepted is not None:
+            return self.ok("The service accepts the team key.")
+        if isinstance(answers.users, errors.Denied):
+            return self.problem(
+                f"The service refuses the team key ({answers.users.status}).",
+                "Set SERVICE_API_KEY to a valid key of your team, and check the key header above."
+                " A key of another environment or region is refused, too.",
+            )
+        return self.unknown("The service gave no answer about the key.")
+
+
+class EnvironmentCheck(Check):
+    """Whether key, settings and host name say the same environment and region (errors and limits,
+    chapters 4 and 5). The settings refuse a key of another environment at the start."""
+
+    title = "Environment"
+
+    def run(self, answers: ServiceAnswers) -> Finding:
+        host = urlsplit(settings.SERVICE_BASE_URL).hostname or ""
+        labels = host.split(".")
+        environment, region = settings.MANAGEMENT_ENV, settings.MANAGEMENT_REGION
+        if labels[0] != "api":
+            return self.ok(
+                f"Key and settings are of {environment}, region {region}. The address does not name"
+                " its environment."
+            )
+        of_host = "sandbox" if "sandbox" in labels else "production"
+        if of_host != environment:
+            return self.problem(
+                f"The address is of {of_host}, and MANAGEMENT_ENV is {environment}.",
+                "Set SERVICE_BASE_URL, SERVICE_API_KEY and MANAGEMENT_ENV to those of one"
+                " environment.",
+            )
+        regions = {"us", "eu"}.intersection(labels)
+        if regions and region not in regions:
+            return self.problem(
+                f"The address is of region {min(regions)}, and MANAGEMENT_REGION is {region}.",
+                "Set SERVICE_BASE_URL, SERVICE_API_KEY and MANAGEMENT_REGION to those of one"
+                " region.",
+            )
+        return self.ok(f"Key, settings and address are of {environment}, region {region}.")
+
+
+class TeamCheck(Check):
+    title = "Team"
+
+    def run(self, answers: ServiceAnswers) -> Finding:
+        shown, ours = answers.key_team, service_team.mirror_team()
+        if not isinstance(shown, service_team.KeyTeam):
+            return self.unknown(NOT_ACCEPTED if shown is None else f"No team: {trouble(shown)}.")
+        if ours is None:
+            named = f" {shown.team}" if shown.team else ""
+            return self.ok(
+                f"No record is here yet. The first sync remembers the key's team{named}."
+            )
+        try:
+            is_ours = service_team.compare(shown, ours)
+        except service_team.AnotherTeam as error:
+            return self.problem(
+                str(error),
+                f"Set SERVICE_API_KEY to a key of team {ours}. For a wanted move to the other team:"
+                " manage.py adoptteam.",
+            )
+        if is_ours:
+            return self.ok(f"The key is of team {ours}, as the records here are.")
+        return self.unknown(f"The service shows no record yet that names its team; ours is {ours}.")
+
+
+class ManagementKeyCheck(Check):
+    title = "Management key"
+
+    def run(self, answers: ServiceAnswers) -> Finding:
+        found, name = answers.accounts, settings.MANAGEMENT_KEY_HEADER
+        if found is None:
+            return self.unknown(
+                "No management key is set. Lab accounts of the organization and webhook endpoints"
+                " are managed at the service.",
+                "If your organization has a key, set MANAGEMENT_KEY and MANAGEMENT_ORG_ID.",
+            )
+        managed = answers.managed
+        if managed is not None and managed.header != name:
+            return self.problem(
+                f"The service does not read the management key from the header {name}. It accepts"
+                f" it in {managed.header}.",
+                f"Set MANAGEMENT_KEY_HEADER={managed.header} and restart web and workers.",
+            )
+        if managed is not None:
+            return self.ok("The service accepts the management key for this organization.")
+        assert not isinstance(found, Page)
+        if isinstance(found, errors.Denied) and found.status == 401:
+            return self.problem(
+                "The service refuses the management key (401).",
+                "Set MANAGEMENT_KEY to a valid key of your organization, and compare"
+                " MANAGEMENT_KEY_HEADER with your account documentation.",
+            )
+        if isinstance(found, errors.Refused | errors.Missing):
+            return self.problem(
+                f"The service refuses the management key for this organization: {trouble(found)}.",
+                "Compare MANAGEMENT_ORG_ID, MANAGEMENT_ENV, MANAGEMENT_REGION and"
+                " MANAGEMENT_BASE_URL with your account documentation.",
+            )
+        if isinstance(found, errors.Limited):
+            return self.unknown("The service asks us to wait before the next call (429).")
+        return self.problem(
+            f"{settings.MANAGEMENT_BASE_URL} does not answer as the management interface:"
+            f" {trouble(found)}.",
+            "Check MANAGEMENT_BASE_URL, and the firewall of this machine.",
+        )
+
+
+class ClockCheck(Check):
+    """The service's clock is the Date header of its answers, in whole seconds."""
+
+    title = "Clocks"
+
+    def run(self, answers: ServiceAnswers) -> Finding:
+        if answers.accepted is None:
+            return self.unknown("The service has not shown its time.")
+        page = answers.accepted.page
+        if page.server_date is None:
+            return self.unknown("The answers of the service carry no time.")
+        ahead = (page.server_date - page.asked_at).total_seconds()
+        if abs(ahead) <= OFF:
+            return self.ok("The service's clock and ours agree within a minute.")
+        way = "ahead of" if ahead > 0 else "behind"
+        return self.problem(
+            f"The service's clock is {spoken(abs(ahead))} {way} ours.",
+            "Compare the clock of this machine with a time server (timedatectl). If ours is right,"
+            " report it to the service. Beyond 5 minutes, deliveries of webhooks are refused.",
+        )
+
+
+class RateLimitCheck(Check):
+    """The service documents no number and no header (errors and limits, chapter 3). So what counts
+    is what it answers: a call of this check, or a reading that waits, was answered 429."""
+
+    title = "Rate limit"
+
+    def run(self, answers: ServiceAnswers) -> Finding:
+        if answers.limited:
+            wait = max(error.retry_after for error in answers.limited)
+            return self.problem(
+                f"The service answered just now that it is asked too often (429): wait"
+                f" {spoken(wait)}.",
+                ASK_LESS,
+            )
+        runs = SyncRun.objects.filter(state=SyncRun.State.DUE, error__startswith=LIMITED)
+        lookups = Lookup.objects.exclude(error="").filter(error__startswith=LIMITED)
+        if runs.exists() or lookups.filter(due_at__isnull=False).exists():
+            return self.problem(
+                "Lists or single records wait, since the service was asked too often (429).",
+                ASK_LESS,
+            )
+        counters.hand_in()
+        try:
+            calls = [one for one in counters.series() if one.family == counters.CALLS]
+        except redis.RedisError:
+            return self.ok("Nothing waits for it. Calls so far are not counted without Redis.")
+        total = sum(one.counts[-1] for one in calls)
+        limited = sum(one.counts[-1] for one in calls if one.labels[1] == "429")
+        return self.ok(
+            f"Nothing waits for it. {limited:,} of {total:,} calls so far were too many (429)."
+        )

@@ -1,0 +1,77 @@
+"""System > Service check: the same list as `manage.py checkservice`, for administrators."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from django.contrib import messages
+from django.core.exceptions import BadRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.http import require_POST, require_safe
+
+from backoffice import audit
+from backoffice.access import requires
+from backoffice.operations import service_check
+from backoffice.operations.service_check import DeliveryCheck, Outcome, ResentEvent, ServiceAnswers
+
+PAGE_SECONDS: Final = 15.0
+"""All calls together, of a service that is slow to answer."""
+
+
+@requires("service.check")
+@require_safe
+def page(request: HttpRequest) -> HttpResponse:
+    """Ask the service, and show what is wrong and how to mend it. Changes nothing."""
+    sent = _sent(request)
+    with ServiceAnswers(PAGE_SECONDS) as answers:
+        found = service_check.findings(answers, DeliveryCheck(sent))
+        endpoints = service_check.listed_endpoints(answers)
+    problems = sum(finding.outcome is Outcome.PROBLEM for finding in found)
+    context = {"findings": found, "problems": problems, "sent": sent, "endpoints": endpoints}
+    return render(request, "operations/service_check.html", context)
+
+
+@requires("service.check")
+@require_POST
+def send_event(request: HttpRequest) -> HttpResponseBase:
+    """Have the service deliver the latest event of an order again, and follow it on the page."""
+    order = service_check.order_to_resend()
+    if order is not None:
+        audit.record(request, "change", "test event", ids=[order.pk], patients=[order.user_id])
+    with ServiceAnswers(PAGE_SECONDS) as answers:
+        try:
+            sent = service_check.resend_event(answers, order)
+        except service_check.CannotSend as error:
+            messages.warning(request, str(error))
+            return redirect("operations:service-check")
+    query = urlencode({"order": str(sent.order_id), "asked_at": sent.asked_at.isoformat()})
+    return redirect(f"{reverse('operations:service-check')}?{query}")
+
+
+@requires("service.check")
+@require_safe
+def event(request: HttpRequest) -> HttpResponse:
+    """The line of the test event, asked for again until it has arrived or is late."""
+    sent = _sent(request)
+    context = {"finding": DeliveryCheck(sent).run(), "sent": sent}
+    return render(request, "operations/_service_check_line.html", context)
+
+
+def _sent(request: HttpRequest) -> ResentEvent | None:
+    """The event that the address names; None where it names none."""
+    order, asked_at = request.GET.get("order", ""), request.GET.get("asked_at", "")
+    if not order and not asked_at:
+        return None
+    try:
+        moment = datetime.fromisoformat(asked_at)
+        found = ResentEvent(UUID(order), moment)
+    except ValueError:
+        raise BadRequest("The address names no event.") from None
+    if moment.tzinfo is None:
+        raise BadRequest("The address names no event.")
+    return found

@@ -1,0 +1,252 @@
+"""Whether events arrive: the endpoint at the service, its secret, and a test event."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from django.conf import settings
+from django.db import connection
+from django.http.request import validate_host
+from django.urls import reverse
+
+from backoffice import service_team
+from backoffice.operations.service_check.answers import ServiceAnswers, trouble
+from backoffice.operations.service_check.findings import Check, Finding
+from backoffice.operations.status import spoken
+from backoffice.service import Record, errors, signing
+from backoffice.service.management import Webhook
+from orders.models import Order
+from webhooks.models import Event, Refusal
+from webhooks.routes import ROUTES
+from webhooks.silence import UNTOLD
+
+PATIENCE: Final = 30.0
+"""Seconds until a test event that has not arrived counts as lost."""
+NO_KEY: Final = "Without an accepted management key the service does not list its endpoints."
+MEND_SECRETS: Final = (
+    "Set WEBHOOK_SECRETS to the endpoint's secret, as the service shows it, and restart"
+)
+_HEADERS: Final = (signing.Unsigned.reason, "misshapen id", "misshapen timestamp")
+
+
+def address() -> str:
+    """Where the service is to deliver: at SITE_URL, or where that is not set, at the first of
+    ALLOWED_HOSTS."""
+    site = settings.SITE_URL
+    if not validate_host(urlsplit(site).hostname or "", settings.ALLOWED_HOSTS):
+        site = f"https://{settings.ALLOWED_HOSTS[0].lstrip('.')}"
+    return f"{site}{reverse('webhooks')}"
+
+
+def is_here(url: str) -> bool:
+    """Whether an address names a host of ours and the path where events are received."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    is_path = f"{parts.path.rstrip('/')}/" == reverse("webhooks")
+    return is_path and validate_host(parts.hostname or "", settings.ALLOWED_HOSTS)
+
+
+def endpoint_of(endpoints: Sequence[Webhook]) -> Webhook | None:
+    """The endpoint that leads here, one that is switched on before others."""
+    found = [endpoint for endpoint in endpoints if is_here(endpoint.url)]
+    return min(found, key=lambda endpoint: bool(endpoint.disabled), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedEndpoint:
+    """An endpoint of the team, and whether it leads here."""
+
+    endpoint: Webhook
+    is_ours: bool
+
+
+def listed_endpoints(answers: ServiceAnswers) -> list[ListedEndpoint]:
+    """Every endpoint that the service lists for the team; none where it does not list them."""
+    found = answers.endpoints
+    if found is None or isinstance(found, errors.ServiceError):
+        return []
+    return [ListedEndpoint(endpoint, is_here(endpoint.url)) for endpoint in found]
+
+
+class EndpointCheck(Check):
+    title = "Webhook endpoint"
+
+    def run(self, answers: ServiceAnswers) -> Finding:
+        endpoints = answers.endpoints
+        if endpoints is None:
+            return self.unknown(NO_KEY, f"At the service, the endpoint must be {address()}")
+        if isinstance(endpoints, errors.ServiceError):
+            return self.unknown(f"The service does not list its endpoints: {trouble(endpoints)}.")
+        endpoint = endpoint_of(endpoints)
+        if endpoint is None:
+            others = f" It has {len(endpoints)} that lead elsewhere." if endpoints else ""
+            return self.problem(
+                f"The service has no webhook endpoint that leads here.{others}",
+                f"Create one at the service for {address()}",
+            )
+        if endpoint.disabled:
+            return self.problem(
+                f"The endpoint {endpoint.url} is switched off at the service, as happens after five"
+                " days of failed deliveries.",
+                "Make sure that this address is reached from outside, then switch the endpoint on"
+                " at the service.",
+            )
+        if settings.HTTPS_ONLY and not endpoint.url.startswith("https://"):
+            return self.problem(
+                f"The endpoint {endpoint.url} is not HTTPS, and such deliveries are refused here.",
+                f"Change it at the service to {address()}",
+            )
+        used = {name for name, route in ROUTES.items() if route.handler}
+        missing = sorted(used.difference(endpoint.filter_types or used))
+        if missing:
+            return self.problem(
+                f"The endpoint {endpoint.url} leaves out {len(missing)} event types that are used"
+                f" here, such as {missing[0]}.",
+                "Remove the filter of event types from the endpoint at the service.",
+            )
+        return self.ok(f"The service delivers to {endpoint.url}")
+
+
+class SecretCheck(Check):
+    """Secrets are compared and named as the event log names them, never shown."""
+
+    title = "Webhook secret"
+
+    def run(self, answers: ServiceAnswers) -> Finding:
+        endpoints, managed, team = answers.endpoints, answers.managed, answers.team
+        if endpoints is None or managed is None or team is None:
+            return self.unknown(NO_KEY, "The test event below shows whether the secret is right.")
+        endpoint = None if isinstance(endpoints, errors.ServiceError) else endpoint_of(endpoints)
+        if endpoint is None:
+            return self.unknown("There is no endpoint whose secret could be compared.")
+        key = endpoint.id
+        found = answers.ask(lambda: managed.client.management.webhook_secret(team, key))
+        if not isinstance(found, Record):
+            return self.unknown(f"The service does not show the secret: {trouble(found)}.")
+        try:
+            theirs = signing.Secret.read(found.data.key).name
+        except ValueError:
+            return self.unknown("The service shows a secret of a form that is not known here.")
+        ours = [secret.name for secret in signing.read_secrets(settings.WEBHOOK_SECRETS)]
+        if theirs in ours:
+            return self.ok(f"The endpoint signs with secret {theirs}, which is set here.")
+        return self.problem(
+            f"The endpoint signs with secret {theirs}, and WEBHOOK_SECRETS has {', '.join(ours)}."
+            " Every delivery is refused.",
+            f"{MEND_SECRETS} web. While a secret is rotated, set both, comma separated.",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ResentEvent:
+    """The latest event of an order, asked for once more at a moment of the database's clock."""
+
+    order_id: UUID
+    asked_at: datetime
+
+
+class CannotSend(Exception):
+    """No test event is on its way; the text says why."""
+
+
+def order_to_resend() -> Order | None:
+    """The order whose latest event is asked for again: the one that changed last."""
+    team = service_team.mirror_team()
+    if team is None:
+        return None
+    orders = Order.objects.filter(team_id=team, missing_since=None)
+    announced = orders.exclude(low_level_status__in=UNTOLD)
+    return announced.order_by("-updated_at", "-pk").only("pk", "user_id").first()
+
+
+def resend_event(answers: ServiceAnswers, order: Order | None) -> ResentEvent:
+    """Have the service deliver the latest event of an order again (orders.md 11), which changes
+    nothing there or here. Raises CannotSend."""
+    if order is None:
+        raise CannotSend("There is no order here yet whose event could be sent again.")
+    if answers.accepted is None:
+        raise CannotSend(f"{trouble_of_key(answers)} No event can be asked for.")
+    client, order_id = answers.accepted.client, order.pk
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        (asked_at,) = cursor.fetchone()
+    found = answers.ask(lambda: client.orders.resend_events([order_id]))
+    if isinstance(found, errors.ServiceError):
+        raise CannotSend(f"The service did not send an event again: {trouble(found)}.")
+    if order_id not in found.data.order_ids:
+        raise CannotSend("The service sent no event again: it has no endpoint that takes it.")
+    return ResentEvent(order_id, asked_at)
+
+
+def trouble_of_key(answers: ServiceAnswers) -> str:
+    found = answers.users
+    if isinstance(found, errors.Denied) or not isinstance(found, errors.ServiceError):
+        return "The service has not accepted the team key."
+    return f"The service does not answer: {trouble(found)}."
+
+
+class DeliveryCheck(Check):
+    """`sent`: the event that was asked for. `why_not`: why none was."""
+
+    title = "Test event"
+
+    def __init__(self, sent: ResentEvent | None = None, why_not: str = "") -> None:
+        self.sent, self.why_not = sent, why_not
+
+    def run(self, answers: ServiceAnswers | None = None) -> Finding:
+        sent = self.sent
+        if sent is None:
+            return self.unknown(
+                self.why_not or "No test event was sent.",
+                "" if self.why_not else "Send one, and see whether it arrives.",
+            )
+        came = Event.objects.filter(
+            subject_id=str(sent.order_id), last_received_at__gte=sent.asked_at
+        )
+        arrived = came.order_by("-pk").values_list("last_received_at", "key_id").first()
+        if arrived is not None:
+            seconds = max(0.0, (arrived[0] - sent.asked_at).total_seconds())
+            return self.ok(
+                f"A test event arrived after {seconds:.1f} s, signed with secret {arrived[1]}."
+            )
+        refused = Refusal.objects.filter(last_at__gte=sent.asked_at).order_by("-last_at").first()
+        if refused is not None:
+            return self._refused(refused)
+        waited = _seconds_since(sent.asked_at)
+        if waited < PATIENCE:
+            return self.unknown(f"Waiting for it since {waited:.0f} s.", is_pending=True)
+        return self.problem(
+            f"No delivery arrived within {spoken(PATIENCE)}.",
+            f"Check at the service that the endpoint is {address()} and switched on; that this"
+            " address is reached from outside, without a redirect and with a certificate that"
+            " everybody trusts; and that web is running.",
+        )
+
+    def _refused(self, refusal: Refusal) -> Finding:
+        words = f"A delivery arrived and was refused: {refusal.reason}."
+        if refusal.reason == signing.Forged.reason:
+            return self.problem(words, f"{MEND_SECRETS} web.")
+        if refusal.reason == signing.Stale.reason:
+            return self.problem(
+                words, "Set the clock of this machine by a time server (timedatectl)."
+            )
+        if refusal.reason in _HEADERS:
+            return self.problem(
+                words,
+                "Compare WEBHOOK_HEADER_PREFIXES with the names of the headers that the service"
+                " sends, and have the proxy pass them on.",
+            )
+        return self.problem(words, "See the log of web for the same moment.")
+
+
+def _seconds_since(moment: datetime) -> float:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT extract(epoch FROM clock_timestamp() - %s)", [moment])
+        return float(cursor.fetchone()[0])
