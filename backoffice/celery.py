@@ -69,6 +69,7 @@ def _every(seconds: float, task: str, queue: str) -> dict[str, object]:
 app.conf.beat_schedule = {
     "inbox: apply what was received": _every(1, "webhooks.tasks.drain", "inbox"),
     "inbox: is the service silent": _every(30, "webhooks.tasks.listen", "bulk"),
+    "inbox: what administrators asked": _every(5, "webhooks.tasks.deliver", "outbox"),
     "inbox: seal bodies": _every(60, "webhooks.tasks.seal", "bulk"),
     "inbox: forget old bodies": _every(3_600, "webhooks.tasks.forget", "bulk"),
     "orders: what staff asked": _every(1, "orders.tasks.deliver", "outbox"),

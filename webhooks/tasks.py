@@ -2,8 +2,9 @@
 
 from celery import shared_task
 
-from backoffice import sync
+from backoffice import outbox, sync
 from webhooks import applying, pruning, sealing, silence
+from webhooks.commands import COMMANDS
 
 SLICE = 5.0
 """Seconds: far less than a task may take, and the next ring comes within one."""
@@ -30,3 +31,8 @@ def seal() -> None:
 @shared_task
 def forget() -> None:
     pruning.forget_bodies(seconds=TIDYING)
+
+
+@shared_task(soft_time_limit=outbox.LONGEST, time_limit=outbox.LONGEST + 30)
+def deliver() -> None:
+    outbox.deliver(COMMANDS)

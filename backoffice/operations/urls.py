@@ -3,6 +3,7 @@
 from django.urls import path
 
 from backoffice.operations import pages
+from backoffice.operations.service_check import endpoint_pages
 from backoffice.operations.service_check import pages as service_check
 
 app_name = "operations"
@@ -15,4 +16,15 @@ urlpatterns = [
     path("system/service-check/", service_check.page, name="service-check"),
     path("system/service-check/event/", service_check.event, name="service-check-event"),
     path("system/service-check/send/", service_check.send_event, name="service-check-send"),
+    path("system/service-check/endpoints/new/", endpoint_pages.new, name="endpoint-new"),
+    path(
+        "system/service-check/endpoints/<str:endpoint_id>/rotate/",
+        endpoint_pages.rotate,
+        name="endpoint-rotate",
+    ),
+    path(
+        "system/service-check/endpoints/<str:endpoint_id>/secret/",
+        endpoint_pages.secret,
+        name="endpoint-secret",
+    ),
 ]

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
+from backoffice.service import errors
 from backoffice.service.exchange import Chapter, as_json
 from backoffice.service.labs import LAB_ACCOUNT, LabAccount
 from backoffice.service.payload import Instant, Page, Payload, Reader, Record
@@ -82,6 +83,23 @@ class Management(Chapter):
     def webhook_secret(self, team_id: UUID | str, webhook_id: str) -> Record[WebhookSecret]:
         path = self._within(team_id=team_id, webhook_id=webhook_id)
         return self._call.record(f"{_WEBHOOKS}/{{webhook_id}}/secret", _SECRET, **path)
+
+    def create_webhook(self, team_id: UUID | str, url: str, description: str) -> Record[Webhook]:
+        """Have all events of a team delivered to one more address, signed with a secret that the
+        service makes. There is no idempotency key: the description tells our endpoint from
+        others."""
+        body = as_json({"url": url, "description": description})
+        path = self._within(team_id=team_id)
+        made = self._call.send("POST", _WEBHOOKS, _WEBHOOK, body, **path)
+        if not made.data.url:
+            raise errors.Uncertain(route=f"POST {_WEBHOOKS}", reason="no address in the answer")
+        return made
+
+    def rotate_webhook_secret(self, team_id: UUID | str, webhook_id: str) -> None:
+        """Replace the secret of an endpoint with one that the service makes."""
+        path = self._within(team_id=team_id, webhook_id=webhook_id)
+        route = f"{_WEBHOOKS}/{{webhook_id}}/secret/rotate"
+        self._call.act("POST", route, as_json({"key": None}), **path)
 
     def _within(self, **path: Any) -> dict[str, Any]:
         return {**self._call.path_parts, **path}

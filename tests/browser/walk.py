@@ -51,6 +51,7 @@ SAMPLES: Final[dict[str, str]] = {
     "delegation_id": "SELECT id FROM orders_delegation ORDER BY id LIMIT 1",
     "token_id": "SELECT id FROM backoffice_apitoken ORDER BY id LIMIT 1",
     "group": "SELECT 'lost'",
+    "endpoint_id": "SELECT 'ep_of_the_settings'",
     "value_id": "SELECT id FROM backoffice_unknownvalue ORDER BY id LIMIT 1",
 }
 """What a parameter stands for, wherever it appears: a statement that finds one."""

@@ -49,6 +49,7 @@ TOGETHER = {
     "reports.job": "test_reports_upload",
     "management.webhook": "test_management_webhooks",
     "management.webhook_secret": "test_management_webhooks",
+    "management.rotate_webhook_secret": "test_management_create_webhook",
 }
 """Calls tested by the test of another."""
 

@@ -221,6 +221,26 @@ def test_management_webhooks(told_sandbox: Sandbox, told: Service) -> None:
         told.management.webhook_secret(TEAM, made[0]["id"])
 
 
+def test_management_create_webhook(told: Service, told_sandbox: Sandbox) -> None:
+    url = "https://clinic.invalid/webhooks/"
+    made = told.management.create_webhook(TEAM, url, "of the back office").data
+    try:
+        listed = {one.data.id: one.data for one in told.management.webhooks(TEAM).records}
+        found = listed[made.id]
+        assert (found.url, found.description) == (url, "of the back office")
+        assert (found.disabled, found.filter_types) == (False, None)
+        before = told.management.webhook_secret(TEAM, made.id).data.key
+        told.management.rotate_webhook_secret(TEAM, made.id)
+        after = told.management.webhook_secret(TEAM, made.id).data.key
+        assert signing.Secret.read(before).name != signing.Secret.read(after).name
+    finally:
+        managed(told_sandbox, "DELETE", f"/{made.id}")
+    with pytest.raises(errors.Missing):
+        told.management.rotate_webhook_secret(TEAM, made.id)
+    with pytest.raises(errors.Refused):
+        told.management.create_webhook(TEAM, "nowhere", "")
+
+
 def test_a_rotated_secret_signs_beside_the_old_one(told_sandbox: Sandbox, told: Service) -> None:
     with receiving() as (url, came):
         made = managed(told_sandbox, "POST", body={"url": url})

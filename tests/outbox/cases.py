@@ -22,7 +22,13 @@ from orders.commands import (
     Simulate,
     SwitchMessages,
 )
-from tests.outbox import cases_labs, cases_people, cases_unmatched, cases_visits
+from tests.outbox import (
+    cases_labs,
+    cases_people,
+    cases_unmatched,
+    cases_visits,
+    cases_webhooks,
+)
 from tests.outbox.scene import Case, Scene
 
 DRAWN = "Clinic Draw Basic"
@@ -136,4 +142,5 @@ CASES: tuple[Case, ...] = (
     *cases_labs.CASES,
     *cases_unmatched.CASES,
     *cases_visits.CASES,
+    *cases_webhooks.CASES,
 )

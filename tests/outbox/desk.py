@@ -22,11 +22,13 @@ from patients import commands as patients_commands
 from patients import sync as patients_sync
 from tests.api.rows import staff
 from tests.sandboxes import Sandbox
+from webhooks import commands as webhooks_commands
 
 COMMANDS: Sequence[type[outbox.Command]] = (
     *orders_commands.COMMANDS,
     *patients_commands.COMMANDS,
     *labs_commands.COMMANDS,
+    *webhooks_commands.COMMANDS,
 )
 SUBJECTS = (*orders_sync.SUBJECTS, *patients_sync.SUBJECTS, *labs_sync.SUBJECTS)
 FORM_ID = re.compile(r'name="form_id" value="([0-9a-f-]{36})"')

@@ -24,7 +24,7 @@ from tests.sync.house import House, end, wait_until
 
 SLOW = {"rate": 1, "kinds": ["slow_after"], "latency_ms": 700, "methods": ["POST", "PATCH", "PUT"]}
 """Each write takes a while: some are under way whenever a worker is told to end."""
-TASKS = ("orders.tasks.deliver", "patients.tasks.deliver", "labs.tasks.deliver")
+TASKS = tuple(f"{app}.tasks.deliver" for app in ("orders", "patients", "labs", "webhooks"))
 
 
 def workers(proof: Proof, house: House, count: int, restarts: int, seed: int) -> Tally:

@@ -25,7 +25,7 @@ def transactional_db(kept_db: None) -> None:
 
 
 QUOTED = re.compile(r'"[^"]{6,}"')
-CHAPTER = re.compile(r"\((?:orders|appointments|catalogue|users)\.md \d|\(specification")
+CHAPTER = re.compile(r"\((?:orders|appointments|catalogue|users|webhooks)\.md \d|\(specification")
 
 
 def _explanation(command: type[Command]) -> str:

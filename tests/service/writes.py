@@ -454,6 +454,20 @@ WRITES: dict[str, Write] = {
         {"team_id_allowlist": [str(U2), str(U3)]},
         {"lab_account": ACCOUNT},
     ),
+    "management.create_webhook": Write(
+        lambda s: s.management.create_webhook(U1, "https://desk.invalid/webhooks/", "ours"),
+        "POST",
+        f"/v1/org/{ORG}/team/{U1}/sandbox/webhook",
+        {"url": "https://desk.invalid/webhooks/", "description": "ours"},
+        {"id": "ep_1", "url": "https://desk.invalid/webhooks/", "description": "ours"},
+    ),
+    "management.rotate_webhook_secret": Write(
+        lambda s: s.management.rotate_webhook_secret(U1, "ep_1"),
+        "POST",
+        f"/v1/org/{ORG}/team/{U1}/sandbox/webhook/ep_1/secret/rotate",
+        {"key": None},
+        None,
+    ),
     "unmatched.accept": Write(
         lambda s: s.unmatched.accept(U1, order_id=U2, note=NAME),
         "POST",

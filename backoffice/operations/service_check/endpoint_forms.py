@@ -1,0 +1,41 @@
+"""Forms about webhook endpoints at the service."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from django import forms
+from django.conf import settings
+from django.core.exceptions import ValidationError
+
+from backoffice.operations.service_check.webhooks import address, is_here
+from backoffice.outbox import AskForm
+
+
+class NewEndpointForm(AskForm):
+    """Where events are to be delivered: an address of this installation."""
+
+    url = forms.CharField(
+        label="Address",
+        max_length=2048,
+        help_text="Reached from outside, without a redirect.",
+    )
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.fields["url"].initial = address()
+
+    def clean_url(self) -> str:
+        url: str = self.cleaned_data["url"].strip()
+        if not is_here(url):
+            raise ValidationError(
+                f"Events are received at {address()}. Other hosts must be in ALLOWED_HOSTS."
+            )
+        if settings.HTTPS_ONLY and urlsplit(url).scheme != "https":
+            raise ValidationError("The address must begin with https://")
+        return url
+
+
+class RotateForm(AskForm):
+    """Nothing to fill in."""

@@ -1,0 +1,100 @@
+"""Webhook endpoints at the service: create one, rotate the secret of one, show it once more.
+
+Whoever opens these has just proved who they are: with a secret, deliveries can be forged.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_safe
+
+from backoffice import audit, service_team
+from backoffice.access import requires
+from backoffice.accounts.fresh import fresh
+from backoffice.operations.service_check.answers import ServiceAnswers, trouble
+from backoffice.operations.service_check.endpoint_forms import NewEndpointForm, RotateForm
+from backoffice.operations.service_check.pages import PAGE_SECONDS
+from backoffice.service import Record, signing
+from webhooks.commands import CreateEndpoint, RotateSecret
+
+METHODS: Final = ("GET", "HEAD", "POST")
+NO_TEAM: Final = "The service shows no record that names our team yet, and none is known here."
+
+
+@requires("service.check")
+@fresh
+@require_http_methods(METHODS)
+def new(request: HttpRequest) -> HttpResponseBase:
+    """Have the service deliver events to this installation."""
+    form = NewEndpointForm.of(request)
+    if request.method == "POST" and form.is_valid():
+        if (team := _team()) is None:
+            form.add_error(None, NO_TEAM)
+        else:
+            command = CreateEndpoint(team_id=team, url=form.cleaned_data["url"])
+            if (row := form.asked(request, command)) is not None:
+                return redirect("commands:detail", row.pk)
+    status = 422 if request.method == "POST" else 200
+    return render(request, "operations/endpoint_new.html", {"form": form}, status=status)
+
+
+@requires("service.check")
+@fresh
+@require_http_methods(METHODS)
+def rotate(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
+    """Have the service sign with a new secret."""
+    form = RotateForm.of(request)
+    if request.method == "POST" and form.is_valid():
+        if (team := _team()) is None:
+            form.add_error(None, NO_TEAM)
+        else:
+            command = RotateSecret(team_id=team, endpoint_id=endpoint_id)
+            if (row := form.asked(request, command)) is not None:
+                return redirect("commands:detail", row.pk)
+    context = {"form": form, "endpoint_id": endpoint_id}
+    status = 422 if request.method == "POST" else 200
+    return render(request, "operations/endpoint_rotate.html", context, status=status)
+
+
+@requires("service.check")
+@fresh
+@require_safe
+def secret(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
+    """Show the secret with which an endpoint signs, as the service has it now."""
+    team = _team()
+    if team is None:
+        messages.warning(request, NO_TEAM)
+        return redirect("operations:service-check")
+    audit.record(request, "view", "webhook secret", ids=[endpoint_id])
+    with ServiceAnswers(PAGE_SECONDS) as answers:
+        managed = answers.managed
+        if managed is None:
+            messages.warning(request, "The service accepts no management key of ours.")
+            return redirect("operations:service-check")
+        found = answers.ask(lambda: managed.client.management.webhook_secret(team, endpoint_id))
+    if not isinstance(found, Record):
+        messages.warning(request, f"The service does not show the secret: {trouble(found)}.")
+        return redirect("operations:service-check")
+    context = {"endpoint_id": endpoint_id, "secret": found.data.key, "name": _name(found.data.key)}
+    return render(request, "operations/endpoint_secret.html", context)
+
+
+def _team() -> UUID | None:
+    """The team that is remembered, else the one that the key shows; None where it shows none."""
+    remembered = service_team.mirror_team()
+    if remembered is not None:
+        return remembered
+    with ServiceAnswers(PAGE_SECONDS) as answers:
+        return answers.team
+
+
+def _name(key: str) -> str:
+    try:
+        return signing.Secret.read(key).name
+    except ValueError:
+        return ""

@@ -1,0 +1,132 @@
+"""Webhook endpoints at the service: created, their secret rotated and shown, by administrators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from pytest_django import Settings
+
+from backoffice import remote
+from backoffice.access import ADMINISTRATOR
+from backoffice.models import AuditEntry, CommandRecord
+from backoffice.service import signing
+from tests.accounts.people import freshly
+from tests.api.rows import staff
+from tests.outbox.desk import Desk
+from tests.outbox.keys import UseKey
+from tests.webhooks.records import TEAM
+
+URL = "http://localhost:9/webhooks/"
+NEW = reverse("operations:endpoint-new")
+
+
+@pytest.fixture
+def administrator(desk: Desk) -> Client:
+    client = Client()
+    freshly(client, staff(ADMINISTRATOR))
+    return client
+
+
+def create(desk: Desk, client: Client, url: str = URL) -> CommandRecord:
+    answer = desk.fill(client, NEW, url=url)
+    assert answer.status_code == 302, answer.content.decode()
+    desk.deliver()
+    return desk.newest()
+
+
+def secret_of(endpoint_id: str) -> str:
+    return remote.service().management.webhook_secret(TEAM, endpoint_id).data.key
+
+
+def test_endpoint_is_created_and_its_secret_shown(desk: Desk, administrator: Client) -> None:
+    row = create(desk, administrator)
+    assert row.state == "done", row.refusal
+    found = remote.service().management.webhook(TEAM, row.remote_id).data
+    assert (found.url, found.disabled) == (URL, False)
+    assert row.done_url == reverse("operations:endpoint-secret", args=[row.remote_id])
+    answer = administrator.get(row.done_url)
+    assert answer.headers["Cache-Control"] == "no-store, private"
+    assert secret_of(row.remote_id) in answer.content.decode()
+    entry = AuditEntry.objects.get(object_type="webhook secret")
+    assert (entry.action, entry.object_ids) == ("view", [row.remote_id])
+    assert URL in administrator.get(reverse("operations:service-check")).content.decode()
+
+
+def test_secret_is_rotated_and_nothing_of_it_is_kept(desk: Desk, administrator: Client) -> None:
+    made = create(desk, administrator)
+    before = secret_of(made.remote_id)
+    address = reverse("operations:endpoint-rotate", args=[made.remote_id])
+    assert desk.fill(administrator, address).status_code == 302
+    desk.deliver()
+    row = desk.newest()
+    assert (row.kind, row.state) == ("webhook.rotate", "done"), row.refusal
+    after = secret_of(made.remote_id)
+    assert signing.Secret.read(after).name != signing.Secret.read(before).name
+    stored = str(CommandRecord.objects.values("payload", "form_data", "found", "remote_id"))
+    assert before[6:] not in stored and after[6:] not in stored
+
+
+def test_second_endpoint_for_the_same_address_is_refused(desk: Desk, administrator: Client) -> None:
+    create(desk, administrator)
+    row = create(desk, administrator)
+    assert row.state == "refused"
+    assert "delivers to this address already" in row.refusal
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("http://elsewhere.example.invalid/webhooks/", "Events are received at"),
+        ("http://localhost:9/other/", "Events are received at"),
+        ("", "This field is required"),
+    ],
+)
+def test_address_of_somebody_else_is_refused_at_the_form(
+    desk: Desk, administrator: Client, url: str, words: str
+) -> None:
+    answer: Any = desk.fill(administrator, NEW, url=url)
+    assert answer.status_code == 422
+    page = answer.content.decode()
+    assert words in page and (not url or f'value="{url}"' in page)
+    assert not CommandRecord.objects.exists()
+
+
+def test_plain_http_is_refused_where_the_settings_want_https(
+    desk: Desk, administrator: Client, settings: Settings
+) -> None:
+    settings.HTTPS_ONLY = True
+    answer: Any = desk.fill(administrator, NEW, url=URL)
+    assert "must begin with https://" in answer.content.decode()
+
+
+def test_without_management_key_nothing_is_asked(
+    desk: Desk, administrator: Client, settings: Settings, use_key: UseKey
+) -> None:
+    settings.MANAGEMENT_KEY = ""
+    answer: Any = desk.fill(administrator, NEW, url=URL)
+    assert answer.status_code == 422 and "MANAGEMENT_KEY" in answer.content.decode()
+    shown = administrator.get(reverse("operations:endpoint-secret", args=["ep_1"]), follow=True)
+    assert "accepts no management key" in shown.content.decode()
+
+
+def test_secret_of_an_unknown_endpoint_is_not_shown(desk: Desk, administrator: Client) -> None:
+    address = reverse("operations:endpoint-secret", args=["ep_nowhere"])
+    page = administrator.get(address, follow=True).content.decode()
+    assert "The service does not show the secret: answer 404" in page
+
+
+@pytest.mark.parametrize("role", ["lab admin", "lab coordinator"])
+def test_only_administrators_who_proved_themselves_may(desk: Desk, role: str) -> None:
+    addresses = [
+        NEW,
+        reverse("operations:endpoint-rotate", args=["ep_1"]),
+        reverse("operations:endpoint-secret", args=["ep_1"]),
+    ]
+    other, administrator = desk.client(role), desk.client(ADMINISTRATOR)
+    assert {other.get(address).status_code for address in addresses} == {403}
+    for address in addresses:
+        answer = administrator.get(address)
+        assert answer.status_code == 302 and "/accounts/proof/" in answer["Location"]

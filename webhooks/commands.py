@@ -1,0 +1,157 @@
+"""What administrators may ask about where the service delivers events: one class per write.
+
+Both go out with the management key (webhooks, chapter 1.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+from uuid import UUID
+
+from django.conf import settings
+from django.urls import reverse
+
+from backoffice.outbox import Absent, Again, Command, Happened, NotNow, Sending
+from backoffice.service import Record, Service, errors, signing
+from backoffice.service.management import Webhook, WebhookSecret
+
+NO_KEY = (
+    "The key of the management interface is missing (setting MANAGEMENT_KEY): without it webhook "
+    "endpoints are managed at the service."
+)
+KEY_REFUSED = "The management interface refuses our key (setting MANAGEMENT_KEY)."
+GONE = "The service no longer has this webhook endpoint."
+MOST_PAGES = 20
+
+
+class CreateEndpoint(Command, kw_only=True):
+    """Have the service deliver all events of a team to one more address."""
+
+    kind: ClassVar[str] = "webhook.create"
+    again: ClassVar[Again] = Again.NEVER
+    task: ClassVar[str] = "webhooks.tasks.deliver"
+    fields: ClassVar[dict[str, str]] = {"url": "url"}
+
+    team_id: UUID
+    url: str
+
+    def title(self) -> str:
+        return f"Create a webhook endpoint for {self.url[:150]}"
+
+    def subject(self) -> tuple[str, str]:
+        return "webhook endpoint", self.url
+
+    def form(self) -> str:
+        return reverse("operations:endpoint-new")
+
+    def done(self, remote_id: str) -> str:
+        return reverse("operations:endpoint-secret", args=[remote_id])
+
+    def check(self) -> None:
+        if not settings.MANAGEMENT_KEY:
+            raise NotNow(NO_KEY)
+
+    def refresh(self, service: Service) -> None:
+        try:
+            found = list(_endpoints(service, self.team_id))
+        except errors.Denied:
+            raise NotNow(KEY_REFUSED) from None
+        if any(one.data.url == self.url and not one.data.disabled for one in found):
+            raise NotNow("The service delivers to this address already.", field="url")
+
+    def send(self, service: Service, sending: Sending) -> Record[Webhook]:
+        return service.management.create_webhook(self.team_id, self.url, _mark(sending))
+
+    def settle(self, service: Service, sending: Sending) -> Happened | Absent:
+        # "url required; description, rate_limit, disabled, filter_types, secret optional": the
+        # description that we sent names our request (webhooks.md 1.2).
+        mark = _mark(sending)
+        for one in _endpoints(service, self.team_id):
+            if one.data.description == mark:
+                return Happened(one)
+        return Absent()
+
+    def store(self, answer: Record[Webhook]) -> str:
+        return answer.data.id
+
+
+class RotateSecret(Command, kw_only=True):
+    """Have the service sign with a new secret, which it makes. The one before signs beside it for
+    a while, so that deliveries are accepted until the settings have both."""
+
+    kind: ClassVar[str] = "webhook.rotate"
+    again: ClassVar[Again] = Again.NEVER
+    task: ClassVar[str] = "webhooks.tasks.deliver"
+
+    team_id: UUID
+    endpoint_id: str
+    before: str = ""
+    """Name of the secret right before the first sending; it reveals nothing of the secret."""
+
+    def title(self) -> str:
+        return f"Rotate the secret of webhook endpoint {self.endpoint_id[:60]}"
+
+    def subject(self) -> tuple[str, str]:
+        return "webhook endpoint", self.endpoint_id
+
+    def form(self) -> str:
+        return reverse("operations:endpoint-rotate", args=[self.endpoint_id])
+
+    def done(self, remote_id: str) -> str:
+        return reverse("operations:endpoint-secret", args=[self.endpoint_id])
+
+    def check(self) -> None:
+        if not settings.MANAGEMENT_KEY:
+            raise NotNow(NO_KEY)
+
+    def refresh(self, service: Service) -> None:
+        try:
+            found = service.management.webhook_secret(self.team_id, self.endpoint_id)
+        except errors.Denied:
+            raise NotNow(KEY_REFUSED) from None
+        except errors.Missing:
+            raise NotNow(GONE) from None
+        self.before = self.before or name_of(found)
+
+    def send(self, service: Service, sending: Sending) -> Record[WebhookSecret]:
+        service.management.rotate_webhook_secret(self.team_id, self.endpoint_id)
+        return service.management.webhook_secret(self.team_id, self.endpoint_id)
+
+    def settle(self, service: Service, sending: Sending) -> Happened | Absent:
+        # "GET /{webhook_id}/secret" shows the secret that signs; a rotation makes another
+        # (webhooks.md 1.2).
+        found = service.management.webhook_secret(self.team_id, self.endpoint_id)
+        return Absent() if name_of(found) == self.before else Happened(found)
+
+    def store(self, answer: Record[WebhookSecret]) -> str:
+        """Nothing is kept of a secret: it is shown on a page of its own, and set by hand."""
+        return self.endpoint_id
+
+
+COMMANDS: tuple[type[Command], ...] = (CreateEndpoint, RotateSecret)
+"""Delivered by `webhooks.tasks.deliver`."""
+
+
+def name_of(secret: Record[WebhookSecret]) -> str:
+    """The name by which the event log tells secrets apart; Malformed where it is none."""
+    try:
+        return signing.Secret.read(secret.data.key).name
+    except ValueError:
+        raise errors.Malformed(reason="a webhook secret of an unknown form") from None
+
+
+def _mark(sending: Sending) -> str:
+    return f"Back office, request {sending.id}"
+
+
+def _endpoints(service: Service, team_id: UUID) -> Iterator[Record[Webhook]]:
+    """Every endpoint of the team. Malformed where the list does not end."""
+    cursor: str | None = None
+    for _ in range(MOST_PAGES):
+        page = service.management.webhooks(team_id, next_cursor=cursor)
+        yield from page.records
+        cursor = page.next_cursor
+        if not cursor:
+            return
+    raise errors.Malformed(reason="a list without end")
