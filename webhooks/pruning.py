@@ -19,13 +19,15 @@ from webhooks import log
 STEP: Final = 1_000
 """Bodies forgotten in one transaction."""
 
-# Conditions stand in the text, as in the partial index that answers this.
+# Conditions stand in the text, as in the partial index that answers this. Materialized: a subquery
+# with a limit may be run again for each row, and lock and forget more than one step.
 _FORGET: Final = """
-UPDATE webhooks_event SET body = NULL WHERE id IN (
+WITH old AS MATERIALIZED (
     SELECT id FROM webhooks_event
     WHERE state IN ('done', 'skipped', 'quarantined') AND body IS NOT NULL AND id <= %s
     ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED
 )
+UPDATE webhooks_event SET body = NULL WHERE id IN (SELECT id FROM old)
 """
 
 
