@@ -371,16 +371,13 @@ class Exchange:
                 raise call.unusable(response, "not UTF-8")
             return Answer(body, response, asked_at)
 
-        response, answer = self._answered(call, budget, read)
-        response.close()
-        if wire.is_utf8(answer.body):
-            return answer
-        # Perhaps damaged on its way: what is wrong twice was sent like that.
-        response, answer = self._answered(call, budget, read)
-        response.close()
-        if not wire.is_utf8(answer.body):
-            answer = replace(answer, body=json_text.make_decodable(answer.body))
-        return answer
+        for _ in range(2):
+            response, answer = self._answered(call, budget, read)
+            response.close()
+            if wire.is_utf8(answer.body):
+                return answer
+        # Once, it may be damaged on its way: what is wrong twice was sent like that.
+        return replace(answer, body=json_text.make_decodable(answer.body))
 
     def _call(
         self,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 import tracemalloc
@@ -80,20 +79,6 @@ def test_a_bad_single_record_is_an_error_that_keeps_it(service: Service, remote:
     assert caught.value.unreadable is not None
     assert caught.value.unreadable.raw == b'{"unexpected": true}'
     assert isinstance(caught.value, errors.Unreachable)
-
-
-def test_an_answer_damaged_on_its_way_is_asked_for_again(service: Service, remote: Faulty) -> None:
-    damaged = answer(json.dumps(USERS).encode().replace(b"patient-1", b"pati\xe9nt-1"))
-    remote.then(damaged, says(USERS))
-    assert service.users.list().records[0].data.client_user_id == "patient-1"
-    assert len(remote.requests) == 2
-
-
-def test_characters_that_are_damaged_twice_are_replaced(service: Service, remote: Faulty) -> None:
-    damaged = answer(json.dumps(USERS).encode().replace(b"patient-1", b"pati\xe9nt-1"))
-    remote.then(damaged, damaged)
-    assert service.users.list().records[0].data.client_user_id == "pati\ufffdnt-1"
-    assert len(remote.requests) == 2
 
 
 def test_what_is_sent(service: Service, remote: Faulty) -> None:
