@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from backoffice.service import errors
+from backoffice.service import errors, signing
 from backoffice.service.exchange import Chapter, as_json
 from backoffice.service.labs import LAB_ACCOUNT, LabAccount
 from backoffice.service.payload import Instant, Page, Payload, Reader, Record
@@ -35,6 +35,14 @@ class WebhookSecret(Payload):
     """``key``: the secret that signs deliveries, as ``backoffice.service.signing`` reads it."""
 
     key: str
+
+    @property
+    def name(self) -> str:
+        """By which the event log tells secrets apart; empty for a key of an unknown form."""
+        try:
+            return signing.Secret.read(self.key).name
+        except ValueError:
+            return ""
 
 
 _WEBHOOK = Reader(Webhook)

@@ -19,7 +19,7 @@ from backoffice.accounts.fresh import fresh
 from backoffice.operations.service_check.answers import ServiceAnswers, trouble
 from backoffice.operations.service_check.endpoint_forms import NewEndpointForm, RotateForm
 from backoffice.operations.service_check.pages import PAGE_SECONDS
-from backoffice.service import Record, signing
+from backoffice.service import Record
 from webhooks.commands import CreateEndpoint, RotateSecret
 
 METHODS: Final = ("GET", "HEAD", "POST")
@@ -80,7 +80,7 @@ def secret(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
     if not isinstance(found, Record):
         messages.warning(request, f"The service does not show the secret: {trouble(found)}.")
         return redirect("operations:service-check")
-    context = {"endpoint_id": endpoint_id, "secret": found.data.key, "name": _name(found.data.key)}
+    context = {"endpoint_id": endpoint_id, "secret": found.data.key, "name": found.data.name}
     return render(request, "operations/endpoint_secret.html", context)
 
 
@@ -91,10 +91,3 @@ def _team() -> UUID | None:
         return remembered
     with ServiceAnswers(PAGE_SECONDS) as answers:
         return answers.team
-
-
-def _name(key: str) -> str:
-    try:
-        return signing.Secret.read(key).name
-    except ValueError:
-        return ""
