@@ -35,7 +35,3 @@ class NewEndpointForm(AskForm):
         if settings.HTTPS_ONLY and urlsplit(url).scheme != "https":
             raise ValidationError("The address must begin with https://")
         return url
-
-
-class RotateForm(AskForm):
-    """Nothing to fill in."""

@@ -5,11 +5,12 @@ Whoever opens these has just proved who they are: with a secret, deliveries can 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 from uuid import UUID
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
@@ -17,8 +18,9 @@ from backoffice import audit, service_team
 from backoffice.access import requires
 from backoffice.accounts.fresh import fresh
 from backoffice.operations.service_check.answers import ServiceAnswers, trouble
-from backoffice.operations.service_check.endpoint_forms import NewEndpointForm, RotateForm
+from backoffice.operations.service_check.endpoint_forms import NewEndpointForm
 from backoffice.operations.service_check.pages import PAGE_SECONDS
+from backoffice.outbox import AskForm, Command
 from backoffice.service import Record
 from webhooks.commands import CreateEndpoint, RotateSecret
 
@@ -32,15 +34,11 @@ NO_TEAM: Final = "The service shows no record that names our team yet, and none 
 def new(request: HttpRequest) -> HttpResponseBase:
     """Have the service deliver events to this installation."""
     form = NewEndpointForm.of(request)
-    if request.method == "POST" and form.is_valid():
-        if (team := _team()) is None:
-            form.add_error(None, NO_TEAM)
-        else:
-            command = CreateEndpoint(team_id=team, url=form.cleaned_data["url"])
-            if (row := form.asked(request, command)) is not None:
-                return redirect("commands:detail", row.pk)
-    status = 422 if request.method == "POST" else 200
-    return render(request, "operations/endpoint_new.html", {"form": form}, status=status)
+
+    def command(team: UUID) -> Command:
+        return CreateEndpoint(team_id=team, url=form.cleaned_data["url"])
+
+    return _enqueue(request, form, command, "operations/endpoint_new.html", {})
 
 
 @requires("service.check")
@@ -48,17 +46,12 @@ def new(request: HttpRequest) -> HttpResponseBase:
 @require_http_methods(METHODS)
 def rotate(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
     """Have the service sign with a new secret."""
-    form = RotateForm.of(request)
-    if request.method == "POST" and form.is_valid():
-        if (team := _team()) is None:
-            form.add_error(None, NO_TEAM)
-        else:
-            command = RotateSecret(team_id=team, endpoint_id=endpoint_id)
-            if (row := form.asked(request, command)) is not None:
-                return redirect("commands:detail", row.pk)
-    context = {"form": form, "endpoint_id": endpoint_id}
-    status = 422 if request.method == "POST" else 200
-    return render(request, "operations/endpoint_rotate.html", context, status=status)
+
+    def command(team: UUID) -> Command:
+        return RotateSecret(team_id=team, endpoint_id=endpoint_id)
+
+    template, context = "operations/endpoint_rotate.html", {"endpoint_id": endpoint_id}
+    return _enqueue(request, AskForm.of(request), command, template, context)
 
 
 @requires("service.check")
@@ -82,6 +75,24 @@ def secret(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
         return redirect("operations:service-check")
     context = {"endpoint_id": endpoint_id, "secret": found.data.key, "name": found.data.name}
     return render(request, "operations/endpoint_secret.html", context)
+
+
+def _enqueue(
+    request: HttpRequest,
+    form: AskForm,
+    command: Callable[[UUID], Command],
+    template: str,
+    context: dict[str, str],
+) -> HttpResponse:
+    """Enqueue the command for our team and lead to it; else show the form, with what is wrong."""
+    if request.method == "POST" and form.is_valid():
+        team = _team()
+        if team is None:
+            form.add_error(None, NO_TEAM)
+        elif (row := form.asked(request, command(team))) is not None:
+            return redirect("commands:detail", row.pk)
+    status = 422 if request.method == "POST" else 200
+    return render(request, template, {**context, "form": form}, status=status)
 
 
 def _team() -> UUID | None:
