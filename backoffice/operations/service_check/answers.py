@@ -23,6 +23,7 @@ from backoffice.service.users import User
 T = TypeVar("T")
 
 CALL_SECONDS: Final = 5.0
+NOT_ACCEPTED: Final = "The service has not accepted the team key."
 KEY_HEADER: Final = "x-service-api-key"
 """Of the specification, chapter "Authentication"."""
 MANAGEMENT_KEY_HEADERS: Final = ("X-Management-Key", "X-Service-Org-Key")

@@ -10,13 +10,12 @@ from django.conf import settings
 
 from backoffice import counters, service_team
 from backoffice.models import Lookup, SyncRun
-from backoffice.operations.service_check.answers import ServiceAnswers, trouble
+from backoffice.operations.service_check.answers import NOT_ACCEPTED, ServiceAnswers, trouble
 from backoffice.operations.service_check.findings import Check, Finding
 from backoffice.operations.status import spoken
 from backoffice.operations.sync_watch import OFF
 from backoffice.service import Page, errors
 
-NOT_ACCEPTED: Final = "The service has not accepted the team key."
 LIMITED: Final = errors.Limited.__name__
 """How the error of a reading begins that was answered 429."""
 ASK_LESS: Final = (

@@ -15,7 +15,7 @@ from django.http.request import validate_host
 from django.urls import reverse
 
 from backoffice import service_team
-from backoffice.operations.service_check.answers import ServiceAnswers, trouble
+from backoffice.operations.service_check.answers import NOT_ACCEPTED, ServiceAnswers, trouble
 from backoffice.operations.service_check.findings import Check, Finding
 from backoffice.operations.status import spoken
 from backoffice.service import Record, errors, signing
@@ -187,7 +187,7 @@ def resend_event(answers: ServiceAnswers, order: Order | None) -> ResentEvent:
 def trouble_of_key(answers: ServiceAnswers) -> str:
     found = answers.users
     if isinstance(found, errors.Denied) or not isinstance(found, errors.ServiceError):
-        return "The service has not accepted the team key."
+        return NOT_ACCEPTED
     return f"The service does not answer: {trouble(found)}."
 
 
