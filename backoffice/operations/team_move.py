@@ -6,7 +6,7 @@ service: with the other team's key it answers nothing about them. Moving back fi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
@@ -37,7 +37,7 @@ class CannotMove(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class FormerRecords:
     """How much of the team before is here, and stays."""
 
     patients: int
@@ -45,14 +45,21 @@ class Kept:
     unapplied_events: int
 
     @classmethod
-    def count(cls, team: UUID) -> Kept:
+    def count(cls, team: UUID) -> FormerRecords:
         unapplied = Event.objects.filter(state__in=[Event.State.PENDING, Event.State.RETRY])
         return cls(_patients(team).count(), _orders(team).count(), unapplied.count())
 
 
 def waiting() -> list[str]:
     """What waits to be sent to the service, or for its answer, in words."""
-    return list(_waiting())
+    counts = {
+        "requests that wait to be sent or for their outcome": CommandRecord.objects.open().count(),
+        "reports that wait to be sent or for their outcome": Report.objects.filter(
+            state__in=[STORED, SENDING, UNCERTAIN]
+        ).count(),
+        "bulk actions under way": BulkRun.objects.filter(state=BulkRun.State.OPEN).count(),
+    }
+    return [f"{words}: {count}" for words, count in counts.items() if count]
 
 
 def move(ours: UUID, theirs: UUID, listings: Sequence[sync.Listing]) -> None:
@@ -90,15 +97,6 @@ def still_waiting(found: Sequence[str]) -> str:
         f"Nothing was changed: {', '.join(found)}. Wait until they have ended, or take them back"
         " (System > Requests, Uploaded reports), and run this again."
     )
-
-
-def _waiting() -> Iterator[str]:
-    if count := CommandRecord.objects.open().count():
-        yield f"requests that wait to be sent or for their outcome: {count}"
-    if count := Report.objects.filter(state__in=[STORED, SENDING, UNCERTAIN]).count():
-        yield f"reports that wait to be sent or for their outcome: {count}"
-    if count := BulkRun.objects.filter(state=BulkRun.State.OPEN).count():
-        yield f"bulk actions under way: {count}"
 
 
 def _patients(team: UUID) -> QuerySet[Patient]:

@@ -60,7 +60,7 @@ class Command(BaseCommand):
                 ) from None
 
     def _explain(self, ours: UUID, theirs: UUID | None) -> None:
-        kept = team_move.Kept.count(ours)
+        former = team_move.FormerRecords.count(ours)
         shown = (
             f"SERVICE_API_KEY is of team {theirs}."
             if theirs
@@ -68,8 +68,8 @@ class Command(BaseCommand):
             " id cannot be compared with the one you name."
         )
         lines = [
-            f"The records here are of team {ours}: {kept.patients:,} patients,"
-            f" {kept.orders:,} orders.",
+            f"The records here are of team {ours}: {former.patients:,} patients,"
+            f" {former.orders:,} orders.",
             shown,
             "If you go on:",
             "- Nothing is deleted. Those patients and orders stay, with their results and reviews,"
@@ -77,8 +77,8 @@ class Command(BaseCommand):
             "- Records and events of the other team are taken from then on. Events of the team"
             " before are stored, and not applied."
             + (
-                f" That holds for {kept.unapplied_events:,} that wait now."
-                if kept.unapplied_events
+                f" That holds for {former.unapplied_events:,} that wait now."
+                if former.unapplied_events
                 else ""
             ),
             "- All lists are read anew. Lab accounts and tests that the other team does not have"
