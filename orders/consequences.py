@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from orders.commands.changing import CANCELLABLE
 from orders.models import Appointment, Order, OrderEvent
+from orders.models.order import CANCELED
 from orders.scheduling import rules
 from orders.scheduling.rules import at
 
@@ -81,11 +82,11 @@ def of_cancelling(order: Order) -> Cancelling:
 
 def _impossible(found: Cancelling, order: Order, steps: Collection[str]) -> None:
     low = order.low_level_status
-    if low in rules.OVER:
+    if low in CANCELED:
         found.not_("The order has ended already.")
     elif low == "redraw_available":
         redraws = Order.objects.filter(parent_id=order.pk, missing_since=None)
-        found.instead = list(redraws.exclude(low_level_status__in=rules.OVER).listed())
+        found.instead = list(redraws.exclude(low_level_status__in=CANCELED).listed())
         found.warn(
             "This order needs a new draw and cannot be cancelled itself: its redraw carries on. "
             + ("Cancel the redraw instead." if found.instead else "There is no redraw yet.")

@@ -21,7 +21,7 @@ from labs.models import Lab
 from orders.appointments.clocks import Clocks, clocks
 from orders.appointments.forms import OVER, AppointmentFilters, methods_of
 from orders.models import Appointment, Order
-from orders.models.order import TO_BOOK
+from orders.models.order import CANCELED, TO_BOOK
 from orders.scheduling import rules
 
 _OF_ORDER: Final = (
@@ -162,7 +162,7 @@ def actions(visit: Visit, user: User) -> dict[str, Any]:
     return {
         "move": "" if no_move else record_url("orders:move", order.pk),
         "cancel": "" if no_cancel else record_url("orders:cancel-visit", order.pk),
-        "rebook": bool(no_move) and order.low_level_status not in rules.OVER,
+        "rebook": bool(no_move) and order.low_level_status not in CANCELED,
         "words": no_cancel or no_move,
     }
 

@@ -44,7 +44,7 @@ LIST_COLUMNS: Final = (
     "missing_since",
 )
 
-CANCELED: Final = ("cancelled", "do_not_process")
+CANCELED: Final = frozenset({"cancelled", "do_not_process"})
 """Statuses of orders that were canceled, by whomever."""
 
 TROUBLE: Final[dict[str, tuple[str, ...]]] = {

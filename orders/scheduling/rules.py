@@ -15,6 +15,7 @@ from django.utils import timezone
 from backoffice.templatetags.spoken import spoken, years
 from orders.models import Appointment, Order
 from orders.models.appointment import ENDED
+from orders.models.order import CANCELED
 from orders.visit_zones import VisitZone
 
 HOME: Final = "phlebotomy"
@@ -26,7 +27,6 @@ REFUND: Final = timedelta(hours=24)
 SOON: Final = timedelta(hours=48)
 """Nearer visits may be moved by a provider that has not got the requisition."""
 
-OVER: Final = frozenset({"cancelled", "do_not_process"})
 _NO_REQUISITION: Final = frozenset({"ordered", "awaiting_registration", "registered"})
 BOOKABLE: Final = frozenset(
     {"requisition_created", "requisition_bypassed", "appointment_cancelled"}
@@ -144,7 +144,7 @@ def why_not_move(order: Order, visit: Appointment) -> str:
     """Why the visit cannot be given another time; empty when it can."""
     if theirs_alone(visit):
         return TO_READ
-    if order.low_level_status in OVER:
+    if order.low_level_status in CANCELED:
         return "The order has ended: its appointment can only be cancelled."
     if visit.event_status == "in_progress" or visit.status == "in_progress":
         return "The visit is under way."

@@ -14,6 +14,7 @@ from backoffice.access import may
 from backoffice.models import CommandRecord
 from backoffice.templatetags.ui import when
 from orders.models import Appointment, Order
+from orders.models.order import CANCELED
 from orders.scheduling import rules
 from orders.visit_zones import VisitZone, visit_zone
 
@@ -29,7 +30,7 @@ def visit_actions(order: Order, visit: Appointment, user: Any) -> dict[str, Any]
     return {
         "move": "" if no_move else reverse("orders:move", args=[order.pk]),
         "cancel": "" if no_cancel else reverse("orders:cancel-visit", args=[order.pk]),
-        "rebook": order.low_level_status not in rules.OVER,
+        "rebook": order.low_level_status not in CANCELED,
         "words": no_cancel or no_move,
     }
 
