@@ -22,13 +22,13 @@ from backoffice.admin import Kind, RecordAdmin, groups, site
 from backoffice.admin.lists import display
 from backoffice.admin.records import Reasons
 from backoffice.paging.pages import Sort
+from backoffice.service_team import mirror_team
 from labs import sync
 from labs.allowlists.teams import in_order, known_teams, names
 from labs.models import Lab, LabAccount, LabAccountTeam, LabTest, Marker, Physician, Team
 from labs.reports.models import ReportJob
 from labs.reports.sync import KIND as REPORT_JOBS
 from patients.admin import OfPatient
-from patients.models import our_team
 
 _LISTS = {listing.resource: listing for listing in sync.LISTINGS}
 
@@ -116,7 +116,7 @@ class TeamAdmin(Kind):
         accounts: dict[UUID, list[LabAccount]] = defaultdict(list)
         for entry in LabAccountTeam.objects.select_related("account").defer("account__record"):
             accounts[entry.team_id].append(entry.account)
-        called, ours = names(), our_team()
+        called, ours = names(), mirror_team()
         rows = [
             {
                 "team": team,

@@ -40,7 +40,7 @@ from django.db import (
 from backoffice import binary, mirror, stopping
 from backoffice.encryption import CannotOpen
 from backoffice.service.events import Heard, Misread
-from patients.models import our_team
+from backoffice.service_team import mirror_team
 from webhooks import reading
 from webhooks.models import Event, body_of
 from webhooks.routes import HELD_BACK, ROUTES, SEALED, UNKNOWN, Aside, Route, route_of
@@ -195,7 +195,7 @@ def _free(claims: list[Claim]) -> list[Claim]:
 def _routed(claims: Sequence[Claim], settled: Settled) -> Iterator[tuple[Route, list[Heard]]]:
     """Events by route: in receipt order within, and always in the same order of routes, so that
     two workers take their locks in the same order."""
-    team = our_team()
+    team = mirror_team()
     bodies: dict[int, bytes | None] = dict(
         binary.fetched(_BODIES, [[claim.number for claim in claims]])
     )

@@ -20,7 +20,7 @@ from django.db.models.functions import Now
 
 from backoffice import vocabulary
 from backoffice.models import Mirrored
-from patients.models import our_team
+from backoffice.service_team import mirror_team
 from webhooks import applying, payloads, reading
 from webhooks.models import Event
 from webhooks.payloads import Change
@@ -117,7 +117,7 @@ def _tried(event: Event) -> Preview:
 def _handle(event: Event) -> str:
     """Apply the event as a drain would, inside the caller's transaction. Returns its outcome."""
     envelope = reading.read(bytes(event.body or b""))
-    route = route_of(envelope, our_team())
+    route = route_of(envelope, mirror_team())
     if isinstance(route, Aside):
         return route.outcome
     heard = reading.heard(event.pk, event.message_id, event.received_at, envelope)

@@ -11,10 +11,10 @@ from django.urls import reverse
 from backoffice.outbox import Absent, Again, Command, Found, Happened, NotNow, Sending, Several
 from backoffice.service import Record, Service, errors
 from backoffice.service import labs as service_labs
+from backoffice.service_team import mirror_team
 from labs.allowlists.teams import in_words, teams_of
 from labs.models import LabAccount
 from labs.sync import store_lab_accounts
-from patients.models import our_team
 
 Answer = Record[service_labs.LabAccount]
 
@@ -111,7 +111,7 @@ class SetAllowlist(Command, kw_only=True):
         if now == set(self.expected):
             return Absent()
         self.store(answer)
-        return Several([Found(str(self.account_id), f"There now: {in_words(now, our_team())}")])
+        return Several([Found(str(self.account_id), f"There now: {in_words(now, mirror_team())}")])
 
     def store(self, answer: Answer) -> str:
         store_lab_accounts([answer])
@@ -124,7 +124,7 @@ class SetAllowlist(Command, kw_only=True):
         return next((r for r in page.records if r.data.id == self.account_id), None)
 
     def _conflict(self, now: set[UUID]) -> str:
-        ours = our_team()
+        ours = mirror_team()
         return (
             "Somebody else changed the list meanwhile, so nothing was sent over it. "
             f"You saw: {in_words(self.expected, ours)}. There now: {in_words(now, ours)}. "

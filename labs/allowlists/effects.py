@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from backoffice import vocabulary
+from backoffice.service_team import mirror_team
 from labs.allowlists.teams import in_order, names, short_name, teams_of
 from labs.models import LabAccount, LabAccountTeam
-from patients.models import our_team
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Effect:
 
 def effects_of(account: LabAccount, target: Collection[UUID]) -> list[Effect]:
     """One row for each team that is let in or shut out, ours first."""
-    now, wanted, ours, called = teams_of(account), set(target), our_team(), names()
+    now, wanted, ours, called = teams_of(account), set(target), mirror_team(), names()
     touched = now ^ wanted
     active = Counter(
         LabAccountTeam.objects.filter(
@@ -95,6 +95,6 @@ class Side:
 def three_ways(
     saw: Collection[UUID], there: Collection[UUID], wanted: Collection[UUID]
 ) -> list[Side]:
-    ours = our_team()
+    ours = mirror_team()
     every = in_order({*saw, *there, *wanted}, ours)
     return [Side(t, t == ours, t in saw, t in there, t in wanted) for t in every]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from uuid import UUID
 
+from backoffice.service_team import mirror_team
 from labs.models import LabAccount, LabAccountTeam, Team
-from patients.models import our_team
 
 OURS = "our team"
 
@@ -14,7 +14,7 @@ OURS = "our team"
 def known_teams() -> set[UUID]:
     """Ours, and every team that stands on a list."""
     found = set(LabAccountTeam.objects.order_by().values_list("team_id", flat=True).distinct())
-    ours = our_team()
+    ours = mirror_team()
     return found | {ours} if ours else found
 
 

@@ -10,13 +10,13 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice.access import may, requires
+from backoffice.service_team import mirror_team
 from labs.allowlists.command import SetAllowlist, obstacle
 from labs.allowlists.effects import effects_of, three_ways
 from labs.allowlists.forms import TeamsForm
 from labs.allowlists.teams import in_order, known_teams, names, teams_of
 from labs.details import billing_by_state
 from labs.models import Lab, LabAccount
-from patients.models import our_team
 
 LOOK = "This is what follows. Look at it, then save again."
 UNNAMED = "Type which team is left without an account: "
@@ -63,7 +63,7 @@ def teams(request: HttpRequest, account_id: UUID) -> HttpResponse:
 def effects(request: HttpRequest, account_id: UUID) -> HttpResponse:
     """What would follow, while somebody is choosing: the part of the page that says so."""
     shown = _account(account_id)
-    form = TeamsForm(request.GET, known=known_teams() | teams_of(shown), ours=our_team())
+    form = TeamsForm(request.GET, known=known_teams() | teams_of(shown), ours=mirror_team())
     target = form.target()
     form.show(expected=teams_of(shown), looked_at=target)
     found = effects_of(shown, target)
@@ -84,7 +84,7 @@ def _form(request: HttpRequest, shown: LabAccount) -> TeamsForm:
     return TeamsForm.of(
         request,
         known=known_teams() | there,
-        ours=our_team(),
+        ours=mirror_team(),
         initial={"teams": [str(team) for team in there]},
     )
 
@@ -96,7 +96,7 @@ def _left(effects: Any) -> list[str]:
 def _page(
     request: HttpRequest, shown: LabAccount, form: TeamsForm | None, status: int = 200
 ) -> HttpResponse:
-    there, ours = teams_of(shown), our_team()
+    there, ours = teams_of(shown), mirror_team()
     context: dict[str, Any] = {
         "account": shown,
         "lab": Lab.objects.filter(slug=shown.lab).first(),

@@ -12,7 +12,6 @@ from patients.models.patient import (
     PatientQuerySet,
     ids_beginning_with,
     mirrored_patient,
-    our_team,
 )
 
 __all__ = [
@@ -34,5 +33,4 @@ __all__ = [
     "ids_beginning_with",
     "in_index",
     "mirrored_patient",
-    "our_team",
 ]

@@ -15,7 +15,7 @@ from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Lower
 
 from backoffice.identifiers import IdentifierKey, key, key_expression, same_identifier
-from backoffice.models import Installation, Mirrored
+from backoffice.models import Mirrored
 from backoffice.paging.counts import COUNT_CAP
 from backoffice.paging.gathering import up_to
 from backoffice.paging.keys import EVERYBODY, Among, unguessed
@@ -153,25 +153,6 @@ class Patient(Mirrored):
             models.Index(fields=["-created_on", "id"], name="patient_newest"),
             models.Index(IdentifierKey("client_user_id"), name="patient_client_id"),
         ]
-
-
-_OUR_TEAM: Final = f"""
-SELECT coalesce(
- (SELECT team_id FROM {Installation._meta.db_table} LIMIT 1),
- (SELECT team_id FROM {Patient._meta.db_table} LIMIT 1))
-"""
-
-
-def our_team() -> UUID | None:
-    """Return the team that this installation remembers (`backoffice/service_team.py`).
-
-    A database of an earlier release remembers none until its next sync: there it is that of the
-    patients, who are only read, never taken from an event. None before the first sync.
-    """
-    with connection.cursor() as cursor:
-        cursor.execute(_OUR_TEAM)
-        team: UUID | None = cursor.fetchone()[0]
-    return team
 
 
 def mirrored_patient(related_name: str) -> models.ForeignKey[Patient | None, Patient | None]:

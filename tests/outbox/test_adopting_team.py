@@ -20,7 +20,7 @@ from backoffice.management.commands.sync import LISTINGS, SUBJECTS
 from backoffice.models import AuditEntry, Drift, Installation, Lookup, SyncRun
 from orders.models import Order
 from orders.sync import SWEEP
-from patients.models import Patient, our_team
+from patients.models import Patient
 from patients.sync import USERS
 from tests.outbox.desk import Desk
 from tests.outbox.draws import waiting
@@ -65,7 +65,7 @@ def here(team: UUID) -> tuple[int, int]:
 
 
 def test_first_sync_remembers_the_team(desk: Desk) -> None:
-    assert remembered() == OURS == our_team() == service_team.mirror_team()
+    assert remembered() == OURS == service_team.mirror_team()
 
 
 def test_remembered_team_refuses_others_before_any_record(
@@ -83,7 +83,7 @@ def test_remembered_team_refuses_others_before_any_record(
 
 def test_database_of_an_earlier_release_remembers_at_its_sync(desk: Desk, use_key: UseKey) -> None:
     Installation.objects.update(team_id=None)
-    assert our_team() == service_team.mirror_team() == OURS
+    assert service_team.mirror_team() == OURS
     use_key(OUR_KEY)
     sync.request(USERS)
     sync.work(USERS)
@@ -130,7 +130,7 @@ def test_adopted_team_is_read_and_nothing_is_deleted(
     printed = adopt()
     assert f"of team {OURS}: {patients:,} patients, {orders:,} orders." in printed
     assert "Nothing is deleted." in printed
-    assert remembered() == OTHER == our_team()
+    assert remembered() == OTHER == service_team.mirror_team()
     assert (Patient.objects.count(), Order.objects.count()) == rows
     assert here(OURS) == (0, 0)
     entry = AuditEntry.objects.get(object_type="adopt team")
