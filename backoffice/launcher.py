@@ -267,33 +267,27 @@ def service_settled(given: Mapping[str, str], sandbox_port: int | None) -> dict[
 def refuse_wrong_settings(environment: Mapping[str, str]) -> None:
     """Say what the settings refuse before anything starts; in another process, to stay lean."""
     child = local_by_default(environment, embedded_database=not environment.get("DATABASE_URL"))
-    done = subprocess.run(  # noqa: S603 - our own command
-        [PYTHON, "-c", READ_SETTINGS],
-        cwd=ROOT,
-        env=child,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise Trouble(done.stderr.strip(), code=2)
+    run_or_refuse(2, child, PYTHON, "-c", READ_SETTINGS)
 
 
 def refuse_another_team(environment: Mapping[str, str]) -> None:
     """Raise Trouble, before a worker reads or sends anything, where the key is of another team than
     the records here. A service that does not answer is no reason not to start."""
+    doubt = run_or_refuse(1, environment, *MANAGE, "checkservice", "--team", "--skip-checks")
+    if doubt:
+        say(doubt)
+
+
+def run_or_refuse(code: int, environment: Mapping[str, str], *command: str) -> str:
+    """Run a command of ours and return what it says on stderr. Raises Trouble with it, and with
+    this exit code, where the command fails."""
     done = subprocess.run(  # noqa: S603 - our own command
-        [*MANAGE, "checkservice", "--team", "--skip-checks"],
-        cwd=ROOT,
-        env=dict(environment),
-        capture_output=True,
-        text=True,
-        check=False,
+        command, cwd=ROOT, env=dict(environment), capture_output=True, text=True, check=False
     )
+    words = done.stderr.strip()
     if done.returncode:
-        raise Trouble(done.stderr.strip())
-    if done.stderr.strip():
-        say(done.stderr.strip())
+        raise Trouble(words, code=code)
+    return words
 
 
 def is_empty(database_url: str) -> bool:
