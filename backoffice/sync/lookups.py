@@ -33,7 +33,9 @@ logger = logging.getLogger(__name__)
 CLAIMED = 100
 THREADS = 4
 TURNS = 5
-"""How often answers are stored anew at once when the database asked for it."""
+"""How often answers are stored again when the database undid that."""
+PAUSE = 0.05
+"""Seconds before that, times the turn."""
 SLOWEST = timedelta(hours=1)
 
 
@@ -246,6 +248,9 @@ def _unless_rolled_back(work: Callable[[], None]) -> None:
             if turn == TURNS or state[:2] != "40":
                 raise
             logger.info("answers are stored anew: %s", type(error.__cause__).__name__)
+            # The other transaction was waiting for our locks: it gets them now, or the two
+            # would meet again.
+            time.sleep(turn * PAUSE)
 
 
 def _close(claims: list[Claim], again: Mapping[str, timedelta | None], token: uuid.UUID) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.processes import family
+from tests.bench.processes import family, parent_of
 from tests.chaos.installed import Installation, port_that_stays_free
 from tests.sync.house import wait_until
 
@@ -27,23 +27,26 @@ def installation() -> Iterator[Installation]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _processes(installation: Installation, program: str) -> list[int]:
-    """Those of the installation that run `program`; the first is the server itself."""
+def _server(installation: Installation, program: str) -> int:
+    """The process of the installation that runs `program` and is no child of another one.
+
+    The lowest number is not always the server: numbers start again after the highest one."""
     assert installation.process is not None
-    found = []
-    for pid in sorted(family(installation.process.pid)):
+    parents: dict[int, int] = {}
+    for pid in family(installation.process.pid):
         with contextlib.suppress(OSError):  # It ended meanwhile.
             if Path(f"/proc/{pid}/comm").read_text().startswith(program):
-                found.append(pid)
-    return found
+                parents[pid] = parent_of(pid)
+    [server] = [pid for pid, parent in parents.items() if parent not in parents]
+    return server
 
 
 def _kill(installation: Installation, program: str, name: str) -> None:
-    before = _processes(installation, program)[0]
+    before = _server(installation, program)
     os.kill(before, signal.SIGKILL)
     wait_until(lambda: f"{name} ended" in installation.said(), 30, "reported", every=0.2)
     wait_until(lambda: f"{name} answers again." in installation.said(), 90, "back", every=0.2)
-    assert before not in _processes(installation, program)
+    assert before != _server(installation, program)
     installation.healthy()
 
 

@@ -260,7 +260,9 @@ def told(steps: int) -> Record[OrderRecord]:
 
 def test_deadlock_with_a_worker_that_applies_events(point: Point) -> None:
     """It holds the look-up and wants the order, we hold the order and want the look-up: our
-    answers are stored anew, without asking again."""
+    answers are stored again, without a second request.
+
+    Once more or twice: whoever gets the lock first after the first deadlock is open."""
     asked: list[Asked] = []
     turns: list[int] = []
     stored, marked = threading.Event(), threading.Event()
@@ -293,7 +295,8 @@ def test_deadlock_with_a_worker_that_applies_events(point: Point) -> None:
         # The second is for the mark of the other worker.
         assert sync.drain([replace(ORDER_SUBJECT, store=store)]) == 2
     assert raised == []
-    assert turns == [1, 1, 2]
+    assert turns[:2] == [1, 1] and turns[-1] == 2, turns
+    assert turns.count(2) == 1
     assert Order.objects.get().low_level_status == "appointment_scheduled"
     assert Lookup.objects.get(kind="orders").lease_token is None
 
