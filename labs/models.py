@@ -14,7 +14,9 @@ __all__ = [
     "ExpectedResult",
     "Lab",
     "LabAccount",
+    "LabAccountMarker",
     "LabAccountTeam",
+    "LabAccountTest",
     "LabTest",
     "LabTestMarker",
     "Marker",
@@ -163,6 +165,9 @@ class LabAccount(Mirrored):
     account_name = models.TextField(null=True)
     default_clinical_notes = models.TextField(null=True)
     business_units = ArrayField(models.TextField(), null=True)
+    catalog_read_at = models.DateTimeField(
+        null=True, help_text="When its lists of lab tests and markers were last read; null: never"
+    )
 
     class Meta:
         indexes = [models.Index(fields=["lab", "status"], name="account_of_lab")]
@@ -183,6 +188,46 @@ class LabAccountTeam(Read):
         related_name="teams",
     )
     team_id = models.UUIDField()
+
+
+class LabAccountTest(Read):
+    """A lab test that can be ordered under a lab account, as of `catalog_read_at`."""
+
+    pk = models.CompositePrimaryKey("account_id", "lab_test_id")
+    account = models.ForeignKey(
+        LabAccount,
+        on_delete=models.CASCADE,
+        db_constraint=False,
+        db_index=False,
+        related_name="account_tests",
+    )
+    lab_test = models.ForeignKey(
+        LabTest,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+        related_name="test_accounts",
+    )
+
+
+class LabAccountMarker(Read):
+    """A single marker that can be ordered under a lab account, as of `catalog_read_at`."""
+
+    pk = models.CompositePrimaryKey("account_id", "marker_id")
+    account = models.ForeignKey(
+        LabAccount,
+        on_delete=models.CASCADE,
+        db_constraint=False,
+        db_index=False,
+        related_name="account_markers",
+    )
+    marker = models.ForeignKey(
+        Marker,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+        related_name="marker_accounts",
+    )
 
 
 class Team(models.Model):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models import Model, QuerySet
 
 from backoffice import mirror, sync
 from backoffice.mirror import Fact
@@ -19,15 +22,23 @@ from labs.models import (
     ExpectedResult,
     Lab,
     LabAccount,
+    LabAccountMarker,
     LabAccountTeam,
+    LabAccountTest,
     LabTest,
     LabTestMarker,
     Marker,
     Physician,
 )
 
+T = TypeVar("T")
+
 MARKERS_A_PAGE = 100
 TESTS_A_PAGE = 50
+ACCOUNT_CATALOG: Final = "lab-account-catalog"
+"""Kind of the lookups that read what a lab account offers."""
+ACCOUNTS_AT_ONCE: Final = 4
+"""Catalogs held in memory before they are stored: one may have tens of thousands of markers."""
 
 
 def _lab(fact: Fact) -> mirror.Values:
@@ -170,6 +181,8 @@ LAB_ACCOUNTS = mirror.Table(
         "status": "lab_account.status",
         "delegated_flow": "lab_account.delegated_flow",
     },
+    # 2: the catalogs of accounts are read, also of those that were stored before.
+    revision=2,
 )
 
 PHYSICIANS = mirror.Table(
@@ -187,14 +200,22 @@ def _store(table: mirror.Table, key: str, records: Sequence[Record[Any]]) -> mir
 
 
 def store_lab_tests(records: Sequence[Record[service_labs.LabTest]]) -> mirror.Outcome:
-    """Lab tests; a new or changed one is a reason to read its markers, reflex ones included."""
+    """Lab tests; a new or changed one is a reason to read its markers, reflex ones included, and
+    the catalogs of the accounts at its lab."""
     outcome = _store(LAB_TESTS, "id", records)
     sync.mark("lab-test-markers", [fact.key[0] for fact in outcome.touched])
+    labs = {fact.data.lab.slug for fact in outcome.touched if fact.data.lab}
+    if labs:
+        accounts = LabAccount.objects.filter(lab__in=labs, missing_since=None)
+        sync.mark(ACCOUNT_CATALOG, accounts.values_list("pk", flat=True))
     return outcome
 
 
 def store_lab_accounts(records: Sequence[Record[service_labs.LabAccount]]) -> mirror.Outcome:
-    return _store(LAB_ACCOUNTS, "id", records)
+    """Lab accounts; a new or changed one is a reason to read what it offers."""
+    outcome = _store(LAB_ACCOUNTS, "id", records)
+    sync.mark(ACCOUNT_CATALOG, [fact.key[0] for fact in outcome.touched])
+    return outcome
 
 
 def _test_markers(service: Service, key: str) -> list[Record[service_labs.Marker]]:
@@ -232,6 +253,89 @@ def _store_test_markers(
     return dict.fromkeys(answers, timedelta(hours=settings.SYNC_CATALOGUE_HOURS))
 
 
+@dataclass(frozen=True, slots=True)
+class AccountLists:
+    """The account-scoped lists of lab tests and of markers, and when they were asked for. The ids
+    include records whose other fields could not be read: the account offers those too."""
+
+    read_at: datetime
+    lab_tests: Mapping[UUID, Record[service_labs.LabTest] | None]
+    markers: Mapping[int, Record[service_labs.Marker] | None]
+
+
+def _account_lists(service: Service, key: str) -> AccountLists:
+    read_at = datetime.now(UTC)
+    tests = sync.by_cursor(
+        lambda cursor: service.labs.lab_tests(TESTS_A_PAGE, cursor, lab_account_id=key)
+    )
+    markers = sync.by_number(
+        lambda number: service.labs.markers(number, MARKERS_A_PAGE, lab_account_id=key),
+        MARKERS_A_PAGE,
+        key=lambda marker: marker.id,
+    )
+    try:
+        return AccountLists(read_at, _by_id(tests, UUID), _by_id(markers, int))
+    except errors.Denied as error:
+        if error.status == 401:
+            raise
+        # This account's lists are refused to us, which asking again soon does not change.
+        raise errors.Missing(status=error.status, route=error.route) from None
+
+
+def _by_id(
+    batches: Iterator[sync.Batch[Any]], read_id: Callable[[str], T]
+) -> dict[T, Record[Any] | None]:
+    found: dict[T, Record[Any] | None] = {}
+    for batch in batches:
+        for item in batch.unreadable:
+            with suppress(ValueError):
+                found[read_id(mirror.key_of(item.raw))] = None
+        found.update((record.data.id, record) for record in batch.records)
+    return found
+
+
+def _store_account_lists(answers: Mapping[str, AccountLists]) -> dict[str, timedelta | None]:
+    """The answer is an account's whole catalog: membership is written where it differs."""
+    read = {UUID(key): lists for key, lists in answers.items()}
+    _store_unknown(LAB_TESTS, [lists.lab_tests for lists in read.values()])
+    _store_unknown(MARKERS, [lists.markers for lists in read.values()])
+    # In key order, as the mirror writes accounts, or the two would deadlock.
+    accounts = LabAccount.objects.select_for_update(no_key=True).filter(pk__in=read)
+    for account_id in accounts.order_by("pk").values_list("pk", flat=True):
+        lists = read[account_id]
+        _bring_members(LabAccountTest, "lab_test_id", account_id, lists.lab_tests.keys())
+        _bring_members(LabAccountMarker, "marker_id", account_id, lists.markers.keys())
+        LabAccount.objects.filter(pk=account_id).update(catalog_read_at=lists.read_at)
+    return dict.fromkeys(answers, timedelta(hours=settings.SYNC_CATALOGUE_HOURS))
+
+
+def _store_unknown(table: mirror.Table, offers: Sequence[Mapping[Any, Record[Any] | None]]) -> None:
+    """Store the records that the general lists lack. Those that these have are left to them: an
+    account may see another form of a record, and the two would take turns."""
+    records = {key: record for offer in offers for key, record in offer.items() if record}
+    rows = table.model._default_manager.filter(missing_since=None, pk__in=records)
+    known = set(rows.values_list("pk", flat=True))
+    outcome = _store(table, "id", [records[key] for key in records.keys() - known])
+    if table is LAB_TESTS:
+        sync.mark("lab-test-markers", [fact.key[0] for fact in outcome.touched])
+
+
+def _bring_members(
+    model: type[Model],
+    column: str,
+    account_id: UUID,
+    wanted: Collection[Any],
+) -> None:
+    rows: Any = model._default_manager.filter(account_id=account_id)
+    stored = set(rows.values_list(column, flat=True))
+    if gone := stored - set(wanted):
+        rows.filter(**{f"{column}__in": gone}).delete()
+    model._default_manager.bulk_create(
+        [model(**{"account_id": account_id, column: key}) for key in set(wanted) - stored],
+        ignore_conflicts=True,
+    )
+
+
 def _all_accounts(service: Service) -> Iterator[sync.Batch[service_labs.LabAccount]]:
     """The team's accounts, and with a management key the whole organisation's."""
     (batch,) = sync.once(service.labs.lab_accounts)
@@ -257,15 +361,32 @@ def _physicians(service: Service) -> Iterator[sync.Batch[service_labs.Physician]
     yield from sync.once(partial(service.labs.physicians, team)) if team else [sync.Batch()]
 
 
-def _in_no_test(keys: list[mirror.Key], asked_at: datetime) -> list[mirror.Key]:
-    """Reflex markers are in no list but their tests'."""
+def _flag_missing_markers(keys: list[mirror.Key], asked_at: datetime) -> list[mirror.Key]:
+    """Reflex markers are in no list but their tests', and some may be in an account's only."""
     ids = [key[0] for key in keys]
-    in_tests = set(
-        LabTestMarker.objects.filter(marker_id__in=ids).values_list("marker_id", flat=True)
-    )
-    gone = [key for key in keys if key[0] not in in_tests]
+    in_tests = LabTestMarker.objects.filter(marker_id__in=ids).values_list("marker_id", flat=True)
+    offered = _offered(LabAccountMarker.objects.filter(marker_id__in=ids), "marker_id")
+    elsewhere = {*in_tests, *offered}
+    gone = [key for key in keys if key[0] not in elsewhere]
     mirror.flag_missing(MARKERS, gone, asked_at)
     return gone
+
+
+def _flag_missing_tests(keys: list[mirror.Key], asked_at: datetime) -> list[mirror.Key]:
+    """Lab tests that no account offers either."""
+    ids = [key[0] for key in keys]
+    offered = _offered(LabAccountTest.objects.filter(lab_test_id__in=ids), "lab_test_id")
+    gone = [key for key in keys if key[0] not in offered]
+    mirror.flag_missing(LAB_TESTS, gone, asked_at)
+    return gone
+
+
+def _offered(rows: QuerySet[Any], key: str) -> set[Any]:
+    """Keys in the catalogs of accounts, which are read again: what neither list has is flagged by
+    the next sweep."""
+    found = list(rows.values_list("account_id", key))
+    sync.mark(ACCOUNT_CATALOG, {account for account, _ in found})
+    return {offered for _, offered in found}
 
 
 def _catalogue(
@@ -304,7 +425,7 @@ LISTINGS = (
             MARKERS_A_PAGE,
             key=lambda marker: marker.id,
         ),
-        then=_in_no_test,
+        then=_flag_missing_markers,
     ),
     _catalogue(
         "lab-tests",
@@ -314,8 +435,15 @@ LISTINGS = (
             lambda cursor: service.labs.lab_tests(TESTS_A_PAGE, cursor)
         ),
         store=store_lab_tests,
+        then=_flag_missing_tests,
     ),
-    _catalogue("lab-accounts", LAB_ACCOUNTS, "id", lambda service, run: _all_accounts(service)),
+    _catalogue(
+        "lab-accounts",
+        LAB_ACCOUNTS,
+        "id",
+        lambda service, run: _all_accounts(service),
+        store=store_lab_accounts,
+    ),
     _catalogue("physicians", PHYSICIANS, "npi", lambda service, run: _physicians(service)),
 )
 
@@ -324,5 +452,13 @@ SUBJECTS = (
         kind="lab-test-markers",
         fetch=_test_markers,
         store=_store_test_markers,
+    ),
+    sync.Subject(
+        kind=ACCOUNT_CATALOG,
+        fetch=_account_lists,
+        store=_store_account_lists,
+        # What was known stays: an account that is not shown to us now may be shown again.
+        absent_again=lambda key: timedelta(hours=settings.SYNC_CATALOGUE_HOURS),
+        at_once=ACCOUNTS_AT_ONCE,
     ),
 )

@@ -47,7 +47,8 @@ class Subject:
     by key, inside one, and returns when to look again by key (absent or None: not until there is
     a reason). `absent(keys, asked_at)` is told which keys the service does not have, and
     `absent_again(key)` when to ask for them again. `team(answer)`: whose record it is, where the
-    record names its team; one of another team is not stored.
+    record names its team; one of another team is not stored. `at_once`: how many answers are held
+    in memory before they are stored.
     """
 
     kind: str
@@ -56,6 +57,7 @@ class Subject:
     absent: Callable[[Sequence[str], datetime], None] = lambda keys, asked_at: None
     absent_again: Callable[[str], timedelta | None] = lambda key: None
     team: Callable[[Any], UUID] | None = None
+    at_once: int = CLAIMED
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ def drain(subjects: Sequence[Subject], *, seconds: float | None = None) -> int:
     with ThreadPoolExecutor(THREADS, thread_name_prefix="lookups") as threads:
         while not stopping.asked() and (ends is None or time.monotonic() < ends):
             token = uuid.uuid4()
-            claims = _claim([kind for kind in by_kind if kind not in closed], token)
+            claims = _claim_some([one for one in subjects if one.kind not in closed], token)
             if not claims:
                 break
             asked_at = datetime.now(UTC)
@@ -131,7 +133,18 @@ def drain(subjects: Sequence[Subject], *, seconds: float | None = None) -> int:
     return answered
 
 
-def _claim(kinds: list[str], token: uuid.UUID) -> list[Claim]:
+def _claim_some(subjects: Sequence[Subject], token: uuid.UUID) -> list[Claim]:
+    """Claims of kinds whose answers are equally large, those with the smallest first."""
+    kinds: dict[int, list[str]] = defaultdict(list)
+    for subject in subjects:
+        kinds[subject.at_once].append(subject.kind)
+    for at_once in sorted(kinds, reverse=True):
+        if claims := _claim(kinds[at_once], at_once, token):
+            return claims
+    return []
+
+
+def _claim(kinds: list[str], at_once: int, token: uuid.UUID) -> list[Claim]:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(
             "UPDATE backoffice_lookup AS claimed"
@@ -142,7 +155,7 @@ def _claim(kinds: list[str], token: uuid.UUID) -> list[Claim]:
             "  ORDER BY due_at LIMIT %s FOR UPDATE SKIP LOCKED) AS free"
             " WHERE claimed.kind = free.kind AND claimed.key = free.key"
             " RETURNING claimed.kind, claimed.key, claimed.generation, claimed.attempts",
-            [token, 3 * settings.SYNC_LEASE_SECONDS, kinds, CLAIMED],
+            [token, 3 * settings.SYNC_LEASE_SECONDS, kinds, at_once],
         )
         return [Claim(*row) for row in cursor.fetchall()]
 

@@ -466,6 +466,7 @@ LISTS: Final[dict[str, str]] = {
     "results": "Results",
     "unmatched": "Unmatched results",
     "lab-test-markers": "Markers of lab tests",
+    "lab-account-catalog": "Catalogs of lab accounts",
     "report-jobs": "Lab reports being read",
     "appointment-psc": "Appointments at service centres",
     "appointment-phlebotomy": "Appointments at home",
