@@ -4,3 +4,9 @@ from django.apps import AppConfig
 class LabsConfig(AppConfig):
     name = "labs"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from backoffice.outbox import record_names
+        from labs.record_names import with_names
+
+        record_names.register(with_names)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from backoffice.outbox.command import Command
+from backoffice.outbox.record_names import with_names
 from backoffice.service import errors
 
 LETTERS: Final = 500
@@ -12,7 +13,8 @@ LETTERS: Final = 500
 
 
 def refusal_words(error: errors.ServiceError, command: Command) -> tuple[str, list[dict[str, str]]]:
-    """The service's words for staff, and those about single fields at our names of them."""
+    """The service's words for staff, and those about single fields at our names of them. Ids of
+    mirrored records have their names beside them."""
     fields = []
     general = [error.message[:LETTERS]] if error.message else []
     for problem in getattr(error, "fields", ()):
@@ -31,7 +33,10 @@ def refusal_words(error: errors.ServiceError, command: Command) -> tuple[str, li
             general = ["The service does not allow this team to do that."]
         else:
             general = [f"The service refused it without a reason (answer {error.status})."]
-    return " ".join(general)[: 4 * LETTERS], fields
+    words, *of_fields = with_names([" ".join(general), *(field["words"] for field in fields)])
+    for field, text in zip(fields, of_fields, strict=True):
+        field["words"] = text
+    return words[: 4 * LETTERS], fields
 
 
 def _form_field(path: str, names: dict[str, str]) -> str:

@@ -23,6 +23,7 @@ from django.utils import timezone
 
 from backoffice import requests, service_team, stopping, upkeep
 from backoffice.encryption import CannotOpen
+from backoffice.outbox.record_names import with_names
 from backoffice.service import Record, errors
 from backoffice.service.reports import ReportJob as ServiceJob
 from backoffice.service.reports import Upload
@@ -241,7 +242,7 @@ def _said(error: errors.ServiceError) -> str:
     words = [error.message] if error.message else []
     words += [field.msg for field in getattr(error, "fields", ())]
     if words:
-        return " ".join(words)
+        return with_names([" ".join(words)])[0]
     if isinstance(error, errors.Denied):
         return "The service does not allow this team to upload reports."
     return f"The service refused it without a reason (answer {error.status})."
