@@ -21,7 +21,7 @@ from redis import RedisError
 from backoffice.remote import service
 from backoffice.service import errors
 from orders.models import Order
-from orders.placing.findings import STOP, WARN, Finding
+from orders.placing.finding_type import STOP, WARN, Finding
 from orders.placing.wish import codes_in
 
 logger = logging.getLogger(__name__)

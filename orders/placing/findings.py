@@ -7,7 +7,6 @@ needs a tick, `WARN` is for a person to judge. Rules: orders.md 2.3-2.10, catalo
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
@@ -22,13 +21,12 @@ from orders.commands.placing import NOT_CANCELED
 from orders.models import Order
 from orders.models.order import CANCELED
 from orders.placing import drafts, people
-from orders.placing.forms import NOTE_LETTERS, account_words
+from orders.placing.account_findings import account_findings
+from orders.placing.finding_type import CONFIRM, STOP, WARN, Finding
+from orders.placing.forms import NOTE_LETTERS
 from orders.placing.questions import doubt_of
 from orders.placing.wish import TYPED_PHYSICIAN, Wish
 
-STOP: Final = "stop"
-CONFIRM: Final = "confirm"
-WARN: Final = "warn"
 UNNAMED: Final = "on"
 """A tick that does not say which order it confirms."""
 AGAIN_WITHIN: Final = timedelta(days=30)
@@ -45,23 +43,6 @@ SAY_WHAT: Final = {
     "state": "The state is missing.",
     "zip": "The ZIP code is missing.",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """`kind` names the rule; `field` is where it can be mended; `url` says more; `key` is what a
-    tick confirms."""
-
-    kind: str
-    words: str
-    field: str
-    level: str = STOP
-    url: str = ""
-    key: str = ""
-
-    @property
-    def family(self) -> str:
-        return {STOP: "needs-action", CONFIRM: "abnormal"}.get(self.level, "preparing")
 
 
 def findings(wish: Wish) -> list[Finding]:
@@ -238,33 +219,10 @@ def _sample(wish: Wish) -> Iterator[Finding]:
 
 
 def _how(wish: Wish) -> Iterator[Finding]:
-    lab = wish.lab
-    if lab is None:
+    yield from account_findings(wish)
+    lab, method = wish.lab, wish.method
+    if lab is None or wish.importing:
         return
-    usable, chosen = wish.usable_accounts, wish.chosen_account
-    incorrect = wish.incorrect_account
-    if incorrect is not None and chosen == str(incorrect.pk):
-        words = "The canceled order was placed under this account. Choose another one."
-        yield Finding("incorrect account", words, "lab_account")
-    elif incorrect is not None and not usable:
-        words = f"{lab.name} has no other account than that of the canceled order."
-        words += " Choose a test of another lab."
-        yield Finding("no other account", words, "panel")
-    elif wish.accounts and not usable:
-        words = f"No account can be used at {lab.name}: the service would refuse the order."
-        yield Finding("no active account", words, "panel")
-    elif wish.account is None and chosen:
-        yield Finding("account", "The chosen account cannot be used for this lab.", "lab_account")
-    elif wish.account is None and wish.replaces and usable:
-        words = "This order replaces one at the wrong lab: choose the account again."
-        yield Finding("account anew", words, "lab_account")
-    elif wish.account is None and len(usable) > 1:
-        names = "; ".join(account_words(account) for account in usable)
-        words = f"{len(usable)} accounts can be used at {lab.name}: choose one. They are: {names}."
-        yield Finding("several accounts", words, "lab_account")
-    if wish.importing:
-        return
-    method = wish.method
     if method and lab.collection_methods and method not in lab.collection_methods:
         label = vocabulary.term("order.method", method).label
         words = f"{lab.name} does not offer: {label}."

@@ -143,6 +143,16 @@ def account_words(account: LabAccount) -> str:
     return f"{name}, number {account.provider_account_id}"
 
 
+def account_label(wish: Wish, account: LabAccount) -> str:
+    """The account, with what it lacks of what is ordered."""
+    words = account_words(account)
+    if lacks := wish.lacks(account):
+        return f"{words} (does not offer: {', '.join(lacks)})"
+    if (wish.tests or wish.markers) and not wish.is_checked(account):
+        return f"{words} (could not check what it offers)"
+    return words
+
+
 def gender_choices(wish: Wish) -> list[tuple[str, str]]:
     """Those we have words for, and the one on record."""
     values = list(_GENDERS)
@@ -153,11 +163,15 @@ def gender_choices(wish: Wish) -> list[tuple[str, str]]:
 
 
 def account_choices(wish: Wish) -> list[tuple[str, str]]:
-    """Those that can be used. One that was chosen for another lab stays, with a word; so does that
-    of an order at the wrong lab, which cannot be chosen again."""
-    usable = wish.usable_accounts
-    choices = [(str(account.pk), account_words(account)) for account in usable]
-    if len(usable) != 1 or wish.replaces or wish.chosen_account:
+    """Those that can be used, with what they lack of what is ordered; those that lack nothing come
+    first. One that was chosen for another lab stays, with a word; so does that of an order at the
+    wrong lab, which cannot be chosen again."""
+    usable = wish.accounts_by_offer
+    choices = [(str(account.pk), account_label(wish, account)) for account in usable]
+    if wish.is_chosen_by_offer and wish.account is not None:
+        only = f"{account_words(wish.account)}: the only one that offers everything ordered"
+        choices.insert(0, ("", only))
+    elif len(usable) != 1 or wish.replaces or wish.chosen_account:
         choices.insert(0, ("", "Choose the account"))
     incorrect = wish.incorrect_account
     if incorrect is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from backoffice import vocabulary
@@ -17,11 +17,14 @@ from backoffice.identifiers import UnusableCharacter, clean, key, visible
 from backoffice.lists.formulas import harmless
 from backoffice.spreadsheets import damage, doubt, lost_zeros
 from backoffice.vocabulary.words import VOCABULARIES
-from labs.models import LabAccount, LabTest, Physician
+from labs.models import LabTest, Physician
 from orders.models import Order
 from orders.placing import drafts
-from orders.placing.findings import SAY_WHAT, STOP, Finding, findings
+from orders.placing.account_findings import NOT_CHECKED
+from orders.placing.finding_type import STOP, Finding
+from orders.placing.findings import SAY_WHAT, findings
 from orders.placing.forms import PlaceForm, account_words
+from orders.placing.import_accounts import account_fault, read_accounts
 from orders.placing.table_reader import COLUMNS, REASON, Choice, Row, squeezed
 from orders.placing.wish import Wish
 from patients.models import Demographics, Patient
@@ -37,10 +40,8 @@ SAMPLE: Final = (
     "",
 )
 """A row to write one's own by. It means nobody, so it cannot be imported by mistake."""
-LEAST_OF_ID: Final = 4
-LEAST_OF_NAME: Final = 3
-"""Letters from which a part of it means an account."""
 DEFAULT_BILLING: Final = "client_bill"
+DEFAULT: Final = "default"
 IDENTIFIERS: Final = ("patient", "sample_id", "lab_account", "physician_npi")
 CHOICES: Final = {"billing_type": "order.billing_type", "collection_method": "order.method"}
 """Columns that take one of a few words: those of the service."""
@@ -50,11 +51,13 @@ END: Final = "\r\n"
 def examine(rows: Sequence[Row]) -> None:
     """Find what each row means and what is wrong with it."""
     known = _Known(rows)
-    met: dict[str, int] = {}
-    shortened = lost_zeros(row.cells["sample_id"] for row in rows)
     for row in rows:
         row.faults += _unusable(row.cells)
         row.wish = known.wish(row)
+    read_accounts([row.wish for row in rows if row.wish])
+    met: dict[str, int] = {}
+    shortened = lost_zeros(row.cells["sample_id"] for row in rows)
+    for row in rows:
         row.choices = list(_choices(row))
         row.faults += [
             f"“{name}” has {len(cell)} letters: at most {MOST_LETTERS} are taken."
@@ -63,8 +66,10 @@ def examine(rows: Sequence[Row]) -> None:
         ]
         if row.wish is not None:
             told = " ".join(row.faults)
-            stopped = _stopped(row.wish, row.cells["lab_account"])
+            found = findings(row.wish)
+            stopped = _stopped(row.wish, row.cells["lab_account"], found)
             row.faults += [words for words in stopped if words not in told]
+            row.notes += [one.words for one in found if one.kind == NOT_CHECKED]
         row.warnings += [words for name in IDENTIFIERS if (words := doubt(row.cells[name]))]
         row.warnings += filter(None, [shortened.get(row.cells["sample_id"])])
         sample = key(row.cells["sample_id"])
@@ -100,7 +105,8 @@ def _choices(row: Row) -> Iterator[Choice]:
     yield _choice("Billing", cells["billing_type"], _term("billing_type", billing))
     yield _choice("Collection", cells["collection_method"], _term("collection_method", method))
     account = account_words(wish.account) if wish and wish.account else cells["lab_account"]
-    yield _choice("Lab account", cells["lab_account"], account)
+    origin = "only one that offers the test" if wish and wish.is_chosen_by_offer else DEFAULT
+    yield _choice("Lab account", cells["lab_account"], account, origin)
     npi = key(cells["physician_npi"])
     found = [one for one in wish.physicians if key(one.npi) == npi] if wish and npi else []
     names = [f"{one.first_name} {one.last_name}, NPI {one.npi}" for one in found]
@@ -109,8 +115,8 @@ def _choices(row: Row) -> Iterator[Choice]:
     )
 
 
-def _choice(label: str, typed: str, text: str) -> Choice:
-    return Choice(label, text or "None", is_default=not typed)
+def _choice(label: str, typed: str, text: str, origin: str = DEFAULT) -> Choice:
+    return Choice(label, text or "None", "" if typed else origin)
 
 
 def _term(name: str, value: str) -> str:
@@ -128,12 +134,12 @@ def _service_word(name: str, cells: Mapping[str, str]) -> str:
     return text
 
 
-def _stopped(wish: Wish, account: str) -> list[str]:
+def _stopped(wish: Wish, account: str, found: Sequence[Finding]) -> list[str]:
     """What would stop the same order on the page where one is imported."""
     strange = [
         name for name, words in CHOICES.items() if wish.one(name) not in ("", *VOCABULARIES[words])
     ]
-    found = [one for one in findings(wish) if one.level == STOP and one.field not in strange]
+    found = [one for one in found if one.level == STOP and one.field not in strange]
     told = {*strange, *(one.field for one in found)}
     form = PlaceForm(wish)
     lacks = [one for one in found if _is_lack(one)]
@@ -177,12 +183,7 @@ def _words(one: Finding, wish: Wish, account: str) -> str:
         return f"Under this account our own physician orders: write their NPI ({known})."
     if one.kind != "account":
         return one.words
-    names = "; ".join(account_words(each) for each in wish.usable_accounts)
-    meant = len(_meant(account, wish.usable_accounts))
-    if damaged := damage(account):
-        return f"{damaged} Accounts that can be used: {names}."
-    trouble = "may be several accounts" if meant > 1 else "is no account that can be used here"
-    return f"“{account}” {trouble}. Write the name or the number of one: {names}."
+    return account_fault(account, wish)
 
 
 def write(rows: Iterable[Row], *, reasons: bool) -> str:
@@ -235,7 +236,6 @@ class _Known:
         samples = [row.cells["sample_id"] for row in rows]
         taken = Order.objects.with_sample_id(*samples).only("pk", "sample_id")
         self.taken = {key(order.sample_id or ""): order for order in taken}
-        self.accounts: dict[tuple[Any, Any], list[LabAccount]] = {}
 
     def wish(self, row: Row) -> Wish | None:
         cells = row.cells
@@ -256,19 +256,13 @@ class _Known:
             "billing_type": [_service_word("billing_type", cells) or DEFAULT_BILLING],
             "collection_method": [_service_word("collection_method", cells) or tests[0].method],
             "physician": [_cleaned(cells["physician_npi"])],
+            "lab_account": [cells["lab_account"]],
         }
         wish = Wish(patient, person, typed, importing=True)
         # Read already, or the same for many rows.
         wish.__dict__["tests"] = tests
         wish.__dict__["physicians"] = self.physicians
         wish.__dict__["same_sample"] = self.taken.get(key(cells["sample_id"]))
-        # A test that names no lab is at that of its markers.
-        lab_and_team = (tests[0].lab_id or tests[0].pk, patient.team_id)
-        if lab_and_team in self.accounts:
-            wish.__dict__["accounts"] = self.accounts[lab_and_team]
-        else:
-            self.accounts[lab_and_team] = wish.accounts
-        typed["lab_account"] = [_account(cells["lab_account"], wish.usable_accounts)]
         return wish
 
     def _patient(self, text: str) -> tuple[Patient | None, str]:
@@ -281,28 +275,3 @@ class _Known:
             names = ", ".join(sorted(one.client_user_id for one in found))
             return None, f"Several patients have this reference; write it exactly: {names}."
         return None, f"No patient has this id or reference. {damage(text)}".strip()
-
-
-def _account(named: str, accounts: Sequence[LabAccount]) -> str:
-    """The id of the account that was meant, or what was written where that is not certain."""
-    meant = _meant(named, accounts)
-    return str(meant[0].pk) if len(meant) == 1 else named
-
-
-def _meant(named: str, accounts: Sequence[LabAccount]) -> list[LabAccount]:
-    """Accounts with this id, number or name; else those of which it is a part: the beginning of the
-    id, or any of the name."""
-    text = key(named)
-    if not text:
-        return []
-    whole = [one for one in accounts if text in map(key, _called(one))]
-    return whole or [one for one in accounts if _is_part(text, one)]
-
-
-def _called(account: LabAccount) -> tuple[str, str, str]:
-    return str(account.pk), account.provider_account_id, account.account_name or ""
-
-
-def _is_part(text: str, account: LabAccount) -> bool:
-    of_id = len(text) >= LEAST_OF_ID and key(str(account.pk)).startswith(text)
-    return of_id or (len(text) >= LEAST_OF_NAME and text in key(account.account_name or ""))

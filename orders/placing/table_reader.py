@@ -53,11 +53,12 @@ class Unusable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One thing that a row decides, as it will be sent. `is_default`: nothing was typed for it."""
+    """One thing that a row decides, as it will be sent. `origin`: why, where nothing was typed
+    for it."""
 
     label: str
     text: str
-    is_default: bool
+    origin: str = ""
 
 
 @dataclass(slots=True)
@@ -71,6 +72,8 @@ class Row:
     faults: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     """To be compared with the paper; they do not keep the row from being imported."""
+    notes: list[str] = field(default_factory=list)
+    """What could not be checked."""
     choices: list[Choice] = field(default_factory=list)
     command: Any = None
     """What was asked for it, once it is."""

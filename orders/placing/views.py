@@ -22,15 +22,8 @@ from backoffice.outbox.forms import busy_words
 from orders.models import Order
 from orders.placing import bodies, drafts
 from orders.placing.diagnoses import Matches, findings_of_codes, look_up
-from orders.placing.findings import (
-    CONFIRM,
-    STOP,
-    UNNAMED,
-    Finding,
-    findings,
-    ordered_before,
-    stops,
-)
+from orders.placing.finding_type import CONFIRM, STOP, Finding
+from orders.placing.findings import UNNAMED, findings, ordered_before, stops
 from orders.placing.forms import PlaceForm, typed_of
 from orders.placing.panels import choices
 from orders.placing.wish import Typed, Wish, codes_in
@@ -114,7 +107,8 @@ def write(request: HttpRequest, patient_id: UUID, *, importing: bool = False) ->
 def panels(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     """What can be chosen, by the letters typed."""
     patient, person = _who(patient_id)
-    wish = Wish(patient, person, typed_of(request.GET))
+    importing = request.GET.get("importing") == "yes"
+    wish = Wish(patient, person, typed_of(request.GET), importing)
     word = request.GET.get("panel", "").strip()
     context = {"wish": wish, "word": word, "choices": choices(wish, word)}
     return render(request, "orders/placing/_choices.html", context)

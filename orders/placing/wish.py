@@ -18,6 +18,7 @@ from labs.models import Lab, LabAccount, LabTest, Marker, Physician
 from orders.commands.importing import USABLE_TO_IMPORT
 from orders.commands.placing import USABLE
 from orders.models import Order
+from orders.placing.account_offers import AccountOffers
 from orders.placing.questions import Question, questions_of
 from orders.requested_accounts import requested_accounts
 from patients.models import Demographics, Insurance, Patient
@@ -120,10 +121,13 @@ class Wish:
         return list(rows.order_by("account_name", "provider_account_id", "pk"))
 
     @property
+    def usable_statuses(self) -> Sequence[str]:
+        return USABLE_TO_IMPORT if self.importing else USABLE
+
+    @property
     def usable_accounts(self) -> list[LabAccount]:
         """Accounts to choose from: never that of an order at the wrong lab that is replaced."""
-        states = USABLE_TO_IMPORT if self.importing else USABLE
-        usable = (account for account in self.accounts if account.status in states)
+        usable = (account for account in self.accounts if account.status in self.usable_statuses)
         return [account for account in usable if account != self.incorrect_account]
 
     @cached_property
@@ -152,11 +156,52 @@ class Wish:
 
     @property
     def account(self) -> LabAccount | None:
-        """As chosen; else the only one there is, unless it must be chosen anew."""
+        """As chosen; else the only one there is, or that offers what is ordered, unless it must be
+        chosen anew."""
         chosen, usable = self.chosen_account, self.usable_accounts
         if chosen:
             return next((one for one in usable if str(one.pk) == chosen), None)
-        return usable[0] if len(usable) == 1 and not self.replaces else None
+        if self.replaces:
+            return None
+        return usable[0] if len(usable) == 1 else self.only_offering_account
+
+    @cached_property
+    def offers(self) -> AccountOffers:
+        """What the lab's accounts offer of what is ordered."""
+        return AccountOffers.read(self.accounts, self.tests, self.markers)
+
+    def lacks(self, account: LabAccount) -> list[str]:
+        """Names of what is ordered that the account is known not to offer."""
+        return self.offers.lacks(account, self.tests, self.markers)
+
+    def is_checked(self, account: LabAccount) -> bool:
+        """Whether it is known of everything ordered if the account offers it."""
+        return self.offers.is_known(account, self.tests, self.markers)
+
+    def offers_all(self, account: LabAccount) -> bool:
+        """Whether the account is known to offer everything ordered."""
+        return self.is_checked(account) and not self.lacks(account)
+
+    @property
+    def accounts_by_offer(self) -> list[LabAccount]:
+        """Usable accounts: those that offer everything ordered first, then those with an unknown
+        catalog."""
+        return sorted(
+            self.usable_accounts,
+            key=lambda one: (bool(self.lacks(one)), not self.is_checked(one)),
+        )
+
+    @property
+    def only_offering_account(self) -> LabAccount | None:
+        """The account that is chosen by what is ordered: it offers everything, and each of the
+        others is known to lack something."""
+        possible = [one for one in self.usable_accounts if not self.lacks(one)]
+        return possible[0] if len(possible) == 1 and self.offers_all(possible[0]) else None
+
+    @property
+    def is_chosen_by_offer(self) -> bool:
+        """Whether the account was chosen among several, by what is ordered."""
+        return bool(self.account) and not self.chosen_account and len(self.usable_accounts) > 1
 
     @property
     def needs_physician(self) -> bool:

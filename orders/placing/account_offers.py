@@ -1,0 +1,66 @@
+"""What lab accounts offer of what is ordered, by names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from labs.account_catalogs import AccountCatalog, catalogs
+from labs.models import LabAccount, LabTest, Marker
+
+
+@dataclass(frozen=True)
+class AccountOffers:
+    """The catalogs of accounts, as far as lab tests and markers in question go. They may be of
+    more accounts, tests and markers than those that it is asked about."""
+
+    catalogs: Mapping[UUID, AccountCatalog]
+
+    @classmethod
+    def read(
+        cls, accounts: Iterable[LabAccount], tests: Iterable[LabTest], markers: Iterable[Marker]
+    ) -> AccountOffers:
+        account_ids = {account.pk for account in accounts}
+        test_ids, marker_ids = {one.pk for one in tests}, {one.pk for one in markers}
+        if not account_ids or not (test_ids or marker_ids):
+            return cls({})
+        return cls(catalogs(account_ids, test_ids, marker_ids))
+
+    def is_known(
+        self, account: LabAccount, tests: Sequence[LabTest], markers: Sequence[Marker]
+    ) -> bool:
+        """Whether the catalog says of all of these if the account offers them."""
+        catalog = self.catalogs.get(account.pk)
+        if catalog is None or not catalog.is_known:
+            return False
+        newer_tests = catalog.newer_tests.intersection(test.pk for test in tests)
+        return not newer_tests and not catalog.newer_markers.intersection(
+            marker.pk for marker in markers
+        )
+
+    def lacks(
+        self, account: LabAccount, tests: Sequence[LabTest], markers: Sequence[Marker]
+    ) -> list[str]:
+        """Return the names of what the account does not offer; none where its catalog is not
+        known."""
+        catalog = self.catalogs.get(account.pk)
+        if catalog is None:
+            return []
+        missing_tests = set(catalog.lacks_tests([test.pk for test in tests]))
+        missing_markers = set(catalog.lacks_markers([marker.pk for marker in markers]))
+        return [
+            *(test.name for test in tests if test.pk in missing_tests),
+            *(marker.name for marker in markers if marker.pk in missing_markers),
+        ]
+
+
+def account_name(account: LabAccount) -> str:
+    return account.account_name or f"Account {account.provider_account_id}"
+
+
+def joined(names: Sequence[str]) -> str:
+    """Names in a sentence: A, B and C."""
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,27 @@
+"""One thing that the rules of orders find, and how much it weighs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+STOP: Final = "stop"
+CONFIRM: Final = "confirm"
+WARN: Final = "warn"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`kind` names the rule; `field` is where it can be mended; `url` says more; `key` is what a
+    tick confirms."""
+
+    kind: str
+    words: str
+    field: str
+    level: str = STOP
+    url: str = ""
+    key: str = ""
+
+    @property
+    def family(self) -> str:
+        return {STOP: "needs-action", CONFIRM: "abnormal"}.get(self.level, "preparing")
