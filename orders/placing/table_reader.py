@@ -60,6 +60,10 @@ class Choice:
     text: str
     origin: str = ""
 
+    @property
+    def is_default(self) -> bool:
+        return bool(self.origin)
+
 
 @dataclass(slots=True)
 class Row:
