@@ -1,9 +1,10 @@
 """What the made-up labs offer: markers, lab tests, lab accounts, physicians, payors, codes."""
 
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.conf import settings
+from django.db.models import Q
 
 from sandbox.draws import keyed_uuid
 from sandbox.models import (
@@ -89,32 +90,84 @@ LABS: list[dict[str, Any]] = [
 ]
 
 ALL_BILLING = ("client_bill", "commercial_insurance", "patient_bill_passthrough", "patient_bill")
-# slug, lab, status, flow, billing types, team indexes, extras
-ACCOUNTS: list[tuple[str, str, str, str, tuple[str, ...], tuple[int, ...], dict[str, Any]]] = [
-    (
+
+
+class Account(NamedTuple):
+    """A lab account. `offers`: names of the only lab tests that it offers; empty for all."""
+
+    slug: str
+    lab: str
+    status: str
+    flow: str
+    billing: tuple[str, ...]
+    teams: tuple[int, ...]
+    offers: tuple[str, ...] = ()
+    extras: dict[str, Any] = {}
+
+
+ACCOUNTS: tuple[Account, ...] = (
+    Account(
         "north-main",
         "lab-north",
         "active",
         "order_delegated",
         ALL_BILLING,
         (0,),
-        {"default_clinical_notes": "Made-up clinic: phone results before noon."},
+        extras={
+            "default_clinical_notes": "Made-up clinic: phone results before noon.",
+            "business_units": ["unit-n", "unit-o"],
+        },
     ),
-    ("north-pending", "lab-north", "pending", "not_delegated", ALL_BILLING[:1], (0,), {}),
-    (
+    Account(
+        "north-pending",
+        "lab-north",
+        "pending",
+        "not_delegated",
+        ALL_BILLING[:1],
+        (0,),
+        offers=("Liver Screen", "Yearly Check"),
+    ),
+    Account(
         "south-shared",
         "lab-south",
         "active",
         "result_delegated",
         ALL_BILLING[:3],
         (0, 1, 2),
-        {"business_units": ["unit-a", "unit-b"]},
+        extras={"business_units": ["unit-a", "unit-b"]},
     ),
-    ("south-second", "lab-south", "suspended", "not_delegated", ALL_BILLING[:1], (0, 1), {}),
-    ("east-main", "lab-east", "active", "not_delegated", ALL_BILLING[:1], (0, 1), {}),
-    ("west-main", "lab-west", "active", "fully_delegated", ALL_BILLING[:2], (0, 2), {}),
-    ("west-next", "lab-west", "ready_to_launch", "not_delegated", ALL_BILLING[:1], (0,), {}),
-]
+    Account(
+        "south-second",
+        "lab-south",
+        "suspended",
+        "not_delegated",
+        ALL_BILLING[:1],
+        (0, 1),
+        offers=("Clinic Draw Basic",),
+    ),
+    Account("east-main", "lab-east", "active", "not_delegated", ALL_BILLING[:1], (0, 1)),
+    Account(
+        "east-pending",
+        "lab-east",
+        "pending",
+        "not_delegated",
+        ALL_BILLING[:1],
+        (0,),
+        offers=("Heart Kit",),
+    ),
+    Account("west-main", "lab-west", "active", "fully_delegated", ALL_BILLING[:2], (0, 2)),
+    # The second active one of our team at its lab: every order there names its account.
+    Account(
+        "west-second",
+        "lab-west",
+        "active",
+        "not_delegated",
+        ALL_BILLING[:2],
+        (0,),
+        offers=("Gut Kit", "Clinic Draw Urine"),
+    ),
+    Account("west-next", "lab-west", "ready_to_launch", "not_delegated", ALL_BILLING[:1], (0,)),
+)
 
 PHYSICIANS = [
     ("1900000011", 0, "Ada", "Madeup"),
@@ -365,24 +418,27 @@ def _make_lab_tests(epoch: datetime) -> None:
 
 def _make_accounts() -> None:
     labs = {lab.slug: lab for lab in Lab.objects.all()}
-    for slug, lab, status, flow, billing, teams, extras in ACCOUNTS:
+    for each in ACCOUNTS:
         account = LabAccount.objects.create(
-            id=keyed_uuid("lab account", slug),
-            lab=labs[lab],
+            id=keyed_uuid("lab account", each.slug),
+            lab=labs[each.lab],
             org_id=settings.ORG_ID,
-            status=status,
-            delegated_flow=flow,
-            provider_account_id=str(40_000 + 7 * len(slug) + 11 * len(teams) + len(flow)),
-            account_name=f"Made-up account {slug}",
+            status=each.status,
+            delegated_flow=each.flow,
+            provider_account_id=str(
+                40_000 + 7 * len(each.slug) + 11 * len(each.teams) + len(each.flow)
+            ),
+            account_name=f"Made-up account {each.slug}",
             allowed_billing={
                 kind: STATES if kind == "client_bill" else STATES[place::2]
-                for place, kind in enumerate(billing)
+                for place, kind in enumerate(each.billing)
             },
-            team_id_allowlist=[TEAM_IDS[team] for team in teams],
-            **extras,
+            team_id_allowlist=[TEAM_IDS[team] for team in each.teams],
+            **each.extras,
         )
-        # A pending or second account offers a part of the lab only; the others offer all of it.
-        if slug in ("north-pending", "south-second"):
-            offered = Marker.objects.filter(lab=account.lab).order_by("id")
-            account.markers.set(offered[: len(offered) // 2])
-            account.lab_tests.set(LabTest.objects.filter(lab=account.lab).order_by("slug")[:1])
+        if each.offers:
+            tests = LabTest.objects.filter(lab=account.lab, name__in=each.offers)
+            account.lab_tests.set(tests)
+            markers = Marker.objects.filter(lab=account.lab).order_by("id")
+            half = markers.values("id")[: markers.count() // 2]
+            account.markers.set(markers.filter(Q(lab_tests__in=tests) | Q(id__in=half)).distinct())

@@ -218,7 +218,10 @@ def test_add_ons(world: World) -> None:
 def test_questions_of_every_type_must_be_answered(world: World) -> None:
     cortisol = _marker(world, "lab-west", "cortisol")
     testosterone = _marker(world, "lab-west", "testosterone-total")
-    body = world.body("Stress Kit", physician=PHYSICIAN)
+    main = world.value(
+        "SELECT id::text FROM sandbox_labaccount WHERE account_name = 'Made-up account west-main'"
+    )
+    body = world.body("Stress Kit", physician=PHYSICIAN, lab_account_id=main)
     text = _refused(world, body)
     assert text.startswith("Missing required AOE answers")
     assert "Hour of waking" in text
