@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from django.db import connection
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from backoffice import statements
+from backoffice.paging.counts import Count, capped_count
+from labs.models import LabAccount, LabAccountMarker, LabAccountTest, LabTest, Marker
 
 _CATALOGS: Final = """
 SELECT account.id, account.catalog_read_at,
@@ -29,6 +32,8 @@ SELECT account.id, account.catalog_read_at,
   WHERE marker.id = ANY(%(markers)s::bigint[]) AND marker.as_of > account.catalog_read_at)
 FROM labs_labaccount account WHERE account.id = ANY(%(accounts)s::uuid[])
 """
+NAMED: Final = 10
+"""Lab tests and markers that an account lacks, listed by name on its page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,3 +93,46 @@ def catalogs(
                 key, read_at, tests, markers, newer_tests - tests, newer_markers - markers
             )
     return found
+
+
+class CatalogPart(NamedTuple):
+    """What one account offers of the active lab tests, or of the markers, of its lab."""
+
+    tests: bool
+    offered: QuerySet[LabTest] | QuerySet[Marker]
+    lacking: QuerySet[LabTest] | QuerySet[Marker]
+
+    @property
+    def offered_count(self) -> Count:
+        return capped_count(self.offered)
+
+    @property
+    def lacking_count(self) -> Count:
+        return capped_count(self.lacking)
+
+    @property
+    def first_lacking(self) -> list[Any]:
+        """Return the first few by name, for the account's own page."""
+        return list(self.lacking.order_by("name", "id")[:NAMED])
+
+
+def compare_tests(account: LabAccount) -> CatalogPart:
+    """Return the active lab tests that the account offers, and those of its lab that it lacks."""
+    rows = LabTest.objects.filter(status="active", missing_since=None).defer("record")
+    here = Exists(LabAccountTest.objects.filter(account=account, lab_test=OuterRef("pk")))
+    return CatalogPart(True, rows.filter(here), rows.filter(~here, lab__slug=account.lab))
+
+
+def compare_markers(account: LabAccount) -> CatalogPart:
+    """Return the markers that the account offers, and those of its lab that it lacks.
+
+    Markers that no account offers and that are no add-ons can be ordered nowhere on their own, as
+    reflex markers: no account lacks them.
+    """
+    rows = Marker.objects.filter(missing_since=None).defer("record")
+    here = Exists(LabAccountMarker.objects.filter(account=account, marker=OuterRef("pk")))
+    anywhere = Exists(LabAccountMarker.objects.filter(marker=OuterRef("pk")))
+    lacking = rows.filter(~here, lab__slug=account.lab).exclude(is_orderable=False)
+    return CatalogPart(
+        False, rows.filter(here), lacking.filter(Q(a_la_carte_enabled=True) | anywhere)
+    )

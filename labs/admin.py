@@ -23,6 +23,7 @@ from backoffice.admin.lists import display
 from backoffice.admin.records import Reasons
 from backoffice.paging.pages import Sort
 from backoffice.service_team import mirror_team
+from backoffice.templatetags.ui import when
 from labs import sync
 from labs.allowlists.teams import in_order, known_teams, names
 from labs.models import Lab, LabAccount, LabAccountTeam, LabTest, Marker, Physician, Team
@@ -46,7 +47,7 @@ class LabAccountAdmin(Catalogue):
     group = groups.LABORATORIES
     words = "Accounts at labs, and which teams may use them"
     topic = "lab account"
-    list_display = ("account", "lab", "status", "delegated_flow", "teams")
+    list_display = ("account", "lab", "status", "delegated_flow", "catalog", "teams")
     list_filter = ("status", "lab")
     searched = ("pk", "provider_account_id")
     found_by = "Full ID, or the number at the lab"
@@ -59,6 +60,14 @@ class LabAccountAdmin(Catalogue):
     @display("Account")
     def account(self, account: LabAccount) -> str:
         return str(account)
+
+    @display("Catalog")
+    def catalog(self, account: LabAccount) -> SafeString:
+        checked = account.catalog_read_at
+        words = format_html("Last checked {}", when(checked)) if checked else "Not checked yet"
+        return format_html(
+            '<a href="{}">{}</a>', reverse("labs:account-catalog", args=[account.pk]), words
+        )
 
     @display("Teams")
     def teams(self, account: Any) -> SafeString:

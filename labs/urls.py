@@ -13,6 +13,7 @@ urlpatterns = [
     path("<int:lab_id>/", views.lab, name="detail"),
     path("tests/<uuid:lab_test_id>/", views.lab_test, name="test"),
     path("accounts/<uuid:account_id>/", allowlists.account, name="account"),
+    path("accounts/<uuid:account_id>/catalog/", views.account_catalog, name="account-catalog"),
     path("accounts/<uuid:account_id>/teams/", allowlists.teams, name="account-teams"),
     path("accounts/<uuid:account_id>/effects/", allowlists.effects, name="account-effects"),
     path("<int:lab_id>/tests/new/", testing.new, name="test-new"),

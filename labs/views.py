@@ -17,6 +17,7 @@ from backoffice.access import requires
 from backoffice.paging.counts import capped_count
 from backoffice.paging.pages import Sort, page_of, place_of
 from backoffice.statements import columns, read
+from labs.account_catalogs import compare_markers, compare_tests
 from labs.details import billing_by_state, questions
 from labs.drawing import Row, draw
 from labs.models import Lab, LabAccount, LabAccountTeam, LabTest, Marker
@@ -24,6 +25,12 @@ from labs.testing.views import actions_of
 
 SIZE: Final = 50
 BY_NAME: Final = Sort(("name", "id"))
+CATALOG_TABS: Final = {
+    "tests": "Lab tests offered",
+    "missing-tests": "Lab tests not offered",
+    "markers": "Markers offered",
+    "missing-markers": "Markers not offered",
+}
 TABS: Final = {"accounts": "Accounts", "tests": "Lab tests", "markers": "Markers"}
 
 
@@ -66,9 +73,7 @@ def lab(request: HttpRequest, lab_id: int) -> HttpResponse:
     shown = get_object_or_404(Lab, pk=lab_id)
     tab = request.GET.get("show", "accounts")
     tab = tab if tab in TABS else "accounts"
-    word = request.GET.get("q", "").strip()[:100]
-    if "\x00" in word:
-        raise BadRequest("A search holds letters.")
+    word = _searched(request)
     accounts = LabAccount.objects.filter(lab=shown.slug)
     tests = LabTest.objects.filter(lab=shown)
     markers = Marker.objects.filter(lab=shown)
@@ -87,8 +92,7 @@ def lab(request: HttpRequest, lab_id: int) -> HttpResponse:
     else:
         rows: Any = tests if tab == "tests" else markers
         if word:
-            code = Q(slug__icontains=word) if tab == "tests" else Q(provider_id__istartswith=word)
-            rows = rows.filter(Q(name__icontains=word) | code)
+            rows = _matching(rows, word, tests=tab == "tests")
             context["total"] = capped_count(rows)
         else:
             context["total"] = context["tabs"][1 if tab == "tests" else 2][2]
@@ -99,6 +103,50 @@ def lab(request: HttpRequest, lab_id: int) -> HttpResponse:
             **place_of(request),
         )
     return render(request, "labs/lab.html", context)
+
+
+@requires("labs.view")
+@require_safe
+def account_catalog(request: HttpRequest, account_id: UUID) -> HttpResponse:
+    """What one lab account offers, and what of its lab it does not: a tab each, with a search."""
+    shown = get_object_or_404(LabAccount.objects.defer("record"), pk=account_id)
+    tab = request.GET.get("show", "tests")
+    tab = tab if tab in CATALOG_TABS else "tests"
+    word = _searched(request)
+    tests, markers = compare_tests(shown), compare_markers(shown)
+    rows: dict[str, Any] = {
+        "tests": tests.offered,
+        "missing-tests": tests.lacking,
+        "markers": markers.offered,
+        "missing-markers": markers.lacking,
+    }
+    counts = {name: capped_count(found) for name, found in rows.items()}
+    of_tests = tab in ("tests", "missing-tests")
+    found = _matching(rows[tab], word, tests=of_tests) if word else rows[tab]
+    context = {
+        "account": shown,
+        "lab": Lab.objects.filter(slug=shown.lab).defer("record").first(),
+        "tab": tab,
+        "tabs": [(name, label, counts[name]) for name, label in CATALOG_TABS.items()],
+        "of_tests": of_tests,
+        "q": word,
+        "total": capped_count(found) if word else counts[tab],
+        "page": page_of(found, BY_NAME, size=SIZE, **place_of(request)),
+    }
+    return render(request, "labs/account_catalog.html", context)
+
+
+def _searched(request: HttpRequest) -> str:
+    word = request.GET.get("q", "").strip()[:100]
+    if "\x00" in word:
+        raise BadRequest("A search holds letters.")
+    return word
+
+
+def _matching(rows: Any, word: str, *, tests: bool) -> Any:
+    """Rows with these letters in their name, slug (of tests) or before the lab's code."""
+    code = Q(slug__icontains=word) if tests else Q(provider_id__istartswith=word)
+    return rows.filter(Q(name__icontains=word) | code)
 
 
 @requires("labs.view")

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice.access import may, requires
 from backoffice.service_team import mirror_team
+from labs.account_catalogs import NAMED, compare_markers, compare_tests
 from labs.allowlists.command import SetAllowlist, obstacle
 from labs.allowlists.effects import effects_of, three_ways
 from labs.allowlists.forms import TeamsForm
@@ -105,6 +106,8 @@ def _page(
         "ours": ours,
         "names": names(),
         "obstacle": obstacle(shown),
+        "offers": [compare_tests(shown), compare_markers(shown)],
+        "named": NAMED,
     }
     if form is not None:
         target = form.target()

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from backoffice.models import AuditEntry
 from labs.details import billing_by_state, questions
-from labs.models import ExpectedResult, Lab, LabAccount, LabAccountTeam, LabTest, Marker
+from labs.models import (
+    ExpectedResult,
+    Lab,
+    LabAccount,
+    LabAccountMarker,
+    LabAccountTeam,
+    LabAccountTest,
+    LabTest,
+    Marker,
+)
 from labs.models import LabTestMarker as InTest
 from tests.api.rows import TEAM, envelope, staff, uid
 
@@ -257,3 +268,69 @@ def test_queries_do_not_grow(client: Client, rows: int, django_assert_num_querie
     ):
         with django_assert_num_queries(queries):
             client.get(address)
+
+
+# Catalogs of accounts
+
+
+def offering(made: LabAccount, *tests: LabTest, markers: Sequence[Marker] = ()) -> None:
+    """As if the account's lists had just been read."""
+    LabAccountTest.objects.bulk_create(
+        LabAccountTest(account=made, lab_test=each) for each in tests
+    )
+    LabAccountMarker.objects.bulk_create(
+        LabAccountMarker(account=made, marker=each) for each in markers
+    )
+    LabAccount.objects.filter(pk=made.pk).update(catalog_read_at=timezone.now())
+
+
+def test_account_page_names_what_it_lacks(client: Client) -> None:
+    lab()
+    one, other = account(1), account(2)
+    first, second = lab_test(1), lab_test(2)
+    lab_test(3, status="inactive")
+    lab_test(4, missing_since=timezone.now())
+    added = marker(1, a_la_carte_enabled=True)
+    elsewhere, reflex, closed = marker(2), marker(3), marker(4, is_orderable=False)
+    offering(one, first, markers=[added])
+    offering(other, first, second, markers=[elsewhere, closed])
+    page = client.get(f"/labs/accounts/{one.pk}/").content.decode()
+    assert "Last checked" in page and "Not checked yet" not in page
+    assert page.count("1 offered, <strong>1 not offered</strong>") == 2
+    assert second.name in page and first.name not in page
+    assert elsewhere.name in page and reflex.name not in page and closed.name not in page
+    whole = client.get(f"/labs/accounts/{other.pk}/").content.decode()
+    assert "2 offered, none of this lab’s missing" in whole
+
+
+def test_account_page_says_that_it_was_never_checked(client: Client) -> None:
+    lab()
+    made = account(1)
+    lab_test(1)
+    for page in (f"/labs/accounts/{made.pk}/", f"/labs/accounts/{made.pk}/catalog/"):
+        text = client.get(page).content.decode()
+        assert "Not checked yet" in text and "not offered" not in text
+
+
+def test_account_catalog_is_searched_by_name_and_code(client: Client) -> None:
+    lab()
+    made, other = account(1), account(2)
+    tests, markers = [lab_test(n) for n in range(1, 14)], [marker(n) for n in range(1, 61)]
+    offering(made, tests[0], markers=markers[:55])
+    offering(other, markers=markers)
+    url = f"/labs/accounts/{made.pk}/catalog/"
+    page = client.get(f"/labs/accounts/{made.pk}/").content.decode()
+    assert "Search all 12" in page and page.count('href="/labs/tests/') == 10
+
+    def rows(**query: str) -> list[str]:
+        return [row.name for row in client.get(url, query).context["page"].rows]
+
+    assert rows() == ["Test 001"]
+    assert rows(show="missing-tests")[0] == "Test 002" and len(rows(show="missing-tests")) == 12
+    assert rows(show="missing-tests", q="013") == ["Test 013"]
+    assert len(rows(show="markers")) == 50
+    assert rows(show="markers", q="C0007") == ["Marker 007"]
+    assert rows(show="missing-markers") == [f"Marker {n:03}" for n in range(56, 61)]
+    assert rows(show="missing-markers", q="nothing") == []
+    assert client.get(url, {"show": "nonsense", "after": "x"}).status_code == 200
+    assert client.get(url, {"q": "a\x00"}).status_code == 400
