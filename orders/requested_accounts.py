@@ -17,20 +17,44 @@ from orders.commands import CreateOrder, ImportOrder
 from orders.models import Order
 
 
-def requested_accounts(orders: Sequence[Order]) -> dict[UUID, UUID]:
-    """Return ids of lab accounts by order; orders whose account is unknown are left out."""
+@dataclass(frozen=True, slots=True)
+class OrderSource:
+    """What an order was requested with, from here."""
+
+    is_import: bool
+    account_id: UUID | None
+    lab_test_ids: Sequence[UUID]
+    marker_ids: Sequence[int]
+
+
+def order_sources(orders: Sequence[Order]) -> dict[UUID, OrderSource]:
+    """Return what orders were requested with, by order; those placed elsewhere are left out."""
     rows = CommandRecord.objects.filter(
         patient_id__in={order.user_id for order in orders if order.user_id},
         kind__in=(CreateOrder.kind, ImportOrder.kind),
         state=CommandRecord.State.DONE,
         remote_id__in=[str(order.pk) for order in orders],
     )
-    found: dict[UUID, UUID] = {}
-    for row in rows.only("remote_id", "payload"):
-        account = uuid_in(str(row.payload.get("body", {}).get("lab_account_id")))
-        if account is not None:
-            found[UUID(row.remote_id)] = account
-    return found
+    return {UUID(row.remote_id): _source(row) for row in rows.only("kind", "remote_id", "payload")}
+
+
+def _source(row: CommandRecord) -> OrderSource:
+    body = row.payload.get("body", {})
+    ordered = body.get("order_set") or {}
+    tests = [uuid_in(str(key)) for key in ordered.get("lab_test_ids") or ()]
+    markers = (ordered.get("add_on") or {}).get("marker_ids") or ()
+    return OrderSource(
+        row.kind == ImportOrder.kind,
+        uuid_in(str(body.get("lab_account_id"))),
+        [key for key in tests if key],
+        [key for key in markers if isinstance(key, int)],
+    )
+
+
+def requested_accounts(orders: Sequence[Order]) -> dict[UUID, UUID]:
+    """Return ids of lab accounts by order; orders whose account is unknown are left out."""
+    sources = order_sources(orders)
+    return {key: one.account_id for key, one in sources.items() if one.account_id}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,39 @@
+"""What-if of a lab account's allowlist, for its page, which knows nothing of orders."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django import template
+from django.utils import timezone
+
+from backoffice import audit
+from backoffice.access import may
+from labs.models import LabAccount
+from orders.account_replay import DAYS, MOST, replay
+
+register = template.Library()
+
+SHOWN: Final = 25
+"""Refused orders that are listed; all are counted."""
+
+
+@register.inclusion_tag("orders/_replayed.html", takes_context=True)
+def replayed_orders(context: Any, account: LabAccount, is_allowed: bool) -> dict[str, Any]:
+    """Our orders of late, placed again while our team is, or is not, on the list of `account`: how
+    many would be refused, and to those who may see orders, which."""
+    request = context["request"]
+    found = replay(account, is_allowed, timezone.now())
+    listed = found.refused[:SHOWN] if may(request.user, "orders.view") else []
+    by_name = may(request.user, "orders.view", "patients.view")
+    if listed:
+        orders = [one.order for one in listed]
+        audit.listed(request, "order", [one.pk for one in orders], [one.user_id for one in orders])
+    return {
+        "replay": found,
+        "listed": listed,
+        "more": len(found.refused) - len(listed) if listed else 0,
+        "by_name": by_name,
+        "days": DAYS,
+        "most": MOST,
+    }

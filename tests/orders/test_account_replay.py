@@ -1,0 +1,248 @@
+"""What-if of an allowlist: our latest orders, placed again under the new state."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+from django.utils import timezone
+from pytest_django import Settings
+
+from backoffice.models import AuditEntry, CommandRecord, User
+from labs.models import LabAccount, LabAccountMarker, LabAccountTeam, LabAccountTest, Marker
+from orders import account_replay
+from orders.account_replay import Replay, replay
+from orders.commands import CreateOrder, ImportOrder
+from orders.models import Order
+from tests.api.rows import TEAM, envelope, order, patient, staff, uid
+from tests.labs.test_pages import account as make_account
+from tests.labs.test_pages import lab, lab_test
+
+pytestmark = pytest.mark.django_db
+
+ONE, TWO, TEST, KIT = uid("account", 1), uid("account", 2), uid("lab test", 1), uid("lab test", 2)
+
+
+@pytest.fixture(autouse=True)
+def world() -> None:
+    """Two active accounts of our team at one lab, which offers two tests, and a patient."""
+    lab()
+    make_account(1)
+    make_account(2)
+    for number in (1, 2):
+        lab_test(number)
+    patient(1, team_id=TEAM).save()
+    staff("lab admin")
+
+
+def ordered(n: int, **values: Any) -> Order:
+    now = timezone.now()
+    made = order(
+        n,
+        **{
+            "user_id": uid("patient", 1),
+            "lab_slug": "lab-1",
+            "lab_test_id": TEST,
+            "lab_test_name": "Test 001",
+            "patient_first_name": "Nora",
+            "patient_last_name": "Notreal",
+            "created_at": now - timedelta(days=n),
+            **values,
+        },
+    )
+    made.save()
+    return made
+
+
+def requested(
+    made: Order,
+    account_id: UUID | None,
+    kind: str = CreateOrder.kind,
+    markers: tuple[int, ...] = (),
+) -> None:
+    body: dict[str, Any] = {
+        "lab_account_id": account_id and str(account_id),
+        "order_set": {"lab_test_ids": [str(made.lab_test_id)]},
+    }
+    if markers:
+        body["order_set"] = {"add_on": {"marker_ids": list(markers)}}
+    CommandRecord.objects.create(
+        kind=kind,
+        title="Place the order",
+        subject_type="patient",
+        subject_id=str(made.user_id),
+        patient_id=made.user_id,
+        payload={"body": body},
+        form_id=uuid4(),
+        idempotency_key=uuid4(),
+        requested_by=User.objects.get(),
+        state=CommandRecord.State.DONE,
+        remote_id=str(made.pk),
+    )
+
+
+def offers(account_id: UUID, *tests: UUID, markers: tuple[int, ...] = ()) -> None:
+    for test in tests:
+        LabAccountTest.objects.create(account_id=account_id, lab_test_id=test)
+    for marker in markers:
+        LabAccountMarker.objects.create(account_id=account_id, marker_id=marker)
+    LabAccount.objects.filter(pk=account_id).update(catalog_read_at=timezone.now())
+
+
+def shut_out(account_id: UUID) -> None:
+    LabAccountTeam.objects.filter(account_id=account_id).delete()
+
+
+def replayed(account_id: UUID, is_allowed: bool) -> Replay:
+    return replay(LabAccount.objects.get(pk=account_id), is_allowed, timezone.now())
+
+
+def reasons(found: Replay) -> dict[UUID, str]:
+    return {one.order.pk: one.reason for one in found.refused}
+
+
+def test_order_under_removed_account_would_be_refused() -> None:
+    under, other = ordered(1), ordered(2)
+    requested(under, ONE)
+    requested(other, TWO)
+    found = replayed(ONE, False)
+    assert (found.total, found.unknown, found.refused_already) == (2, 0, 0)
+    assert reasons(found) == {under.pk: "Our team may not use its account, Account 1."}
+
+
+def test_order_without_account_is_refused_where_two_become_active() -> None:
+    shut_out(TWO)
+    automatic, named = ordered(1), ordered(2)
+    requested(automatic, None)
+    requested(named, ONE)
+    assert not replayed(ONE, True).refused
+    assert reasons(replayed(TWO, True)) == {
+        automatic.pk: "It names no account, and 2 are active: Account 1, Account 2."
+    }
+
+
+def test_new_default_account_must_offer_what_was_ordered() -> None:
+    """Without the first account, orders that name none go to the second, which lacks the test."""
+    has, lacks = ordered(1, lab_test_id=KIT), ordered(2)
+    requested(has, None)
+    requested(lacks, None)
+    offers(TWO, KIT)
+    found = replayed(ONE, False)
+    assert reasons(found) == {lacks.pk: "Account 2 does not offer Test 001."}
+    assert not any(one.is_new for one in found.refused)  # Two active ones: refused today, too.
+    assert found.refused_already == 1
+
+
+def test_markers_of_an_order_are_checked_by_name() -> None:
+    Marker.objects.create(pk=7, name="Ferritin", slug="", lab_id=1, **envelope())
+    Marker.objects.create(pk=8, name="Glucose", slug="", lab_id=1, **envelope())
+    made = ordered(1, lab_test_id=None)
+    requested(made, TWO, markers=(7, 8))
+    offers(TWO, markers=(8,))
+    assert reasons(replayed(ONE, False)) == {made.pk: "Account 2 does not offer Ferritin."}
+
+
+def test_catalog_never_read_refuses_nothing() -> None:
+    requested(ordered(1), TWO)
+    assert not replayed(ONE, False).refused
+
+
+def test_no_account_left_refuses_all() -> None:
+    shut_out(TWO)
+    made = ordered(1)
+    assert reasons(replayed(ONE, False)) == {made.pk: "Our team may use no account at this lab."}
+
+
+def test_no_active_account_left_refuses_all() -> None:
+    LabAccount.objects.filter(pk=TWO).update(status="suspended")
+    made = ordered(1)
+    assert reasons(replayed(ONE, False)) == {
+        made.pk: "No account that our team may use at this lab is active."
+    }
+
+
+@pytest.mark.parametrize(("kind", "refused"), [(CreateOrder.kind, 1), (ImportOrder.kind, 0)])
+def test_pending_account_takes_imports_only(kind: str, refused: int) -> None:
+    LabAccount.objects.filter(pk=TWO).update(status="pending")
+    requested(ordered(1), TWO, kind)
+    assert len(replayed(ONE, True).refused) == refused
+
+
+def test_order_from_elsewhere_may_have_named_its_account() -> None:
+    ordered(1)
+    found = replayed(ONE, False)
+    assert found.unknown == 1 and not found.refused
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"created_at": timezone.now() - timedelta(days=91)}, {"lab_slug": "lab-2"},
+     {"origin": "redraw"}, {"missing_since": timezone.now()}],
+    ids=["old", "another lab", "redraw", "missing"],
+)  # fmt: skip
+def test_replay_leaves_other_orders_out(values: dict[str, Any]) -> None:
+    ordered(1, **values)
+    assert replayed(ONE, False).total == 0
+
+
+def test_replay_takes_few_queries_and_newest_orders() -> None:
+    for number in range(1, 31):
+        requested(ordered(number), ONE)
+    account = LabAccount.objects.get(pk=ONE)
+    with CaptureQueriesContext(connection) as queries:
+        assert len(replay(account, False, timezone.now()).refused) == 30
+    assert len(queries) <= 7, [query["sql"] for query in queries]
+    Order.objects.bulk_create(
+        order(n, lab_slug="lab-1", created_at=timezone.now() - timedelta(hours=n))
+        for n in range(100, 101 + account_replay.MOST)
+    )
+    found = replayed(ONE, False)
+    assert found.is_capped and found.total == account_replay.MOST
+
+
+# The page
+
+
+@pytest.fixture
+def managed(settings: Settings) -> None:
+    settings.MANAGEMENT_KEY = "mg_local_sandbox"
+    org = uid("organization", 1)
+    settings.MANAGEMENT_ORG_ID = str(org)
+    LabAccount.objects.update(org_id=org)
+
+
+def without_our_team(client: Client) -> str:
+    """The part of the page that shows what removing our team changes."""
+    url = reverse("labs:account-effects", args=[ONE])
+    return " ".join(client.get(url, {"teams": []}).content.decode().split())
+
+
+def test_page_lists_refused_orders_before_the_change(client: Client, managed: None) -> None:
+    made = ordered(1)
+    requested(made, ONE)
+    requested(ordered(2), TWO)
+    client.force_login(User.objects.get())
+    text = without_our_team(client)
+    assert "<strong>1 of 2 orders would have been refused</strong>" in text
+    assert f'href="/orders/{made.pk}/"' in text and "Nora Notreal" in text
+    entry = AuditEntry.objects.filter(object_type="order", action="list").latest("pk")
+    assert entry.object_ids == [str(made.pk)] and entry.patient_ids == [made.user_id]
+
+
+def test_page_without_refused_orders_says_so(client: Client, managed: None) -> None:
+    requested(ordered(1), TWO)
+    client.force_login(User.objects.get())
+    assert "None of 1 order would have been refused." in without_our_team(client)
+
+
+def test_other_teams_change_replays_nothing(client: Client, managed: None) -> None:
+    client.force_login(User.objects.get())
+    url = reverse("labs:account-effects", args=[ONE])
+    text = client.get(url, {"teams": [str(TEAM), str(uid("team", 2))]}).content.decode()
+    assert "Our orders of the last" not in text
