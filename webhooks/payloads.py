@@ -60,7 +60,7 @@ def happened_at(body: bytes | memoryview | None) -> datetime | None:
     except UNREADABLE:
         return None
     for text in (said.updated_at, _last_step(said.events), said.created_at, said.time_start):
-        moment = _moment(text)
+        moment = moment_of(text)
         if moment is not None:
             return moment
     return None
@@ -101,7 +101,7 @@ def shown(event: Event, *, values: bool) -> tuple[str, bool]:
         text = json.dumps(seen, indent=2, ensure_ascii=False)
     except (ValueError, RecursionError):
         text = raw.decode("utf-8", "replace") if values else f"{len(raw)} bytes that are no JSON"
-    return _sendable(text[:LONGEST]), len(text) > LONGEST
+    return sendable(text[:LONGEST]), len(text) > LONGEST
 
 
 def _structure(body: Any) -> Any:
@@ -126,9 +126,7 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]
     """What two records say differently, member by member."""
     names = {**before, **after}
     return [
-        Change(
-            _sendable(name), _sendable(brief(before.get(name))), _sendable(brief(after.get(name)))
-        )
+        Change(sendable(name), sendable(brief(before.get(name))), sendable(brief(after.get(name))))
         for name in names
         if _differ(before.get(name), after.get(name))
     ]
@@ -163,7 +161,8 @@ def _last_step(raw: msgspec.Raw) -> Any:
     return max(moments, default=None)
 
 
-def _moment(text: Any) -> datetime | None:
+def moment_of(text: Any) -> datetime | None:
+    """An instant as the service writes it; None for anything else."""
     try:
         moment = datetime.fromisoformat(text)
         if moment.tzinfo is None:
@@ -174,7 +173,7 @@ def _moment(text: Any) -> datetime | None:
     return moment if EARLIEST < moment < LATEST else None
 
 
-def _sendable(text: str) -> str:
+def sendable(text: str) -> str:
     """Halves of surrogate pairs, which JSON can spell and UTF-8 cannot, as question marks."""
     return text.encode("utf-8", "replace").decode()
 

@@ -1,4 +1,5 @@
-"""Why do we believe this? From what an order shows to the delivery, or the read, that said so.
+"""Why do we believe this? From what an order shows to the delivery, or the read, that said so; and
+what was known at a past moment (`record_history`).
 
 Every mirrored row knows the moment its version was told: the receipt of an event, or the sending
 of the request that read it. So the event is found by subject and receipt, a look-up by its key,
@@ -7,27 +8,43 @@ a run by the time it ran.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
+from django.conf import settings
 from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from backoffice import audit, vocabulary
-from backoffice.access import may, requires
+from backoffice.access import PERMISSIONS, may, requires
+from backoffice.lists.fields import status_of
 from backoffice.models import Lookup, Mirrored, SyncRun
-from orders.models import Appointment, CriticalResult, Order, OrderEvent, Result
+from orders.models import Appointment, CriticalResult, Order, OrderEvent, OrderMove, Result
 from webhooks import payloads
 from webhooks.models import Event
 from webhooks.pages import Row, rows_of
+from webhooks.record_history import (
+    ADDRESS,
+    RecordHistory,
+    order_history,
+    patient_then,
+    result_history,
+    stops_of,
+    visit_histories,
+    warning_history,
+)
+from webhooks.record_history_forms import MomentForm
 
 HEARD: Final = 100
 """Latest events about an order that are looked into."""
+VISITS: Final = 50
 LOOKED: Final = timedelta(seconds=90)
 """An answer is stored at most this long after it was asked for."""
 RUN, LOOK_UP, EVENT, READ = "run", "look-up", "event", "read"
@@ -67,32 +84,90 @@ class Step:
 @requires("orders.view")
 @require_safe
 def order_why(request: HttpRequest, order_id: UUID) -> HttpResponse:
-    """What told us the state of an order, its result and its visits, and each of its steps."""
-    order = Order.objects.defer("record", "content_hash").filter(pk=order_id).first()
+    """What told us the state of an order, its result and its visits, and each of its steps; and
+    the record as it was known at the moment `at`, beside what it is now."""
+    order = Order.objects.defer("content_hash").filter(pk=order_id).first()
     if order is None:
         raise Http404
     history = list(OrderEvent.objects.filter(order_id=order.pk).order_by("created_at", "event_id"))
-    heard = rows_of(_about(order), by_name=False)
+    visits = list(_visits(order))
+    result = Result.objects.filter(pk=order.pk).only("as_of", "status", "missing_since").first()
+    form = MomentForm(request.GET)
+    valid = form.is_valid()
+    typed = form.cleaned_data.get("at")
+    heard = rows_of(_about(order, typed), by_name=False)
+    granted = frozenset(name for name in PERMISSIONS if may(request.user, name))
+    histories = _histories(order, visits, result, heard, granted)
+    stops = stops_of(histories)
+    moment = form.moment(stops) if valid else None
+    if moment is not None and not form.shareable():
+        address = reverse("events:why-order", args=[order.pk])
+        return redirect(f"{address}?at={moment.strftime(ADDRESS)}")
+    moves = list(OrderMove.objects.filter(order_id=order.pk)[:HEARD]) if moment else []
+    move = patient_then(order, moves, moment) if moment else None
     sources = _Sources(order, heard)
-    audit.viewed(request, "order", [order.pk], [order.user_id])
+    patients = [order.user_id, *(one for move in moves for one in (move.before, move.after))]
+    audit.viewed(request, "order", [order.pk], patients)
+    heard = heard[:HEARD]
+    now = timezone.now()
     context = {
         "order": order,
         "by_name": may(request.user, "patients.view"),
         "sees_events": may(request.user, "events.view"),
         "beliefs": _beliefs(
-            order, history, sources, sees_results=may(request.user, "results.view")
+            order,
+            history,
+            sources,
+            result,
+            [visit for visit in visits if visit.superseded_at is None],
+            sees_results=may(request.user, "results.view"),
         ),
         "steps": _steps(order, history, heard),
         "heard": heard,
         "more": len(heard) == HEARD,
+        "form": form,
+        "stops": stops,
+        "moment": moment,
+        "last": len(stops) - 1,
+        "stop": max(sum(one.at <= (moment or now) for one in stops) - 1, 0),
+        "now": now,
+        "records": [one.then(moment) for one in histories] if moment else [],
+        "move": move,
+        "body_days": settings.EVENT_BODY_DAYS,
     }
-    return render(request, "orders/why.html", context)
+    return render(request, "orders/why.html", context, status=status_of(form))
 
 
-def _about(order: Order) -> list[Event]:
-    return list(
-        Event.objects.filter(subject_id=str(order.pk)).defer("body_digest").order_by("-pk")[:HEARD]
-    )
+def _histories(
+    order: Order,
+    visits: Sequence[Appointment],
+    result: Result | None,
+    heard: Sequence[Row],
+    granted: frozenset[str],
+) -> list[RecordHistory]:
+    """Of all that the reader may see of an order, what is stored of the past. A query at most."""
+    found = [order_history(order, heard, granted)]
+    if "results.view" in granted:
+        of_result = result_history(order.pk, result)
+        warning = warning_history(heard, granted)
+        found += [one for one in (of_result, warning) if one.versions]
+    if "appointments.view" in granted:
+        found += visit_histories(visits, heard, granted)
+    return found
+
+
+def _visits(order: Order) -> Iterable[Appointment]:
+    rows = Appointment.objects.filter(order_id=order.pk).defer("content_hash")
+    return rows.order_by("start_at", "as_of")[:VISITS]
+
+
+def _about(order: Order, until: datetime | None) -> list[Event]:
+    """The latest events about an order; where there are more, also those before a moment."""
+    about = Event.objects.filter(subject_id=str(order.pk)).defer("body_digest").order_by("-pk")
+    found = list(about[:HEARD])
+    if until is not None and len(found) == HEARD and found[-1].received_at > until:
+        found += about.filter(pk__lt=found[-1].pk, received_at__lte=until)[:HEARD]
+    return found
 
 
 class _Sources:
@@ -143,7 +218,13 @@ class _Sources:
 
 
 def _beliefs(
-    order: Order, history: Sequence[OrderEvent], sources: _Sources, *, sees_results: bool
+    order: Order,
+    history: Sequence[OrderEvent],
+    sources: _Sources,
+    result: Result | None,
+    visits: Iterable[Appointment],
+    *,
+    sees_results: bool,
 ) -> list[Belief]:
     steps = [step.low_level_status for step in history]
     found = [
@@ -153,14 +234,12 @@ def _beliefs(
             sources.of(order, "orders", listed=True),
         )
     ]
-    result = Result.objects.filter(pk=order.pk).only("as_of", "status").first()
     if result is not None:
         term = vocabulary.term("result.status", result.status)
         found.append(Belief("Result", term, sources.of(result, "results")))
     if sees_results and (critical := _critical(order, sources)) is not None:
         found.append(critical)
-    visits = Appointment.objects.filter(order_id=order.pk, superseded_at=None)
-    for visit in visits.only("as_of", "status").order_by("start_at"):
+    for visit in visits:
         term = vocabulary.term("appointment.status", visit.status)
         source = sources.of(visit, "appointment-phlebotomy", "appointment-psc")
         found.append(Belief("Visit", term, source))

@@ -46,7 +46,7 @@ class Difference:
 
 def difference(older: ResultVersion, newer: ResultVersion) -> Difference:
     """Markers that changed, came or went, in the newer version's order; and how many did not."""
-    before, after = _lines(older), _lines(newer)
+    before, after = lines_by_marker(older.content), lines_by_marker(newer.content)
     changes = []
     same = 0
     for key, now in after.items():
@@ -67,10 +67,10 @@ def _changed(was: Line, now: Line) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _lines(version: ResultVersion) -> dict[tuple[object, ...], Line]:
-    """Lines by what they are called; of two alike, the second by its number."""
+def lines_by_marker(content: Mapping[str, Any]) -> dict[tuple[object, ...], Line]:
+    """Lines of a version by what they are called; of two alike, the second by its number."""
     found: dict[tuple[object, ...], Line] = {}
-    for line in version.content.get("lines", ()):
+    for line in content.get("lines", ()):
         key = (line.get("loinc"), line.get("slug") or line.get("name"))
         number = 0
         while (*key, number) in found:

@@ -221,6 +221,6 @@ def test_queries_are_fixed(client: Client) -> None:
         tell(n, 4)
         run(n)
     assert queries() == one
-    # Session, user with roles; order, steps, events, look-ups, runs, result, critical one, visits,
-    # the frame; audit in its transaction.
-    assert one == 11 + 3
+    # Session, user with roles; order, steps, events, look-ups, runs, result, its versions, critical
+    # one, visits, the frame; audit in its transaction.
+    assert one == 12 + 3

@@ -1,0 +1,323 @@
+"""An order, its result and its visits as they were known at a past moment.
+
+Only what is stored counts. Bodies of events are, until they are removed (`EVENT_BODY_DAYS`), and so
+is each version of a result. A read of the service replaces the record: of reads, only the newest is
+stored. So a version here is the last stored one before a moment, and a moment before the first one
+is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Literal
+from uuid import UUID
+
+from orders.models import Appointment, Order, OrderMove, Result, ResultVersion
+from orders.reviewing.differences import Line, lines_by_marker
+from webhooks import payloads, record_fields
+from webhooks.models import Event
+from webhooks.pages import Row
+from webhooks.record_fields import EMPTY, FieldRow, Shown, Values
+
+VERSIONS: Final = 50
+"""Newest versions of a result that are looked into."""
+STORED: Final = ("applied", "unchanged")
+"""Outcomes of events whose order was, or became, the stored one."""
+ADDRESS: Final = "%Y-%m-%dT%H:%M:%SZ"
+"""How an address writes a moment: the same for every reader, whatever their zone."""
+AHEAD: Final = timedelta(minutes=10)
+"""An order of a later moment has no version (`orders.sync.orders`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVersion:
+    """One version of a record that is stored. `source` is event, read or version (of a result)."""
+
+    at: datetime
+    """Since when it was known here."""
+    source: Literal["event", "read", "version"]
+    values: Values | None
+    """None: what it said has been removed."""
+    row: Row | None = None
+    number: int | None = None
+    """Of a version of a result."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordThen:
+    """One record at a moment, beside what it is now. `version` None: it is not known."""
+
+    title: str
+    version: StoredVersion | None
+    current: StoredVersion | None
+    oldest_at: datetime | None
+    """When the oldest stored version was received; None where there is none."""
+    next_at: datetime | None
+    """When the next stored version was received."""
+    rows: list[FieldRow] = field(default_factory=list)
+    hidden: int = 0
+    """Fields that the role of the reader does not show."""
+    missing_since: datetime | None = None
+    """By then, the service no longer had the record."""
+    superseded_at: datetime | None = None
+    """By then, another visit had replaced it."""
+
+    @property
+    def is_current(self) -> bool:
+        return self.version is not None and self.version is self.current
+
+    @property
+    def differences(self) -> int:
+        return sum(row.differs for row in self.rows)
+
+
+Compare = Callable[[Values, Values], tuple[list[FieldRow], int]]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordHistory:
+    """The stored versions of one record, oldest first; the last one is the current one, if there
+    is one."""
+
+    title: str
+    versions: list[StoredVersion]
+    compare: Compare
+    current: StoredVersion | None
+    missing_since: datetime | None = None
+    superseded_at: datetime | None = None
+
+    def then(self, moment: datetime) -> RecordThen:
+        """The record as known at the end of `moment`."""
+        before = [version for version in self.versions if version.at <= moment]
+        after = [version for version in self.versions if version.at > moment]
+        version = before[-1] if before else None
+        rows: list[FieldRow] = []
+        hidden = 0
+        if version is not None and version.values is not None:
+            now = self.current.values if self.current else None
+            rows, hidden = self.compare(version.values, now or {})
+        return RecordThen(
+            self.title,
+            version,
+            self.current,
+            oldest_at=self.versions[0].at if self.versions else None,
+            next_at=after[0].at if after else None,
+            rows=rows,
+            hidden=hidden,
+            missing_since=_until(self.missing_since, moment),
+            superseded_at=_until(self.superseded_at, moment),
+        )
+
+
+def _until(at: datetime | None, moment: datetime) -> datetime | None:
+    return at if at is not None and at <= moment else None
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A moment when something changed: a stop of the slider."""
+
+    at: datetime
+    """The whole second after it: it can be written in an address, and leaves nothing out."""
+    titles: tuple[str, ...]
+    """Of the records that changed."""
+
+    @property
+    def address(self) -> str:
+        return self.at.strftime(ADDRESS)
+
+
+def stops_of(histories: Iterable[RecordHistory]) -> list[Stop]:
+    """When something changed, oldest first."""
+    titles: dict[datetime, dict[str, None]] = {}
+    for one in histories:
+        for version in one.versions:
+            titles.setdefault(_second(version.at), {})[one.title] = None
+    return [Stop(at, tuple(titles[at])) for at in sorted(titles)]
+
+
+def _second(at: datetime) -> datetime:
+    whole = at.astimezone(UTC).replace(microsecond=0)
+    return whole if whole == at else whole + timedelta(seconds=1)
+
+
+def patient_then(order: Order, moves: Sequence[OrderMove], moment: datetime) -> OrderMove | None:
+    """The first move of the order after a moment: `before` of it was the patient then."""
+    return min((move for move in moves if move.at > moment), key=lambda m: m.at, default=None)
+
+
+def order_history(order: Order, heard: Sequence[Row], granted: frozenset[str]) -> RecordHistory:
+    """Of the order itself. `heard`: events about it, newest first."""
+
+    def compare(then: Values, now: Values) -> tuple[list[FieldRow], int]:
+        rows, hidden = record_fields.compare(record_fields.ORDER_FIELDS, then, now, granted)
+        first = [record_fields.status_row(then, now), record_fields.steps_row(then, now)]
+        return first + rows, hidden
+
+    versions: list[StoredVersion] = []
+    newest: tuple[datetime, int] | None = None
+    for row in reversed(heard):
+        event = row.event
+        if event.state != Event.State.DONE or event.outcome not in STORED:
+            continue
+        if not event.event_type.startswith("labtest.order."):
+            continue
+        if event.body is None:
+            if event.outcome == "applied":
+                versions.append(StoredVersion(_known_since(event), "event", None, row))
+            continue
+        data = payloads.data_of(event)
+        version = _version_of(data, event.received_at)
+        if version is None or (newest is not None and version <= newest):
+            continue
+        newest = version
+        versions.append(StoredVersion(_known_since(event), "event", data, row))
+    return _with_current("Order", versions, order, compare)
+
+
+def visit_histories(
+    visits: Sequence[Appointment], heard: Sequence[Row], granted: frozenset[str]
+) -> list[RecordHistory]:
+    """Of each visit: those that are stored, then those that only events name."""
+
+    def compare(then: Values, now: Values) -> tuple[list[FieldRow], int]:
+        return record_fields.compare(record_fields.VISIT_FIELDS, then, now, granted)
+
+    told: dict[str, list[StoredVersion]] = {str(visit.pk): [] for visit in visits}
+    removed: list[StoredVersion] = []
+    for row in reversed(heard):
+        event = row.event
+        if event.state != Event.State.DONE:
+            continue
+        if not event.event_type.startswith("labtest.appointment."):
+            continue
+        if event.body is None:
+            removed.append(StoredVersion(event.received_at, "event", None, row))
+            continue
+        data = payloads.data_of(event)
+        key = _uuid(data.get("id"))
+        if key is not None:
+            version = StoredVersion(event.received_at, "event", data, row)
+            told.setdefault(str(key), []).append(version)
+    known = {str(visit.pk): visit for visit in visits}
+    # Whose body is gone can only be known where there is one visit.
+    if removed and len(told) == 1:
+        only = next(iter(told))
+        told[only] = removed + told[only]
+    return [
+        _with_current("Visit", versions, known.get(key), compare) for key, versions in told.items()
+    ]
+
+
+def warning_history(heard: Sequence[Row], granted: frozenset[str]) -> RecordHistory:
+    """Of the word of the lab that a result is critical; it comes by event alone."""
+
+    def compare(then: Values, now: Values) -> tuple[list[FieldRow], int]:
+        return record_fields.compare(record_fields.WARNING_FIELDS, then, now, granted)
+
+    versions = [
+        StoredVersion(
+            row.event.received_at,
+            "event",
+            payloads.data_of(row.event) if row.event.body is not None else None,
+            row,
+        )
+        for row in reversed(heard)
+        if row.event.event_type == "labtest.result.critical"
+        and row.event.state == Event.State.DONE
+        and row.event.outcome != "stale"
+    ]
+    current = versions[-1] if versions else None
+    return RecordHistory("Warning of the lab", versions, compare, current)
+
+
+def result_history(order_id: UUID, result: Result | None) -> RecordHistory:
+    """Of the result: every version that said something new is stored for good. One query."""
+    found = ResultVersion.objects.filter(order_id=order_id).order_by("-number")[:VERSIONS]
+    versions = [
+        StoredVersion(one.received_at, "version", one.content, number=one.number)
+        for one in reversed(found)
+    ]
+    return RecordHistory(
+        "Result",
+        versions,
+        _compare_results,
+        versions[-1] if versions else None,
+        result.missing_since if result else None,
+    )
+
+
+def _compare_results(then: Values, now: Values) -> tuple[list[FieldRow], int]:
+    rows, _ = record_fields.compare(
+        record_fields.RESULT_FIELDS, then, now, frozenset({"orders.view"})
+    )
+    before, after = lines_by_marker(then), lines_by_marker(now)
+    for key in {**before, **after}:
+        was, is_now = before.get(key), after.get(key)
+        name = str((was or is_now or {}).get("name", ""))
+        rows.append(FieldRow(name, _line(was), _line(is_now)))
+    return rows, 0
+
+
+def _line(line: Line | None) -> Shown:
+    """One marker in one line: value, unit, range, what the lab wrote."""
+    if line is None:
+        return EMPTY
+    if line.get("missing"):
+        return Shown(f"Missing: {line.get('why') or 'no cause given'}")
+    parts = [f"{line.get('text', '')} {line.get('unit') or ''}".strip(), line.get("flag")]
+    parts += [f"range {line['range']}" if line.get("range") else None, line.get("notes")]
+    return Shown(", ".join(str(part) for part in parts if part))
+
+
+def _with_current(
+    title: str,
+    versions: list[StoredVersion],
+    record: Order | Appointment | None,
+    compare: Compare,
+) -> RecordHistory:
+    """The versions of events and, last, the one that is stored now."""
+    if record is None:
+        # Only events name it: the latest is the newest that is known.
+        return RecordHistory(title, versions, compare, versions[-1] if versions else None)
+    own = next(
+        (one for one in versions if one.row and one.row.event.received_at == record.as_of), None
+    )
+    since = own.at if own else record.as_of
+    current = StoredVersion(since, "event" if own else "read", record.said(), own and own.row)
+    earlier = sorted((one for one in versions if one.at < since), key=lambda one: one.at)
+    superseded = record.superseded_at if isinstance(record, Appointment) else None
+    return RecordHistory(
+        title, [*earlier, current], compare, current, record.missing_since, superseded
+    )
+
+
+def _known_since(event: Event) -> datetime:
+    """When the event's order became, or was found to be, the stored one."""
+    if event.outcome == "applied" and event.applied_at is not None:
+        return event.applied_at
+    return event.received_at
+
+
+def _version_of(data: dict[str, Any], received_at: datetime) -> tuple[datetime, int] | None:
+    """The version of an order (`orders.sync.events`); None where the event has less than it."""
+    updated_at = payloads.moment_of(data.get("updated_at"))
+    if updated_at is None or updated_at > received_at + AHEAD:
+        return None
+    last = data.get("last_event")
+    steps = [last] if isinstance(last, dict) else data.get("events")
+    numbers = [
+        step["id"]
+        for step in (steps if isinstance(steps, list) else [])
+        if isinstance(step, dict) and isinstance(step.get("id"), int)
+    ]
+    return updated_at, max(numbers, default=0)
+
+
+def _uuid(value: Any) -> UUID | None:
+    try:
+        return UUID(str(value))
+    except ValueError:
+        return None

@@ -1,0 +1,58 @@
+"""Which past moment staff ask for: a time that they type, or a stop of the slider."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+
+from backoffice.lists.fields import MomentField
+from webhooks.record_history import Stop
+
+
+class PastMomentField(MomentField):
+    """A time to the minute includes what became known in that minute."""
+
+    widget = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
+
+    def clean(self, value: Any) -> datetime | None:
+        moment = super().clean(value)
+        if moment is None:
+            return None
+        if moment > timezone.now():
+            raise ValidationError("Choose a time that has passed.")
+        if str(value).strip().endswith("Z"):
+            return moment
+        return moment.replace(second=0) + timedelta(seconds=59)
+
+
+class MomentForm(forms.Form):
+    at = PastMomentField(label="Date and time", help_text="In your time zone.")
+    stop = forms.IntegerField(
+        required=False, min_value=0, max_value=10_000, label="When something changed"
+    )
+
+    def shareable(self) -> bool:
+        """Whether the address already says the moment the way that everybody reads it."""
+        given = str(self.data.get("at", "")).strip()
+        return "stop" not in self.data and given.endswith("Z") and _is_moment(given)
+
+    def moment(self, stops: Sequence[Stop]) -> datetime | None:
+        """What is asked for: the stop of the slider before the time. None without either."""
+        stop = self.cleaned_data.get("stop")
+        if stop is not None and stops:
+            return stops[min(stop, len(stops) - 1)].at
+        found: datetime | None = self.cleaned_data.get("at")
+        return found
+
+
+def _is_moment(text: str) -> bool:
+    try:
+        return parse_datetime(text) is not None
+    except ValueError:
+        return False
