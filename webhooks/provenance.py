@@ -125,7 +125,7 @@ def order_why(request: HttpRequest, order_id: UUID) -> HttpResponse:
         "steps": _steps(order, history, heard),
         "heard": heard,
         "more": len(heard) == HEARD,
-        "form": form,
+        "moment_form": MomentForm.showing(moment) if valid else form,
         "stops": stops,
         "moment": moment,
         "last": len(stops) - 1,

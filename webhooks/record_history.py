@@ -69,8 +69,13 @@ class RecordThen:
         return self.version is not None and self.version is self.current
 
     @property
-    def differences(self) -> int:
-        return sum(row.differs for row in self.rows)
+    def changed(self) -> list[FieldRow]:
+        """Fields that are different now."""
+        return [row for row in self.rows if row.differs]
+
+    @property
+    def same(self) -> list[FieldRow]:
+        return [row for row in self.rows if not row.differs]
 
 
 Compare = Callable[[Values, Values], tuple[list[FieldRow], int]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Self
 
 from django import forms
 from django.core.exceptions import ValidationError
@@ -36,6 +36,11 @@ class MomentForm(forms.Form):
     stop = forms.IntegerField(
         required=False, min_value=0, max_value=10_000, label="When something changed"
     )
+
+    @classmethod
+    def showing(cls, moment: datetime | None) -> Self:
+        """With the moment in the field, as the clock of the reader shows it."""
+        return cls(initial={"at": moment and timezone.make_naive(moment)})
 
     def shareable(self) -> bool:
         """Whether the address already says the moment the way that everybody reads it."""

@@ -112,7 +112,7 @@ def test_past_moment_shows_last_event_before_it(client: Client) -> None:
     assert fields(found)["Status"] == ("requisition_created", "delivered_to_lab")
     assert fields(found)["Steps"] == ("2", "4")
     assert not found.is_current and found.next_at == last.applied_at
-    changed = {row.label for row in found.rows if row.differs}
+    changed = {row.label for row in found.changed}
     assert changed == {"Status", "Steps", "Changed at the service"}
 
 
@@ -121,7 +121,7 @@ def test_moment_after_last_event_is_what_is_shown_now(client: Client) -> None:
     last = tell(4, 4)
     place(last.received_at)
     answer = get(client, hours(5))
-    assert then(answer).is_current and then(answer).differences == 0
+    assert then(answer).is_current and then(answer).changed == []
     assert "It is what is shown now." in answer.content.decode()
 
 
@@ -293,10 +293,12 @@ def test_typed_time_becomes_an_address_to_share(client: Client) -> None:
     user = staff("clinician")
     client.force_login(user)
     answer = client.get(PAGE, {"at": "2026-11-20T13:05"})
-    # Times of staff are those of the installation, New York here; the minute is included.
-    zone_free = answer["location"].removeprefix(f"{PAGE}?at=")
-    assert answer.status_code == 302 and zone_free.endswith(":05:59Z")
-    assert client.get(answer["location"]).status_code in (200, 400)
+    assert answer.status_code == 302
+    shared = answer["location"].removeprefix(f"{PAGE}?at=")
+    assert shared.endswith(":05:59Z")  # All of the minute is included.
+    shown = client.get(answer["location"])
+    assert shown.context["moment"].isoformat() == shared.replace("Z", "+00:00")
+    assert within(shown, "id_at").given["value"] == "2026-11-20T13:05"
 
 
 def test_stop_of_the_slider_becomes_an_address(client: Client) -> None:

@@ -1,0 +1,123 @@
+"""In a real browser: what was known of an order at a past moment, by events of the sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+
+from backoffice.service.orders import SimulationFlags
+from tests.browser import Browser, browser, needs_browser
+from tests.browser.office import Office, at_work, focus, log_in, picture, press
+from tests.browser.test_axe import look, script  # noqa: F401
+from tests.outbox.draws import placed
+from tests.sync.house import running, wait_until
+
+pytestmark = needs_browser
+
+HOME, RIGHT = "\ue011", "\ue014"
+METHOD = "at_home_phlebotomy"
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
+    with at_work(tmp_path_factory.mktemp("houses")) as office:
+        office.sandbox.control("webhooks", {"url": f"{office.url}/webhooks/"})
+        with running(office.house.start("-m", "tests.webhooks.drainer")):
+            yield office
+
+
+@pytest.fixture(scope="module")
+def page(office: Office) -> Iterator[Browser]:
+    with browser() as opened:
+        office.log_in(opened, "lab-coordinator")
+        yield opened
+
+
+def is_applied(office: Office, order: str, status: str) -> bool:
+    """Whether the order has this status by an event, applied in a second that is over."""
+    return bool(
+        office.house.query(
+            "SELECT 1 FROM orders_order o JOIN webhooks_event e ON e.received_at = o.as_of"
+            " WHERE o.id = %s AND o.low_level_status = %s AND e.outcome = 'applied'"
+            " AND e.applied_at < now() - interval '1 second'",
+            [order, status],
+        )
+    )
+
+
+@pytest.fixture(scope="module")
+def order(office: Office) -> str:
+    """An order that the sandbox made and then moved on; each time an event arrived."""
+    key = str(placed(office.sandbox, low="ordered"))
+    for status in ("ordered", "requisition_created", "cancelled"):
+        if status != "ordered":
+            with office.sandbox.service() as service:
+                place = "received" if status == "requisition_created" else "cancelled"
+                service.orders.simulate(key, f"{place}.{METHOD}.{status}", flags=SimulationFlags())
+        wait_until(partial(is_applied, office, key, status), 60, f"{status} is applied")
+    return key
+
+
+def shown(page: Browser, words: str) -> None:
+    wait_until(lambda: words in page.text("#then"), 60, words)
+
+
+def test_past_is_shown_by_slider_with_keyboard_alone(
+    page: Browser, office: Office, order: str
+) -> None:
+    page.open(f"{office.url}/orders/{order}/why/")
+    stops = int(page.run("return document.getElementById('id_stop').max"))
+    assert stops >= 2
+    page.run("document.getElementById('id_stop').focus()")
+    press(page, HOME)
+    shown(page, "As known")
+    wait_until(lambda: "?at=" in page.url, 30, "the address names the moment")
+    first = page.url
+    assert first.endswith("Z") and focus(page) == "stop"
+    steps = "Steps 1 3"
+    shown(page, steps)
+    spoken = page.run("return document.getElementById('id_stop').getAttribute('aria-valuetext')")
+    assert spoken and spoken in page.text("#stop-words")
+    for _ in range(stops):
+        press(page, RIGHT)
+    shown(page, "It is what is shown now.")
+    assert page.run("return document.getElementById('id_stop').value") == str(stops)
+    with browser() as other:
+        log_in(other, office.url, "viewer")
+        other.open(first)
+        shown(other, steps)
+        assert "Notreal" not in other.text("#then")
+
+
+def test_moment_before_anything_was_received_is_not_known(
+    page: Browser, office: Office, order: str
+) -> None:
+    page.open(f"{office.url}/orders/{order}/why/?at=2020-01-01T12:00:00Z")
+    shown(page, "Not known: nothing received before")
+
+
+def test_past_without_scripts(page: Browser, office: Office, order: str) -> None:
+    page.devtools("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        page.open(f"{office.url}/orders/{order}/why/")
+        page.type("#id_stop", HOME)
+        page.click(".stops button")
+        wait_until(lambda: "?at=" in page.url, 30, "the address names the moment")
+        assert page.all("section.past tbody tr")
+    finally:
+        page.devtools("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+def test_past_keeps_nobody_out(
+    page: Browser,
+    office: Office,
+    order: str,
+    script: str,  # noqa: F811
+) -> None:
+    page.open(f"{office.url}/orders/{order}/why/")
+    first = page.run("return document.querySelector('#stops a').href")
+    page.open(first)
+    picture(page, "past")
+    assert look(page, script, "past") == []
