@@ -291,7 +291,9 @@ def _with_current(
         (one for one in versions if one.row and one.row.event.received_at == record.as_of), None
     )
     since = own.at if own else record.as_of
-    current = StoredVersion(since, "event" if own else "read", record.said(), own and own.row)
+    current = StoredVersion(
+        since, "event" if own else "read", record.said(), own.row if own else None
+    )
     earlier = sorted((one for one in versions if one.at < since), key=lambda one: one.at)
     superseded = record.superseded_at if isinstance(record, Appointment) else None
     return RecordHistory(

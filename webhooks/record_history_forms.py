@@ -18,8 +18,6 @@ from webhooks.record_history import Stop
 class PastMomentField(MomentField):
     """A time to the minute includes what became known in that minute."""
 
-    widget = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
-
     def clean(self, value: Any) -> datetime | None:
         moment = super().clean(value)
         if moment is None:
@@ -32,7 +30,11 @@ class PastMomentField(MomentField):
 
 
 class MomentForm(forms.Form):
-    at = PastMomentField(label="Date and time", help_text="In your time zone.")
+    at = PastMomentField(
+        label="Date and time",
+        help_text="In your time zone.",
+        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
+    )
     stop = forms.IntegerField(
         required=False, min_value=0, max_value=10_000, label="When something changed"
     )
@@ -40,7 +42,7 @@ class MomentForm(forms.Form):
     @classmethod
     def showing(cls, moment: datetime | None) -> Self:
         """With the moment in the field, as the clock of the reader shows it."""
-        return cls(initial={"at": moment and timezone.make_naive(moment)})
+        return cls(initial={"at": timezone.make_naive(moment) if moment else None})
 
     def shareable(self) -> bool:
         """Whether the address already says the moment the way that everybody reads it."""
