@@ -13,6 +13,7 @@ from tests.sync.house import wait_until
 pytestmark = needs_browser
 ACCOUNT = "Made-up account east-main"
 THIRD = "7ea00000-0000-4000-8000-000000000003"
+OURS = "7ea00000-0000-4000-8000-000000000001"
 SECOND = "7ea00000-0000-4000-8000-000000000002"
 MOST = 6
 """Interactions: clicks, and fields typed into."""
@@ -78,6 +79,37 @@ def test_a_team_is_let_in_within_six_interactions(page: Browser, office: Office)
         " WHERE object_type = 'lab_account.allowlist' AND action = 'change'"
     )
     assert reasons == "the third clinic opens"
+
+
+def test_orders_are_replayed_before_our_team_leaves(page: Browser, office: Office) -> None:
+    """Nothing is saved: the page shows which of our orders the change would have refused."""
+    page.link("Catalogue & accounts")
+    page.link("Made-up account north-main")
+    page.click(f"[type=checkbox][value='{OURS}']")
+    page.sees("orders would have been refused")
+    rows = "return document.querySelectorAll('#replayed tbody a[href^=\"/orders/\"]').length"
+    placed = office.house.value(
+        "SELECT count(*) FROM orders_order WHERE lab_slug = 'lab-north'"
+        " AND origin <> 'redraw' AND created_at > now() - interval '90 days'"
+    )
+    page.sees(f"{placed} of {placed} orders would have been refused")
+    assert page.run(rows) == min(placed, 25)
+    picture(page, "allowlist-replayed")
+
+
+def test_account_page_names_tests_that_it_lacks(page: Browser, office: Office) -> None:
+    page.link("Catalogue & accounts")
+    page.link("Made-up account west-second")
+    page.sees("Last checked")
+    assert "Stress Kit" in page.text("[aria-labelledby=catalog]")
+    picture(page, "account-catalog-card")
+    page.link("See all")
+    page.sees("Gut Kit")
+    picture(page, "account-catalog")
+    page.click("a[href='?show=missing-tests']")
+    page.sees("Stress Kit")
+    page.click("a[href='?show=missing-markers']")
+    page.sees("Catalog of Made-up account west-second")
 
 
 def test_a_save_that_failed_leaves_everything_as_it_was(page: Browser, office: Office) -> None:
