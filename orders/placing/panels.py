@@ -146,9 +146,12 @@ def _at_labs(wish: Wish, accounts: _TeamAccounts) -> Q:
 def _usual(tests: QuerySet[LabTest], accounts: _TeamAccounts) -> list[LabTest]:
     newest = Order.objects.order_by("-created_at", "-pk").values_list("lab_test_id", flat=True)
     often = Counter(newest[:LOOKED_AT])
-    found = list(tests.filter(pk__in=[pk for pk, _ in often.most_common(3 * SHOWN)]))
-    if not found:
-        found = list(tests[:SHOWN])
-    offers = accounts.offers(found, [])
-    found = [test for test in found if not accounts.reason(offers, test)]
+    ordered = tests.filter(pk__in=[pk for pk, _ in often.most_common(3 * SHOWN)])
+    found = _offered(ordered, accounts) or _offered(tests[: 5 * SHOWN], accounts)
     return sorted(found, key=lambda test: (-often[test.pk], test.name))[:SHOWN]
+
+
+def _offered(tests: QuerySet[LabTest], accounts: _TeamAccounts) -> list[LabTest]:
+    found = list(tests)
+    offers = accounts.offers(found, [])
+    return [test for test in found if not accounts.reason(offers, test)]

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from tests.browser import Browser, browser, needs_browser
-from tests.browser.office import Office, at_work, within
+from tests.browser.office import ENTER, Office, at_work, within
 from tests.outbox.draws import TESTS, booked_there, placed
 from tests.sandbox.ordering import open_second_account
 
@@ -33,9 +33,6 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
 def orders(office: Office) -> dict[str, UUID]:
     made = {
         "visited": placed(office.sandbox, name="Vera"),
-        "wrong": placed(
-            office.sandbox, "on_site_collection", name="Wanda", user=known_patient(office)
-        ),
         "kit": placed(office.sandbox, "testkit", name="Kitty"),
     }
     booked_there(office.sandbox, made["visited"])
@@ -66,7 +63,7 @@ def page(office: Office, orders: dict[str, UUID]) -> Iterator[Browser]:
         yield opened
 
 
-def status(office: Office, order: UUID) -> str:
+def status(office: Office, order: object) -> str:
     row = office.sandbox.query(
         "SELECT low_level_status FROM sandbox_order WHERE id = %s", [str(order)]
     )
@@ -93,10 +90,33 @@ def test_an_order_and_its_visit_are_cancelled_within_the_budget(
     assert office.sandbox.query(stands, [str(order)]) == [(0,)]
 
 
+def place_under(page: Browser, office: Office, account_name: str) -> str:
+    """Order the test of the wrong lab under this account; the id of the order."""
+    name = TESTS["on_site_collection"]
+    page.open(f"{office.url}/orders/new/{known_patient(office)}/")
+    page.type("#id_panel", name)
+    page.find("#choices input[name=tests]")
+    page.type("#id_panel", ENTER)
+    page.sees("2 accounts can be used")
+    choose_account(page, office, account_name)
+    page.click("[data-review]")
+    page.click("form.review button.primary")
+    page.sees("The order is placed", PATIENCE)
+    return page.url.partition("/orders/")[2].partition("/")[0]
+
+
+def choose_account(page: Browser, office: Office, name: str) -> None:
+    [(key,)] = office.house.query(
+        "SELECT id::text FROM labs_labaccount WHERE account_name = %s", (name,)
+    )
+    page.click(f'#id_lab_account option[value="{key}"]')
+    page.sees("Nothing is in the way.")
+
+
 def test_an_order_at_the_wrong_lab_is_replaced(
     page: Browser, office: Office, orders: dict[str, UUID]
 ) -> None:
-    order = orders["wrong"]
+    order = place_under(page, office, WRONG)
     page.open(f"{office.url}/orders/{order}/")
     page.link("Cancel…")  # 1
     page.click("#id_why option[value=wrong_lab]")  # 2
@@ -106,11 +126,9 @@ def test_an_order_at_the_wrong_lab_is_replaced(
     assert f"replaces={order}" in page.url
     page.sees(TESTS["on_site_collection"])
     page.sees("This order replaces one at the wrong lab: choose the account again.")
-    [(right,)] = office.house.query(
-        "SELECT id::text FROM labs_labaccount WHERE account_name = %s", (RIGHT,)
-    )
-    page.click(f'#id_lab_account option[value="{right}"]')  # 4
-    page.sees("Nothing is in the way.")
+    assert f"{WRONG}, number" in page.text("#id_lab_account"), "it is named, and why it is not one"
+    assert "used for the canceled order" in page.text("#id_lab_account")
+    choose_account(page, office, RIGHT)  # 4
     page.click("[data-review]")  # 5
     page.sees("which went to the wrong lab")
     page.click("form.review button.primary")  # 6
@@ -119,11 +137,12 @@ def test_an_order_at_the_wrong_lab_is_replaced(
     assert account(office, order) == WRONG
     assert account(office, made) == RIGHT
     assert status(office, order) == "cancelled"
-    for shown, other in ((made, str(order)), (str(order), made)):
+    for shown, other in ((made, order), (order, made)):
         page.open(f"{office.url}/orders/{shown}/")
         card = page.text('section[aria-labelledby="siblings"]')
         assert "First order" in card and "Cancelled" in card and "Recreated" in card, card
-        assert f"Requested under {RIGHT}" in card, card
+        for one in (WRONG, RIGHT):
+            assert f"Requested under {one}" in card, card
         assert page.all(f'section[aria-labelledby="siblings"] a[href="/orders/{other}/"]')
 
 
