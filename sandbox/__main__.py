@@ -11,11 +11,16 @@ from typing import TextIO
 
 import httpx
 
+from sandbox import settings
+
 
 def main() -> None:
     """Runs the sandbox until SIGTERM or SIGINT."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "sandbox.settings")
     arguments = _arguments()
+    if arguments.as_specified:
+        os.environ["SANDBOX_AS_SPECIFIED"] = "1"  # for the process that answers requests
+        settings.AS_SPECIFIED = True
 
     import django
 
@@ -47,8 +52,6 @@ def _say(line: str, stream: TextIO) -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    from sandbox import settings
-
     parser = argparse.ArgumentParser(prog="sandbox", description=__doc__)
     parser.add_argument("--port", type=int, default=settings.PORT)
     parser.add_argument("--users", type=int, default=300)
@@ -62,6 +65,11 @@ def _arguments() -> argparse.Namespace:
         help="where webhooks go; empty: nowhere (default: where they went before)",
     )
     parser.add_argument("--reset", action="store_true", help="seed anew")
+    parser.add_argument(
+        "--as-specified",
+        action="store_true",
+        help="the specification's forms wherever the supplement differs (sandbox/forms.py)",
+    )
     parser.add_argument("--strays", type=int, default=0, help="results to seed without a match")
     return parser.parse_args()
 

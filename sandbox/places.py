@@ -6,31 +6,32 @@ READY = {"draw-at-home": ["appointment-ready"]}
 REQUEST = {"visit-nurse": ["appointment-request"]}
 BOTH = {"draw-at-home": ["appointment-ready"], "visit-nurse": ["appointment-request"]}
 
-# zip code, city, state, longitude, latitude, zone, who draws blood at home
+# zip code, city, state, longitude, latitude, zone (some are short ones, as the specification
+# permits), who draws blood at home
 AREAS: list[tuple[str, str, str, float, float, str, dict[str, list[str]]]] = [
     ("85004", "Phoenix", "AZ", -112.0740, 33.4510, "America/Phoenix", READY),
-    ("85281", "Tempe", "AZ", -111.9310, 33.4220, "America/Phoenix", BOTH),
+    ("85281", "Tempe", "AZ", -111.9310, 33.4220, "MST", BOTH),
     ("54650", "Onalaska", "WI", -91.2190, 43.8980, "America/Chicago", REQUEST),
     ("10001", "New York", "NY", -73.9970, 40.7500, "America/New_York", {}),
     ("10451", "Bronx", "NY", -73.9240, 40.8200, "America/New_York", {}),
     ("11201", "Brooklyn", "NY", -73.9900, 40.6950, "America/New_York", {}),
     ("02108", "Boston", "MA", -71.0640, 42.3570, "America/New_York", REQUEST),
     ("33101", "Miami", "FL", -80.1990, 25.7790, "America/New_York", BOTH),
-    ("33602", "Tampa", "FL", -82.4590, 27.9530, "America/New_York", READY),
-    ("30303", "Atlanta", "GA", -84.3900, 33.7530, "America/New_York", READY),
+    ("33602", "Tampa", "FL", -82.4590, 27.9530, "EST5EDT", READY),
+    ("30303", "Atlanta", "GA", -84.3900, 33.7530, "EST", READY),
     ("60601", "Chicago", "IL", -87.6220, 41.8850, "America/Chicago", BOTH),
     ("75201", "Dallas", "TX", -96.7990, 32.7880, "America/Chicago", READY),
     ("78701", "Austin", "TX", -97.7430, 30.2700, "America/Chicago", READY),
-    ("77002", "Houston", "TX", -95.3650, 29.7570, "America/Chicago", BOTH),
+    ("77002", "Houston", "TX", -95.3650, 29.7570, "CST6CDT", BOTH),
     ("80202", "Denver", "CO", -104.9990, 39.7510, "America/Denver", READY),
-    ("84101", "Salt Lake City", "UT", -111.9000, 40.7550, "America/Denver", REQUEST),
+    ("84101", "Salt Lake City", "UT", -111.9000, 40.7550, "MST7MDT", REQUEST),
     ("98101", "Seattle", "WA", -122.3300, 47.6110, "America/Los_Angeles", READY),
-    ("97201", "Portland", "OR", -122.6930, 45.5080, "America/Los_Angeles", REQUEST),
+    ("97201", "Portland", "OR", -122.6930, 45.5080, "PST8PDT", REQUEST),
     ("94103", "San Francisco", "CA", -122.4110, 37.7730, "America/Los_Angeles", BOTH),
     ("90012", "Los Angeles", "CA", -118.2390, 34.0610, "America/Los_Angeles", READY),
-    ("92101", "San Diego", "CA", -117.1650, 32.7200, "America/Los_Angeles", READY),
+    ("92101", "San Diego", "CA", -117.1650, 32.7200, "PST8PDT", READY),
     ("89101", "Las Vegas", "NV", -115.1230, 36.1720, "America/Los_Angeles", READY),
-    ("96813", "Honolulu", "HI", -157.8520, 21.3130, "Pacific/Honolulu", {}),
+    ("96813", "Honolulu", "HI", -157.8520, 21.3130, "HST", {}),
     ("99501", "Anchorage", "AK", -149.8760, 61.2170, "America/Anchorage", {}),
     ("59715", "Bozeman", "MT", -111.0380, 45.6700, "America/Denver", {}),
 ]

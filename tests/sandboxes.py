@@ -81,11 +81,13 @@ def running(
     speed: float = 0,
     *,
     seconds: float = START_SECONDS,
+    as_specified: bool = False,
     **more: str,
 ) -> Iterator[Sandbox]:
     """A sandbox for the length of a `with`; its database goes with it.
 
-    `more` are further options of `python -m sandbox`. Raises RuntimeError with the sandbox's last
+    `as_specified` asks for the specification's forms; `more` are further options of
+    `python -m sandbox`. Raises RuntimeError with the sandbox's last
     words when it does not answer within `seconds`.
     """
     server = os.environ.get("TEST_SANDBOX_DATABASE") or os.environ["DATABASE_URL"]
@@ -94,6 +96,8 @@ def running(
     options = {"port": port, "users": users, "orders": orders, "seed": seed, "speed": speed, **more}
     command = [sys.executable, "-m", "sandbox"]
     command += [word for name, value in options.items() for word in (f"--{name}", str(value))]
+    if as_specified:
+        command.append("--as-specified")
     theirs = ("DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE")
     environment = {name: value for name, value in os.environ.items() if name not in theirs}
     with tempfile.TemporaryFile() as log:

@@ -11,6 +11,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.http import HttpResponse
 
+from sandbox import forms
 from sandbox.api import vocabulary
 from sandbox.api.answers import json_answer
 from sandbox.api.bodies import Field, parsed, read_body, schema
@@ -70,19 +71,21 @@ def available_lab_tests(team: uuid.UUID, account: LabAccount | None) -> QuerySet
 
 def account_record(account: LabAccount) -> dict[str, Any]:
     """LabAccount."""
-    return {
-        "id": account.pk,
-        "lab": account.lab.slug,
-        "org_id": account.org_id,
-        "status": account.status,
-        "delegated_flow": account.delegated_flow,
-        "provider_account_id": account.provider_account_id,
-        "account_name": account.account_name,
-        "default_clinical_notes": account.default_clinical_notes,
-        "business_units": account.business_units,
-        "allowed_billing": account.allowed_billing,
-        "team_id_allowlist": account.team_id_allowlist,
-    }
+    return forms.account(
+        {
+            "id": account.pk,
+            "lab": account.lab.slug,
+            "org_id": account.org_id,
+            "status": account.status,
+            "delegated_flow": account.delegated_flow,
+            "provider_account_id": account.provider_account_id,
+            "account_name": account.account_name,
+            "default_clinical_notes": account.default_clinical_notes,
+            "business_units": account.business_units,
+            "allowed_billing": account.allowed_billing,
+            "team_id_allowlist": account.team_id_allowlist,
+        }
+    )
 
 
 def _answer(accounts: QuerySet[LabAccount], asked: Asked) -> HttpResponse:

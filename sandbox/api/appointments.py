@@ -7,6 +7,7 @@ from typing import Any
 
 from django.http import HttpResponse
 
+from sandbox import forms
 from sandbox.api.answers import json_answer
 from sandbox.api.calls import Asked, Call
 from sandbox.api.errors import Refusal
@@ -61,30 +62,32 @@ def address_record(appointment: Appointment) -> dict[str, Any]:
 
 def appointment_record(appointment: Appointment) -> dict[str, Any]:
     """Appointment with its events, oldest first; needs `order` and `events` at hand."""
-    return {
-        "id": appointment.pk,
-        "user_id": appointment.user_id,
-        "order_id": appointment.order.id,
-        "order_transaction_id": appointment.order.transaction_id,
-        "address": address_record(appointment),
-        "location": {"lng": appointment.lng, "lat": appointment.lat},
-        "start_at": appointment.start_at,
-        "end_at": appointment.end_at,
-        "iana_timezone": appointment.iana_timezone,
-        "type": appointment.type,
-        "provider": appointment.provider,
-        "status": appointment.status,
-        "provider_id": appointment.provider_id,
-        "external_id": appointment.external_id,
-        "can_reschedule": appointment.can_reschedule,
-        "appointment_notes": appointment.appointment_notes,
-        "event_status": appointment.event_status,
-        "event_data": appointment.event_data,
-        "events": [
-            {"created_at": event.created_at, "status": event.status, "data": event.data}
-            for event in appointment.events.order_by("created_at", "id")
-        ],
-    }
+    return forms.appointment(
+        {
+            "id": appointment.pk,
+            "user_id": appointment.user_id,
+            "order_id": appointment.order.id,
+            "order_transaction_id": appointment.order.transaction_id,
+            "address": address_record(appointment),
+            "location": {"lng": appointment.lng, "lat": appointment.lat},
+            "start_at": appointment.start_at,
+            "end_at": appointment.end_at,
+            "iana_timezone": appointment.iana_timezone,
+            "type": appointment.type,
+            "provider": appointment.provider,
+            "status": appointment.status,
+            "provider_id": appointment.provider_id,
+            "external_id": appointment.external_id,
+            "can_reschedule": appointment.can_reschedule,
+            "appointment_notes": appointment.appointment_notes,
+            "event_status": appointment.event_status,
+            "event_data": appointment.event_data,
+            "events": [
+                {"created_at": event.created_at, "status": event.status, "data": event.data}
+                for event in appointment.events.order_by("created_at", "id")
+            ],
+        }
+    )
 
 
 def _current(asked: Asked, kind: str) -> HttpResponse:

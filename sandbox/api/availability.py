@@ -138,7 +138,7 @@ def _sites(asked: Asked, lab: Lab) -> list[tuple[PscSite, float | None]]:
 
 
 def psc_availability(asked: Asked) -> HttpResponse:
-    """Days with slots, each at one centre; 404 when there are none at all."""
+    """Fourteen days at each centre, with or without slots; 404 when there is no slot at all."""
     lab = find_bookable_lab(asked["lab"])
     now, seed = clock.now(), _seed()
     first = _first_day(asked, now)
@@ -146,9 +146,8 @@ def psc_availability(asked: Asked) -> HttpResponse:
         {"date": day, "slots": free, "location": _location(site, miles)}
         for site, miles in _sites(asked, lab)
         for day, free in _days(seed, slots.centre(site), first, now, None)
-        if free
     ]
-    if not found:
+    if not any(day["slots"] for day in found):
         raise Refusal(404, "No appointment slots were found")
     found.sort(key=lambda day: str(day["date"]))
     return json_answer({"slots": found, "timezone": None})

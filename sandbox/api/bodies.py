@@ -21,7 +21,7 @@ Check = Callable[[Any], Any]
 class Field:
     """One field of a body. `nullable` ones take null; `many`: a list of what `check` takes;
     `fields`: an object of these fields, instead of `check`; `shape`: the JSON schema of one
-    value."""
+    value. `other_name`: another key that is read when the name itself is absent."""
 
     name: str
     check: Check | None = None
@@ -31,6 +31,7 @@ class Field:
     default: Any = None
     shape: Mapping[str, Any] = field(default_factory=lambda: {"type": "string"})
     fields: Sequence[Field] = ()
+    other_name: str = ""
 
     def schema(self) -> dict[str, Any]:
         one = object_schema(self.fields) if self.fields else dict(self.shape)
@@ -40,6 +41,9 @@ class Field:
     def read(self, body: dict[str, Any], problems: Problems, at: Loc = ("body",)) -> Any:
         """The value of this field in the object that stands `at` this place."""
         loc = [*at, self.name]
+        if self.name not in body and self.other_name in body:
+            loc = [*at, self.other_name]
+            body = {self.name: body[self.other_name]}
         if self.name not in body:
             if self.required:
                 problems.add(loc, Invalid("missing", "Field required"), body)

@@ -9,7 +9,7 @@ import orjson
 from django.db.models import F, Q, QuerySet
 from django.http import HttpResponse
 
-from sandbox import records
+from sandbox import forms, records
 from sandbox.api import accounts, vocabulary
 from sandbox.api.accounts import LAB_ACCOUNT
 from sandbox.api.answers import json_answer, json_bytes
@@ -167,7 +167,7 @@ def marker_page(markers: QuerySet[Marker], asked: Asked, *, pricing: bool) -> Ht
         found = list(ordered[start : start + asked["size"]])
     return json_answer(
         {
-            "markers": [records.marker_record(marker) for marker in found],
+            "markers": [forms.marker(records.marker_record(marker)) for marker in found],
             "total": total,
             "page": asked["page"],
             "size": asked["size"],
@@ -211,7 +211,7 @@ def get_marker(asked: Asked) -> HttpResponse:
     marker = offered.filter(lab_id=asked["lab_id"], provider_id=asked["provider_id"]).first()
     if marker is None:
         raise missing("Marker")
-    return json_answer(records.marker_record(marker, expected_results=False))
+    return json_answer(forms.marker(records.marker_record(marker, expected_results=False)))
 
 
 CALLS = (

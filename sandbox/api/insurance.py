@@ -11,7 +11,7 @@ from django.db.models import Func, Q, QuerySet, TextField, Value
 from django.db.models.expressions import Combinable
 from django.http import HttpResponse
 
-from sandbox import clock
+from sandbox import clock, forms
 from sandbox.api import bodies, person_fields, vocabulary
 from sandbox.api.answers import json_answer
 from sandbox.api.bodies import Field, of_kind, parsed, read_body, schema
@@ -77,25 +77,27 @@ def _payor_address(payor: Payor) -> dict[str, Any]:
         "zip": payor.zip,
         "city": payor.city,
         "state": payor.state,
-        "access_notes": None,
+        "access_notes": payor.access_notes,
     }
 
 
 def insurance_record(insurance: Insurance) -> dict[str, Any]:
     """Insurance record with the company of its payor."""
-    return {
-        "member_id": insurance.member_id,
-        "payor_code": insurance.payor_id,
-        "group_id": insurance.group_id,
-        "relationship": insurance.relationship,
-        "insured": insurance.insured,
-        "company": {
-            "name": insurance.payor.name,
-            "address": _payor_address(insurance.payor),
-        },
-        "guarantor": insurance.guarantor,
-        "is_primary": insurance.is_primary,
-    }
+    return forms.insurance(
+        {
+            "member_id": insurance.member_id,
+            "payor_code": insurance.payor_id,
+            "group_id": insurance.group_id,
+            "relationship": insurance.relationship,
+            "insured": insurance.insured,
+            "company": {
+                "name": insurance.payor.name,
+                "address": _payor_address(insurance.payor),
+            },
+            "guarantor": insurance.guarantor,
+            "is_primary": insurance.is_primary,
+        }
+    )
 
 
 def latest_insurance(asked: Asked) -> HttpResponse:
@@ -139,7 +141,7 @@ def create_insurance(asked: Asked) -> HttpResponse:
     info = UserInfo.objects.filter(user=user).first()
     if info is None:
         raise Refusal(422, "The user has no demographics yet; they are needed before insurance")
-    if values["relationship"] != "Self" and values["guarantor"] is None:
+    if values["guarantor"] is None and forms.needs_guarantor(values["relationship"]):
         given = Invalid("missing", "A guarantor is required unless the relationship is Self")
         raise malformed(["body", "guarantor"], given, None)
     with transaction.atomic():
@@ -154,28 +156,28 @@ def create_insurance(asked: Asked) -> HttpResponse:
 def create_payor(asked: Asked) -> HttpResponse:
     """A payor only this team sees."""
     values = read_body(asked.request, _PAYOR)
-    address = values["address"]
-    del address["access_notes"]
     code = values["provider_payor_id"]
     payor = Payor.objects.create(
         payor_code=f"T{uuid.uuid4().hex[:11].upper()}",
         name=values["name"],
         team_id=asked.caller.team,
         provider_payor_ids={values["provider"] or "other": code} if code else {},
-        **address,
+        **values["address"],
     )
     return json_answer(payor_record(payor))
 
 
 def payor_record(payor: Payor) -> dict[str, Any]:
     """Payor (specification)."""
-    return {
-        "payor_code": payor.payor_code,
-        "name": payor.name,
-        "aliases": payor.aliases,
-        "org_address": _payor_address(payor),
-        "source": "platform" if payor.team_id is None else "team",
-    }
+    return forms.payor(
+        {
+            "payor_code": payor.payor_code,
+            "name": payor.name,
+            "aliases": payor.aliases,
+            "org_address": _payor_address(payor),
+            "source": "platform" if payor.team_id is None else "team",
+        }
+    )
 
 
 def _joined(array: str) -> Combinable:

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.http import HttpResponse
 
+from sandbox import forms
 from sandbox.api.answers import json_answer
 from sandbox.api.calls import Asked, Call
 from sandbox.api.errors import Invalid, malformed
@@ -24,20 +25,22 @@ Report = dict[str, Any]
 
 
 def _pulled_record(pull: HistoricalPull) -> Report:
-    return {
-        "status": pull.status,
-        "release": pull.release,
-        "range_start": pull.range_start,
-        "range_end": pull.range_end,
-        "timeline": {
-            "scheduled_at": pull.scheduled_at,
-            "started_at": pull.started_at,
-            "ended_at": pull.ended_at,
-        },
-        "days_with_data": pull.days_with_data,
-        "error_details": pull.error_details,
-        "trace_id": pull.trace_id,
-    }
+    return forms.pull(
+        {
+            "status": pull.status,
+            "release": pull.release,
+            "range_start": pull.range_start,
+            "range_end": pull.range_end,
+            "timeline": {
+                "scheduled_at": pull.scheduled_at,
+                "started_at": pull.started_at,
+                "ended_at": pull.ended_at,
+            },
+            "days_with_data": pull.days_with_data,
+            "error_details": pull.error_details,
+            "trace_id": pull.trace_id,
+        }
+    )
 
 
 def _pull_report(pulls: list[HistoricalPull]) -> Report:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from sandbox import forms
 from sandbox.api import bodies
 from sandbox.api.bodies import Field, of_kind, parsed
 from sandbox.api.errors import Invalid
@@ -96,14 +97,22 @@ def income(value: Any) -> int:
     return int(bodies.whole(0, 1_000_000_000)(value))
 
 
-# Address of users.md 3: insurance, payor, guarantor.
+def household_number(value: Any) -> float:
+    """Income or size of a guarantor's household: an integer, or any number as specified."""
+    if forms.takes_fractions() and isinstance(value, float) and 0 <= value <= 1_000_000_000:
+        return value
+    return income(value)
+
+
+# Address of users.md 3: insurance, payor, guarantor. Examples of the specification show the postal
+# code as `zip_code`, and no country.
 ADDRESS: tuple[Field, ...] = (
     Field("first_line", filled, required=True),
     Field("second_line", bodies.limited(200), nullable=True, default=""),
     Field("city", filled, required=True),
     Field("state", filled, required=True),
-    Field("zip", filled, required=True),
-    Field("country", filled, required=True),
+    Field("zip", filled, required=True, other_name="zip_code"),
+    Field("country", filled, default="US"),
     Field("access_notes", bodies.limited(1000), nullable=True),
 )
 
@@ -112,8 +121,8 @@ GUARANTOR: tuple[Field, ...] = (
     Field("last_name", parsed(NAME), required=True),
     Field("address", fields=ADDRESS, required=True),
     Field("phone_number", bodies.text, required=True),
-    Field("household_income", income, nullable=True, shape=_INTEGER),
-    Field("household_size", income, nullable=True, shape=_INTEGER),
+    Field("household_income", household_number, nullable=True, shape=_INTEGER),
+    Field("household_size", household_number, nullable=True, shape=_INTEGER),
     Field("email", bodies.text, nullable=True),
 )
 

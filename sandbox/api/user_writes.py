@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import uuid
 from typing import Any
@@ -26,6 +27,23 @@ _SLUGS = OneOf(tuple(each[0] for each in PROVIDERS))
 _REFERENCE = Text(min_length=1, max_length=200)
 
 
+_EMAIL_ADDRESS = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]")
+_PHONE_NUMBER = re.compile(
+    r"\+\d[\d ().-]{6,}"  # international
+    r"|(?<!\w)(1[ .-]?)?\(?\d{3}\)?[ .-]\d{3}[ .-]\d{4}(?!\w)"  # as written in the US
+    r"|\A1?\d{10}\Z"
+)
+
+
+def _reference(value: Any) -> str:
+    """The team's own reference, which must not hold personal data (specification, User)."""
+    found: str = parsed(_REFERENCE)(value)
+    if _EMAIL_ADDRESS.search(found) or _PHONE_NUMBER.search(found):
+        message = "client_user_id must not contain an email address or a phone number"
+        raise Invalid("value_error", message)
+    return found
+
+
 def _time_zone(value: Any) -> str:
     found = bodies.text(value)
     if found not in available_timezones():
@@ -39,14 +57,20 @@ _FALLBACKS = (
     of_kind("ingestion_start", Day(), nullable=True),
     of_kind("ingestion_end", Day(), nullable=True),
 )
-_CREATION = (of_kind("client_user_id", _REFERENCE, required=True), *_FALLBACKS)
-_CHANGES = (of_kind("client_user_id", _REFERENCE, nullable=True), *_FALLBACKS)
+_CREATION = (
+    Field("client_user_id", _reference, required=True, shape=_REFERENCE.schema()),
+    *_FALLBACKS,
+)
+_CHANGES = (
+    Field("client_user_id", _reference, nullable=True, shape=_REFERENCE.schema()),
+    *_FALLBACKS,
+)
 
 _ADDRESS = (
     Field("first_line", person_fields.filled, required=True),
     Field("second_line", bodies.limited(200), nullable=True, default=""),
-    Field("country", parsed(Text(min_length=1, max_length=60)), required=True),
-    Field("zip", parsed(Text(min_length=1, max_length=20)), required=True),
+    Field("country", parsed(Text(min_length=1, max_length=60)), default="US"),
+    Field("zip", parsed(Text(min_length=1, max_length=20)), required=True, other_name="zip_code"),
     Field("city", parsed(Text(min_length=1, max_length=100)), required=True),
     Field("state", parsed(Text(min_length=1, max_length=60)), required=True),
     Field("access_notes", bodies.limited(1000), nullable=True),

@@ -9,6 +9,7 @@ from typing import Any
 from django.db.models import Prefetch, Q, QuerySet
 from django.http import HttpResponse
 
+from sandbox import forms
 from sandbox.api.answers import json_answer
 from sandbox.api.calls import ANY_TEXT, Asked, Call
 from sandbox.api.errors import missing
@@ -49,28 +50,30 @@ def _fallback(key: str, value: object, updated_at: object) -> dict[str, Any] | N
 
 def user_record(user: User) -> dict[str, Any]:
     """User (specification; users.md 2): `source` is deprecated beside `provider`."""
-    return {
-        "user_id": user.pk,
-        "team_id": user.team_id,
-        "client_user_id": user.client_user_id,
-        "created_on": user.created_on,
-        "connected_sources": [
-            {
-                "provider": provider_record(connection.provider),
-                "created_on": connection.created_on,
-                "source": provider_record(connection.provider),
-            }
-            for connection in user.connections.all()
-        ],
-        "fallback_time_zone": _fallback(
-            "id", user.fallback_time_zone, user.fallback_time_zone_updated_at
-        ),
-        "fallback_birth_date": _fallback(
-            "value", user.fallback_birth_date, user.fallback_birth_date_updated_at
-        ),
-        "ingestion_start": user.ingestion_start,
-        "ingestion_end": user.ingestion_end,
-    }
+    return forms.user(
+        {
+            "user_id": user.pk,
+            "team_id": user.team_id,
+            "client_user_id": user.client_user_id,
+            "created_on": user.created_on,
+            "connected_sources": [
+                {
+                    "provider": provider_record(connection.provider),
+                    "created_on": connection.created_on,
+                    "source": provider_record(connection.provider),
+                }
+                for connection in user.connections.all()
+            ],
+            "fallback_time_zone": _fallback(
+                "id", user.fallback_time_zone, user.fallback_time_zone_updated_at
+            ),
+            "fallback_birth_date": _fallback(
+                "value", user.fallback_birth_date, user.fallback_birth_date_updated_at
+            ),
+            "ingestion_start": user.ingestion_start,
+            "ingestion_end": user.ingestion_end,
+        }
+    )
 
 
 def _records(users: Iterable[User]) -> list[dict[str, Any]]:
@@ -120,28 +123,30 @@ def search_users(asked: Asked) -> HttpResponse:
 
 def info_record(info: UserInfo) -> dict[str, Any]:
     """User information (specification; users.md 3)."""
-    return {
-        "first_name": info.first_name,
-        "last_name": info.last_name,
-        "email": info.email,
-        "phone_number": info.phone_number,
-        "gender": info.gender,
-        "dob": info.dob,
-        "address": {
-            "first_line": info.first_line,
-            "second_line": info.second_line,
-            "country": info.country,
-            "zip": info.zip,
-            "city": info.city,
-            "state": info.state,
-            "access_notes": info.access_notes,
-        },
-        "medical_proxy": info.medical_proxy,
-        "race": info.race,
-        "ethnicity": info.ethnicity,
-        "sexual_orientation": info.sexual_orientation,
-        "gender_identity": info.gender_identity,
-    }
+    return forms.info(
+        {
+            "first_name": info.first_name,
+            "last_name": info.last_name,
+            "email": info.email,
+            "phone_number": info.phone_number,
+            "gender": info.gender,
+            "dob": info.dob,
+            "address": {
+                "first_line": info.first_line,
+                "second_line": info.second_line,
+                "country": info.country,
+                "zip": info.zip,
+                "city": info.city,
+                "state": info.state,
+                "access_notes": info.access_notes,
+            },
+            "medical_proxy": info.medical_proxy,
+            "race": info.race,
+            "ethnicity": info.ethnicity,
+            "sexual_orientation": info.sexual_orientation,
+            "gender_identity": info.gender_identity,
+        }
+    )
 
 
 def latest_info(asked: Asked) -> HttpResponse:

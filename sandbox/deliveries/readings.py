@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
+from sandbox import forms
 from sandbox.deliveries.catalogue import HYPNOGRAM, READINGS
 from sandbox.draws import Draw, keyed_uuid
 
@@ -22,7 +23,7 @@ def source(draw: Draw, provider: str, name: str) -> Record:
     if draw.chance(0.5):
         logo = f"https://files.service.invalid/providers/{provider}.png"
         found |= {"name": name, "slug": provider, "logo": logo}
-    return found
+    return forms.source(found)
 
 
 def samples(

@@ -11,7 +11,7 @@ from typing import Any
 
 from django.conf import settings
 
-from sandbox import clock, records
+from sandbox import clock, forms, records
 from sandbox.api.appointments import appointment_record
 from sandbox.deliveries import readings
 from sandbox.deliveries.catalogue import EVENT_TYPES, FORMER_TYPES, STREAM, SUMMARIES
@@ -154,7 +154,7 @@ class Samples:
             "end_date": start,
             "provider": draw.pick(self.providers).slug,
         }
-        return data | {"is_final": True} if draw.chance(0.5) else data
+        return forms.history_pulled(data | {"is_final": True} if draw.chance(0.5) else data)
 
     def _day(self, draw: Draw) -> datetime:
         return self.epoch - timedelta(days=draw.number(1, 28))
@@ -171,13 +171,15 @@ def connection_created(
 ) -> Record:
     """`data` of a new connection (webhooks.md 4.3)."""
     named = {"name": provider.name, "slug": provider.slug, "logo": provider.logo}
-    return {
-        "user_id": user_id,
-        "provider": named,
-        "source": named,
-        "external_user_id": external_user_id,
-        "resource_availability": availability,
-    }
+    return forms.connection_created(
+        {
+            "user_id": user_id,
+            "provider": named,
+            "source": named,
+            "external_user_id": external_user_id,
+            "resource_availability": availability,
+        }
+    )
 
 
 def connection_error(user_id: str, slug: str, error_type: str) -> Record:

@@ -16,6 +16,7 @@ class Payor(models.Model):
     state = models.CharField(max_length=60)
     zip = models.CharField(max_length=20)
     country = models.CharField(max_length=60, default="US")
+    access_notes = models.CharField(max_length=1000, null=True)
     team = models.ForeignKey("Team", models.CASCADE, null=True)
     provider_payor_ids = models.JSONField(default=dict)
 
@@ -40,12 +41,6 @@ class Insurance(models.Model):
     class Meta:
         indexes = [
             models.Index(fields=["user", "is_primary", "-created_at"], name="insurance_latest")
-        ]
-        constraints = [
-            models.CheckConstraint(
-                condition=models.Q(relationship="Self") | models.Q(guarantor__isnull=False),
-                name="insurance_guarantor_when_not_self",
-            )
         ]
 
 

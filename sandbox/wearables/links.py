@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from sandbox import forms
 from sandbox.draws import keyed_uuid
 from sandbox.models import Connection, HistoricalPull, World
 from sandbox.wearables.bodies import DAY, Wearer, make_wearer, millis
@@ -74,7 +75,7 @@ class Link:
         if self.provider in ("band-one", "phone-four"):
             logo = f"{LOGOS}/{self.provider}.png"
             found |= {"name": self.name, "slug": self.provider, "logo": logo}
-        return found
+        return forms.source(found)
 
 
 def links(connections: QuerySet[Connection]) -> list[Link]:

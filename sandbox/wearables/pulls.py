@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from django.db.models import QuerySet
 
-from sandbox import outgoing
+from sandbox import forms, outgoing
 from sandbox.draws import Draw
 from sandbox.models import Connection, HistoricalPull, PullStep
 from sandbox.outgoing import Event
@@ -118,7 +118,14 @@ def _succeed(pull: HistoricalPull, at: datetime) -> None:
     if pull.provider_id in ("band-one", "phone-four"):  # some still send the flag
         data["is_final"] = True
     outgoing.announce_all(
-        [Event(f"historical.data.{pull.resource}.created", pull.user_id, data, at)]
+        [
+            Event(
+                f"historical.data.{pull.resource}.created",
+                pull.user_id,
+                forms.history_pulled(data),
+                at,
+            )
+        ]
     )
 
 

@@ -297,14 +297,14 @@ LAB_ACCOUNTS: Shape = {"data": [LAB_ACCOUNT]}
 
 # Orders -----------------------------------------------------------------
 
-LOW_LEVEL_STATUSES = (
-    "ordered requisition_created requisition_bypassed transit_customer out_for_delivery"
-    " with_customer transit_lab delivered_to_lab completed failure_to_deliver_to_lab"
-    " failure_to_deliver_to_customer problem_in_transit_lab problem_in_transit_customer"
-    " sample_error appointment_scheduled appointment_cancelled appointment_pending"
-    " draw_completed cancelled lost do_not_process partial_results awaiting_registration"
-    " registered redraw_available corrected lab_processing_blocked"
-).split()
+LOW_LEVEL_STATUSES = """
+    ordered requisition_created requisition_bypassed transit_customer out_for_delivery
+    with_customer transit_lab delivered_to_lab completed failure_to_deliver_to_lab
+    failure_to_deliver_to_customer problem_in_transit_lab problem_in_transit_customer
+    sample_error appointment_scheduled appointment_cancelled appointment_pending
+    draw_completed cancelled lost do_not_process partial_results awaiting_registration
+    registered redraw_available corrected lab_processing_blocked
+""".split()  # noqa: SIM905
 METHODS = ["testkit", "walk_in_test", "at_home_phlebotomy", "on_site_collection"]
 
 SHIPMENT: Shape = {

@@ -4,6 +4,35 @@ Each entry of REQUESTS names the chapter of the specification it comes from.
 They run against the sandbox in both of its forms.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.sandbox.specification_rules import (
+    MANAGEMENT,
+    PDF,
+    TEAM_KEY,
+    Asked,
+    Values,
+    at_most,
+    days_from,
+    differs,
+    equals,
+    every,
+    filled,
+    has,
+    is_text,
+    last_low_level_status_in,
+    none_has,
+    only_key,
+    some,
+    sorted_by,
+    values_of,
+)
 from tests.sandbox.specification_shapes import (
     APPOINTMENT,
     AVAILABILITY,
@@ -20,12 +49,16 @@ from tests.sandbox.specification_shapes import (
     USER,
     USER_INFO,
     USERS,
+    differences,
 )
+from tests.sandboxes import running
 
 STREET = {"first_line": "12 Elm Street", "city": "Phoenix", "state": "AZ"}
 INSURANCE_ADDRESS = {**STREET, "zip_code": "85004"}
 FULL_ADDRESS = {**STREET, "second_line": "", "zip": "85004", "country": "US"}
 VISIT_ADDRESS = {**STREET, "first_line": "12 West Lincoln Street", "zip_code": "85004"}
+REQUESTED_ADDRESS = {"first_line": "7 Oak Street", "city": "Onalaska", "state": "WI",
+                     "zip_code": "54650"}  # fmt: skip
 INSURED = {
     "first_name": "Ada",
     "last_name": "Stone",
@@ -64,7 +97,7 @@ IMPORTED = {
 }
 
 
-def without(body: dict[str, object], key: str) -> dict[str, object]:
+def without(body: dict[str, Any], key: str) -> dict[str, Any]:
     return {name: value for name, value in body.items() if name != key}
 
 
@@ -80,6 +113,7 @@ LIST = "/v3/orders"
 VISIT = "/v3/order/{phlebotomy_order}/phlebotomy/appointment/request"
 MOVE = "/v3/order/{psc_order}/psc/appointment/reschedule"
 
+# fmt: off
 REQUESTS = [
     # Authentication
     Asked("Authentication 1", "GET", USERS_OF, headers={}, status="4xx"),
@@ -384,13 +418,13 @@ REQUESTS = [
                                    equals("type", "phlebotomy")],
     ),
     Asked("Appointments", "POST", VISIT, status="4xx",
-          body={"address": VISIT_ADDRESS, "provider": "{phlebotomy_provider}",
+          body={"address": REQUESTED_ADDRESS, "provider": "{phlebotomy_provider}",
                 "appointment_notes": "n" * 1001}),
-    Asked("Appointments", "POST", VISIT, status="4xx", body={"address": VISIT_ADDRESS}),
+    Asked("Appointments", "POST", VISIT, status="4xx", body={"address": REQUESTED_ADDRESS}),
     Asked("Appointments", "POST", VISIT, status="4xx",
           body={"provider": "{phlebotomy_provider}"}),
     Asked("Appointments", "POST", VISIT, answer=APPOINTMENT,
-          body={"address": VISIT_ADDRESS, "provider": "{phlebotomy_provider}",
+          body={"address": REQUESTED_ADDRESS, "provider": "{phlebotomy_provider}",
                 "appointment_notes": "n" * 1000},
           rules=[equals("order_id", "{phlebotomy_order}"), equals("type", "phlebotomy"),
                  equals("appointment_notes", "n" * 1000)]),
@@ -404,7 +438,8 @@ REQUESTS = [
           query={"start_date": "{tomorrow}"}, body=VISIT_ADDRESS, answer=AVAILABILITY,
           rules=[days_from("{tomorrow}", 14)], note="14 days of slots"),
     Asked("Appointments", "POST", "/v3/order/psc/appointment/availability",
-          query={"start_date": "{tomorrow}", "lab": "{psc_lab}", "zip_code": "{psc_zip_code}"},
+          query={"start_date": "{tomorrow}", "lab": "{psc_lab}", "zip_code": "{psc_zip_code}",
+                 "radius": "25"},
           answer=AVAILABILITY, rules=[days_from("{tomorrow}", 14)], note="14 days of slots"),
     # Lab report parsing
     Asked("Lab report parsing", "POST", "/lab_report/v1/parser/job",
@@ -416,3 +451,53 @@ REQUESTS = [
           note="more than 10 MB"),
     Asked("Lab report parsing", "GET", "/lab_report/v1/parser/job/{job_id}", answer=REPORT_JOB),
 ]
+# fmt: on
+
+
+@pytest.fixture(scope="module", params=["default", "as-specified"])
+def world(request: pytest.FixtureRequest) -> Iterator[tuple[bool, httpx.Client, Values]]:
+    """A sandbox of one form, a client of it, and the values that the requests name."""
+    as_specified = request.param == "as-specified"
+    with (
+        running(users=150, orders=700, seed=29, as_specified=as_specified) as sandbox,
+        httpx.Client(base_url=sandbox.url, timeout=30) as http,
+    ):
+        yield as_specified, http, values_of(http)
+
+
+@pytest.mark.parametrize("asked", REQUESTS, ids=str)
+def test_answer_is_what_the_specification_says(
+    world: tuple[bool, httpx.Client, Values], asked: Asked
+) -> None:
+    as_specified, http, values = world
+    answer = asked.send(http, values)
+    status = f"{answer.status_code // 100}xx"
+    if not as_specified and status == asked.default_status:
+        return
+    assert status == asked.status, answer.text[:600]
+    if asked.answer is not None:
+        body = answer.json()
+        assert list(differences(body, asked.answer, as_specified=as_specified)) == []
+    for rule in asked.rules:
+        assert rule.holds(answer.json(), lambda value: filled(value, values)), (
+            rule.text,
+            answer.text[:600],
+        )
+
+
+def test_at_least_sixty_requests_cover_every_chapter_of_endpoints() -> None:
+    chapters = {asked.chapter.rstrip(" 0123456789") for asked in REQUESTS}
+    assert len(REQUESTS) >= 60
+    assert chapters == {
+        "Authentication",
+        "User",
+        "Users",
+        "Insurance",
+        "Payors",
+        "Introspection",
+        "Lab catalogue",
+        "Lab accounts",
+        "Orders",
+        "Appointments",
+        "Lab report parsing",
+    }
