@@ -38,6 +38,7 @@ class Sandbox:
     url: str
     database_url: str = field(repr=False)
     process: subprocess.Popen[bytes] = field(repr=False)
+    as_specified: bool = False
 
     def control(self, path: str, body: Any = None, method: str | None = None) -> Any:
         """Answer of `/_control/<path>`; POST when there is a body."""
@@ -110,7 +111,7 @@ def running(
             start_new_session=True,
             preexec_fn=dies_with_parent(signal.SIGTERM),
         )
-        sandbox = Sandbox(f"http://127.0.0.1:{port}", database_url, process)
+        sandbox = Sandbox(f"http://127.0.0.1:{port}", database_url, process, as_specified)
         try:
             if not _answers(sandbox, seconds):
                 log.seek(0)

@@ -14,10 +14,16 @@ from tests.sandboxes import Sandbox, running
 OTHER_TEAM = "7ea00000-0000-4000-8000-000000000002"
 
 
+@pytest.fixture(scope="package", params=[False, True], ids=["default", "as-specified"])
+def as_specified(request: pytest.FixtureRequest) -> bool:
+    """Which form the sandboxes of these tests have."""
+    return bool(request.param)
+
+
 @pytest.fixture(scope="package")
-def asked_sandbox() -> Iterator[Sandbox]:
+def asked_sandbox(as_specified: bool) -> Iterator[Sandbox]:
     """With an account of another team only, and an order with a notice, which chance may spare."""
-    with running(users=120, orders=900, seed=13) as sandbox:
+    with running(users=120, orders=900, seed=13, as_specified=as_specified) as sandbox:
         _make_rare_things(sandbox)
         yield sandbox
 

@@ -22,8 +22,8 @@ LAB = "lab-north"
 
 
 @pytest.fixture(scope="module")
-def world() -> Iterator[World]:
-    with visiting() as world:
+def world(as_specified: bool) -> Iterator[World]:
+    with visiting(as_specified=as_specified) as world:
         yield world
 
 

@@ -15,8 +15,10 @@ from tests.sandboxes import SandboxFactory
 
 
 @pytest.fixture(scope="module")
-def client(sandbox_factory: SandboxFactory) -> Iterator[Service]:
-    with sandbox_factory(users=5, orders=10, seed=31).service() as service:
+def client(sandbox_factory: SandboxFactory, as_specified: bool) -> Iterator[Service]:
+    with sandbox_factory(
+        as_specified=as_specified, users=5, orders=10, seed=31
+    ).service() as service:
         yield service
 
 

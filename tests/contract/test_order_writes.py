@@ -28,8 +28,8 @@ from tests.sandbox.ordering import PHYSICIAN, World, open_second_account, open_w
 
 
 @pytest.fixture(scope="module")
-def world() -> Iterator[World]:
-    with open_world() as world:
+def world(as_specified: bool) -> Iterator[World]:
+    with open_world(as_specified=as_specified) as world:
         yield world
 
 

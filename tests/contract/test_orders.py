@@ -218,11 +218,12 @@ def test_orders_get(client: Service, asked_sandbox: Sandbox) -> None:
             [key],
         )[0]
         assert order.order_transaction is not None and order.lab_test.lab is not None
-        assert order.last_event is not None and order.patient_details is not None
+        event = order.latest_event
+        assert event is not None and order.patient_details is not None
         assert (
             order.user_id,
-            order.last_event.status,
-            order.last_event.status.rpartition(".")[2],
+            event.status,
+            event.status.rpartition(".")[2],
             order.created_at,
             order.updated_at,
             order.origin,

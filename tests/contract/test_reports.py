@@ -31,9 +31,9 @@ PDF, JPEG, PNG = "application/pdf", "image/jpeg", "image/png"
 
 
 @pytest.fixture(scope="module")
-def parsing_sandbox(sandbox_factory: SandboxFactory) -> Sandbox:
+def parsing_sandbox(sandbox_factory: SandboxFactory, as_specified: bool) -> Sandbox:
     """One of its own: time passes in it."""
-    return sandbox_factory(users=20, orders=20, seed=23, speed=1)
+    return sandbox_factory(as_specified=as_specified, users=20, orders=20, seed=23, speed=1)
 
 
 @pytest.fixture(scope="module")

@@ -20,8 +20,8 @@ OPEN = {"pending_customer_review", "pending_ops_review"}
 
 
 @pytest.fixture(scope="module")
-def review_sandbox(sandbox_factory: SandboxFactory) -> Sandbox:
-    return sandbox_factory(users=20, orders=60, seed=37)
+def review_sandbox(sandbox_factory: SandboxFactory, as_specified: bool) -> Sandbox:
+    return sandbox_factory(as_specified=as_specified, users=20, orders=60, seed=37)
 
 
 @pytest.fixture(scope="module")

@@ -129,9 +129,9 @@ def managed(sandbox: Sandbox, method: str, suffix: str = "", body: Any = None) -
 
 
 @pytest.fixture(scope="module")
-def told_sandbox(sandbox_factory: SandboxFactory) -> Sandbox:
+def told_sandbox(sandbox_factory: SandboxFactory, as_specified: bool) -> Sandbox:
     """One of its own: what is announced here must not be seen by other tests."""
-    return sandbox_factory(users=60, orders=120, seed=17, speed=0)
+    return sandbox_factory(as_specified=as_specified, users=60, orders=120, seed=17, speed=0)
 
 
 @pytest.fixture(scope="module")

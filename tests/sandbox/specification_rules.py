@@ -250,6 +250,11 @@ def values_of(http: httpx.Client) -> Values:
     return values | {"job_id": job["id"]}
 
 
+def _asks_questions(lab_test: Json) -> bool:
+    """Whether an order of it needs answers, which the specification does not show."""
+    return any(marker["aoe"] for marker in lab_test["markers"])
+
+
 def _catalogue(get: Callable[..., Json], collection_method: str) -> Values:
     """Markers, accounts, and lab tests that an active and a pending account offer."""
     by_status: dict[str, list[Json]] = {}
@@ -270,7 +275,7 @@ def _catalogue(get: Callable[..., Json], collection_method: str) -> Values:
         )
         for status in ("active", "pending")
     )
-    test = next(one for one in active[1] if one["method"] == "walk_in_test" or one is active[1][-1])
+    test = next(one for one in active[1] if not _asks_questions(one))
     markers = get("/v3/lab_tests/markers", size=100)["markers"]
     lab_id = test["lab"]["id"]
     marker = next(one for one in markers if one["lab_id"] == lab_id)

@@ -203,8 +203,15 @@ def test_centres_show_their_days_with_their_zone(world: World) -> None:
         if "appointment_scheduling_via_service" in site["capabilities"]
     }
     assert {day["location"]["code"] for day in days} == bookable != set()
-    assert all(day["slots"] and day["location"]["distance"] is not None for day in days)
-    assert not any(date.fromisoformat(day["date"]).weekday() == 6 for day in days)
+    assert all(day["location"]["distance"] is not None for day in days)
+    for code in bookable:
+        shown = [day for day in days if day["location"]["code"] == code]
+        first = date(2026, 3, 5)
+        assert [day["date"] for day in shown] == [
+            (first + timedelta(days=number)).isoformat() for number in range(14)
+        ]
+        sundays = [day for day in shown if date.fromisoformat(day["date"]).weekday() == 6]
+        assert [day["slots"] for day in sundays] == [[], []]
     for day in days:
         for slot in day["slots"]:
             start = datetime.fromisoformat(slot["start"]).astimezone(ZoneInfo("America/Chicago"))

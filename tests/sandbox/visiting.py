@@ -69,7 +69,7 @@ class World:
         """The patient's address as appointments spell it."""
         found = self.record(order_id)["patient_address"]
         names = ("first_line", "second_line", "city", "state", "access_notes")
-        return {name: found[name] for name in names} | {"zip_code": found["zip"]}
+        return {name: found.get(name) for name in names} | {"zip_code": found["zip"]}
 
     def free(self, order_id: str, **params: Any) -> list[dict[str, Any]]:
         """Free slots for a visit at the order's address."""
