@@ -114,6 +114,10 @@ VISIT = "/v3/order/{phlebotomy_order}/phlebotomy/appointment/request"
 MOVE = "/v3/order/{psc_order}/psc/appointment/reschedule"
 
 # fmt: off
+CHAPTERS = {
+    "Authentication", "User", "Users", "Insurance", "Payors", "Introspection", "Lab catalogue",
+    "Lab accounts", "Orders", "Appointments", "Lab report parsing",
+}
 REQUESTS = [
     # Authentication
     Asked("Authentication 1", "GET", USERS_OF, headers={}, status="4xx"),
@@ -486,9 +490,5 @@ def test_answer_is_what_the_specification_says(
 
 
 def test_at_least_sixty_requests_cover_every_chapter_of_endpoints() -> None:
-    chapters = {asked.chapter.rstrip(" 0123456789") for asked in REQUESTS}
     assert len(REQUESTS) >= 60
-    assert chapters == set(
-        "Authentication/User/Users/Insurance/Payors/Introspection/Lab catalogue/Lab accounts/Orders"
-        "/Appointments/Lab report parsing".split("/")
-    )
+    assert {asked.chapter.rstrip(" 0123456789") for asked in REQUESTS} == CHAPTERS
