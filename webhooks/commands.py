@@ -1,11 +1,10 @@
 """What administrators may ask about where the service delivers events: one class per write.
 
-Both go out with the management key (webhooks, chapter 1.2).
+All go out with the management key (webhooks, chapter 1.2).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import ClassVar
 from uuid import UUID
 
@@ -22,7 +21,6 @@ NO_KEY = (
 )
 KEY_REFUSED = "The management interface refuses our key (setting MANAGEMENT_KEY)."
 GONE = "The service no longer has this webhook endpoint."
-MOST_PAGES = 20
 
 
 class CreateEndpoint(Command, kw_only=True):
@@ -54,7 +52,7 @@ class CreateEndpoint(Command, kw_only=True):
 
     def refresh(self, service: Service) -> None:
         try:
-            found = list(_endpoints(service, self.team_id))
+            found = list(service.management.every_webhook(self.team_id))
         except errors.Denied:
             raise NotNow(KEY_REFUSED) from None
         if any(one.data.url == self.url and not one.data.disabled for one in found):
@@ -67,7 +65,7 @@ class CreateEndpoint(Command, kw_only=True):
         # "url required; description, rate_limit, disabled, filter_types, secret optional": the
         # description that we sent names our request (webhooks.md 1.2).
         mark = _mark(sending)
-        for one in _endpoints(service, self.team_id):
+        for one in service.management.every_webhook(self.team_id):
             if one.data.description == mark:
                 return Happened(one)
         return Absent()
@@ -129,7 +127,102 @@ class RotateSecret(Command, kw_only=True):
         return self.endpoint_id
 
 
-COMMANDS: tuple[type[Command], ...] = (CreateEndpoint, RotateSecret)
+class SwitchEndpoint(Command, kw_only=True):
+    """Stop deliveries to an endpoint, or begin them again."""
+
+    kind: ClassVar[str] = "webhook.switch"
+    again: ClassVar[Again] = Again.SAME_EFFECT
+    task: ClassVar[str] = "webhooks.tasks.deliver"
+
+    team_id: UUID
+    endpoint_id: str
+    disabled: bool
+
+    def title(self) -> str:
+        return f"Turn {'off' if self.disabled else 'on'} webhook endpoint {self.endpoint_id[:60]}"
+
+    def subject(self) -> tuple[str, str]:
+        return "webhook endpoint", self.endpoint_id
+
+    def form(self) -> str:
+        return reverse("operations:endpoint-switch", args=[self.endpoint_id])
+
+    def done(self, remote_id: str) -> str:
+        return reverse("operations:service-check")
+
+    def check(self) -> None:
+        if not settings.MANAGEMENT_KEY:
+            raise NotNow(NO_KEY)
+
+    def refresh(self, service: Service) -> None:
+        if bool(_endpoint(service, self).data.disabled) is self.disabled:
+            raise NotNow(f"The endpoint is {'off' if self.disabled else 'on'} already.")
+
+    def send(self, service: Service, sending: Sending) -> Record[Webhook]:
+        return service.management.switch_webhook(
+            self.team_id, self.endpoint_id, disabled=self.disabled
+        )
+
+    def settle(self, service: Service, sending: Sending) -> Happened | Absent:
+        # "PATCH: any of url, description, rate_limit, disabled, filter_types" and the answer is the
+        # Webhook, which shows `disabled` (webhooks.md 1.2).
+        found = service.management.webhook(self.team_id, self.endpoint_id)
+        return Happened(found) if bool(found.data.disabled) is self.disabled else Absent()
+
+    def store(self, answer: Record[Webhook]) -> str:
+        return self.endpoint_id
+
+
+class DeleteEndpoint(Command, kw_only=True):
+    """Delete an endpoint, with the events that have not reached it."""
+
+    kind: ClassVar[str] = "webhook.delete"
+    again: ClassVar[Again] = Again.SAME_EFFECT
+    task: ClassVar[str] = "webhooks.tasks.deliver"
+
+    team_id: UUID
+    endpoint_id: str
+
+    def title(self) -> str:
+        return f"Delete webhook endpoint {self.endpoint_id[:60]}"
+
+    def subject(self) -> tuple[str, str]:
+        return "webhook endpoint", self.endpoint_id
+
+    def form(self) -> str:
+        return reverse("operations:endpoint-delete", args=[self.endpoint_id])
+
+    def done(self, remote_id: str) -> str:
+        return reverse("operations:service-check")
+
+    def check(self) -> None:
+        if not settings.MANAGEMENT_KEY:
+            raise NotNow(NO_KEY)
+
+    def refresh(self, service: Service) -> None:
+        _endpoint(service, self)
+
+    def send(self, service: Service, sending: Sending) -> None:
+        service.management.delete_webhook(self.team_id, self.endpoint_id)
+
+    def settle(self, service: Service, sending: Sending) -> Happened | Absent:
+        # "GET, PATCH, DELETE /{webhook_id}": an endpoint that was deleted is no longer in the list
+        # of all, "data[] Webhook" (webhooks.md 1.2).
+        listed = service.management.every_webhook(self.team_id)
+        if any(one.data.id == self.endpoint_id for one in listed):
+            return Absent()
+        return Happened(None)
+
+    def store(self, answer: None) -> str:
+        return self.endpoint_id
+
+
+COMMANDS: tuple[type[Command], ...] = (
+    CreateEndpoint,
+    RotateSecret,
+    SwitchEndpoint,
+    DeleteEndpoint,
+)
 """Delivered by `webhooks.tasks.deliver`."""
 
 
@@ -144,13 +237,11 @@ def _mark(sending: Sending) -> str:
     return f"Back office, request {sending.id}"
 
 
-def _endpoints(service: Service, team_id: UUID) -> Iterator[Record[Webhook]]:
-    """Every endpoint of the team. Malformed where the list does not end."""
-    cursor: str | None = None
-    for _ in range(MOST_PAGES):
-        page = service.management.webhooks(team_id, next_cursor=cursor)
-        yield from page.records
-        cursor = page.next_cursor
-        if not cursor:
-            return
-    raise errors.Malformed(reason="a list without end")
+def _endpoint(service: Service, command: SwitchEndpoint | DeleteEndpoint) -> Record[Webhook]:
+    """The endpoint as the service has it now. Raises NotNow where there is none, or no key."""
+    try:
+        return service.management.webhook(command.team_id, command.endpoint_id)
+    except errors.Denied:
+        raise NotNow(KEY_REFUSED) from None
+    except errors.Missing:
+        raise NotNow(GONE) from None

@@ -53,7 +53,8 @@ class MomentForm(forms.Form):
         """What is asked for: the stop of the slider before the time. None without either."""
         stop = self.cleaned_data.get("stop")
         if stop is not None and stops:
-            return stops[min(stop, len(stops) - 1)].at
+            last: Stop = stops[min(stop, len(stops) - 1)]
+            return last.at
         found: datetime | None = self.cleaned_data.get("at")
         return found
 

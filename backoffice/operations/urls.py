@@ -23,6 +23,16 @@ urlpatterns = [
         name="endpoint-rotate",
     ),
     path(
+        "system/service-check/endpoints/<str:endpoint_id>/switch/",
+        endpoint_pages.switch,
+        name="endpoint-switch",
+    ),
+    path(
+        "system/service-check/endpoints/<str:endpoint_id>/delete/",
+        endpoint_pages.delete,
+        name="endpoint-delete",
+    ),
+    path(
         "system/service-check/endpoints/<str:endpoint_id>/secret/",
         endpoint_pages.secret,
         name="endpoint-secret",

@@ -5,8 +5,8 @@ Interface: catalogue, chapter 7; webhooks, chapter 1.2.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
 from uuid import UUID
 
 from backoffice.service import errors, signing
@@ -15,6 +15,8 @@ from backoffice.service.labs import LAB_ACCOUNT, LabAccount
 from backoffice.service.payload import Instant, Page, Payload, Reader, Record
 
 _WEBHOOKS = "/v1/org/{org_id}/team/{team_id}/{env}/webhook"
+MOST_PAGES: Final = 20
+"""Of a list of endpoints."""
 
 
 class Webhook(Payload):
@@ -84,6 +86,18 @@ class Management(Chapter):
         path = self._within(team_id=team_id)
         return self._call.page(_WEBHOOKS, _WEBHOOK, "data", query=query, **path)
 
+    def every_webhook(self, team_id: UUID | str) -> Iterator[Record[Webhook]]:
+        """All addresses a team's events go to, page by page. Malformed where the list does not
+        end."""
+        cursor: str | None = None
+        for _ in range(MOST_PAGES):
+            page = self.webhooks(team_id, next_cursor=cursor)
+            yield from page.records
+            cursor = page.next_cursor
+            if not cursor:
+                return
+        raise errors.Malformed(route=f"GET {_WEBHOOKS}", reason="a list without end")
+
     def webhook(self, team_id: UUID | str, webhook_id: str) -> Record[Webhook]:
         path = self._within(team_id=team_id, webhook_id=webhook_id)
         return self._call.record(f"{_WEBHOOKS}/{{webhook_id}}", _WEBHOOK, **path)
@@ -102,6 +116,19 @@ class Management(Chapter):
         if not made.data.url:
             raise errors.Uncertain(route=f"POST {_WEBHOOKS}", reason="no address in the answer")
         return made
+
+    def switch_webhook(
+        self, team_id: UUID | str, webhook_id: str, *, disabled: bool
+    ) -> Record[Webhook]:
+        """Stop deliveries to an endpoint, or begin them again."""
+        path = self._within(team_id=team_id, webhook_id=webhook_id)
+        body = as_json({"disabled": disabled})
+        return self._call.send("PATCH", f"{_WEBHOOKS}/{{webhook_id}}", _WEBHOOK, body, **path)
+
+    def delete_webhook(self, team_id: UUID | str, webhook_id: str) -> None:
+        """Delete an endpoint, with what has not been delivered to it."""
+        path = self._within(team_id=team_id, webhook_id=webhook_id)
+        self._call.act("DELETE", f"{_WEBHOOKS}/{{webhook_id}}", **path)
 
     def rotate_webhook_secret(self, team_id: UUID | str, webhook_id: str) -> None:
         """Replace the secret of an endpoint with one that the service makes."""

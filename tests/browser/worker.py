@@ -19,11 +19,12 @@ def main() -> None:
     from labs import tasks as labs
     from orders import tasks as orders
     from patients import tasks as patients
+    from webhooks import tasks as webhooks
 
     bells = redis.Redis.from_url(settings.REDIS_URL)
     while True:
         close_old_connections()
-        for ring in (orders.deliver, orders.work_on_lists, patients.deliver, labs.deliver,
+        for ring in (orders.deliver, orders.work_on_lists, patients.deliver, labs.deliver, webhooks.deliver,
                      orders.look_up, patients.look_up):  # fmt: skip
             try:
                 ring()

@@ -12,7 +12,7 @@ from pytest_django import Settings
 from backoffice import remote
 from backoffice.access import ADMINISTRATOR
 from backoffice.models import AuditEntry, CommandRecord
-from backoffice.service import signing
+from backoffice.service import errors, signing
 from tests.accounts.people import freshly
 from tests.api.rows import staff
 from tests.outbox.desk import Desk
@@ -69,6 +69,76 @@ def test_secret_is_rotated_and_nothing_of_it_is_kept(desk: Desk, administrator: 
     assert before[6:] not in stored and after[6:] not in stored
 
 
+def test_endpoint_is_turned_off_and_on(desk: Desk, administrator: Client) -> None:
+    made = create(desk, administrator)
+    address = reverse("operations:endpoint-switch", args=[made.remote_id])
+    for is_off, words in ((True, "Turn off"), (False, "Turn on")):
+        page = administrator.get(address).content.decode()
+        assert f"{words} {URL}" in page
+        assert ("only endpoint that leads here" in page) is is_off
+        to = "off" if is_off else "on"
+        assert f'name="to" value="{to}"' in page
+        assert desk.fill(administrator, address, to=to).status_code == 302
+        desk.deliver()
+        row = desk.newest()
+        assert (row.kind, row.state) == ("webhook.switch", "done"), row.refusal
+        found = remote.service().management.webhook(TEAM, made.remote_id).data
+        assert (found.url, found.disabled) == (URL, is_off)
+
+
+def test_endpoint_turned_off_by_somebody_else_counts_as_done(
+    desk: Desk, administrator: Client
+) -> None:
+    made = create(desk, administrator)
+    address = reverse("operations:endpoint-switch", args=[made.remote_id])
+    assert desk.fill(administrator, address, to="off").status_code == 302
+    remote.service().management.switch_webhook(TEAM, made.remote_id, disabled=True)
+    desk.deliver()
+    row = desk.newest()
+    assert (row.state, row.confirmed_by, row.attempts) == ("done", "look-up", 0)
+
+
+def test_endpoint_is_deleted(desk: Desk, administrator: Client) -> None:
+    made = create(desk, administrator)
+    address = reverse("operations:endpoint-delete", args=[made.remote_id])
+    assert f"Delete {URL}" in administrator.get(address).content.decode()
+    assert desk.fill(administrator, address).status_code == 302
+    desk.deliver()
+    row = desk.newest()
+    assert (row.kind, row.state) == ("webhook.delete", "done"), row.refusal
+    with pytest.raises(errors.Missing):
+        remote.service().management.webhook(TEAM, made.remote_id)
+    for name in ("operations:endpoint-delete", "operations:endpoint-switch"):
+        page = administrator.get(reverse(name, args=[made.remote_id]), follow=True)
+        assert "does not list this webhook endpoint" in page.content.decode()
+
+
+def test_endpoint_deleted_by_somebody_else_counts_as_done(
+    desk: Desk, administrator: Client
+) -> None:
+    made = create(desk, administrator)
+    address = reverse("operations:endpoint-delete", args=[made.remote_id])
+    assert desk.fill(administrator, address).status_code == 302
+    remote.service().management.delete_webhook(TEAM, made.remote_id)
+    desk.deliver()
+    row = desk.newest()
+    assert (row.state, row.confirmed_by, row.attempts) == ("done", "look-up", 0)
+
+
+def test_endpoints_of_all_pages_are_listed(desk: Desk, administrator: Client) -> None:
+    management = remote.service().management
+    others = [f"http://elsewhere.example.invalid/{n}/webhooks/" for n in range(55)]
+    made = [management.create_webhook(TEAM, url, "Made up").data.id for url in others]
+    try:
+        made.append(management.create_webhook(TEAM, URL, "The last one").data.id)
+        page = administrator.get(reverse("operations:service-check")).content.decode()
+        assert all(url in page for url in others)
+        assert f"The service delivers to {URL}" in page
+    finally:
+        for key in made:
+            management.delete_webhook(TEAM, key)
+
+
 def test_second_endpoint_for_the_same_address_is_refused(desk: Desk, administrator: Client) -> None:
     create(desk, administrator)
     row = create(desk, administrator)
@@ -123,6 +193,8 @@ def test_only_administrators_who_proved_themselves_may(desk: Desk, role: str) ->
     addresses = [
         NEW,
         reverse("operations:endpoint-rotate", args=["ep_1"]),
+        reverse("operations:endpoint-switch", args=["ep_1"]),
+        reverse("operations:endpoint-delete", args=["ep_1"]),
         reverse("operations:endpoint-secret", args=["ep_1"]),
     ]
     other, administrator = desk.client(role), desk.client(ADMINISTRATOR)

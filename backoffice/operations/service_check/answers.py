@@ -153,8 +153,8 @@ class ServiceAnswers:
         managed, team = self.managed, self.team
         if managed is None or team is None:
             return None
-        found = self.ask(lambda: managed.client.management.webhooks(team))
-        return [one.data for one in found.records] if isinstance(found, Page) else found
+        management = managed.client.management
+        return self.ask(lambda: [one.data for one in management.every_webhook(team)])
 
 
 def trouble(error: errors.ServiceError) -> str:

@@ -35,3 +35,9 @@ class NewEndpointForm(AskForm):
         if settings.HTTPS_ONLY and urlsplit(url).scheme != "https":
             raise ValidationError("The address must begin with https://")
         return url
+
+
+class SwitchForm(AskForm):
+    """Whether deliveries are to begin again, or to stop."""
+
+    to = forms.ChoiceField(choices=[("on", "on"), ("off", "off")], widget=forms.HiddenInput)

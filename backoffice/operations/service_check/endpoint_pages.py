@@ -6,7 +6,7 @@ Whoever opens these has just proved who they are: with a secret, deliveries can 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from django.contrib import messages
@@ -18,11 +18,12 @@ from backoffice import audit, service_team
 from backoffice.access import requires
 from backoffice.accounts.fresh import fresh
 from backoffice.operations.service_check.answers import ServiceAnswers, trouble
-from backoffice.operations.service_check.endpoint_forms import NewEndpointForm
+from backoffice.operations.service_check.endpoint_forms import NewEndpointForm, SwitchForm
 from backoffice.operations.service_check.pages import PAGE_SECONDS
+from backoffice.operations.service_check.webhooks import ListedEndpoint, listed_endpoints
 from backoffice.outbox import AskForm, Command
 from backoffice.service import Record
-from webhooks.commands import CreateEndpoint, RotateSecret
+from webhooks.commands import CreateEndpoint, DeleteEndpoint, RotateSecret, SwitchEndpoint
 
 METHODS: Final = ("GET", "HEAD", "POST")
 NO_TEAM: Final = "The service shows no record that names our team yet, and none is known here."
@@ -56,6 +57,43 @@ def rotate(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
 
 @requires("service.check")
 @fresh
+@require_http_methods(METHODS)
+def switch(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
+    """Have the service stop deliveries to an endpoint, or begin them again."""
+    endpoints = _listed()
+    one = _of(endpoints, endpoint_id)
+    if one is None:
+        return _not_listed(request)
+    form = SwitchForm.of(request, initial={"to": "on" if one.endpoint.disabled else "off"})
+
+    def command(team: UUID) -> Command:
+        is_off = form.cleaned_data["to"] == "off"
+        return SwitchEndpoint(team_id=team, endpoint_id=endpoint_id, disabled=is_off)
+
+    context = {"one": one, "is_last": _is_last(one, endpoints)}
+    return _enqueue(request, form, command, "operations/endpoint_switch.html", context)
+
+
+@requires("service.check")
+@fresh
+@require_http_methods(METHODS)
+def delete(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
+    """Have the service delete an endpoint."""
+    endpoints = _listed()
+    one = _of(endpoints, endpoint_id)
+    if one is None:
+        return _not_listed(request)
+
+    def command(team: UUID) -> Command:
+        return DeleteEndpoint(team_id=team, endpoint_id=endpoint_id)
+
+    context = {"one": one, "is_last": _is_last(one, endpoints)}
+    form = AskForm.of(request)
+    return _enqueue(request, form, command, "operations/endpoint_delete.html", context)
+
+
+@requires("service.check")
+@fresh
 @require_safe
 def secret(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
     """Show the secret with which an endpoint signs, as the service has it now."""
@@ -82,7 +120,7 @@ def _enqueue(
     form: AskForm,
     command: Callable[[UUID], Command],
     template: str,
-    context: dict[str, str],
+    context: dict[str, Any],
 ) -> HttpResponse:
     """Enqueue the command for our team and lead to it; else show the form, with what is wrong."""
     if request.method == "POST" and form.is_valid():
@@ -102,3 +140,27 @@ def _team() -> UUID | None:
         return remembered
     with ServiceAnswers(PAGE_SECONDS) as answers:
         return answers.team
+
+
+def _listed() -> list[ListedEndpoint]:
+    with ServiceAnswers(PAGE_SECONDS) as answers:
+        return listed_endpoints(answers)
+
+
+def _of(endpoints: list[ListedEndpoint], endpoint_id: str) -> ListedEndpoint | None:
+    return next((one for one in endpoints if one.endpoint.id == endpoint_id), None)
+
+
+def _is_last(one: ListedEndpoint, endpoints: list[ListedEndpoint]) -> bool:
+    """Whether without it no event arrives here."""
+    others = [other for other in endpoints if other is not one]
+    return (
+        one.is_ours
+        and not one.endpoint.disabled
+        and not any(other.is_ours and not other.endpoint.disabled for other in others)
+    )
+
+
+def _not_listed(request: HttpRequest) -> HttpResponse:
+    messages.warning(request, "The service does not list this webhook endpoint.")
+    return redirect("operations:service-check")

@@ -95,8 +95,8 @@ class EndpointCheck(Check):
             return self.problem(
                 f"The endpoint {endpoint.url} is switched off at the service, as happens after five"
                 " days of failed deliveries.",
-                "Make sure that this address is reached from outside, then switch the endpoint on"
-                " at the service.",
+                "Make sure that this address is reached from outside, then turn the endpoint on"
+                " below.",
             )
         if settings.HTTPS_ONLY and not endpoint.url.startswith("https://"):
             return self.problem(
