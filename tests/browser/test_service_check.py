@@ -96,7 +96,7 @@ def test_endpoint_is_turned_off_then_deleted(office: Office) -> None:
             page.sees("stops delivering events to this address")
             picture(page, "endpoint-switch")
             page.link("Turn off the endpoint")
-            page.sees("Confirmed")
+            page.sees("Switched off")
             assert service.management.webhook(team, made).data.disabled is True
             page.open(office.url + PAGE)
             page.click(f'a[href$="/endpoints/{made}/delete/"]')
