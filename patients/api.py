@@ -6,19 +6,31 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Q
 from rest_framework.request import Request
 
 from backoffice.access import requires
-from backoffice.api.resources import Child, Resource, any_spelling, exactly
+from backoffice.api.resources import Child, Filter, Resource, any_spelling, exactly
 from backoffice.sealing import CANNOT_READ, opened_rows
 from patients.models import Connection, Demographics, Insurance, Patient, Payor
 
 OF_USER = exactly("user_id", UUID, "Only what belongs to this user of the service")
 
 
+class SearchFilter(Filter):
+    """Everything that the search box of patients finds."""
+
+    def parse(self, raw: str) -> Q:
+        Filter.parse(self, raw)
+        return Q(pk__in=Patient.objects.order_by().matching(raw).values("pk"))
+
+
 @requires("patients.view")
 class Patients(Resource):
-    """A user of the service (users.md 2), with the user information (users.md 3) when known."""
+    """A user of the service (users.md 2), with the user information (users.md 3) when known.
+
+    `identity` says who it is: by user information, or by an order in the `fields_from_order`.
+    """
 
     model = Patient
     patient = "id"
@@ -32,6 +44,16 @@ class Patients(Resource):
         "ingestion_end",
     )
     children = (
+        Child(
+            "identity",
+            Patient,
+            "id",
+            (
+                *("first_name", "last_name", "email", "phone_number", "gender", "dob"),
+                *("fields_from_order", "source_order_id", "source_order_created_at"),
+            ),
+            many=False,
+        ),
         Child(
             "demographics",
             Demographics,
@@ -61,6 +83,12 @@ class Patients(Resource):
     filters = (
         exactly("user_id", UUID, "Only this user of the service", "id"),
         any_spelling("client_user_id", "Only the user with this id of ours, in any spelling"),
+        SearchFilter(
+            "search",
+            str,
+            "id",
+            "Only users found by this: parts of the name, phone number, email, birth date, or id",
+        ),
     )
 
 

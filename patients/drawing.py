@@ -12,9 +12,6 @@ from django.utils.safestring import SafeString
 from backoffice.addresses import record_url
 from backoffice.lists.screen import Screen
 from backoffice.templatetags.ui import DASH, age, dash, day, local_day, phone, short_id, words
-from patients.told import ToldByOrder
-
-TOLD: Final = ' <span class="muted small">from an order</span>'
 
 
 def draw(rows: list[Any], screen: Screen) -> SafeString:
@@ -29,18 +26,32 @@ def draw(rows: list[Any], screen: Screen) -> SafeString:
 
 
 def _name(row: Any) -> str:
-    name, person = '<span class="muted">Name not given</span>', row["person"]
-    if person:
-        name = f"<bdi>{escape(person.first_name)} {escape(person.last_name)}</bdi>"
-    told = TOLD if isinstance(person, ToldByOrder) else ""
-    url = record_url("patients:detail", row["patient"].pk)
-    return f'<th scope="row" class="lead"><a href="{url}" hx-boost="false">{name}</a>{told}</th>\n'
+    name, patient = '<span class="muted">Name not given</span>', row["patient"]
+    if patient.full_name:
+        name = f"<bdi>{escape(patient.full_name)}</bdi>"
+    source = _from_order(row, "name")
+    url = record_url("patients:detail", patient.pk)
+    return (
+        f'<th scope="row" class="lead"><a href="{url}" hx-boost="false">{name}</a>{source}</th>\n'
+    )
+
+
+def _from_order(row: Any, field: str) -> str:
+    """Where a value is from, if not from demographics; the name says it for the whole row."""
+    patient = row["patient"]
+    if field not in patient.fields_from_order or (field != "name" and patient.is_named_by_order):
+        return ""
+    return (
+        ' <span class="muted small nowrap">From order of'
+        f" {local_day(patient.source_order_created_at)}</span>"
+    )
 
 
 def _born(row: Any) -> str:
     born = _of(row, "dob")
     years = f' <span class="muted">{age(born)}</span>' if born else ""
-    return f'<td data-label="Born" class="nowrap">{day(born)}{years}</td>\n'
+    source = _from_order(row, "dob")
+    return f'<td data-label="Born" class="nowrap">{day(born)}{years}{source}</td>\n'
 
 
 def _lives(row: Any) -> str:
@@ -50,7 +61,7 @@ def _lives(row: Any) -> str:
 
 
 def _of(row: Any, name: str) -> Any:
-    return getattr(row["person"], name, None)
+    return getattr(row["patient"], name)
 
 
 CELLS: Final[dict[str, Callable[[Any], str]]] = {
@@ -60,7 +71,8 @@ CELLS: Final[dict[str, Callable[[Any], str]]] = {
         f"{conditional_escape(words('person.gender', _of(row, 'gender')))}</td>\n"
     ),
     "phone": lambda row: (
-        f'<td data-label="Phone">{conditional_escape(phone(_of(row, "phone_number")))}</td>\n'
+        f'<td data-label="Phone">{conditional_escape(phone(_of(row, "phone_number")))}'
+        f"{_from_order(row, 'phone')}</td>\n"
     ),
     "lives": _lives,
     "open": lambda row: f'<td data-label="Open orders" class="num">{row["open_orders"]}</td>\n',
@@ -74,7 +86,8 @@ CELLS: Final[dict[str, Callable[[Any], str]]] = {
         f'<td data-label="Patient" class="roomy">{short_id(row["patient"].pk)}</td>\n'
     ),
     "email": lambda row: (
-        f'<td data-label="E-mail" class="wrap">{conditional_escape(dash(_of(row, "email")))}</td>\n'
+        f'<td data-label="E-mail" class="wrap">{conditional_escape(dash(_of(row, "email")))}'
+        f"{_from_order(row, 'email')}</td>\n"
     ),
     "zip": lambda row: f'<td data-label="ZIP">{conditional_escape(dash(_of(row, "zip")))}</td>\n',
 }

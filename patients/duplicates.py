@@ -16,7 +16,7 @@ from uuid import UUID
 from backoffice.phone_numbers import e164_or_as_is
 from backoffice.statements import array
 from patients.identity import Agreement, compare_name_parts
-from patients.models import Demographics
+from patients.models import Patient
 from patients.names import phone_key, words
 
 SHOWN: Final = 5
@@ -41,7 +41,7 @@ class Person:
 class Possible:
     """Somebody on record, and what they have in common."""
 
-    person: Demographics
+    person: Patient
     reasons: list[str]
 
 
@@ -60,7 +60,7 @@ def possible_duplicates(typed: Person, but: Iterable[UUID] = ()) -> list[Possibl
         return []
     asked = {"dob": typed.dob, "phone": f"{phone}%", "email": email, "but": array(but)}
     statement = " UNION ALL ".join(_ALIKE.format(way=way) for way in ways)
-    people = {person.pk: person for person in Demographics.objects.raw(statement, asked)}
+    people = {person.pk: person for person in Patient.objects.raw(statement, asked)}
     found = []
     for person in people.values():
         reasons = []
@@ -77,13 +77,13 @@ def possible_duplicates(typed: Person, but: Iterable[UUID] = ()) -> list[Possibl
 
 
 _ALIKE: Final = f"""
-(SELECT user_id, first_name, last_name, dob, phone_digits, email, city, state
- FROM patients_demographics
- WHERE missing_since IS NULL AND user_id <> ALL(%(but)s) AND {{way}} LIMIT {EACH_WAY})
+(SELECT id, first_name, last_name, dob, phone_digits, email, city, state
+ FROM patients_patient
+ WHERE missing_since IS NULL AND id <> ALL(%(but)s) AND {{way}} LIMIT {EACH_WAY})
 """  # noqa: S608 - a number of ours
 
 
-def _names(typed: Person, person: Demographics) -> list[str]:
+def _names(typed: Person, person: Patient) -> list[str]:
     ours, theirs = _key(typed), _key(person)
     if ours == theirs:
         return ["Same name and birth date"]
@@ -96,7 +96,7 @@ def _names(typed: Person, person: Demographics) -> list[str]:
     return ["Similar name, same birth date"] if same else []
 
 
-def _key(person: Person | Demographics) -> tuple[str, str]:
+def _key(person: Person | Patient) -> tuple[str, str]:
     """First and last name, folded, each without anything between its words."""
     return "".join(words(person.first_name)), "".join(words(person.last_name))
 

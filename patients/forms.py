@@ -13,9 +13,13 @@ class PatientFilters(FilterForm):
 
     q = forms.CharField(required=False, max_length=100, label="Search")
 
-    SORTS: ClassVar = {"created_on": ("created_on", "id"), "name": ("name_key", "user_id")}
+    SORTS: ClassVar = {
+        "created_on": ("created_on", "id"),
+        "name": ("name_key", "id"),
+        "born": ("dob", "id"),
+    }
     FALLING = frozenset({"created_on"})
-    PRIVATE = frozenset({"name"})
+    PRIVATE = frozenset({"name", "born"})
     WORDS = Words("patients", frozenset({"q"}))
 
     @property

@@ -16,21 +16,20 @@ from backoffice.access import requires
 from backoffice.lists.forms import FilterForm
 from backoffice.lists.listing import Cell, Column, Listing
 from backoffice.lists.screen import Screen
-from backoffice.models import AS_RECEIVED
 from backoffice.paging.counts import COUNT_CAP, Count
-from backoffice.paging.gathering import gathered
+from backoffice.paging.gathering import SOON, gathered
 from backoffice.paging.pages import Page, Place, place_of
 from backoffice.sealed_words import seal_address, to_address
-from backoffice.statements import array, by_key, cursor
+from backoffice.statements import array, cursor
 from patients.drawing import draw
 from patients.forms import PatientFilters
-from patients.models import Called, Demographics, Patient, PatientQuerySet
-from patients.told import ToldByOrder, people_of
+from patients.models import Called, Patient, PatientQuerySet
 
-NAMELESS: Final = (
-    "Sorted by name, here and in a download: patients without a name, and those named by an order"
-    " alone, are left out."
-)
+LEFT_OUT: Final = {
+    "name": "Sorted by name, here and in a download: patients without a name are not listed.",
+    "born": "Sorted by birth date, here and in a download: patients without a birth date are not"
+    " listed.",
+}
 FINISHED: Final = (vocabulary.RESULT_IN, vocabulary.CLOSED)
 _UNDER_WAY: Final = (
     "SELECT user_id, count(*) FROM orders_order WHERE user_id = ANY(%s)"  # noqa: S608 - our names
@@ -38,20 +37,23 @@ _UNDER_WAY: Final = (
 )
 
 
-KNOWN: Final = Demographics.objects.only("user_id", "name_key")
-"""Patients whose name is known: what a list by name is of."""
-
-
 class Row(TypedDict):
-    """One patient with who they are and how many of their orders are under way."""
+    """One patient and how many of their orders are under way."""
 
     patient: Patient
-    person: Demographics | ToldByOrder | None
     open_orders: int
 
 
-def _of_person(name: str) -> Any:
-    return lambda row: getattr(row["person"], name, None)
+def _of_patient(name: str) -> Any:
+    return lambda row: getattr(row["patient"], name)
+
+
+def _source(row: Row) -> str:
+    """Where the name is from, in a download."""
+    patient = row["patient"]
+    if not patient.name_key:
+        return ""
+    return "Order" if patient.is_named_by_order else "Demographics"
 
 
 COLUMNS: Final = (
@@ -60,27 +62,28 @@ COLUMNS: Final = (
         "Name",
         (
             Cell("Patient", lambda row: row["patient"].pk),
-            Cell("First name", _of_person("first_name")),
-            Cell("Last name", _of_person("last_name")),
+            Cell("First name", _of_patient("first_name")),
+            Cell("Last name", _of_patient("last_name")),
+            Cell("Name from", _source),
         ),
         sort="name",
     ),
-    Column("born", "Born", (Cell("Born", _of_person("dob")),)),
+    Column("born", "Born", (Cell("Born", _of_patient("dob")),), sort="born"),
     Column(
         "sex",
         "Sex",
         (
             Cell(
                 "Sex",
-                lambda row: vocabulary.term("person.gender", _of_person("gender")(row)).label,
+                lambda row: vocabulary.term("person.gender", _of_patient("gender")(row)).label,
             ),
         ),
     ),
-    Column("phone", "Phone", (Cell("Phone", _of_person("phone_number")),)),
+    Column("phone", "Phone", (Cell("Phone", _of_patient("phone_number")),)),
     Column(
         "lives",
         "Lives in",
-        (Cell("City", _of_person("city")), Cell("State", _of_person("state"))),
+        (Cell("City", _of_patient("city")), Cell("State", _of_patient("state"))),
     ),
     Column(
         "open", "Open orders", (Cell("Open orders", lambda row: row["open_orders"]),), css="num"
@@ -95,8 +98,8 @@ COLUMNS: Final = (
         sort="created_on",
     ),
     Column("patient", "Patient", css="roomy"),
-    Column("email", "E-mail", (Cell("E-mail", _of_person("email")),), shown=False),
-    Column("zip", "ZIP", (Cell("ZIP", _of_person("zip")),), shown=False),
+    Column("email", "E-mail", (Cell("E-mail", _of_patient("email")),), shown=False),
+    Column("zip", "ZIP", (Cell("ZIP", _of_patient("zip")),), shown=False),
 )
 
 
@@ -114,46 +117,20 @@ class Patients(Listing):
     def everything(self, user: Any) -> PatientQuerySet:
         return Patient.objects.defer("record", "content_hash")
 
-    def everybody(self, form: Any, user: Any) -> QuerySet[Any]:
-        """What the list is of: patients; by name those who are `KNOWN`."""
-        return KNOWN if _by_name(form) else self.everything(user)
+    def everybody(self, form: Any, user: Any) -> PatientQuerySet:
+        """What the list is of: patients who have what it is sorted by."""
+        return having(self.everything(user), form)
 
     def rows(self, form: Any, user: Any) -> QuerySet[Any]:
-        if not form.text:
-            return self.everybody(form, user)
-        if _by_name(form):
-            return KNOWN.found_by(form.text)
-        return self.everything(user).matching(form.text)
-
-    def page(
-        self,
-        rows: QuerySet[Any],
-        form: FilterForm,
-        size: int,
-        place: Place,
-        whole: QuerySet[Any] | None = None,
-    ) -> Page[Any]:
-        """Of patients; by name of those who are `KNOWN`."""
-        if not _by_name(form):
-            return super().page(rows, form, size, place, whole)
-        known = KNOWN.filter(user__in=rows) if rows.model is Patient else rows
-        page = super().page(known, form, size, place, whole)
-        patients = by_key(Patient, (person.pk for person in page.rows), but=AS_RECEIVED)
-        found = [patients[person.pk] for person in page.rows if person.pk in patients]
-        return Page(found, next=page.next, previous=page.previous)
+        everybody = self.everybody(form, user)
+        return everybody.matching(form.text) if form.text else everybody
 
     def dressed(self, rows: list[Patient], user: Any) -> list[Row]:
-        people = people_of(patient.pk for patient in rows)
         with cursor() as asked:
             asked.execute(_UNDER_WAY, [array(patient.pk for patient in rows)])
             under_way = dict(asked.fetchall())
         return [
-            {
-                "patient": patient,
-                "person": people.get(patient.pk),
-                "open_orders": under_way.get(patient.pk, 0),
-            }
-            for patient in rows
+            {"patient": patient, "open_orders": under_way.get(patient.pk, 0)} for patient in rows
         ]
 
     def drawn(self, rows: list[Any], screen: Screen) -> SafeString:
@@ -163,8 +140,11 @@ class Patients(Listing):
         return row.pk
 
 
-def _by_name(form: FilterForm) -> bool:
-    return form.sort[0] == "name"
+def having(patients: PatientQuerySet, form: FilterForm) -> PatientQuerySet:
+    """Those who have what the list is sorted by."""
+    if form.sort[0] == "name":
+        return patients.filter(name_key__gt="")
+    return patients.filter(dob__isnull=False) if form.sort[0] == "born" else patients
 
 
 PATIENTS: Final = Patients()
@@ -187,8 +167,8 @@ def patient_list(request: HttpRequest) -> HttpResponse:
     page: Page[Patient] = Page()
     if valid:
         total, page = _found(filters, request.user, screen.size, place_of(request))
-        if _by_name(filters):
-            screen.notices.append(NAMELESS)
+        if notice := LEFT_OUT.get(filters.sort[0]):
+            screen.notices.append(notice)
     audit.listed(
         request,
         "patient",
@@ -210,11 +190,12 @@ def patient_list(request: HttpRequest) -> HttpResponse:
 
 def _found(form: PatientFilters, user: Any, size: int, place: Place) -> tuple[Count, Page[Patient]]:
     """How many patients a valid form asks for, and a page of them."""
-    everybody = PATIENTS.everybody(form, user)
+    everybody, everything = PATIENTS.everybody(form, user), PATIENTS.everything(user)
     called = Called.alone(form.text) if form.text else None
     if called and called.few is None:
-        crowd, many = called.among(everybody), Count(COUNT_CAP, capped=True)
+        crowd = called.among(everybody, by_name=form.sort[0] == "name")
+        many = Count(COUNT_CAP, capped=True)
         return many, PATIENTS.page(crowd, form, size, place)
     rows = called.among(everybody) if called else PATIENTS.rows(form, user)
-    found = gathered(rows, everybody, form.keyset())
+    found = gathered(rows, everything, form.keyset(), soon=SOON if form.text else None)
     return found.count, PATIENTS.page(found.rows, form, size, place, found.whole)

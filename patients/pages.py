@@ -11,7 +11,6 @@ from backoffice.access import may
 from backoffice.addresses import record_url
 from backoffice.statements import by_key
 from patients.models import Demographics, Patient
-from patients.told import told_by_orders
 
 TABS: Final = (
     ("Overview", "patients:detail", ()),
@@ -24,8 +23,8 @@ TABS: Final = (
 
 
 def page_of_patient(request: HttpRequest, patient_id: UUID) -> dict[str, Any]:
-    """The patient, who it is (`named`, where only an order tells), and the tabs this reader may
-    open; 404 where there is none."""
+    """The patient, the demographics, who it is by these or by orders (`named`), and the tabs this
+    reader may open; 404 where there is none."""
     patient = by_key(Patient, [patient_id]).get(patient_id)
     if patient is None:
         raise Http404
@@ -33,7 +32,7 @@ def page_of_patient(request: HttpRequest, patient_id: UUID) -> dict[str, Any]:
     return {
         "patient": patient,
         "person": person,
-        "named": person or told_by_orders([patient_id]).get(patient_id),
+        "named": patient if patient.full_name else None,
         "patient_tabs": tabs_of(request, patient_id),
     }
 

@@ -313,7 +313,7 @@ def _typed(data: Any) -> Person:
     )
 
 
-def _on_record(person: Demographics) -> Person:
+def _on_record(person: Demographics | Patient) -> Person:
     return Person(
         first_name=person.first_name,
         last_name=person.last_name,
@@ -323,7 +323,7 @@ def _on_record(person: Demographics) -> Person:
     )
 
 
-def alike_on_record(person: Demographics) -> list[Possible]:
+def alike_on_record(person: Demographics | Patient) -> list[Possible]:
     """Who on record may be the same person as somebody on record."""
     but = {person.pk} | DifferentPeople.than(person.pk)
     return possible_duplicates(_on_record(person), but)

@@ -16,7 +16,7 @@ from backoffice.phone_numbers import NotAPhoneNumber, e164
 from backoffice.templatetags.ui import phone
 from orders.placing import people
 from patients.duplicates import Person, possible_duplicates
-from patients.models import Demographics
+from patients.models import Patient
 from patients.names import phone_key
 from tests.api.rows import demographics, patient, staff
 from tests.patients.test_registering import send
@@ -130,6 +130,6 @@ def test_numbers_are_found_whichever_prefix_is_typed(stored: str) -> None:
     digits = phone_key(stored)
     demographics(1, phone_number=stored, phone_digits=digits).save()
     for typed in ("+442079460958", *TYPED[:2]):
-        assert Demographics.objects.matching(typed).count() == 1, typed
+        assert Patient.objects.matching(typed).count() == 1, typed
         found = possible_duplicates(Person(phone_number=typed))
         assert [one.reasons for one in found] == [["Same phone number"]], typed

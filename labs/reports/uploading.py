@@ -21,7 +21,6 @@ from labs.reports import intake
 from labs.reports.forms import UploadForm
 from labs.reports.intake import Ceiling, InMemory, NotTaken
 from patients.models import Demographics, Patient
-from patients.told import people_of
 
 FOUND: Final = 20
 WORDS: Final = Words("whose report", frozenset({"q"}))
@@ -47,12 +46,7 @@ def choose(request: HttpRequest) -> HttpResponse:
         found = list(rows.order_by("-created_on", "pk")[:FOUND])
         ids = [patient.pk for patient in found]
         audit.listed(request, "patient", ids, ids, searched=True)
-    people = people_of(one.pk for one in found)
-    context = {
-        "q": text,
-        "rows": [{"patient": one, "person": people.get(one.pk)} for one in found],
-        "more": len(found) == FOUND,
-    }
+    context = {"q": text, "rows": found, "more": len(found) == FOUND}
     return render(request, "labs/reports/choose.html", context)
 
 

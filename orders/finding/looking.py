@@ -24,7 +24,7 @@ from backoffice.paging.keys import EVERYBODY
 from backoffice.statements import Row, array, by_key, columns, cursor, where
 from orders.models import Appointment, Order, OrderNameWord
 from orders.models.appointment import ENDED
-from patients.models import Demographics, Patient, ids_beginning_with
+from patients.models import Patient, ids_beginning_with
 
 LEAST: Final = 2
 """Characters from which something is looked up."""
@@ -52,7 +52,7 @@ class Person:
     """A patient that was found, with what tells two of one name apart."""
 
     patient: UUID
-    about: Demographics | None
+    about: Patient
     newest: list[UUID] = field(default_factory=list)
     """Their newest orders; `LAST` of them at most."""
     orders: list[Order] = field(default_factory=list)
@@ -71,12 +71,12 @@ class Person:
 
     @property
     def name(self) -> str:
-        """As the service knows them; of whom it knows nothing else, as on the last order."""
-        return name_of(self.about) or (self.orders and name_of(self.orders[0])) or ""
+        """By demographics or an order; the last order may have a part of a name."""
+        return self.about.full_name or (self.orders and name_of(self.orders[0])) or ""
 
     @property
     def born(self) -> date | None:
-        if self.about:
+        if self.about.name_key:
             return self.about.dob
         return self.orders[0].patient_dob if self.orders else None
 
@@ -144,18 +144,17 @@ def find(text: str, user: User, most: int = MOST) -> Found:
     return found
 
 
-def name_of(row: Demographics | Order | None) -> str:
-    if isinstance(row, Demographics):
-        return f"{row.first_name} {row.last_name}".strip()
+def name_of(row: Order | None) -> str:
     return f"{row.patient_first_name} {row.patient_last_name}".strip() if row else ""
 
 
 def names_of(found: Collection[Whom]) -> dict[Whom, str]:
-    """As the service knows them; else as on their order: two queries."""
-    people = by_key(Demographics, {patient for patient, _ in found}, _ABOUT)
-    orders = by_key(Order, {order for patient, order in found if patient not in people}, _SHOWN)
+    """Of the patient; without one, as on the order: two queries."""
+    people = by_key(Patient, {patient for patient, _ in found}, _ABOUT)
+    named = {patient: row.full_name for patient, row in people.items()}
+    orders = by_key(Order, {order for patient, order in found if not named.get(patient)}, _SHOWN)
     return {
-        (patient, order): name_of(people.get(patient)) or name_of(orders.get(order))
+        (patient, order): named.get(patient) or name_of(orders.get(order))
         for patient, order in found
     }
 
@@ -192,14 +191,14 @@ def _people(text: str, most: int) -> tuple[list[Person], list[Order]]:
         asked.execute(_LAST, [list(FINISHED), array(ids)])
         told = {row[0]: _Last(*row[1:]) for row in asked.fetchall()}
     shown = sorted((pk for pk in ids if pk in told), key=lambda pk: told[pk].weight)[:most]
-    about = by_key(Demographics, shown, _ABOUT)
+    about = by_key(Patient, shown, _ABOUT)
     read = {pk: told[pk].read(LAST if len(shown) == 1 else 1) for pk in shown}
     orders = by_key(Order, chain.from_iterable(read.values()), _SHOWN)
     people = []
-    for pk in shown:
+    for pk in (pk for pk in shown if pk in about):
         newest, under_way = told[pk].newest or [], told[pk].under_way or []
         own = [orders[each] for each in read[pk] if each in orders]
-        people.append(Person(pk, about.get(pk), newest, own, under_way))
+        people.append(Person(pk, about[pk], newest, own, under_way))
         people[-1].once = owners[pk] if owners.get(pk) not in (None, people[-1].name) else ""
     return people, [o for o in named if o.user_id not in told]
 
@@ -232,7 +231,10 @@ SELECT patients_patient.id, newest, under_way, at FROM patients_patient, LATERAL
 ) AS own WHERE patients_patient.id = ANY(%s)
 """  # noqa: S608 - numbers of ours
 """The newest orders and the open ones of each, by one walk along `order_of_patient`."""
-_ABOUT: Final = ("first_name", "last_name", "dob", "city", "state")
+_ABOUT: Final = (
+    *("first_name", "last_name", "name_key", "dob", "city", "state"),
+    *("fields_from_order", "source_order_created_at"),
+)
 
 
 def _orders_by_code(text: str) -> tuple[list[Order], list[Order]]:
@@ -266,7 +268,7 @@ def _is_code(text: str) -> bool:
 
 def _orders_by_name(text: str, known: Sequence[UUID]) -> list[Order]:
     """Orders that carry the name but belong to none of these patients: a kit without a patient
-    yet, a parcel to somebody else, a patient of whom only the order knows the name, or once did."""
+    yet, a parcel to somebody else, a patient who was called so once."""
     called = OrderNameWord.called({"names": text}).values("names")[:EVERYBODY]
     try:
         names, values = called.query.sql_with_params()

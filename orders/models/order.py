@@ -354,6 +354,10 @@ class Order(Mirrored):
     patient_name = models.TextField(default="", help_text="First and last name, folded")
     patient_dob = models.DateField(null=True)
     patient_gender = models.TextField(default="")
+    patient_phone = models.TextField(
+        default="", db_default="", help_text="The patient's, or else of the address in their name"
+    )
+    patient_email = models.TextField(default="", db_default="")
     recipient_name = models.TextField(default="", help_text="Shipping recipient, folded")
     names = models.ForeignKey(
         OrderName,

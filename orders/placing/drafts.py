@@ -33,17 +33,20 @@ def digest(typed: Typed) -> str:
     return hashlib.sha256(json.dumps(dict(typed), sort_keys=True).encode()).hexdigest()
 
 
-def of_person(person: Demographics | None) -> dict[str, list[str]]:
-    """What the mirror knows of who it is for."""
+def of_person(patient: Patient, person: Demographics | None) -> dict[str, list[str]]:
+    """What the mirror knows of who it is for; of the address only demographics do."""
+    known = {
+        "first_name": [patient.first_name],
+        "last_name": [patient.last_name],
+        "dob": [patient.dob.isoformat() if patient.dob else ""],
+        "gender": [vocabulary.canonical("person.gender", patient.gender).lower()],
+        "phone_number": [patient.phone_number],
+        "email": [patient.email],
+    }
     if person is None:
-        return {}
+        return known if patient.name_key else {}
     return {
-        "first_name": [person.first_name],
-        "last_name": [person.last_name],
-        "dob": [person.dob.isoformat() if person.dob else ""],
-        "gender": [vocabulary.canonical("person.gender", person.gender).lower()],
-        "phone_number": [person.phone_number],
-        "email": [person.email],
+        **known,
         "first_line": [person.first_line],
         "second_line": [person.second_line or ""],
         "city": [person.city],

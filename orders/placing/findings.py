@@ -120,7 +120,7 @@ def _who(wish: Wish) -> Iterator[Finding]:
 
 def _is_on_record(wish: Wish, name: str) -> bool:
     """Whether it is as the service has it of the patient: then it is not judged by our rules."""
-    return drafts.of_person(wish.person).get(name) == [wish.one(name)]
+    return drafts.of_person(wish.patient, wish.person).get(name) == [wish.one(name)]
 
 
 def _minor(wish: Wish) -> Iterator[Finding]:

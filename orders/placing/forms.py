@@ -156,8 +156,7 @@ def account_label(wish: Wish, account: LabAccount) -> str:
 def gender_choices(wish: Wish) -> list[tuple[str, str]]:
     """Those we have words for, and the one on record."""
     values = list(_GENDERS)
-    if wish.person is not None:
-        values.append(vocabulary.canonical("person.gender", wish.person.gender).lower())
+    values.append(vocabulary.canonical("person.gender", wish.patient.gender).lower())
     known = _terms("person.gender", dict.fromkeys(value for value in values if value))
     return [("", "Choose"), *known]
 

@@ -250,7 +250,7 @@ class _Known:
             return None
         person = self.people.get(patient.pk)
         typed = {
-            **drafts.of_person(person),
+            **drafts.of_person(patient, person),
             "tests": [str(tests[0].pk)],
             "sample_id": [_cleaned(cells["sample_id"])],
             "billing_type": [_service_word("billing_type", cells) or DEFAULT_BILLING],

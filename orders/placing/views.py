@@ -93,7 +93,7 @@ def write(request: HttpRequest, patient_id: UUID, *, importing: bool = False) ->
     elif draft is not None:
         typed = draft.typed
     else:
-        typed = drafts.of_person(person)
+        typed = drafts.of_person(patient, person)
     wish = Wish(patient, person, typed, importing)
     form = PlaceForm(wish)
     if asked is not None:
@@ -356,7 +356,7 @@ def _begun(
     order = _order(replaces or repeat)
     if order.user_id != patient.pk:
         raise Http404
-    typed = {**drafts.of_person(person), **drafts.like(order)}
+    typed = {**drafts.of_person(patient, person), **drafts.like(order)}
     if replaces:
         typed["replaces"] = [str(order.pk)]
     return typed

@@ -22,7 +22,6 @@ from orders.placing.account_offers import AccountOffers
 from orders.placing.questions import Question, questions_of
 from orders.requested_accounts import requested_accounts
 from patients.models import Demographics, Insurance, Patient
-from patients.told import ToldByOrder, told_by_orders
 
 Typed = Mapping[str, Sequence[str]]
 """A form as sent: names to values."""
@@ -42,11 +41,6 @@ class Wish:
     person: Demographics | None
     typed: Typed
     importing: bool = False
-
-    @cached_property
-    def named(self) -> Demographics | ToldByOrder | None:
-        """Who it is, if only by an earlier order."""
-        return self.person or told_by_orders([self.patient.pk]).get(self.patient.pk)
 
     def one(self, name: str) -> str:
         values = self.typed.get(name) or ("",)

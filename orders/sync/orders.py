@@ -20,7 +20,7 @@ from orders.models import Order, OrderEvent, Transaction
 from orders.reviewing.identity import update_reviews
 from orders.reviewing.versions import carry_to_orders, orders_with_result
 from orders.usual import limits
-from patients.names import name_key
+from patients.names import name_key, plain_key
 from patients.sync import unknown_patients
 
 ORDERS_A_PAGE = 100
@@ -48,6 +48,8 @@ def _order(fact: Fact) -> mirror.Values:
     own = next((o for o in group.orders if o.id == order.id), None) if group else None
     since = event.created_at if event else None
     slug = order.lab_test.lab.slug if order.lab_test.lab else None
+    name = name_key(patient.first_name, patient.last_name)
+    recipient = name_key(address.receiver_name)
     word = interpretations.read_word(order.interpretation)
     reading = word.interpretation if word else None
     return {
@@ -88,11 +90,22 @@ def _order(fact: Fact) -> mirror.Values:
         "passthrough": order.passthrough,
         "patient_first_name": patient.first_name or "",
         "patient_last_name": patient.last_name or "",
-        "patient_name": name_key(patient.first_name, patient.last_name),
+        "patient_name": name,
         "patient_dob": patient.dob,
         "patient_gender": patient.gender or "",
-        "recipient_name": name_key(address.receiver_name),
+        "patient_phone": patient_phone(order, name, recipient),
+        "patient_email": patient.email or "",
+        "recipient_name": recipient,
     }
+
+
+def patient_phone(order: service_orders.Order, name: str, recipient: str) -> str:
+    """The patient's phone number; else that of the address, unless it is somebody else's."""
+    patient, address = order.patient_details, order.patient_address
+    if patient and patient.phone_number:
+        return patient.phone_number
+    of_patient = not recipient or plain_key(recipient) == plain_key(name)
+    return (address.phone_number or "") if address and of_patient else ""
 
 
 def _events(fact: Fact) -> Iterator[mirror.Values]:

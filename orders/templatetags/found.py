@@ -23,7 +23,9 @@ def found_person(one: Person) -> SafeString:
     about = f"{day(one.born)}, {age(one.born)}" if one.born else "Birth date not given"
     if one.once:
         about = f"Once {escape(one.once)} · {about}"
-    if one.about and one.about.city:
+    if one.about.is_named_by_order:
+        about += f" · From order of {local_day(one.about.source_order_created_at)}"
+    if one.about.city:
         about += f" · {escape(', '.join(filter(None, (one.about.city, one.about.state))))}"
     order, state = one.order, '<span class="more">No orders</span>'
     if order:

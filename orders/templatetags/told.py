@@ -10,9 +10,10 @@ from django import template
 
 from backoffice.access import may
 from backoffice.models import CommandRecord
+from backoffice.statements import by_key
 from backoffice.templatetags.ui import initials
 from orders.models import Order
-from patients.models import Demographics
+from patients.models import Patient
 
 register = template.Library()
 
@@ -33,9 +34,10 @@ def records_of(context: template.Context, groups: Iterable[Any]) -> dict[tuple[s
             who = name if by_name else initials(name)
             found[kind, str(order.pk)] = ", ".join(filter(None, [order.lab_test_name, who]))
     if by_name:
-        people = Demographics.objects.filter(pk__in=_ids(keys.get("patient", ())))
-        for person in people.only("first_name", "last_name"):
-            found["patient", str(person.pk)] = f"{person.first_name} {person.last_name}"
+        people = by_key(Patient, _ids(keys.get("patient", ())), ("first_name", "last_name"))
+        for patient in people.values():
+            if patient.full_name:
+                found["patient", str(patient.pk)] = patient.full_name
     rows = CommandRecord.objects.filter(pk__in=_ids(keys.get("command", ())))
     for pk, title in rows.values_list("pk", "title"):
         found["command", str(pk)] = title

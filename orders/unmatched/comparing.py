@@ -13,7 +13,7 @@ from orders.models import Order
 from orders.unmatched.forms import PATIENT, choice_of
 from orders.unmatched.models import Candidate, UnmatchedResult
 from patients.identity import Agreement, compare_name_parts
-from patients.models import Demographics
+from patients.models import Patient
 from patients.names import fold
 
 
@@ -53,7 +53,7 @@ def compared(item: UnmatchedResult, candidates: Sequence[Candidate]) -> list[Com
     orders = Order.objects.defer("record").in_bulk(
         [one.order_id for one in candidates if one.order_id]
     )
-    people = Demographics.objects.defer("record").in_bulk(
+    people = Patient.objects.defer("record").in_bulk(
         [one.user_id for one in candidates if one.user_id]
     )
     labs = dict(
@@ -73,7 +73,7 @@ def compared(item: UnmatchedResult, candidates: Sequence[Candidate]) -> list[Com
     ]
 
 
-def patients_beside(item: UnmatchedResult, people: Sequence[Demographics]) -> list[Compared]:
+def patients_beside(item: UnmatchedResult, people: Sequence[Patient]) -> list[Compared]:
     """Patients that somebody looked for."""
     return [
         Compared(
@@ -92,7 +92,7 @@ def _one(
     item: UnmatchedResult,
     candidate: Candidate,
     order: Order | None,
-    person: Demographics | None,
+    person: Patient | None,
     labs: Mapping[str, str],
 ) -> Compared:
     """By what the order was placed with; by the patient's record where there is no order."""

@@ -21,7 +21,7 @@ from orders.unmatched.comparing import compared, patients_beside, plain_choice
 from orders.unmatched.forms import ACTIONS, DecisionForm
 from orders.unmatched.models import OURS, RESOLVED, THEIRS, Candidate, UnmatchedResult
 from orders.unmatched.sync import enabled
-from patients.models import Demographics
+from patients.models import Patient
 
 SIZE: Final = 50
 FOUND: Final = 8
@@ -129,10 +129,10 @@ def _card(item: UnmatchedResult, form: DecisionForm) -> dict[str, Any]:
     }
 
 
-def _people(word: str, form: DecisionForm) -> list[Demographics]:
+def _people(word: str, form: DecisionForm) -> list[Patient]:
     """Patients by name, birth date, e-mail or phone; and the one chosen before."""
     if not word:
         return []
-    found = Demographics.objects.defer("record").filter(missing_since=None).matching(word)
-    suggested = {one.user_id for one in form.candidates.values()}
-    return list(found.exclude(pk__in=suggested - {None}).order_by("name_key", "pk")[:FOUND])
+    found = Patient.objects.defer("record").filter(missing_since=None).identified_by(word)
+    suggested = {one.user_id for one in form.candidates.values() if one.user_id}
+    return list(found.exclude(pk__in=suggested).order_by("name_key", "pk")[:FOUND])

@@ -8,10 +8,11 @@ from operator import itemgetter
 from typing import Any, Final, Self, TypeVar
 from uuid import UUID
 
+from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import OpClass
 from django.core.exceptions import EmptyResultSet
 from django.db import connection, models
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, Q, QuerySet, Value
 from django.db.models.functions import Lower
 
 from backoffice.identifiers import IdentifierKey, key, key_expression, same_identifier
@@ -37,8 +38,28 @@ class PatientQuerySet(QuerySet["Patient"]):
         """
         if called := Called.alone(text):
             return called.among(self)
-        people, ids = _people(text), _with_id(text)
-        return self.filter(pk__in=people.union(*ids, all=True) if ids else people)
+        if not (ids := _with_id(text)):
+            return self.identified_by(text)
+        return self.filter(pk__in=_people(text).union(*ids, all=True))
+
+    def identified_by(self, text: str) -> Self:
+        """Patients by birth date, email, end of the phone number, and beginnings of names: all of
+        these that were typed."""
+        typed = told(text)
+        if typed.only_words:
+            return Called.so(typed.words).among(self)
+        if not typed:
+            return self.none()
+        rows = self
+        if typed.born:
+            rows = rows.filter(dob=typed.born)
+        if typed.mail:
+            rows = rows.alias(mail=Lower("email")).filter(mail__startswith=typed.mail)
+        if typed.bare_date:
+            rows = rows.filter(Q(phone_digits__startswith=typed.digits) | Q(dob=typed.bare_date))
+        elif typed.digits:
+            rows = rows.filter(phone_digits__startswith=typed.digits)
+        return _with_words(rows, typed.words)
 
     def with_reference(self, *texts: str) -> Self:
         """Patients who have one of these references of ours, in any spelling."""
@@ -72,7 +93,7 @@ def _people(text: str) -> QuerySet[Any, Any]:
     typed = told(text)
     if typed.only_words:
         return PatientNameWord.called(typed.words).values("user_id")
-    return Demographics.objects.order_by().matching(text).values("user_id")
+    return Patient.objects.order_by().identified_by(text).values("pk")
 
 
 def _by_id(text: str) -> list[QuerySet[Patient, Any]]:
@@ -118,12 +139,12 @@ class Called:
         typed = told(text)
         return cls.so(typed.words) if typed.only_words and not _with_id(text) else None
 
-    def among(self, rows: Rows) -> Rows:
-        """Those of the patients, or of what is known of them, who are called so. Of many one is
-        told from others after the other, as they are walked."""
+    def among(self, rows: Rows, *, by_name: bool = False) -> Rows:
+        """Those of the patients who are called so. Many are checked one after the other as the
+        index of the sort is walked; that of the sort `by_name` has the names."""
         if self.few is not None:
             return rows.filter(Among(F("pk"), self.few))
-        if rows.model is Demographics:
+        if by_name:
             return _with_words(rows, self.words)
         words = PatientNameWord.called(self.words).values("user_id")
         return rows.filter(unguessed(Q(pk__in=words[:EVERYBODY])))
@@ -135,7 +156,8 @@ people."""
 
 
 class Patient(Mirrored):
-    """A user of the service (users.md 2). Names live in `Demographics`."""
+    """A user of the service (users.md 2), and who that is: from `Demographics`, or from an order
+    where these are missing or lack a value."""
 
     id = models.UUIDField(primary_key=True)
     team_id = models.UUIDField()
@@ -145,6 +167,30 @@ class Patient(Mirrored):
     fallback_birth_date = models.DateField(null=True)
     ingestion_start = models.DateField(null=True)
     ingestion_end = models.DateField(null=True)
+    # Who it is. Triggers set these columns: patients/sql/identity.sql.
+    first_name = models.TextField(default="", db_default="")
+    last_name = models.TextField(default="", db_default="")
+    name_key = models.TextField(
+        default="", db_default="", help_text="First and last name, folded, for search and sort"
+    )
+    email = models.TextField(default="", db_default="")
+    phone_number = models.TextField(default="", db_default="")
+    phone_digits = models.TextField(
+        default="", db_default="", help_text="Digits only, reversed: prefix search on any tail"
+    )
+    gender = models.TextField(default="", db_default="")
+    dob = models.DateField(null=True)
+    city = models.TextField(default="", db_default="")
+    state = models.TextField(default="", db_default="")
+    zip = models.TextField(default="", db_default="")
+    fields_from_order = ArrayField(
+        models.TextField(),
+        default=list,
+        db_default=Value([], ArrayField(models.TextField())),
+        help_text="Those of name, dob, gender, phone, email that demographics lack",
+    )
+    source_order_id = models.UUIDField(null=True, help_text="The order that gave them")
+    source_order_created_at = models.DateTimeField(null=True)
 
     objects = PatientQuerySet.as_manager()
 
@@ -152,7 +198,21 @@ class Patient(Mirrored):
         indexes = [
             models.Index(fields=["-created_on", "id"], name="patient_newest"),
             models.Index(IdentifierKey("client_user_id"), name="patient_client_id"),
+            models.Index(fields=["name_key", "id"], name="patient_by_name"),
+            models.Index(fields=["dob", "id"], name="patient_by_birth_date"),
+            models.Index(
+                fields=["phone_digits"], name="patient_phone", opclasses=["text_pattern_ops"]
+            ),
+            models.Index(OpClass(Lower("email"), name="text_pattern_ops"), name="patient_email"),
         ]
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.first_name} {self.last_name}".strip()
+
+    @property
+    def is_named_by_order(self) -> bool:
+        return "name" in self.fields_from_order
 
 
 def mirrored_patient(related_name: str) -> models.ForeignKey[Patient | None, Patient | None]:
@@ -170,36 +230,6 @@ def mirrored_patient(related_name: str) -> models.ForeignKey[Patient | None, Pat
     )
 
 
-class DemographicsQuerySet(QuerySet["Demographics"]):
-    """Reads of user information."""
-
-    def found_by(self, text: str) -> Self:
-        """Who `Patient.objects.matching` finds, as far as they are known: unless an id was typed,
-        without a look at patients."""
-        if not (ids := _with_id(text)):
-            return self.matching(text)
-        return self.filter(pk__in=_people(text).union(*ids, all=True))
-
-    def matching(self, text: str) -> Self:
-        """People by birth date, e-mail, end of the phone number, and beginnings of names: all of
-        these that were typed."""
-        typed = told(text)
-        if typed.only_words:
-            return Called.so(typed.words).among(self)
-        if not typed:
-            return self.none()
-        rows = self
-        if typed.born:
-            rows = rows.filter(dob=typed.born)
-        if typed.mail:
-            rows = rows.alias(mail=Lower("email")).filter(mail__startswith=typed.mail)
-        if typed.bare_date:
-            rows = rows.filter(Q(phone_digits__startswith=typed.digits) | Q(dob=typed.bare_date))
-        elif typed.digits:
-            rows = rows.filter(phone_digits__startswith=typed.digits)
-        return _with_words(rows, typed.words)
-
-
 def ids_beginning_with(text: str) -> tuple[UUID, UUID] | None:
     """The first and last id that begin with `text`, from its fourth character."""
     hexed = text.replace("-", "").lower()
@@ -209,7 +239,7 @@ def ids_beginning_with(text: str) -> tuple[UUID, UUID] | None:
 
 
 class Demographics(Mirrored):
-    """User information (users.md 3)."""
+    """User information (users.md 3). It is found by what triggers copy of it to `Patient`."""
 
     user = models.OneToOneField(
         Patient,
@@ -236,19 +266,3 @@ class Demographics(Mirrored):
     ethnicity = models.TextField(null=True)
     sexual_orientation = models.TextField(null=True)
     gender_identity = models.TextField(null=True)
-
-    objects = DemographicsQuerySet.as_manager()
-
-    class Meta:
-        indexes = [
-            models.Index(fields=["name_key", "user"], name="demographics_by_name"),
-            models.Index(
-                fields=["phone_digits"],
-                name="demographics_phone",
-                opclasses=["text_pattern_ops"],
-            ),
-            models.Index(
-                OpClass(Lower("email"), name="text_pattern_ops"), name="demographics_email"
-            ),
-            models.Index(fields=["dob"], name="demographics_dob"),
-        ]

@@ -188,12 +188,16 @@ def _patients(samples: Samples) -> Iterator[Case]:
     newest, by_name = Sort(sorts["created_on"], True), Sort(sorts["name"], private=True)
     for place, cursor in depths(Patient.objects.all(), newest):
         yield Case("patients, deep", place, f"{path}?after={cursor}")
-    for place, cursor in depths(Demographics.objects.all(), by_name):
+    for place, cursor in depths(Patient.objects.all(), by_name):
         yield Case("patients, deep", f"by name, {place}", f"{path}?order_key=name&after={cursor}")
+    born = Sort(sorts["born"], private=True)
+    for place, cursor in depths(Patient.objects.filter(dob__isnull=False), born):
+        yield Case("patients, deep", f"by age, {place}", f"{path}?order_key=born&after={cursor}")
     for name, words in searches(samples).items():
         yield Case("patients, search", name, _address(path, {"q": words}))
-        given = {"q": words, "order_key": "name"}
-        yield Case("patients, search", f"{name}, by name", _address(path, given))
+        for sort in ("name", "born"):
+            given = {"q": words, "order_key": sort}
+            yield Case("patients, search", f"{name}, by {sort}", _address(path, given))
     found = {"sample id": samples.order.sample_id or "", "order id": str(samples.order.pk)[:8]}
     for name, words in {**searches(samples), **found}.items():
         if len(words) > 1:

@@ -116,7 +116,7 @@ def test_sample_of_an_order_in_another_spelling_is_refused(
     (row,) = rows_of(upload(client, raw))
     words = "An order has this sample id already, written “Known-7”."
     assert row.faults == [words]
-    known = {name: given[0] for name, given in drafts.of_person(person).items()}
+    known = {name: given[0] for name, given in drafts.of_person(person.user, person).items()}
     test = LabTest.objects.get(name="Heart Kit")
     given = {**known, "tests": [str(test.pk)], "sample_id": spelled, "do": "review"}
     answer = client.post(reverse("orders:import", args=[person.pk]), given)
@@ -127,7 +127,7 @@ def test_single_import_sends_the_cleaned_sample_and_npi(
     desk: Desk, case_records: Patient, person: Demographics
 ) -> None:
     client = desk.client("clinician")
-    known = {name: given[0] for name, given in drafts.of_person(person).items()}
+    known = {name: given[0] for name, given in drafts.of_person(person.user, person).items()}
     test = LabTest.objects.get(name="Heart Kit")
     given = {
         **known, "tests": [str(test.pk)], "sample_id": "\ufeffCLEAN\u20117\u200b",

@@ -47,7 +47,7 @@ def panel(desk: Desk) -> LabTest:
 
 
 def ask(client: Client, person: Demographics, panel: LabTest, sample: str) -> CommandRecord:
-    known = {name: given[0] for name, given in drafts.of_person(person).items()}
+    known = {name: given[0] for name, given in drafts.of_person(person.user, person).items()}
     given = {**known, "tests": [str(panel.pk)], "billing_type": "client_bill", "sample_id": sample}
     answer = client.post(reverse("orders:import", args=[person.pk]), {**given, "do": "review"})
     assert answer.status_code == 302, answer.content.decode()
@@ -142,7 +142,7 @@ def test_a_sample_id_known_here_is_said_before_sending(
     client = desk.client("clinician")
     ask(client, person, panel, "MADEUP-KNOWN")
     desk.deliver()
-    known = {name: given[0] for name, given in drafts.of_person(person).items()}
+    known = {name: given[0] for name, given in drafts.of_person(person.user, person).items()}
     given = {**known, "tests": [str(panel.pk)], "sample_id": "MADEUP-KNOWN", "do": "review"}
     answer = client.post(reverse("orders:import", args=[person.pk]), given)
     assert answer.status_code == 422

@@ -24,7 +24,7 @@ def people() -> None:
         person(number, *name.split(" ", 1))
 
 
-def names(found: QuerySet[Demographics]) -> list[str]:
+def names(found: QuerySet[Patient]) -> list[str]:
     return sorted(found.values_list("name_key", flat=True))
 
 
@@ -45,9 +45,9 @@ def test_a_crowd_and_a_few_are_told_by_the_same(
     )  # fmt: skip
     for few in (models.FEW_WORDS, 0):
         monkeypatch.setattr(models, "FEW_WORDS", few)
-        assert names(Demographics.objects.matching(typed)) == wanted
-        found = Patient.objects.matching(typed).values("pk")
-        assert names(Demographics.objects.filter(user__in=found)) == wanted
+        assert names(Patient.objects.matching(typed)) == wanted
+        by_name = models.Called.so(typed).among(Patient.objects.all(), by_name=True)
+        assert names(by_name) == wanted
 
 
 def test_words_are_those_of_the_name_now() -> None:
@@ -57,7 +57,7 @@ def test_words_are_those_of_the_name_now() -> None:
     assert kept() == {("ada", "ada sample"), ("sample", "ada sample")}
     Demographics.objects.filter(pk=row.pk).update(name_key="ada ada madeup")
     assert kept() == {("ada", "ada ada madeup"), ("madeup", "ada ada madeup")}
-    row.delete()
+    Patient.objects.filter(pk=row.pk).delete()
     assert not kept()
 
 
@@ -84,8 +84,8 @@ def test_who_is_called_just_so_comes_first() -> None:
 def test_a_word_without_end_is_found_by_its_beginning() -> None:
     person(1, "A" * 600, "Sample")
     for typed in ("a" * 600, "a" * 700, "sam aaa"):
-        assert Demographics.objects.matching(typed).count() == 1
-    assert not Demographics.objects.matching("a" * 60 + "b")
+        assert Patient.objects.matching(typed).count() == 1
+    assert not Patient.objects.matching("a" * 60 + "b")
 
 
 def test_the_list_of_a_crowd(client: Client) -> None:
@@ -103,7 +103,7 @@ def test_the_list_of_a_crowd(client: Client) -> None:
         for _ in range(3):
             answer = client.get(ADDRESS, query)
             assert str(answer.context["total"]) == f"{COUNT_CAP}+"
-            seen += [row["person"].name_key for row in answer.context["rows"]]
+            seen += [row["patient"].name_key for row in answer.context["rows"]]
             query["after"] = answer.context["page"].next
         assert len(seen) == len(set(seen)) == 150
         assert all(name.startswith("ada sample") for name in seen)

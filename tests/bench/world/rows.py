@@ -170,9 +170,11 @@ SELECT group_id, 'active', record, world.hash(record), to_timestamp({{now}}) FRO
 """
 
 INSERT_PATIENTS: Final = f"""
-INSERT INTO patients_patient (id, team_id, client_user_id, created_on, {MIRRORED})
+INSERT INTO patients_patient (id, team_id, client_user_id, created_on, first_name, last_name,
+ name_key, email, phone_number, phone_digits, gender, dob, city, state, zip, {MIRRORED})
 SELECT id, '7ea00000-0000-4000-8000-000000000001', 'client-' || p, to_timestamp(floor(made)),
- record, world.hash(record), to_timestamp({{now}}) FROM (
+ first_name, last_name, name_key, email, phone, reverse(substr(phone, 2)), gender, dob, city, state,
+ zip, record, world.hash(record), to_timestamp({{now}}) FROM (
  SELECT *, format('{{{{"user_id": "%s", "team_id": "7ea00000-0000-4000-8000-000000000001",'
   ' "client_user_id": "client-%s", "created_on": "%s", "connected_sources": []}}}}',
   id, p, world.said(floor(made))) AS record FROM world.person OFFSET 0
@@ -274,7 +276,7 @@ ORDER BY names_id
 """
 PATIENT_WORDS: Final = """
 INSERT INTO patients_patientnameword (word, user_id, name_key)
-SELECT word, user_id, name_key FROM patients_demographics, patient_name_words(name_key) AS word
+SELECT word, id, name_key FROM patients_patient, patient_name_words(name_key) AS word
 ORDER BY 1, 2
 """
 HAPPENINGS: Final = """

@@ -1,0 +1,34 @@
+-- The words of each patient's name (patients_patientnameword), kept as names change.
+-- In the order of the key, so that two that add or remove the same do not wait for each other.
+
+CREATE OR REPLACE FUNCTION patient_name_words_added() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO patients_patientnameword (word, user_id, name_key)
+  SELECT word, id, name_key FROM fresh, patient_name_words(name_key) AS word
+  ORDER BY 1, 2
+  ON CONFLICT DO NOTHING;
+  RETURN NULL;
+END $$;
+
+CREATE OR REPLACE FUNCTION patient_name_words_changed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  DELETE FROM patients_patientnameword AS known
+  USING (SELECT id, name_key FROM stale EXCEPT SELECT id, name_key FROM fresh) AS gone,
+    patient_name_words(gone.name_key) AS once (word)
+  WHERE known.word = once.word AND known.user_id = gone.id AND known.name_key = gone.name_key;
+  INSERT INTO patients_patientnameword (word, user_id, name_key)
+  SELECT word, id, name_key
+  FROM (SELECT id, name_key FROM fresh EXCEPT SELECT id, name_key FROM stale) AS come,
+    patient_name_words(name_key) AS word
+  ORDER BY 1, 2
+  ON CONFLICT DO NOTHING;
+  RETURN NULL;
+END $$;
+
+CREATE OR REPLACE FUNCTION patient_name_words_gone() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  DELETE FROM patients_patientnameword AS known
+  USING stale AS gone, patient_name_words(gone.name_key) AS once (word)
+  WHERE known.word = once.word AND known.user_id = gone.id AND known.name_key = gone.name_key;
+  RETURN NULL;
+END $$;
