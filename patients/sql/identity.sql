@@ -1,6 +1,7 @@
 -- Who each patient is, in columns of patients_patient, so that one table is searched and sorted:
 -- name, birth date, sex, phone and email from demographics. What these lack may come from an order:
--- an app above writes it into the same columns and names it in fields_from_order.
+-- an app above writes it into the same columns and names it in fields_from_order. It goes once
+-- demographics give another name: then it may be somebody else's.
 
 -- Set the columns of these patients from their demographics.
 CREATE OR REPLACE FUNCTION patients_identify(users uuid[]) RETURNS void LANGUAGE plpgsql AS $$
@@ -28,7 +29,8 @@ BEGIN
     JOIN patients_demographics AS d ON d.user_id = o.id
     CROSS JOIN LATERAL (
       SELECT ARRAY(
-        SELECT field FROM unnest(o.fields_from_order) AS field WHERE CASE field
+        SELECT field FROM unnest(o.fields_from_order) AS field
+        WHERE d.name_key IN ('', o.name_key) AND CASE field
           WHEN 'name' THEN d.name_key = '' WHEN 'email' THEN d.email = ''
           WHEN 'phone' THEN d.phone_digits = '' WHEN 'gender' THEN d.gender = ''
           ELSE d.dob IS NULL END

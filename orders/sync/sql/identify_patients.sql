@@ -1,6 +1,7 @@
 -- What orders know of patients, written into the columns of patients_patient that demographics
 -- leave empty (patients/sql/identity.sql): the newest order with a full name gives them. A value
--- that it lacks is taken from an earlier order of the same name, the newest first.
+-- that it lacks is taken from an earlier order of the same name, the newest first. Beside a name from
+-- demographics only an order of that name counts: under one user there may be several people.
 
 CREATE OR REPLACE FUNCTION orders_identify_patients(users uuid[]) RETURNS void
   LANGUAGE plpgsql AS $$
@@ -81,7 +82,7 @@ BEGIN
           ORDER BY created_at DESC, id LIMIT 20
         ) AS named
       ) AS same
-      WHERE patient_name = newest_name
+      WHERE patient_name = newest_name AND (lacks.name OR patient_name = o.name_key)
     ) AS newest
     WHERE o.id = ANY(lacking)
   ) AS now

@@ -1,0 +1,291 @@
+"""Patients whom only orders name: found, listed and sorted like everybody else."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from importlib import import_module
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.apps import apps
+from django.db import connection
+from django.test import Client
+
+from backoffice.models import User
+from orders.models import Order
+from patients.duplicates import Person, possible_duplicates
+from patients.models import Demographics, Patient, PatientNameWord
+from patients.names import name_key, phone_key
+from tests.api.rows import NOW, order, patient, staff, token_for, uid
+from tests.patients.test_list_view import person, shown
+
+pytestmark = pytest.mark.django_db
+
+ALL = ["name", "dob", "gender", "phone", "email"]
+
+
+@pytest.fixture
+def clinician(client: Client) -> User:
+    user = staff("clinician")
+    client.force_login(user)
+    return user
+
+
+def ordered(n: int, who: int | None, first: str, last: str, **values: Any) -> Order:
+    """An order that names its patient; the greater its number, the older it is."""
+    row = order(
+        n,
+        **{
+            "user_id": None if who is None else uid("patient", who),
+            "patient_first_name": first,
+            "patient_last_name": last,
+            "patient_name": name_key(first, last),
+            **values,
+        },
+    )
+    row.save()
+    return row
+
+
+def identity(who: int) -> Patient:
+    return Patient.objects.get(pk=uid("patient", who))
+
+
+@pytest.fixture
+def clinic(clinician: User) -> None:
+    """2 and 4 are known by demographics, 1 and 3 by an order alone, 5 by nothing."""
+    person(2, "Maria", "Between", "+15550100177", dob=date(1970, 1, 2), email="m@example.invalid")
+    person(4, "Zoe", "Sample", "", dob=date(1999, 1, 2), email="zoe@example.invalid")
+    for n in (1, 3, 5):
+        patient(n).save()
+    ordered(
+        *(1, 1, "Olga", "Núñez-Orderonly"),
+        patient_dob=date(1984, 2, 29),
+        patient_gender="female",
+        patient_phone="+1 (555) 010-0123",
+        patient_email="Olga.O@Example.invalid",
+    )
+    ordered(3, 3, "Peter", "Orderonly", patient_dob=date(1960, 5, 6))
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("orderonly", [1, 3]),
+        ("Olga Nunez", [1]),
+        ("nuñez olga", [1]),
+        ("(555) 010-0123", [1]),
+        ("555.010.0123", [1]),
+        ("+15550100123", [1]),
+        ("1 555 010 0123", [1]),
+        ("0100123", [1]),
+        ("olga.o@example.invalid", [1]),
+        ("OLGA.O@", [1]),
+        ("1984-02-29", [1]),
+        ("2/29/84", [1]),
+        ("02291984", [1]),
+        ("orderonly 0123", [1]),
+        ("peter 29 Feb 1984", []),
+    ],
+)
+def test_order_only_patient_is_found_everywhere(
+    client: Client, clinic: None, typed: str, expected: list[int]
+) -> None:
+    ids = {uid("patient", n) for n in expected}
+    assert shown(client, q=typed) == expected
+    assert set(shown(client, q=typed, order_key="name")) == set(expected)
+    suggested = client.post("/find/suggestions/", {"q": typed}).context["found"]
+    assert {one.patient for one in suggested.people} == ids
+    answer = client.get("/api/patients/", {"search": typed})
+    assert {UUID(one["id"]) for one in answer.json()["results"]} == ids
+    chosen = client.post("/reports/upload/", {"q": typed}, follow=True)
+    assert {one.pk for one in chosen.context["rows"]} == ids
+
+
+@pytest.mark.parametrize(
+    ("sort", "expected"),
+    [("name", [2, 1, 3, 4]), ("born", [3, 2, 1, 4]), ("created_on", [1, 2, 3, 4, 5])],
+)
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_list_pages_forward_and_back_without_loss(
+    client: Client, clinic: None, sort: str, expected: list[int], size: int
+) -> None:
+    numbers = {uid("patient", n): n for n in range(6)}
+    query: dict[str, str] = {"order_key": sort, "size": str(size)}
+    pages: list[list[int]] = []
+    place: dict[str, str] = {}
+    while True:
+        context = client.get("/patients/", {**query, **place}).context
+        pages.append([numbers[row["patient"].pk] for row in context["rows"]])
+        if not context["page"].next:
+            break
+        place = {"after": context["page"].next}
+    assert [n for page in pages for n in page] == sorted(expected, key=_place_in(sort))
+    for page in reversed(pages[:-1]):
+        context = client.get("/patients/", {**query, "before": context["page"].previous}).context
+        assert [numbers[row["patient"].pk] for row in context["rows"]] == page
+
+
+def _place_in(sort: str) -> Any:
+    """The key of the sort, as Python sorts it."""
+
+    def place(n: int) -> Any:
+        row = identity(n)
+        return {"name": row.name_key, "born": row.dob}.get(sort, -row.created_on.timestamp())
+
+    return place
+
+
+def test_list_says_where_values_are_from(client: Client, clinic: None) -> None:
+    page = client.get("/patients/", {"q": "olga", "order_key": "name"}).content.decode()
+    assert "From order of" in page and "20 Nov 2026" in page and "29 Feb 1984" in page
+    assert "(555) 010-0123" in page
+    assert "From order of" not in client.get("/patients/", {"q": "maria"}).content.decode()
+    assert "Name not given" in client.get("/patients/", {"q": "client-5"}).content.decode()
+    text = client.get(f"/patients/{uid('patient', 1)}/").content.decode()
+    assert "No demographics on file" in text and f"/orders/{uid('order', 1)}/" in text
+
+
+def test_api_gives_identity_and_its_source(client: Client, clinic: None) -> None:
+    headers = token_for(staff("administrator", "reader"))
+    for n, fields in ((1, ALL), (3, ["name", "dob"]), (4, []), (5, [])):
+        found = client.get(f"/api/patients/{uid('patient', n)}/", headers=headers).json()
+        assert found["identity"]["fields_from_order"] == fields
+        order_id = str(uid("order", n)) if fields else None
+        assert found["identity"]["source_order_id"] == order_id
+    assert client.get("/api/patients/", {"search": "nobody"}).json()["results"] == []
+
+
+def test_order_form_begins_with_what_an_order_knows(client: Client, clinic: None) -> None:
+    page = client.get(f"/orders/new/{uid('patient', 1)}/").content.decode()
+    for value in ("Olga", "Núñez-Orderonly", "1984-02-29", "Olga.O@Example.invalid"):
+        assert f'value="{value}"' in page, value
+
+
+def test_later_demographics_replace_what_orders_gave(client: Client, clinic: None) -> None:
+    row = person_later(1, "Helga", "Madeup", "+15550100188", dob=date(1985, 3, 1))
+    found = identity(1)
+    assert (found.first_name, found.dob, found.fields_from_order) == ("Helga", row.dob, [])
+    assert found.source_order_id is None and found.source_order_created_at is None
+    assert shown(client, q="orderonly") == [3] and shown(client, q="0188") == [1]
+    assert shown(client, q="0123") == []
+    ordered(0, 1, "Olga", "Orderonly", patient_phone="+15550100123")
+    assert identity(1).first_name == "Helga"
+
+
+def test_order_fills_what_demographics_lack(clinic: None) -> None:
+    ordered(5, 4, "Zoe", "Other", patient_phone="555 010 0145")
+    assert identity(4).phone_number == ""
+    ordered(4, 4, "Zoe", "Sample", patient_phone="555 010 0144", patient_dob=date(1950, 1, 1))
+    found = identity(4)
+    assert (found.last_name, found.phone_digits) == ("Sample", phone_key("555 010 0144"))
+    assert (found.fields_from_order, found.dob) == (["phone"], date(1999, 1, 2))
+    Demographics.objects.filter(pk=found.pk).update(city="Boise")
+    assert identity(4).fields_from_order == ["phone"] and identity(4).city == "Boise"
+    Demographics.objects.filter(pk=found.pk).update(phone_number="1234", phone_digits="4321")
+    found = identity(4)
+    assert (found.phone_number, found.fields_from_order) == ("1234", [])
+    assert found.source_order_id is None
+
+
+def test_newest_order_with_a_full_name_wins(clinic: None) -> None:
+    ordered(2, 1, "Older", "Name", patient_phone="5550100999")
+    assert identity(1).first_name == "Olga"
+    ordered(0, 1, "Olga", "Married", patient_dob=date(1984, 2, 28))
+    found = identity(1)
+    assert (found.last_name, found.dob, found.email) == ("Married", date(1984, 2, 28), "")
+    ordered(10, 1, "", "Kit", created_at=NOW + timedelta(days=1))
+    assert identity(1).source_order_id == uid("order", 0)
+    ordered(11, 1, "Olga", "Married", patient_email="olga@example.invalid")
+    assert identity(1).email == "olga@example.invalid"
+
+
+def test_order_that_moves_takes_its_name_along(client: Client, clinic: None) -> None:
+    Order.objects.filter(pk=uid("order", 1)).update(user_id=uid("patient", 5))
+    assert identity(5).full_name == "Olga Núñez-Orderonly"
+    found = identity(1)
+    assert (found.full_name, found.phone_digits, found.dob) == ("", "", None)
+    assert found.fields_from_order == [] and found.source_order_id is None
+    assert shown(client, q="orderonly") == [3, 5]
+    assert not PatientNameWord.objects.filter(user_id=found.pk)
+
+
+def test_patient_who_arrives_last_is_identified(clinic: None) -> None:
+    ordered(8, 8, "Late", "Arrival", patient_phone="5550100888")
+    Demographics(
+        pk=uid("patient", 9),
+        first_name="Latest",
+        last_name="Arrival",
+        name_key="latest arrival",
+        email="",
+        phone_number="",
+        phone_digits="",
+        gender="",
+        record="{}",
+        content_hash=b"0",
+        as_of=NOW,
+    ).save()
+    Patient.objects.bulk_create([patient(8), patient(9)])
+    assert identity(8).full_name == "Late Arrival" and identity(8).is_named_by_order
+    assert identity(9).full_name == "Latest Arrival" and not identity(9).is_named_by_order
+
+
+def test_order_only_patient_is_a_possible_duplicate(clinic: None) -> None:
+    for typed in (
+        Person("Olga", "Nunez-Orderonly", date(1984, 2, 29)),
+        Person(phone_number="555-010-0123"),
+        Person(email="olga.o@example.invalid"),
+    ):
+        assert [one.person.pk for one in possible_duplicates(typed)] == [uid("patient", 1)]
+
+
+def test_migrations_identify_patients_on_record(clinic: None) -> None:
+    """Phone and email are read out of the records of orders that have no columns of them."""
+    given = (
+        '{"patient_details": {"phone_number": "+15550100123", "email": "olga@example.invalid"},'
+        ' "patient_address": null}'
+    )
+    address = '{"patient_details": null, "patient_address": {"phone_number": "555 010 0166"}}'
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL session_replication_role = replica")  # No trigger is fired.
+        PatientNameWord.objects.all().delete()
+        blank = dict.fromkeys(
+            ("first_name", "last_name", "name_key", "email", "phone_number", "phone_digits"), ""
+        )
+        Patient.objects.update(**blank, dob=None, fields_from_order=[], source_order_id=None)
+        Order.objects.update(patient_phone="", patient_email="")
+        Order.objects.filter(pk=uid("order", 1)).update(record=given)
+        Order.objects.filter(pk=uid("order", 3)).update(record=address)
+        cursor.execute("SET LOCAL session_replication_role = origin")
+    for app, name in (
+        ("patients", "0010_identity_of_patients_on_record"),
+        ("orders", "0022_patients_known_by_orders"),
+    ):
+        for _ in range(2):
+            import_module(f"{app}.migrations.{name}").fill(apps, connection.schema_editor())
+    assert identity(2).full_name == "Maria Between" and not identity(2).fields_from_order
+    assert identity(1).email == "olga@example.invalid"
+    assert identity(3).phone_number == "555 010 0166"
+    assert identity(5).full_name == ""
+    assert PatientNameWord.objects.filter(word="orderonly").count() == 2
+
+
+def person_later(n: int, first: str, last: str, phone: str, **values: Any) -> Demographics:
+    """Demographics of a patient on record."""
+    row = Demographics(
+        pk=uid("patient", n),
+        first_name=first,
+        last_name=last,
+        name_key=name_key(first, last),
+        email="",
+        phone_number=phone,
+        phone_digits=phone_key(phone),
+        gender="female",
+        record="{}",
+        content_hash=b"0",
+        as_of=NOW,
+        **values,
+    )
+    row.save()
+    return row
