@@ -193,9 +193,8 @@ def _found(form: PatientFilters, user: Any, size: int, place: Place) -> tuple[Co
     everybody, everything = PATIENTS.everybody(form, user), PATIENTS.everything(user)
     called = Called.alone(form.text) if form.text else None
     if called and called.few is None:
-        crowd = called.among(everybody, by_name=form.sort[0] == "name")
         many = Count(COUNT_CAP, capped=True)
-        return many, PATIENTS.page(crowd, form, size, place)
+        return many, PATIENTS.page(called.among(everybody), form, size, place)
     rows = called.among(everybody) if called else PATIENTS.rows(form, user)
     found = gathered(rows, everything, form.keyset(), soon=SOON if form.text else None)
     return found.count, PATIENTS.page(found.rows, form, size, place, found.whole)

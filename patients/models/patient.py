@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from operator import itemgetter
+from functools import reduce
+from operator import and_, itemgetter
 from typing import Any, Final, Self, TypeVar
 from uuid import UUID
 
@@ -19,7 +20,7 @@ from backoffice.identifiers import IdentifierKey, key, key_expression, same_iden
 from backoffice.models import Mirrored
 from backoffice.paging.counts import COUNT_CAP
 from backoffice.paging.gathering import up_to
-from backoffice.paging.keys import EVERYBODY, Among, unguessed
+from backoffice.paging.keys import Among, unguessed
 from patients.models.name import PatientNameWord, has_word
 from patients.names import sought, told
 
@@ -59,7 +60,7 @@ class PatientQuerySet(QuerySet["Patient"]):
             rows = rows.filter(Q(phone_digits__startswith=typed.digits) | Q(dob=typed.bare_date))
         elif typed.digits:
             rows = rows.filter(phone_digits__startswith=typed.digits)
-        return _with_words(rows, typed.words)
+        return rows.filter(_has_words(typed.words))
 
     def with_reference(self, *texts: str) -> Self:
         """Patients who have one of these references of ours, in any spelling."""
@@ -111,11 +112,10 @@ def _with_id(text: str) -> list[QuerySet[Patient, Any]]:
     return [first, *others] if first.union(*others, all=True).exists() else []
 
 
-def _with_words(rows: Rows, typed: str) -> Rows:
-    """Those whose own name has each of these words, whatever index leads to the rows."""
-    for beginnings in sought(typed):
-        rows = rows.filter(has_word("name_key", *beginnings))
-    return rows
+def _has_words(typed: str) -> Q:
+    """Whether the name has each of these words, whatever index leads to the rows."""
+    each = (has_word("name_key", *beginnings) for beginnings in sought(typed))
+    return reduce(and_, each, Q())
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,15 +139,12 @@ class Called:
         typed = told(text)
         return cls.so(typed.words) if typed.only_words and not _with_id(text) else None
 
-    def among(self, rows: Rows, *, by_name: bool = False) -> Rows:
-        """Those of the patients who are called so. Many are checked one after the other as the
-        index of the sort is walked; that of the sort `by_name` has the names."""
+    def among(self, rows: Rows) -> Rows:
+        """Those of the patients who are called so. Many are checked one after the other, as the
+        index of the sort is walked."""
         if self.few is not None:
             return rows.filter(Among(F("pk"), self.few))
-        if by_name:
-            return _with_words(rows, self.words)
-        words = PatientNameWord.called(self.words).values("user_id")
-        return rows.filter(unguessed(Q(pk__in=words[:EVERYBODY])))
+        return rows.filter(unguessed(_has_words(self.words)))
 
 
 FEW_WORDS: Final = 5 * COUNT_CAP

@@ -3,8 +3,12 @@
 -- an app above writes it into the same columns and names it in fields_from_order. It goes once
 -- demographics give another name: then it may be somebody else's.
 
+-- Plans are made once by a connection, maybe while tables are empty: without sequential scans they
+-- stay good as these grow.
+
 -- Set the columns of these patients from their demographics.
-CREATE OR REPLACE FUNCTION patients_identify(users uuid[]) RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION patients_identify(users uuid[]) RETURNS void
+  LANGUAGE plpgsql SET enable_seqscan = off AS $$
 BEGIN
   -- In key order, so that two transactions wait for each other instead of deadlocking.
   PERFORM 1 FROM patients_patient WHERE id = ANY(users) ORDER BY id FOR NO KEY UPDATE;
@@ -35,6 +39,7 @@ BEGIN
           WHEN 'phone' THEN d.phone_digits = '' WHEN 'gender' THEN d.gender = ''
           ELSE d.dob IS NULL END
       ) AS rest
+      OFFSET 0  -- Computed once.
     ) AS kept
     WHERE o.id = ANY(users)
   ) AS now
@@ -55,7 +60,8 @@ BEGIN
 END $$;
 
 -- A patient whose demographics came first.
-CREATE OR REPLACE FUNCTION patients_identify_added() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION patients_identify_added() RETURNS trigger
+  LANGUAGE plpgsql SET enable_seqscan = off AS $$
 DECLARE
   users uuid[] := ARRAY(SELECT id FROM fresh JOIN patients_demographics ON user_id = id);
 BEGIN

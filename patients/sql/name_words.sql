@@ -10,12 +10,17 @@ BEGIN
   RETURN NULL;
 END $$;
 
-CREATE OR REPLACE FUNCTION patient_name_words_changed() RETURNS trigger LANGUAGE plpgsql AS $$
+-- Words to remove are found by their keys, also by a plan that was made while the table was empty.
+CREATE OR REPLACE FUNCTION patient_name_words_changed() RETURNS trigger
+  LANGUAGE plpgsql
+  SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 BEGIN
-  DELETE FROM patients_patientnameword AS known
-  USING (SELECT id, name_key FROM stale EXCEPT SELECT id, name_key FROM fresh) AS gone,
-    patient_name_words(gone.name_key) AS once (word)
-  WHERE known.word = once.word AND known.user_id = gone.id AND known.name_key = gone.name_key;
+  IF EXISTS (SELECT FROM stale WHERE name_key <> '') THEN
+    DELETE FROM patients_patientnameword AS known
+    USING (SELECT id, name_key FROM stale EXCEPT SELECT id, name_key FROM fresh) AS gone,
+      patient_name_words(gone.name_key) AS once (word)
+    WHERE known.word = once.word AND known.user_id = gone.id AND known.name_key = gone.name_key;
+  END IF;
   INSERT INTO patients_patientnameword (word, user_id, name_key)
   SELECT word, id, name_key
   FROM (SELECT id, name_key FROM fresh EXCEPT SELECT id, name_key FROM stale) AS come,
@@ -25,7 +30,9 @@ BEGIN
   RETURN NULL;
 END $$;
 
-CREATE OR REPLACE FUNCTION patient_name_words_gone() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION patient_name_words_gone() RETURNS trigger
+  LANGUAGE plpgsql
+  SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 BEGIN
   DELETE FROM patients_patientnameword AS known
   USING stale AS gone, patient_name_words(gone.name_key) AS once (word)

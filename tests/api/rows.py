@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Final
 from uuid import UUID, uuid5
 
 from django.contrib.auth.models import Group
@@ -16,6 +16,13 @@ from patients.models import Demographics, Patient
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 TEAM = UUID("7ea00000-0000-4000-8000-000000000001")
+NOBODY: Final = {
+    **dict.fromkeys(("first_name", "last_name", "name_key", "gender", "city", "state", "zip"), ""),
+    **dict.fromkeys(("email", "phone_number", "phone_digits"), ""),
+    **dict.fromkeys(("dob", "source_order_id", "source_order_created_at")),
+    "fields_from_order": [],
+}
+"""Columns of a patient of whom nothing is known."""
 _SPACE = UUID("7ea00000-0000-4000-8000-0000000000ff")
 
 

@@ -19,7 +19,7 @@ from orders.finding.looking import LAST, MOST
 from orders.models import Appointment, Order, OrderNameWord
 from patients.models import Demographics, Patient
 from patients.names import name_key, phone_key
-from tests.api.rows import NOW, demographics, envelope, order, patient, staff, uid
+from tests.api.rows import NOBODY, NOW, demographics, envelope, order, patient, staff, uid
 
 pytestmark = pytest.mark.django_db
 
@@ -288,7 +288,7 @@ def test_a_visit_found_by_its_number_says_whose_it_is(client: Client, clinic: No
         page = client.post("/find/suggestions/", {"q": "A7654321"}).content.decode()
         assert f"<bdi>{name}</bdi> · " in page
         Demographics.objects.all().delete()
-        Patient.objects.update(first_name="", last_name="", name_key="")
+        Patient.objects.update(**NOBODY)
         Order.objects.update(patient_first_name="Mary", patient_last_name="Once")
 
 

@@ -23,7 +23,7 @@ from orders.placing.people import is_name
 from orders.placing.table_reader import COLUMNS, NEEDED, Row, read
 from orders.placing.wish import PHYSICIAN_NEEDED
 from patients.models import Demographics, Patient
-from tests.api.rows import envelope, uid
+from tests.api.rows import NOBODY, envelope, uid
 from tests.audit.trail import forget
 from tests.outbox.desk import FORM_ID, Desk
 
@@ -400,10 +400,11 @@ def test_an_account_is_named_by_whatever_tells_it_from_the_others(
         assert not [fault for fault in row.faults if "choose one" in fault or typed in fault]
 
 
-def test_of_a_patient_known_from_orders_alone_the_reference_is_shown_and_one_fault(
+def test_of_an_unknown_patient_the_reference_and_one_fault_are_shown(
     desk: Desk, person: Demographics, panel: LabTest
 ) -> None:
     reference = Patient.objects.get(pk=person.pk).client_user_id
+    Patient.objects.filter(pk=person.pk).update(**NOBODY)
     person.delete()
     page = send(desk.client("clinician"), table([reference, panel.name, "NOBODY-1"]), "check")
     (row,) = page.context["rows"]

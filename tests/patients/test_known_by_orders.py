@@ -17,7 +17,7 @@ from orders.models import Order
 from patients.duplicates import Person, possible_duplicates
 from patients.models import Demographics, Patient, PatientNameWord
 from patients.names import name_key, phone_key
-from tests.api.rows import NOW, order, patient, staff, token_for, uid
+from tests.api.rows import NOBODY, NOW, order, patient, staff, token_for, uid
 from tests.patients.test_list_view import person, shown
 
 pytestmark = pytest.mark.django_db
@@ -250,10 +250,7 @@ def test_migrations_identify_patients_on_record(clinic: None) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL session_replication_role = replica")  # No trigger is fired.
         PatientNameWord.objects.all().delete()
-        blank = dict.fromkeys(
-            ("first_name", "last_name", "name_key", "email", "phone_number", "phone_digits"), ""
-        )
-        Patient.objects.update(**blank, dob=None, fields_from_order=[], source_order_id=None)
+        Patient.objects.update(**NOBODY)
         Order.objects.update(patient_phone="", patient_email="")
         Order.objects.filter(pk=uid("order", 1)).update(record=given)
         Order.objects.filter(pk=uid("order", 3)).update(record=address)

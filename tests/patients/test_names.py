@@ -46,8 +46,7 @@ def test_a_crowd_and_a_few_are_told_by_the_same(
     for few in (models.FEW_WORDS, 0):
         monkeypatch.setattr(models, "FEW_WORDS", few)
         assert names(Patient.objects.matching(typed)) == wanted
-        by_name = models.Called.so(typed).among(Patient.objects.all(), by_name=True)
-        assert names(by_name) == wanted
+        assert names(Patient.objects.identified_by(typed)) == wanted
 
 
 def test_words_are_those_of_the_name_now() -> None:

@@ -4,7 +4,7 @@
 -- demographics only an order of that name counts: under one user there may be several people.
 
 CREATE OR REPLACE FUNCTION orders_identify_patients(users uuid[]) RETURNS void
-  LANGUAGE plpgsql AS $$
+  LANGUAGE plpgsql SET enable_seqscan = off AS $$
 DECLARE
   lacking uuid[];
 BEGIN
@@ -135,7 +135,7 @@ END $$;
 
 -- A patient whose orders came first.
 CREATE OR REPLACE FUNCTION orders_identify_added_patients() RETURNS trigger
-  LANGUAGE plpgsql AS $$
+  LANGUAGE plpgsql SET enable_seqscan = off AS $$
 DECLARE
   users uuid[] := ARRAY(
     SELECT id FROM fresh
