@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 from uuid import UUID
 
@@ -393,6 +394,24 @@ def test_labs_lab_test_markers(client: Service, asked_sandbox: Sandbox) -> None:
     ] == rows
     listed = {marker.id for marker in markers(client)}
     assert {row[0] for row in rows} - listed, "no reflex marker to tell the lists apart"
+
+
+def test_labs_lab_tests_of_an_account(client: Service, asked_sandbox: Sandbox) -> None:
+    """The account decides which tests there are, alone and in the list, and so of their markers."""
+    account, lab = account_of(asked_sandbox)
+    rows = asked_sandbox.query(
+        "SELECT t.id, o.labtest_id IS NOT NULL FROM sandbox_labtest t"
+        " LEFT JOIN sandbox_labaccount_lab_tests o ON o.labtest_id = t.id AND o.labaccount_id = %s"
+        f" WHERE t.lab_id = %s AND {MINE} ORDER BY t.created_at, t.id",
+        [account, lab],
+    )
+    offered = [key for key, is_offered in rows if is_offered]
+    assert offered and len(offered) < len(rows)
+    assert [test.id for test in lab_tests(client, 50, lab_account_id=account)] == offered
+    for key, is_offered in rows:
+        for read in (client.labs.lab_test, client.labs.lab_test_markers):
+            with contextlib.nullcontext() if is_offered else pytest.raises(errors.Missing):
+                read(key, lab_account_id=account)
 
 
 def accounts(page: Page[LabAccount]) -> dict[UUID, tuple[str, str, list[UUID]]]:
