@@ -56,6 +56,7 @@ def _check(database_url: str) -> int:
         ("rules of migrations", (PYTHON, ".ci/migrations.py"), migrating),
         ("migrations of the sandbox", (*module, "django", *drafts), sandbox),
         ("templates", (PYTHON, "-c", templates, "--lint", "templates"), local),
+        ("tests that documents name", (*module, "tests.evidence"), local),
         ("description of the API", (PYTHON, "manage.py", *described), local),
         (
             "deploy settings",

@@ -2,6 +2,7 @@
 
 `docs/faults.md`: each fault, threat and promise of the study, and what proves it is dealt with.
 `docs/asvs.csv`: each requirement of OWASP ASVS 5.0.0, levels 1 and 2, and our answer.
+`docs/specification.md`: each chapter, parameter and rule of the interface, and its tests.
 """
 
 from __future__ import annotations
@@ -11,16 +12,21 @@ import csv
 import re
 from collections import Counter
 from functools import cache
-from pathlib import Path
 
-from backoffice.launcher import PROOFS
+from tests.evidence import DOCUMENTS, ROOT, is_there, missing
 
-ROOT = Path(__file__).resolve().parent.parent
 FAULTS = {
     "W": 30, "O": 16, "S": 21, "R": 30, "K": 20, "I": 20, "X": 12, "U": 10, "H": 17, "G": 12,
     "P": 30, "F": 93,
 }  # fmt: skip
 """Rows of each kind; P are the promises, F is what came from the field."""
+COLUMNS = ("sandbox", "client", "mirror", "page")
+CHAPTERS = {
+    "Conventions and versioning", "Authentication", "User", "Users", "Address shapes", "Insurance",
+    "User information", "Payors", "Introspection", "Lab catalogue and accounts", "Orders: list",
+    "Orders: record", "Orders: create and import", "Appointments", "Lab report parsing", "States",
+    "Events", "Errors and limits",
+}  # fmt: skip
 CASES = ROOT / "tests" / "cases"
 LEVELS = {
     # Numbers of the requirements of each section, by level; what is missing is of level 3.
@@ -120,13 +126,6 @@ def asvs_rows() -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-@cache
-def functions_of(path: str) -> frozenset[str]:
-    """The tests a file defines, read and not run."""
-    tree = ast.parse((ROOT / path).read_text())
-    return frozenset(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
-
-
 class Definitions:
     """What a file of tests defines at its top level, and what it imports from other such files."""
 
@@ -183,24 +182,6 @@ def texts_used_by(path: str, name: str) -> set[str]:
                 if module.startswith("tests") and not there:
                     waiting.append((module, node.attr))
     return texts
-
-
-FILE = re.compile(r"[\w./-]+\.(py|md|html|toml|lock|js|css|csv|yml|yaml|conf)")
-
-
-def missing(text: str) -> list[str]:
-    """What a text names between backticks that is not there."""
-    return [name for name in re.findall(r"`([^`]+)`", text) if not is_there(name)]
-
-
-def is_there(name: str) -> bool:
-    """Whether a test, a proof of `./run` or a file exists; other words are no names."""
-    path, _, test = name.partition("::")
-    if test:
-        return (ROOT / path).is_file() and test in functions_of(path)
-    if command := re.fullmatch(r"\./run (bench|chaos) (\w+)", name):
-        return command[2] in PROOFS[command[1]]
-    return not FILE.fullmatch(name) or (ROOT / name).is_file()
 
 
 def test_every_fault_and_promise_stands_there_once() -> None:
@@ -286,3 +267,38 @@ def test_what_does_not_exist_is_noticed() -> None:
     for name in (f"{here}::test_nothing", "tests/nowhere.py::test_x", "./run chaos x", "docs/x.md"):
         assert missing(f"see `{name}`") == [name]
     assert missing(f"`{here}::test_what_does_not_exist_is_noticed`, `./run chaos inbox`") == []
+
+
+def specification_rows() -> dict[str, list[list[str]]]:
+    """The cells of each row, by chapter."""
+    chapters: dict[str, list[list[str]]] = {}
+    for line in (ROOT / "docs" / "specification.md").read_text().splitlines():
+        if line.startswith("## "):
+            rows = chapters.setdefault(line[3:], [])
+        elif line.startswith("| ") and not line.startswith("| rule |"):
+            rows.append(line.strip("| ").split(" | "))
+    return chapters
+
+
+def test_specification_has_every_chapter_and_named_tests_exist() -> None:
+    chapters = specification_rows()
+    assert set(chapters) == CHAPTERS and all(chapters.values())
+    assert missing((ROOT / "docs" / "specification.md").read_text()) == []
+
+
+def test_each_column_of_the_specification_has_a_test_or_a_reason() -> None:
+    wrong = []
+    for chapter, rows in specification_rows().items():
+        for rule, *columns in rows:
+            filled = [re.search(r"`tests/\S+::test_\w+`|^– \w", cell) for cell in columns]
+            if len(columns) != len(COLUMNS) or not all(filled):
+                wrong.append((chapter, rule))
+    assert wrong == []
+
+
+def test_check_names_a_test_that_does_not_exist() -> None:
+    assert "docs/specification.md" in DOCUMENTS
+    named = "`tests/test_evidence.py::test_check_names_a_test_that_does_not_exist`"
+    assert missing(f"| rule | {named}<br>`tests/test_evidence.py::test_of_tomorrow` |") == [
+        "tests/test_evidence.py::test_of_tomorrow"
+    ]

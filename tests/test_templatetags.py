@@ -80,6 +80,29 @@ def test_a_time_names_its_zone(moment: datetime, zone: str | None, expected: str
     assert expected in ui.when(moment, zone)
 
 
+@pytest.mark.parametrize(
+    ("moment", "zone", "expected"),
+    [
+        (datetime(2026, 7, 4, 2, 0, tzinfo=UTC), "EST", "Fri 3 Jul, 21:00 EST"),
+        (datetime(2026, 7, 4, 2, 0, tzinfo=UTC), "EST5EDT", "Fri 3 Jul, 22:00 EDT"),
+        (datetime(2026, 7, 4, 2, 0, tzinfo=UTC), "PST8PDT", "Fri 3 Jul, 19:00 PDT"),
+        (datetime(2026, 12, 4, 2, 0, tzinfo=UTC), "PST8PDT", "Thu 3 Dec, 18:00 PST"),
+        (datetime(2026, 7, 4, 2, 0, tzinfo=UTC), "CST6CDT", "Fri 3 Jul, 21:00 CDT"),
+        (datetime(2026, 7, 4, 2, 0, tzinfo=UTC), "MST7MDT", "Fri 3 Jul, 20:00 MDT"),
+        (datetime(2026, 7, 4, 2, 0, tzinfo=UTC), "MST", "Fri 3 Jul, 19:00 MST"),
+        (datetime(2026, 7, 4, 2, 0, tzinfo=UTC), "HST", "Fri 3 Jul, 16:00 HST"),
+        (datetime(2026, 7, 4, 2, 0, tzinfo=UTC), "CET", "Sat 4 Jul, 04:00 CEST"),
+        (datetime(2026, 7, 4, 2, 0, tzinfo=UTC), "EET", "Sat 4 Jul, 05:00 EEST"),
+        (datetime(2026, 7, 4, 2, 0, tzinfo=UTC), "MET", "Sat 4 Jul, 04:00 "),
+        (datetime(2026, 7, 4, 2, 0, tzinfo=UTC), "Etc/GMT+5", "Fri 3 Jul, 21:00 UTC−05"),
+    ],
+)
+def test_a_short_zone_is_shown_by_its_abbreviation(
+    moment: datetime, zone: str, expected: str
+) -> None:
+    assert expected in ui.when(moment, zone)
+
+
 def test_the_staff_clock_stands_beside_another_one_only_when_it_differs() -> None:
     moment = datetime(2026, 11, 21, 4, 30, tzinfo=UTC)
     assert "Fri 20 Nov, 23:30 EST" in ui.your_time(moment, "America/Phoenix")

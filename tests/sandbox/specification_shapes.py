@@ -17,7 +17,7 @@ from __future__ import annotations
 import datetime
 import re
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -76,7 +76,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-TYPES = {
+TYPES: dict[str, Callable[[object], bool]] = {
     "uuid": _is_uuid,
     "date": _is_date,
     "date-time": lambda value: isinstance(value, str) and "T" in value and _parses(value),

@@ -51,6 +51,27 @@ def create(http: httpx.Client, **more: Any) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.parametrize(
+    "reference",
+    ["ada@example.test", "mrn-ada@example.test-1", "+15550100165", "(555) 010-0165", "5550100165",
+     "1 555 010 0165", "p-555-010-0165"],
+)  # fmt: skip
+def test_personal_references_are_refused(http: httpx.Client, reference: str) -> None:
+    answer = http.post("/v2/user", json={"client_user_id": reference})
+    assert answer.status_code == 422
+    assert [each["loc"] for each in answer.json()["detail"]] == [["body", "client_user_id"]]
+    user = create(http)
+    changed = http.patch(f"/v2/user/{user['user_id']}", json={"client_user_id": reference})
+    assert changed.status_code == 422
+
+
+@pytest.mark.parametrize("number", ["clinic-0000003", "55501000-1650-4000-8000-555010001650", "77"])
+def test_references_of_digits_are_no_phone_numbers(http: httpx.Client, number: str) -> None:
+    reference = f"{number}-{uuid.uuid4().hex}" if number == "77" else number
+    answer = http.post("/v2/user", json={"client_user_id": reference})
+    assert answer.status_code == 200 or "already exists" in answer.text
+
+
 def test_a_new_user_is_found_in_every_way(http: httpx.Client) -> None:
     total = http.get("/v2/user").json()["total"]
     user = create(

@@ -9,8 +9,9 @@ import pytest
 
 from tests.sandboxes import Sandbox, running
 from tests.sync import compare
-from tests.sync.conftest import Houses, World
+from tests.sync.conftest import World
 from tests.sync.expected import EVERYTHING
+from tests.sync.house import Houses
 
 # Where the specification's form holds more or less than the sandbox's tables: a user without a
 # fallback zone has UTC, demographics have no country, and a pull without a range has the time it
