@@ -232,6 +232,29 @@ CATALOGUE = (
         "SELECT account_id, team_id FROM labs_labaccountteam",
     ),
     Check(
+        "lab tests of accounts",
+        2,
+        "SELECT a.id, t.id FROM sandbox_labaccount a JOIN sandbox_labtest t USING (lab_id)"
+        f" WHERE '{TEAM}' = ANY(team_id_allowlist) AND {_OURS}"
+        " AND (t.lab_account_id = a.id OR CASE WHEN"
+        " EXISTS (SELECT FROM sandbox_labaccount_lab_tests o WHERE o.labaccount_id = a.id)"
+        " THEN EXISTS (SELECT FROM sandbox_labaccount_lab_tests o"
+        "  WHERE o.labaccount_id = a.id AND o.labtest_id = t.id)"
+        " ELSE t.lab_account_id IS NULL END)",
+        "SELECT account_id, lab_test_id FROM labs_labaccounttest",
+    ),
+    Check(
+        "markers of accounts",
+        2,
+        "SELECT a.id, m.id FROM sandbox_labaccount a JOIN sandbox_marker m USING (lab_id)"
+        f" WHERE '{TEAM}' = ANY(team_id_allowlist)"
+        " AND m.is_active AND m.is_orderable AND NOT m.is_reflex AND (NOT"
+        " EXISTS (SELECT FROM sandbox_labaccount_markers o WHERE o.labaccount_id = a.id)"
+        " OR EXISTS (SELECT FROM sandbox_labaccount_markers o"
+        "  WHERE o.labaccount_id = a.id AND o.marker_id = m.id))",
+        "SELECT account_id, marker_id FROM labs_labaccountmarker",
+    ),
+    Check(
         "physicians",
         1,
         f"SELECT npi, first_name, last_name FROM sandbox_physician WHERE team_id = '{TEAM}'",
