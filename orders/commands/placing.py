@@ -83,12 +83,16 @@ class OrderOf(Command, kw_only=True):
         if patient is None or patient.missing_since:
             raise NotNow("The service no longer has this patient.")
         wanted = set(body.order_set.lab_test_ids or ())
-        if LabTest.objects.filter(pk__in=wanted, status="active").count() != len(wanted):
-            raise NotNow("A chosen test cannot be ordered any more.", field="tests")
+        tests = LabTest.objects.filter(pk__in=wanted).in_bulk()
+        for key in wanted:
+            if key not in tests or tests[key].status != "active":
+                name = tests[key].name if key in tests else "A chosen test"
+                raise NotNow(f"{name} cannot be ordered any more.", field="tests")
         if body.lab_account_id is not None:
-            usable = LabAccount.objects.filter(pk=body.lab_account_id, status__in=self.accounts)
-            if not usable.exists():
-                raise NotNow("The lab account cannot be used any more.", field="lab_account")
+            account = LabAccount.objects.filter(pk=body.lab_account_id).first()
+            if account is None or account.status not in self.accounts:
+                name = f"The lab account {account}" if account else "The lab account"
+                raise NotNow(f"{name} cannot be used any more.", field="lab_account")
 
     def store(self, answer: Answer) -> str:
         store_orders([answer])

@@ -11,6 +11,7 @@ from backoffice import outbox, vocabulary
 from backoffice.addresses import query_of
 from backoffice.drafts import WRITTEN
 from labs.models import LabAccount
+from orders.commands.placing import USABLE
 from orders.placing.questions import Question
 from orders.placing.wish import TYPED_PHYSICIAN, Wish
 
@@ -144,8 +145,11 @@ def account_words(account: LabAccount) -> str:
 
 
 def account_label(wish: Wish, account: LabAccount) -> str:
-    """The account, with what it lacks of what is ordered."""
+    """The account, with its status where orders cannot be placed under it, and what it lacks of
+    what is ordered."""
     words = account_words(account)
+    if account.status not in USABLE:
+        words += f", {vocabulary.term('lab_account.status', account.status).label.lower()}"
     if lacks := wish.lacks(account):
         return f"{words} (does not offer: {', '.join(lacks)})"
     if (wish.tests or wish.markers) and not wish.is_checked(account):

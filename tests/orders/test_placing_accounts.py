@@ -13,7 +13,10 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from backoffice.models import CommandRecord
+from backoffice.outbox import NotNow
 from labs.models import LabAccount, LabAccountMarker, LabAccountTest, LabTest, LabTestMarker
+from orders.commands import CreateOrder
 from tests.api.rows import NOW, uid
 from tests.orders.test_placing_findings import (
     ACCOUNT,
@@ -23,6 +26,7 @@ from tests.orders.test_placing_findings import (
     catalogue,
     client_of,
     page_of,
+    reviewed,
     typed,
 )
 
@@ -177,6 +181,30 @@ def test_pending_account_is_checked_for_imports(client_of: Client) -> None:  # n
     assert "does not offer Liver Screen." in found(answer)["not offered"].words
     good = {"sample_id": "S-1", "tests": [OTHER]}
     assert review(client_of, import_page(), **good).status_code == 302
+    page = client_of.get(reverse("orders:import-review", args=[uid("patient", 1)]))
+    assert "(Being set up – import only)" in page.content.decode()
+
+
+def test_pending_account_is_labeled_among_several(client_of: Client) -> None:  # noqa: F811
+    west(status="pending")
+    answer = review(client_of, import_page(), sample_id="S-1")
+    labels = dict(answer.context["form"].fields["lab_account"].choices)
+    assert "being set up" in labels[str(WEST)] and "being set up" not in labels[str(EAST)]
+
+
+def test_waiting_order_names_test_that_became_inactive(client_of: Client) -> None:  # noqa: F811
+    review(client_of)
+    address, sent = reviewed(client_of)
+    client_of.post(address, sent)
+    command = CreateOrder.read(CommandRecord.objects.get().payload)
+    command.check()
+    LabTest.objects.filter(pk=TEST).update(status="inactive")
+    with pytest.raises(NotNow, match="Liver Screen cannot be ordered any more"):
+        command.check()
+    LabTest.objects.filter(pk=TEST).update(status="active")
+    LabAccount.objects.update(status="suspended")
+    with pytest.raises(NotNow, match="Made-up Clinic East cannot be used any more"):
+        command.check()
 
 
 # What can be chosen
