@@ -14,8 +14,9 @@ from django.views.decorators.http import require_http_methods
 from backoffice import audit
 from backoffice.access import requires
 from backoffice.models import CommandRecord
-from backoffice.outbox import AskForm, sent_before
+from backoffice.outbox import sent_before
 from patients.commands import MakeConnectLink
+from patients.connecting_forms import ConnectForm
 from patients.models import ConnectLink
 from patients.pages import page_of_patient
 from patients.qr_code import qr_image
@@ -28,14 +29,23 @@ METHODS: Final = ("GET", "HEAD", "POST")
 def connect(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     """Ask for a link to connect a device, after what it is and who may have it."""
     page = page_of_patient(request, patient_id)
-    form = AskForm.of(request)
-    if request.method == "POST":
-        command = MakeConnectLink(user_id=patient_id, asked_at=timezone.now())
-        if sent_before(request) or (form.is_valid() and form.asked(request, command)):
-            return redirect("patients:connect-link", patient_id)
+    form = ConnectForm.of(request)
+    if request.method == "POST" and (sent_before(request) or _is_asked(request, form, patient_id)):
+        return redirect("patients:connect-link", patient_id)
     audit.viewed(request, "patient", [patient_id], [patient_id])
     status = 422 if request.method == "POST" else 200
     return render(request, "patients/connect.html", {**page, "form": form}, status=status)
+
+
+def _is_asked(request: HttpRequest, form: ConnectForm, patient_id: UUID) -> bool:
+    """Whether the link is asked for; else the form says why not."""
+    if not form.is_valid():
+        return False
+    provider, name = form.chosen()
+    command = MakeConnectLink(
+        user_id=patient_id, asked_at=timezone.now(), provider=provider, provider_name=name
+    )
+    return form.asked(request, command) is not None
 
 
 @requires("patients.view", "patients.change")

@@ -364,10 +364,12 @@ class Users(Chapter):
         path = "/v2/user/{user_id}/{provider}"
         self._call.act("DELETE", path, user_id=user_id, provider=provider)
 
-    def create_link(self, user_id: UUID | str) -> Record[ConnectLink]:
-        """Make a link by which the patient connects a device in a browser (users.md 8). Each call
-        makes another one, and no call shows one that was made."""
-        return self._call.send("POST", "/v2/link/token", _LINK, as_json({"user_id": user_id}))
+    def create_link(self, user_id: UUID | str, provider: str | None = None) -> Record[ConnectLink]:
+        """Make a link by which the patient connects a device in a browser (users.md 8), of any
+        provider or of this one (slug). Each call makes another one, and no call shows one that was
+        made."""
+        body = {"user_id": user_id} | ({"provider": provider} if provider else {})
+        return self._call.send("POST", "/v2/link/token", _LINK, as_json(body))
 
     def list(self, offset: int = 0, limit: int = 500) -> Page[User]:
         """A page of users; ``limit`` at most 500."""

@@ -41,9 +41,12 @@ class MakeConnectLink(Command, kw_only=True):
 
     user_id: UUID
     asked_at: datetime
+    provider: str = ""
+    """Slug of the provider that it leads straight to; empty: the patient chooses."""
+    provider_name: str = ""
 
     def title(self) -> str:
-        return "Make a link to connect a device"
+        return f"Make a link to connect {self.provider_name or 'a device'}"
 
     def subject(self) -> tuple[str, str]:
         return "patient", str(self.user_id)
@@ -67,7 +70,7 @@ class MakeConnectLink(Command, kw_only=True):
             raise NotNow(TOO_LATE)
 
     def send(self, service: Service, sending: Sending) -> MadeLink:
-        answer = service.users.create_link(self.user_id)
+        answer = service.users.create_link(self.user_id, self.provider or None)
         if not answer.data.link_web_url.startswith("https://"):
             raise errors.Refused(message=NOT_SECURE)
         return MadeLink(sending.id, answer.data.link_web_url, answer.asked_at + LIVES)

@@ -189,6 +189,8 @@ def create_link(asked: Asked) -> HttpResponse:
         raise missing("User")
     token = secrets.token_urlsafe(32)
     url = f"https://link.service.invalid/?token={token}&env=sandbox&region={settings.REGION}"
+    if values["provider"] is not None:
+        url += f"&provider={values['provider']}"
     return json_answer({"link_token": token, "link_web_url": url})
 
 

@@ -110,12 +110,33 @@ def test_messages_of_an_order_are_turned_off(page: Browser, office: Office) -> N
     page.sees("Text messages\nOff")
 
 
+def prints(page: Browser) -> None:
+    """What comes out of the printer: the square, how to use it, the address, no buttons."""
+    page.run("window.printed = 0; window.print = () => { window.printed += 1 }")
+    page.link("Print the QR code")
+    assert page.run("return window.printed") == 1
+    page.devtools("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        words = page.text("main")
+        assert "Point the camera of your phone at the square" in words
+        assert "https://link.service.invalid/?token=" in words
+        assert "Copy the link" not in words and "shown only once" not in words
+        square = page.run("return document.querySelector('svg.qr').getBoundingClientRect().width")
+        assert square > 150
+        picture(page, "connect-link-print")
+    finally:
+        page.devtools("Emulation.setEmulatedMedia", {"media": ""})
+
+
 def test_link_to_connect_a_device_is_shown_once(
     page: Browser, office: Office, patient: str
 ) -> None:
     page.open(f"{office.url}/patients/{patient}/")
     page.link("Connect a device")
     page.sees("shown only once, only to you")
+    slug = page.run("return document.getElementById('id_provider').options[1].value")
+    page.run("document.getElementById('id_provider').value = arguments[0]", slug)
+    picture(page, "connect-device")
     page.click("main form button.primary")
     page.sees("The link is ready")
     assert page.url == f"{office.url}/patients/{patient}/devices/connect/link/"
@@ -130,6 +151,8 @@ def test_link_to_connect_a_device_is_shown_once(
     page.link("Copy the link")
     page.sees("Copied")
     assert page.run("return window.copied[0]") == link and "token" not in page.url
+    assert link.endswith(f"&provider={slug}")
+    prints(page)
     picture(page, "connect-link")
     page.open(page.url)
     page.sees("is not shown again")

@@ -137,6 +137,10 @@ def test_users_create_link(client: Service) -> None:
     key = someone(client)
     first, second = (client.users.create_link(key).data.link_web_url for _ in range(2))
     assert first.startswith("https://") and first != second
+    slug = client.wearables.providers().records[0].data.slug
+    assert client.users.create_link(key, slug).data.link_web_url.startswith("https://")
+    with pytest.raises(errors.Refused):
+        client.users.create_link(key, "no-such-provider")
 
 
 def insurance(**more: Any) -> NewInsurance:

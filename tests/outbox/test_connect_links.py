@@ -17,10 +17,12 @@ from django.utils.html import escape
 from qrcode.main import QRCode
 
 from backoffice.models import AuditEntry, CommandRecord
+from backoffice.remote import service
 from backoffice.sealing import sealed_fields
-from patients.models import ConnectLink, Patient
+from patients.models import ConnectLink, Patient, Provider
 from patients.qr_code import QUIET, qr_image
 from patients.tasks import forget
+from tests.api.rows import envelope
 from tests.outbox.cases_people import new_user
 from tests.outbox.desk import Desk
 
@@ -88,6 +90,41 @@ def test_link_is_made_and_shown_once(desk: Desk, patient: UUID) -> None:
     after = client.get(page_of(patient)).content.decode()
     assert token not in after and "is not shown again" in after
     assert ConnectLink.objects.get(pk=row.pk).url == ""
+
+
+def provider(slug: str, auth_type: str, **more: Any) -> None:
+    values = {"name": slug.capitalize(), "auth_type": auth_type, **envelope(), **more}
+    Provider.objects.update_or_create(slug=slug, defaults=values)
+
+
+def test_link_leads_straight_to_the_chosen_provider(desk: Desk, patient: UUID) -> None:
+    slug = service().wearables.providers().records[0].data.slug
+    provider(slug, "oauth")
+    client = desk.client("front desk")
+    assert f'value="{slug}"' in client.get(form_of(patient)).content.decode()
+    assert desk.fill(client, form_of(patient), provider=slug).status_code == 302
+    desk.deliver()
+    row = desk.newest()
+    assert (row.state, row.title) == (State.DONE, f"Make a link to connect {slug.capitalize()}")
+    assert shown(client, patient).endswith(f"&provider={slug}")
+
+
+def test_link_leads_nowhere_in_particular_without_a_choice(desk: Desk, patient: UUID) -> None:
+    client = desk.client("front desk")
+    assert ready(desk, client, patient).title == "Make a link to connect a device"
+    assert "&provider=" not in shown(client, patient)
+
+
+def test_providers_that_a_browser_cannot_connect_are_not_offered(desk: Desk, patient: UUID) -> None:
+    provider("made-up-sdk", "sdk")
+    provider("made-up-gone", "oauth", missing_since=timezone.now())
+    client = desk.client("front desk")
+    page = client.get(form_of(patient)).content.decode()
+    for slug in ("made-up-sdk", "made-up-gone", "nobody"):
+        assert f'value="{slug}"' not in page
+        answer: Any = desk.fill(client, form_of(patient), provider=slug)
+        assert answer.status_code == 422
+        assert "is not one of the available choices" in answer.content.decode()
 
 
 def test_link_is_shown_to_nobody_else(desk: Desk, patient: UUID) -> None:

@@ -386,6 +386,13 @@ WRITES: dict[str, Write] = {
         {"user_id": str(U1)},
         {"link_token": "t", "link_web_url": "https://link.service.invalid/?token=t"},
     ),
+    "users.create_link of a provider": Write(
+        lambda s: s.users.create_link(U1, "watch"),
+        "POST",
+        "/v2/link/token",
+        {"user_id": str(U1), "provider": "watch"},
+        {"link_token": "t", "link_web_url": "https://link.service.invalid/?token=t"},
+    ),
     "insurance.create": Write(
         lambda s: s.insurance.create(
             U1,
