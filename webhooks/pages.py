@@ -22,7 +22,7 @@ from backoffice.lists.fields import status_of
 from backoffice.paging.counts import Count, capped_count
 from backoffice.paging.pages import Page, Sort, page_of
 from orders.models import Order
-from patients.models import Demographics
+from patients.models import Patient
 from webhooks import log, payloads, silence
 from webhooks.forms import TABS, EventFilters
 from webhooks.models import Event, body_of
@@ -160,12 +160,9 @@ def rows_of(events: Iterable[Event], *, by_name: bool) -> list[Row]:
     """The events with the names of their patients: one query, none without names to show."""
     found = list(events)
     users = {event.user_id for event in found if event.user_id}
-    people: dict[UUID, Demographics] = {}
+    people: dict[UUID, Patient] = {}
     if by_name and users:
-        people = {
-            person.pk: person
-            for person in Demographics.objects.filter(pk__in=users).only("first_name", "last_name")
-        }
+        people = Patient.objects.named().in_bulk(users)
     return [_row(event, people.get(event.user_id) if event.user_id else None) for event in found]
 
 
@@ -176,12 +173,12 @@ def term_of(event: Event) -> vocabulary.Term:
     return vocabulary.term("event.state", event.state)
 
 
-def _row(event: Event, person: Demographics | None) -> Row:
+def _row(event: Event, person: Patient | None) -> Row:
     body = _small_body(event) if "body" in event.get_deferred_fields() else event.body
     return Row(
         event=event,
         words=log.type_words(event.event_type),
-        name=f"{person.first_name} {person.last_name}".strip() if person else "",
+        name=person.full_name if person else "",
         happened_at=payloads.happened_at(body),
         term=term_of(event),
         subject_url="orders:detail" if is_about_order(event) else "",

@@ -407,7 +407,6 @@ def _report(report_id: UUID) -> Report:
     return found
 
 
-def _people(reports: list[Report]) -> dict[UUID | None, Demographics]:
-    ids = {one.user_id for one in reports}
-    rows = Demographics.objects.filter(pk__in=ids).only("user_id", "first_name", "last_name", "dob")
-    return {person.pk: person for person in rows}
+def _people(reports: list[Report]) -> dict[UUID | None, Patient]:
+    ids = {one.user_id for one in reports if one.user_id}
+    return {person.pk: person for person in Patient.objects.named("dob").filter(pk__in=ids)}

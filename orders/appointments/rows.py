@@ -34,8 +34,8 @@ _OF_VISITED: Final = (
     *("patient_first_name", "patient_last_name", "patient_dob"),
 )
 _PEOPLE: Final = (
-    "SELECT user_id, first_name || ' ' || last_name, dob FROM patients_demographics"
-    " WHERE user_id = ANY(%s)"
+    "SELECT id, first_name || ' ' || last_name, dob FROM patients_patient"
+    " WHERE id = ANY(%s) AND name_key <> ''"
 )
 NOT_OF_A_DAY: Final = (
     *AS_RECEIVED,

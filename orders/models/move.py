@@ -58,7 +58,7 @@ class OrderMove(Read):
 _ONE: Final = """
 SELECT {columns}, orders_transaction.status AS transaction_status,
  last.id AS last_move, last.before AS moved_from, last.at AS moved_at, last.waits AS move_waits,
- CASE WHEN other.user_id IS NOT NULL THEN concat(other.first_name, ' ', other.last_name) END
+ CASE WHEN other.name_key <> '' THEN concat(other.first_name, ' ', other.last_name) END
   AS moved_name
 FROM orders_order
 LEFT JOIN orders_transaction ON orders_transaction.id = orders_order.order_transaction_id
@@ -66,7 +66,7 @@ LEFT JOIN LATERAL (
  SELECT id, before, at, settled_at IS NULL AS waits FROM orders_ordermove
  WHERE order_id = orders_order.id ORDER BY id DESC LIMIT 1
 ) AS last ON true
-LEFT JOIN patients_demographics AS other ON other.user_id = last.before
+LEFT JOIN patients_patient AS other ON other.id = last.before
 WHERE orders_order.id = %s
 """
 

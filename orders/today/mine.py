@@ -16,7 +16,7 @@ from backoffice.team.models import Assignment, Contact, Note
 from backoffice.team.subjects import OF_RESULTS, url_of, word_for
 from orders.models import Order, OrderDraft
 from orders.models.order import LIST_COLUMNS
-from patients.models import Demographics
+from patients.models import Patient
 
 MOST: Final = 30
 
@@ -31,7 +31,7 @@ class Held:
     word: str
     url: str
     order: Order | None
-    person: Demographics | None
+    person: Patient | None
     due_at: datetime | None
     """When to call again, as the last call said."""
     last: Note | Contact | None
@@ -46,7 +46,7 @@ class Held:
 @dataclass(frozen=True, slots=True)
 class Draft:
     row: OrderDraft
-    person: Demographics | None
+    person: Patient | None
 
 
 def held_by(user: User) -> list[Held]:
@@ -119,6 +119,8 @@ def requests_of(user: User) -> list[CommandRecord]:
     return list(rows.order_by("-requested_at")[:MOST])
 
 
-def people_of(patients: Iterable[UUID | None]) -> dict[UUID, Demographics]:
+def people_of(patients: Iterable[UUID | None]) -> dict[UUID, Patient]:
+    """Those whose names are known."""
     wanted = {key for key in patients if key}
-    return by_key(Demographics, wanted, ("first_name", "last_name", "dob"))
+    people = by_key(Patient, wanted, ("first_name", "last_name", "dob"))
+    return {key: person for key, person in people.items() if person.full_name}

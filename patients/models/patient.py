@@ -62,6 +62,10 @@ class PatientQuerySet(QuerySet["Patient"]):
             rows = rows.filter(phone_digits__startswith=typed.digits)
         return rows.filter(_has_words(typed.words))
 
+    def named(self, *columns: str) -> Self:
+        """Patients whose names are known, with these and, if need be, further columns."""
+        return self.filter(name_key__gt="").only("first_name", "last_name", *columns)
+
     def with_reference(self, *texts: str) -> Self:
         """Patients who have one of these references of ours, in any spelling."""
         return self.filter(same_identifier("client_user_id", *texts))

@@ -19,7 +19,7 @@ from backoffice import audit, vocabulary
 from backoffice.access import requires
 from backoffice.paging.counts import capped_count
 from backoffice.paging.pages import Sort, page_of, place_of
-from patients.models import Demographics
+from patients.models import Patient
 from patients.wearables.models import HistoricalPull
 
 SIZE: Final = 50
@@ -129,7 +129,5 @@ def groups() -> list[Group]:
     return [Group(**row) for row in found[:GROUPS]]
 
 
-def _people(users: Iterable[UUID | None]) -> dict[Any, Demographics]:
-    return Demographics.objects.only("first_name", "last_name").in_bulk(
-        {user for user in users if user is not None}
-    )
+def _people(users: Iterable[UUID | None]) -> dict[Any, Patient]:
+    return Patient.objects.named().in_bulk({user for user in users if user is not None})
