@@ -106,7 +106,7 @@ class Guarantor(Payload):
     phone_number: str | None = None
     email: str | None = None
     household_income: float | None = None
-    household_size: int | None = None
+    household_size: float | None = None
 
 
 class UserInfo(Payload):

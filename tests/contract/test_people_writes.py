@@ -9,6 +9,8 @@ from datetime import date
 from typing import Any
 from uuid import UUID
 
+import httpx
+import msgspec
 import pytest
 
 from backoffice.service import Record, Service, errors
@@ -230,3 +232,61 @@ def test_nobody_is_missing(client: Service, act: Callable[[Service, UUID], Any])
         assert [one.path for one in refused.value.fields] == ["provider"]
     else:
         assert refused.value.message
+
+
+def test_personal_reference_is_refused(client: Service) -> None:
+    for personal in ("nora@example.invalid", "+1 555 010 0165"):
+        with pytest.raises(errors.Refused) as refused:
+            client.users.create(NewUser(client_user_id=personal))
+        assert [field.path for field in refused.value.fields] == ["client_user_id"]
+
+
+def test_guarantor_is_optional_as_specified(client: Service, as_specified: bool) -> None:
+    key = someone(client)
+    client.users.update_info(key, info())
+    alone = insurance(relationship="Spouse")
+    if not as_specified:
+        with pytest.raises(errors.Refused) as refused:
+            client.insurance.create(key, alone)
+        assert [field.path for field in refused.value.fields] == ["guarantor"]
+        return
+    client.insurance.create(key, alone)
+    assert client.insurance.latest(key).data.guarantor is None
+
+
+def test_income_of_a_guarantor_is_any_number(
+    client: Service, written: Sandbox, as_specified: bool
+) -> None:
+    key = someone(client)
+    client.users.update_info(key, info())
+    home = {"first_line": "1 Sample Street", "city": "Phoenix", "state": "AZ", "zip_code": "85004"}
+    income = 41250.5 if as_specified else 41250
+    body = {
+        "payor_code": "MUPLAN1",
+        "member_id": "M-1",
+        "relationship": "Other",
+        "insured": {**NORA, "dob": "1980-05-06", "address": home},
+        "guarantor": {
+            "first_name": "Pat",
+            "last_name": "Notreal",
+            "address": home,
+            "phone_number": "+15550100002",
+            "household_income": income,
+            "household_size": 2,
+        },
+    }
+    path = f"{written.url}/v2/user/{key}/insurance"
+    answer = httpx.post(path, json=body, headers={"x-service-api-key": "sk_us_local_sandbox"})
+    assert answer.status_code == 200, answer.text
+    read = client.insurance.latest(key).data
+    assert read.guarantor and read.guarantor.household_income == income
+    assert read.insured and read.insured.address
+    assert (read.insured.address.zip, read.insured.address.country) == ("85004", "US")
+
+
+def test_access_notes_of_a_payor_come_back(client: Service) -> None:
+    place = msgspec.structs.replace(HOME, access_notes="Suite 4, ring for access")
+    made = client.insurance.create_payor(NewPayor(name="Noted Health Plan", address=place)).data
+    found = client.insurance.search_payors("Noted Health Plan").records[0].data
+    for payor in (made, found):
+        assert payor.org_address and payor.org_address.access_notes == place.access_notes
