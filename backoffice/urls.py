@@ -20,6 +20,7 @@ urlpatterns = [
     path("find/", include("orders.finding.urls")),
     path("today/", include("orders.today.urls")),
     path("orders/", include("orders.urls")),
+    path("orders/", include("orders.documents.urls")),
     path("results/", include("orders.reviewing.urls")),
     path("exceptions/", include("orders.exceptions.urls")),
     path("unmatched/", include("orders.unmatched.urls")),

@@ -17,6 +17,8 @@ from backoffice.statements import by_key, prepared, where
 from backoffice.vocabulary.interpretations import RANK
 from labs.models import Lab
 from orders.changing_views import actions_of
+from orders.documents.kinds import WITH_RESULT, DocumentFacts
+from orders.documents.views import document_lines
 from orders.exceptions.queue import group_of, is_handled
 from orders.happened import MILESTONES, TABS, happened_to
 from orders.journey import is_over, journey, turn_of
@@ -79,6 +81,13 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
             *(sibling.user_id for sibling in siblings),
         ],
     )
+    facts = DocumentFacts(
+        order,
+        result is not None,
+        1 + len(siblings),
+        result is not None or any(one.low_level_status in WITH_RESULT for one in siblings),
+        standing.start_at if standing else None,
+    )
     context = {
         "order": order,
         "turn": replace(turn, handled=handled, signed=signed),
@@ -115,6 +124,7 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
         "by_name": may(request.user, "patients.view"),
         "sees_results": sees_results,
         "actions": actions_of(order, request.user),
+        "documents": document_lines(facts, request.user),
     }
     return render(request, "orders/detail.html", context)
 

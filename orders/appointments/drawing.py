@@ -249,13 +249,14 @@ def _acts(acts: dict[str, Any]) -> str:
     """What may be done about a visit."""
     if not acts:
         return ""
-    links = [(acts["move"], "Reschedule")]
-    if acts["cancel"]:
+    links = [(acts.get("move", ""), "Reschedule")]
+    if acts.get("cancel"):
         again = f"{acts['cancel']}?rebook=1" if acts["rebook"] else ""
         links += [(again, "Cancel and rebook"), (acts["cancel"], "Cancel the visit…")]
+    links.append((acts["documents"], "Documents"))
     return _ACTIONS.format(
         icon=icon_svg("ellipsis-horizontal"),
-        words=f'<p class="small muted">{escape(acts["words"])}</p>' if acts["words"] else "",
+        words=f'<p class="small muted">{escape(acts["words"])}</p>' if acts.get("words") else "",
         links="".join(
             f'<a class="btn quiet" href="{url}" data-drawer>{label}</a>'
             for url, label in links

@@ -152,18 +152,21 @@ def by_site(rows: Iterable[Visit], *, by_name: bool) -> list[Site]:
 
 
 def actions(visit: Visit, user: User) -> dict[str, Any]:
-    """What this person may do about a visit that stands; a reason where they may not."""
+    """The documents of a visit, and what this person may do about one that stands; a reason where
+    they may not."""
     row, order = visit.appointment, visit.order
-    if order is None or row.ended or row.superseded_at or row.missing_since:
+    if order is None or not may(user, "patients.view", "orders.view"):
         return {}
-    if not may(user, "appointments.change", "patients.view", "orders.view"):
-        return {}
+    documents = {"documents": record_url("documents:order", order.pk)}
+    if row.ended or row.superseded_at or row.missing_since or not may(user, "appointments.change"):
+        return documents
     no_move, no_cancel = rules.why_not_move(order, row), rules.why_not_cancel(row)
     return {
         "move": "" if no_move else record_url("orders:move", order.pk),
         "cancel": "" if no_cancel else record_url("orders:cancel-visit", order.pk),
         "rebook": bool(no_move) and order.low_level_status not in CANCELED,
         "words": no_cancel or no_move,
+        **documents,
     }
 
 

@@ -19,6 +19,7 @@ from backoffice import vocabulary
 from backoffice.access import may
 from backoffice.addresses import record_url
 from backoffice.lists.screen import Screen
+from backoffice.templatetags.shapes import icon_svg
 from backoffice.templatetags.ui import (
     DASH,
     age,
@@ -34,6 +35,7 @@ from backoffice.templatetags.ui import (
 )
 from orders.templatetags.turns import whose_turn
 
+_PRINTER: Final = icon_svg("printer")
 FLAGGED: Final = ("critical", "abnormal", "unknown")
 SPOKEN_ORIGINS: Final = ("redraw", "recreation")
 
@@ -72,6 +74,7 @@ def draw(rows: list[Any], screen: Screen) -> SafeString:
         drawn.append('<tr data-flag="critical">\n' if flagged else "<tr>\n")
         drawn.append(tick(row, sight))
         drawn += [cell(row, sight) for cell in cells]
+        drawn.append(_documents(row) if by_name else "")
         drawn.append("</tr>\n")
     return SafeString("".join(drawn))
 
@@ -87,6 +90,15 @@ def _tick(row: Any, sight: Sight) -> str:
     return (
         f'<td class="mark-cell"><input type="checkbox" name="key" value="{key}" form="bulk"'
         f' data-pick aria-label="Tick the order {whose}"></td>\n'
+    )
+
+
+def _documents(row: Any) -> str:
+    url = record_url("documents:order", row.pk)
+    return (
+        f'<td class="tight end"><a class="btn quiet square" href="{url}" hx-boost="false"'
+        f' data-drawer title="Documents">{_PRINTER}<span class="sr">Documents of the order of'
+        f" {row.name_html}</span></a></td>\n"
     )
 
 

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from orders.reviewing import documents, quality, trends, views
+from orders.reviewing import quality, trends, views
 
 app_name = "reviewing"
 
@@ -15,7 +15,6 @@ urlpatterns = [
     path("<uuid:order_id>/acknowledge/", views.acknowledge, name="acknowledge"),
     path("<uuid:order_id>/call/", views.call, name="call"),
     path("<uuid:order_id>/delegate/", views.delegate, name="delegate"),
-    path("<uuid:order_id>/document/", documents.result_pdf, name="document"),
     path("<uuid:order_id>/versions/<int:number>/", views.version, name="version"),
     path("signatures/<int:signature_id>/undo/", views.undo, name="undo"),
     path("delegations/<int:delegation_id>/end/", views.end_delegation, name="end-delegation"),

@@ -1,0 +1,87 @@
+"""One document from the service: whole, and checked, or the reason why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from backoffice.remote import service
+from backoffice.service import errors
+from orders.documents import pdf_files
+from orders.documents.kinds import DocumentFacts, DocumentKind, LabelOptions
+
+SECONDS: Final = 15.0
+"""How long one document may take, its last byte included."""
+NO_PDF: Final = (
+    "The service did not send a readable PDF. Nothing was saved or printed. Try again in a few "
+    "minutes."
+)
+TOO_LARGE: Final = "The document is larger than 30 MB. Nothing was saved or printed."
+LATER: Final = "The service does not answer now. Try again in a minute."
+
+
+@dataclass(frozen=True, slots=True)
+class Pdf:
+    """A whole document that can be opened."""
+
+    content: bytes
+    pages: int
+
+
+class NoDocument(Exception):
+    """There is no document to show: `words` for staff, and the HTTP status of the page that shows
+    them. `is_passing`: the same request may succeed in a minute, or after `retry_after` seconds."""
+
+    def __init__(
+        self, words: str, status: int, *, is_passing: bool = False, retry_after: float = 0
+    ) -> None:
+        super().__init__(words)
+        self.words = words
+        self.status = status
+        self.is_passing = is_passing
+        self.retry_after = retry_after
+
+
+def fetch(kind: DocumentKind, facts: DocumentFacts, options: LabelOptions) -> Pdf:
+    """Return the document of an order. Raises NoDocument."""
+    found = checked([download(kind, facts, options)])[0]
+    if found is None:
+        raise NoDocument(NO_PDF, 502)
+    return found
+
+
+def download(kind: DocumentKind, facts: DocumentFacts, options: LabelOptions) -> bytes:
+    """What the service sends, not yet checked; safe in any thread. Raises NoDocument."""
+    if reason := kind.why_not(facts):
+        raise NoDocument(reason, 404)
+    try:
+        with kind.fetch(service().within(SECONDS), facts, options) as document:
+            return b"".join(document)
+    except errors.Missing as error:
+        raise NoDocument(kind.missing, 404) from error
+    except errors.Refused as error:
+        raise NoDocument(_refusal(error), 502) from error
+    except errors.Malformed as error:
+        words = TOO_LARGE if error.reason == "too large" else NO_PDF
+        raise NoDocument(words, 502) from error
+    except errors.Limited as error:
+        raise NoDocument(LATER, 503, is_passing=True, retry_after=error.retry_after) from error
+    except errors.ServiceError as error:
+        raise NoDocument(LATER, 503, is_passing=True) from error
+
+
+def checked(contents: Sequence[bytes]) -> list[Pdf | None]:
+    """Each of them as a document; None for one that cannot be opened."""
+    pages = pdf_files.page_counts(contents)
+    return [
+        Pdf(content, count) if count else None
+        for content, count in zip(contents, pages, strict=True)
+    ]
+
+
+def _refusal(error: errors.Refused) -> str:
+    if isinstance(error, errors.Denied) and error.status == 401:
+        return "The service did not accept our key. Notify an administrator."
+    said = f" Its answer: “{error.message}”" if error.message else ""
+    return f"The service refused to give this document.{said}"

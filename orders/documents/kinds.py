@@ -1,0 +1,239 @@
+"""The documents of an order, in one table: what they are called, who may open them, when there is
+one, and how it is fetched (orders.md 1).
+
+`why_not` answers from what is stored here, without asking the service, and only where it is sure:
+everything else the service decides, and its answer is explained (`fetching.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from django.db.models import Count
+from django.utils import timezone
+
+from backoffice.access import may
+from backoffice.service import Service
+from backoffice.service.exchange import Document
+from backoffice.templatetags.spoken import calendar_day
+from orders.models import Appointment, Order, Result
+from orders.models.order import CANCELED, LIST_COLUMNS
+
+COLUMNS: Final = (*LIST_COLUMNS, "order_transaction_id", "has_abn")
+"""Columns of an order that `why_not` reads."""
+LABELS: Final = 3
+"""Labels of an order, unless somebody wants another number: the service's own default."""
+MOST_LABELS: Final = 30
+WITH_RESULT: Final = frozenset({"partial_results", "completed", "corrected"})
+"""Statuses of orders that have a result at the service, whatever has arrived here."""
+BEFORE_REGISTRATION: Final = frozenset({"ordered", "awaiting_registration"})
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentFacts:
+    """One order, and what is stored beside it that its documents depend on."""
+
+    order: Order
+    has_result: bool
+    transaction_orders: int
+    """Orders of its transaction, itself included."""
+    transaction_has_result: bool
+    visit_at: datetime | None
+    """Start of the visit that is booked: the sample is collected then."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelOptions:
+    """How many labels, and the time of collection on them; None: of the visit, or now."""
+
+    number: int = LABELS
+    collected_at: datetime | None = None
+
+
+Fetch = Callable[[Service, DocumentFacts, LabelOptions], AbstractContextManager[Document]]
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentKind:
+    """One kind. `slug` is its part of an address and of file names, `subject` what the audit log
+    calls it, `missing` what to say where the service has none."""
+
+    slug: str
+    label: str
+    subject: str
+    about: str
+    missing: str
+    needs: tuple[str, ...]
+    fetch: Fetch
+    reason: Callable[[DocumentFacts], str]
+
+    @property
+    def is_result(self) -> bool:
+        return "results.view" in self.needs
+
+    @property
+    def is_labels(self) -> bool:
+        return self.slug == "labels"
+
+    def why_not(self, facts: DocumentFacts) -> str:
+        """Why there is none of this order, in words; empty where it can be fetched."""
+        if facts.order.missing_since:
+            return "The service no longer has this order."
+        return self.reason(facts)
+
+
+def _canceled(facts: DocumentFacts) -> str:
+    return "This order is canceled." if facts.order.low_level_status in CANCELED else ""
+
+
+def _requisition(facts: DocumentFacts) -> str:
+    order = facts.order
+    low = order.low_level_status
+    if reason := _canceled(facts):
+        return reason
+    if low == "requisition_bypassed":
+        return "This order was imported, so the service has no requisition for it."
+    is_kit = order.method == "testkit" and order.patient_dob is None
+    if low == "awaiting_registration" or (is_kit and low not in BEFORE_REGISTRATION):
+        return "The kit is not registered yet. The requisition is created after registration."
+    if low == "ordered":
+        if order.activate_by and order.activate_by > timezone.localdate():
+            return f"Not ready yet. The order is sent out on {calendar_day(order.activate_by)}."
+        return "Not ready yet. The service creates it shortly after the order."
+    return ""
+
+
+def _abn(facts: DocumentFacts) -> str:
+    return "No ABN is needed for this order." if facts.order.has_abn is False else _canceled(facts)
+
+
+def _result(facts: DocumentFacts) -> str:
+    found = facts.has_result or facts.order.low_level_status in WITH_RESULT
+    return "" if found else "No result yet."
+
+
+def _transaction_result(facts: DocumentFacts) -> str:
+    if facts.order.order_transaction_id is None:
+        return "This order is in no transaction."
+    return "" if facts.transaction_has_result or not _result(facts) else "No result yet."
+
+
+def _transaction_of(order: Order) -> UUID:
+    found: UUID | None = order.order_transaction_id
+    if found is None:
+        raise ValueError("an order without a transaction")
+    return found
+
+
+_WITH_SAMPLE: Final = ("orders.view", "patients.view")
+"""For what goes with the sample: whoever works with orders and sees who the patients are."""
+_WITH_RESULTS: Final = (*_WITH_SAMPLE, "results.view")
+
+KINDS: Final = {
+    kind.slug: kind
+    for kind in (
+        DocumentKind(
+            "requisition",
+            "Requisition",
+            "requisition",
+            "Goes with the sample or the patient to the lab.",
+            "The service has no requisition for this order. It is created shortly after the order;"
+            " imported orders never have one.",
+            _WITH_SAMPLE,
+            lambda service, facts, _: service.orders.requisition_pdf(facts.order.pk),
+            _requisition,
+        ),
+        DocumentKind(
+            "labels",
+            "Specimen labels",
+            "specimen labels",
+            "One for each tube, with the time of collection.",
+            "The service has no labels for this order.",
+            _WITH_SAMPLE,
+            lambda service, facts, options: service.orders.labels_pdf(
+                facts.order.pk,
+                options.collected_at or facts.visit_at or timezone.now(),
+                options.number,
+            ),
+            _canceled,
+        ),
+        DocumentKind(
+            "abn",
+            "ABN",
+            "ABN",
+            "Advance beneficiary notice, for the patient to sign.",
+            "The service has no ABN for this order.",
+            _WITH_SAMPLE,
+            lambda service, facts, _: service.orders.abn_pdf(facts.order.pk),
+            _abn,
+        ),
+        DocumentKind(
+            "instructions",
+            "Collection instructions",
+            "collection instructions",
+            "How the sample is collected and stored.",
+            "The lab gives no collection instructions for this test.",
+            _WITH_SAMPLE,
+            lambda service, facts, _: service.orders.collection_instruction_pdf(facts.order.pk),
+            _canceled,
+        ),
+        DocumentKind(
+            "result",
+            "Result document",
+            "result document",
+            "The lab’s own report of this order.",
+            "There is no document of this result. Some labs issue none while a result is partial.",
+            _WITH_RESULTS,
+            lambda service, facts, _: service.orders.result_pdf(facts.order.pk),
+            _result,
+        ),
+        DocumentKind(
+            "transaction-result",
+            "Combined result document",
+            "combined result document",
+            "One report of all orders of the transaction.",
+            "There is no combined document of this transaction. Some labs issue none while a "
+            "result is partial.",
+            _WITH_RESULTS,
+            lambda service, facts, _: service.orders.transaction_result_pdf(
+                _transaction_of(facts.order)
+            ),
+            _transaction_result,
+        ),
+    )
+}
+
+
+def kinds_of(user: Any) -> list[DocumentKind]:
+    """Kinds of document that this person may open."""
+    return [kind for kind in KINDS.values() if may(user, *kind.needs)]
+
+
+def facts_of(orders: Iterable[Order]) -> list[DocumentFacts]:
+    """What the documents of these orders depend on, in their order: three queries."""
+    found = list(orders)
+    keys = [order.pk for order in found]
+    ids = {order.order_transaction_id for order in found} - {None}
+    with_result = set(Result.objects.filter(order_id__in=keys).values_list("pk", flat=True))
+    together = Order.objects.filter(order_transaction_id__in=ids).order_by()
+    counted = together.values_list("order_transaction_id").annotate(Count("pk"), Count("result"))
+    transactions = {key: (orders, results) for key, orders, results in counted}
+    visits = Appointment.objects.filter(
+        order_id__in=keys, superseded_at=None, start_at__isnull=False
+    )
+    starts = dict(visits.order_by("start_at").values_list("order_id", "start_at"))
+    return [
+        DocumentFacts(
+            order,
+            order.pk in with_result,
+            transactions.get(order.order_transaction_id, (1, 0))[0],
+            transactions.get(order.order_transaction_id, (1, 0))[1] > 0,
+            starts.get(order.pk),
+        )
+        for order in found
+    ]

@@ -1,0 +1,67 @@
+"""PDF documents of the service: is it one, and many of them as one. pypdf runs in a child process.
+
+What the service sends is read by other programs next, on the machines of the clinic: nothing is
+shown, stored or merged that pypdf cannot open.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+_SCRIPT: Final = Path(__file__).with_name("pdf_child.py")
+CHECK_SECONDS: Final = 15.0
+MERGE_SECONDS: Final = 60.0
+
+
+class NotReadable(Exception):
+    """Documents that could not be read or merged."""
+
+
+def page_counts(documents: Sequence[bytes]) -> list[int | None]:
+    """Pages of each document; None for one that is no PDF or cannot be opened."""
+    if not documents:
+        return []
+    try:
+        found, _ = _run({"mode": "check"}, documents, CHECK_SECONDS)
+    except NotReadable:
+        # One of them ended the process: the others are not to suffer for it.
+        if len(documents) == 1:
+            return [None]
+        return [page_counts([one])[0] for one in documents]
+    pages: list[int | None] = found["pages"]
+    return pages
+
+
+def merge(documents: Sequence[bytes], titles: Sequence[str], new_sheet: bool) -> tuple[int, bytes]:
+    """Number of pages and content of one document with all of them. Raises NotReadable."""
+    head = {"mode": "merge", "titles": list(titles), "new_sheet": new_sheet}
+    found, content = _run(head, documents, MERGE_SECONDS)
+    return found["pages"], content
+
+
+def _run(
+    head: dict[str, Any], documents: Sequence[bytes], seconds: float
+) -> tuple[dict[str, Any], bytes]:
+    line = json.dumps({**head, "sizes": [len(one) for one in documents]}).encode()
+    try:
+        done = subprocess.run(  # noqa: S603 - our own script
+            [sys.executable, "-I", str(_SCRIPT)],
+            input=b"\n".join((line, b"".join(documents))),
+            capture_output=True,
+            timeout=seconds,
+            env={},
+        )
+    except subprocess.TimeoutExpired as error:
+        raise NotReadable from error
+    if done.returncode:
+        raise NotReadable
+    found, _, content = done.stdout.partition(b"\n")
+    try:
+        return json.loads(found), content
+    except ValueError as error:
+        raise NotReadable from error

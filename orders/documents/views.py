@@ -1,0 +1,151 @@
+"""Pages of the documents of one order, and the documents themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.http import require_safe
+
+from backoffice import audit
+from backoffice.access import requires
+from orders.documents.fetching import NoDocument, fetch
+from orders.documents.forms import LabelsForm, labels_form
+from orders.documents.kinds import (
+    COLUMNS,
+    DocumentFacts,
+    DocumentKind,
+    LabelOptions,
+    facts_of,
+    kinds_of,
+)
+from orders.models import Order
+
+# No `sandbox`: viewers of browsers do not open a PDF with it. Scripts of a PDF reach nothing here.
+POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'"
+NEEDED: Final = ("orders.view", "patients.view")
+WRONG_LABELS: Final = "Choose 1 to 30 labels and a valid time of collection."
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentLine:
+    """One kind of document of an order, as a page shows it; `reason`: why there is none."""
+
+    kind: DocumentKind
+    reason: str
+    labels: LabelsForm | None = None
+
+
+def document_lines(facts: DocumentFacts, user: Any) -> list[DocumentLine]:
+    """The documents that this person may open, the combined one where there is more than one
+    order."""
+    return [
+        DocumentLine(
+            kind, kind.why_not(facts), labels_form(facts.visit_at) if kind.is_labels else None
+        )
+        for kind in kinds_of(user)
+        if kind.slug != "transaction-result" or facts.transaction_orders > 1
+    ]
+
+
+@requires(*NEEDED)
+@require_safe
+def order_documents(request: HttpRequest, order_id: UUID) -> HttpResponse:
+    """All documents of an order; lists and cards open it as a drawer."""
+    order = _order(order_id)
+    audit.viewed(request, "order", [order.pk], [order.user_id])
+    context = {"order": order, "lines": document_lines(facts_of([order])[0], request.user)}
+    return render(request, "orders/documents/of_order.html", context)
+
+
+def document_view(kind: DocumentKind) -> Callable[..., HttpResponse]:
+    """Return the view of one kind, which declares what that kind needs."""
+
+    @requires(*kind.needs)
+    @require_safe
+    def document(request: HttpRequest, order_id: UUID) -> HttpResponse:
+        """The document of an order, to read and print, or to save with `?save`. In a frame of ours
+        (`?beside`) the page that explains why there is none is as small as it can be."""
+        order = _order(order_id)
+        facts = facts_of([order])[0]
+        try:
+            pdf = fetch(kind, facts, _options(request, kind))
+        except NoDocument as error:
+            return _explained(request, order, kind, error)
+        save = "save" in request.GET
+        record(request, kind, [order], save=save, is_beside="beside" in request.GET)
+        return as_pdf(pdf.content, f"{kind.slug}-{str(order.pk)[:8]}.pdf", save=save)
+
+    return document
+
+
+def record(
+    request: HttpRequest,
+    kind: DocumentKind,
+    orders: list[Order],
+    *,
+    save: bool = False,
+    is_beside: bool = False,
+) -> None:
+    """Note who opened documents of this kind. What opens in a window of its own is there to be
+    printed, and nobody learns whether it was; beside a report it is read."""
+    action = "export" if save else "view" if is_beside else "print"
+    ids = [order.pk for order in orders]
+    patients = [order.user_id for order in orders]
+    if kind.slug == "transaction-result":
+        keys = {order.order_transaction_id for order in orders}
+        others = Order.objects.filter(order_transaction_id__in=keys).exclude(pk__in=ids)
+        for order_id, user_id in others.values_list("pk", "user_id"):
+            ids.append(order_id)
+            patients.append(user_id)
+    audit.record(request, action, kind.subject, ids=ids, patients=patients, row_count=len(orders))
+
+
+def as_pdf(content: bytes, name: str, *, save: bool) -> HttpResponse:
+    """A document as it is sent: shown in the browser, or saved under a name that says nothing of
+    the patient."""
+    response = HttpResponse(content, content_type="application/pdf")
+    how = "attachment" if save else "inline"
+    response.headers["Content-Disposition"] = f'{how}; filename="{name}"'
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    response.headers["Content-Security-Policy"] = POLICY
+    response.headers["X-Frame-Options"] = "SAMEORIGIN"
+    response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
+    return response
+
+
+def _options(request: HttpRequest, kind: DocumentKind) -> LabelOptions:
+    if not kind.is_labels:
+        return LabelOptions()
+    form = LabelsForm(request.GET)
+    if not form.is_valid():
+        raise NoDocument(WRONG_LABELS, 422)
+    return form.options()
+
+
+def _explained(
+    request: HttpRequest, order: Order, kind: DocumentKind, error: NoDocument
+) -> HttpResponse:
+    is_beside = "beside" in request.GET
+    template = "none_beside" if is_beside else "none"
+    context = {
+        "order": order,
+        "kind": kind,
+        "words": error.words,
+        "may_try_again": error.status in (502, 503),
+    }
+    answer = render(request, f"orders/documents/{template}.html", context, status=error.status)
+    if is_beside:
+        answer.headers["X-Frame-Options"] = "SAMEORIGIN"
+        answer.headers["Content-Security-Policy"] = (
+            "default-src 'none'; style-src 'self'; frame-ancestors 'self'"
+        )
+    return answer
+
+
+def _order(order_id: UUID) -> Order:
+    return get_object_or_404(Order.objects.only(*COLUMNS), pk=order_id)
