@@ -81,12 +81,14 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
             *(sibling.user_id for sibling in siblings),
         ],
     )
+    test = order.said("lab_test")
     facts = DocumentFacts(
         order,
         result is not None,
         1 + len(siblings),
         result is not None or any(one.low_level_status in WITH_RESULT for one in siblings),
         standing.start_at if standing else None,
+        False if test.get("has_collection_instructions") is False else None,
     )
     context = {
         "order": order,

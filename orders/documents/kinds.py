@@ -21,16 +21,18 @@ from backoffice.access import may
 from backoffice.service import Service
 from backoffice.service.exchange import Document
 from backoffice.templatetags.spoken import calendar_day
+from labs.models import LabTest
 from orders.models import Appointment, Order, Result
 from orders.models.order import CANCELED, LIST_COLUMNS
 
-COLUMNS: Final = (*LIST_COLUMNS, "order_transaction_id", "has_abn")
+COLUMNS: Final = (*LIST_COLUMNS, "order_transaction_id", "has_abn", "lab_test_id")
 """Columns of an order that `why_not` reads."""
 LABELS: Final = 3
 """Labels of an order, unless somebody wants another number: the service's own default."""
 MOST_LABELS: Final = 30
 WITH_RESULT: Final = frozenset({"partial_results", "completed", "corrected"})
 """Statuses of orders that have a result at the service, whatever has arrived here."""
+NO_INSTRUCTIONS: Final = "The lab gives no collection instructions for this test."
 BEFORE_REGISTRATION: Final = frozenset({"ordered", "awaiting_registration"})
 
 
@@ -45,6 +47,8 @@ class DocumentFacts:
     transaction_has_result: bool
     visit_at: datetime | None
     """Start of the visit that is booked: the sample is collected then."""
+    has_instructions: bool | None = None
+    """Whether the lab gives collection instructions for the test; None: not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +116,10 @@ def _abn(facts: DocumentFacts) -> str:
     return "No ABN is needed for this order." if facts.order.has_abn is False else _canceled(facts)
 
 
+def _instructions(facts: DocumentFacts) -> str:
+    return NO_INSTRUCTIONS if facts.has_instructions is False else _canceled(facts)
+
+
 def _result(facts: DocumentFacts) -> str:
     found = facts.has_result or facts.order.low_level_status in WITH_RESULT
     return "" if found else "No result yet."
@@ -177,10 +185,10 @@ KINDS: Final = {
             "Collection instructions",
             "collection instructions",
             "How the sample is collected and stored.",
-            "The lab gives no collection instructions for this test.",
+            NO_INSTRUCTIONS,
             _WITH_SAMPLE,
             lambda service, facts, _: service.orders.collection_instruction_pdf(facts.order.pk),
-            _canceled,
+            _instructions,
         ),
         DocumentKind(
             "result",
@@ -215,7 +223,7 @@ def kinds_of(user: Any) -> list[DocumentKind]:
 
 
 def facts_of(orders: Iterable[Order]) -> list[DocumentFacts]:
-    """What the documents of these orders depend on, in their order: three queries."""
+    """What the documents of these orders depend on, in their order: four queries."""
     found = list(orders)
     keys = [order.pk for order in found]
     ids = {order.order_transaction_id for order in found} - {None}
@@ -226,6 +234,8 @@ def facts_of(orders: Iterable[Order]) -> list[DocumentFacts]:
     visits = Appointment.objects.filter(
         order_id__in=keys, superseded_at=None, start_at__isnull=False
     )
+    tests = LabTest.objects.filter(pk__in={order.lab_test_id for order in found} - {None})
+    instructions = dict(tests.values_list("pk", "has_collection_instructions"))
     starts = dict(visits.order_by("start_at").values_list("order_id", "start_at"))
     return [
         DocumentFacts(
@@ -234,6 +244,7 @@ def facts_of(orders: Iterable[Order]) -> list[DocumentFacts]:
             transactions.get(order.order_transaction_id, (1, 0))[0],
             transactions.get(order.order_transaction_id, (1, 0))[1] > 0,
             starts.get(order.pk),
+            instructions.get(order.lab_test_id),
         )
         for order in found
     ]

@@ -20,8 +20,8 @@ STATES: Final = {
     "imported": "imported",
     "canceled": "low_level_status = 'cancelled'",
     "completed": "low_level_status = 'completed'",
-    "with ABN": "has_abn AND low_level_status NOT IN ('cancelled', 'do_not_process')",
 }
+OUR_TEAM: Final = "SELECT team_id FROM sandbox_order GROUP BY 1 ORDER BY count(*) DESC LIMIT 1"
 FindOrder = Callable[..., Order]
 
 
@@ -46,7 +46,7 @@ def find_order(world: Sandbox) -> FindOrder:
         rows = world.query(
             f"SELECT id FROM sandbox_order WHERE {where or STATES[state]}"
             " AND user_id IS NOT NULL"
-            " AND team_id = (SELECT team_id FROM sandbox_order GROUP BY 1 ORDER BY count(*) DESC LIMIT 1)"
+            f" AND team_id = ({OUR_TEAM})"
             " ORDER BY created_at DESC, id OFFSET %s LIMIT 1",
             [number],
         )

@@ -11,7 +11,7 @@ from django.test import Client
 from django.urls import reverse
 from pypdf import PdfReader
 
-from backoffice.models import AuditEntry
+from backoffice.models import AuditEntry, User
 from orders.documents.fetching import LATER, NO_PDF
 from orders.documents.kinds import KINDS
 from orders.models import Order
@@ -63,6 +63,7 @@ def test_saved_file_name_says_nothing_personal(clinician: Client, find_order: Fi
 def test_labels_carry_number_and_time_of_collection(
     clinician: Client, find_order: FindOrder
 ) -> None:
+    User.objects.update(time_zone="America/New_York")
     order = find_order("ready")
     answer = opened(clinician, "labels", order, "?number=5&collected_at=2026-11-25T09:30")
     assert len(PdfReader(BytesIO(answer.content)).pages) == 5
@@ -102,8 +103,13 @@ def test_order_without_document_says_why(
     assert recorded(KINDS[kind].subject) == []
 
 
-def test_abn_opens_where_the_order_has_one(clinician: Client, find_order: FindOrder) -> None:
-    order = find_order("with ABN")
+def test_abn_opens_where_the_order_has_one(
+    clinician: Client, find_order: FindOrder, world: Sandbox
+) -> None:
+    key = find_order("ready").pk
+    world.query("UPDATE sandbox_order SET has_abn = true WHERE id = %s RETURNING id", [key])
+    world.prepare_answer(f"/v3/order/{key}$", merge={"has_abn": True})
+    order = find_order(where=f"id = '{key}'")
     assert "Advance beneficiary notice" in text_of(opened(clinician, "abn", order))
     assert [action for action, *_ in recorded("ABN")] == ["print"]
 
