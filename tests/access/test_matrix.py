@@ -8,6 +8,7 @@ from typing import Final
 import pytest
 
 from backoffice.access import ADMINISTRATOR, PERMISSIONS
+from orders.documents.kinds import KINDS
 from tests.access.routes import Route, everything, of_world
 from tests.access.visits import (
     IDENTITIES,
@@ -32,7 +33,7 @@ WITH_SECOND_FACTOR: Final = {
     *("mfa_deactivate_totp", "mfa_remove_webauthn", "mfa_view_recovery_codes"),
 }
 """Nothing to see for people without one, as all are here."""
-AWAY: Final = {"reviewing:document", "operations:health"}
+AWAY: Final = {*(f"documents:{kind}" for kind in KINDS), "operations:health"}
 """Say that something does not answer, as here the service and the workers."""
 
 Visits = Callable[[str], list[Visit]]

@@ -69,7 +69,8 @@ SPECIAL: Final[dict[tuple[str, str], str]] = {
     ("patients:view", "key"): _PATIENTS,
     ("patients:view-change", "key"): _PATIENTS,
     ("reviewing:report", "order_id"): _RESULT,
-    ("reviewing:document", "order_id"): _RESULT,
+    ("documents:result", "order_id"): _RESULT,
+    ("documents:transaction-result", "order_id"): _RESULT,
     ("reviewing:trend", "key"): "SELECT coalesce(loinc_slug, slug) FROM orders_resultmarker"
     " WHERE NOT is_missing ORDER BY slug LIMIT 1",
     ("audit:view", "key"): _TRAIL,

@@ -282,7 +282,7 @@ def test_who_sees_no_values_cannot_open_a_report(client: Client, role: str) -> N
     for address in (
         QUEUE,
         page(1),
-        reverse("reviewing:document", args=[uid("order", 1)]),
+        reverse("documents:result", args=[uid("order", 1)]),
         reverse("reviewing:quality"),
         reverse("reviewing:trend", args=[uid("patient", 1), "loinc:potassium"]),
     ):
