@@ -6,6 +6,7 @@ from backoffice import outbox, sync
 from backoffice.lists import bulk
 from orders import deciding
 from orders.commands import COMMANDS
+from orders.documents import printing
 from orders.listing.rows import ORDERS
 from orders.models import OrderDraft
 from orders.reviewing import ranking, waiting
@@ -87,6 +88,12 @@ def check_counts() -> None:
 @shared_task
 def forget() -> None:
     OrderDraft.forget_old()
+    printing.expire()
+
+
+@shared_task(soft_time_limit=printing.LONGEST, time_limit=printing.LONGEST + 20)
+def print_documents() -> None:
+    printing.work()
 
 
 @shared_task

@@ -62,6 +62,17 @@ class Preset:
     needs: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class BulkPage:
+    """A page elsewhere that does something with the chosen rows: it gets the form of the bulk bar,
+    and reads it with `lists.pages.selected`."""
+
+    label: str
+    """On its button."""
+    route: str
+    needs: tuple[str, ...]
+
+
 class Listing:
     """A list of records. One object of each subclass, made where it is declared."""
 
@@ -80,6 +91,7 @@ class Listing:
     """Filters that take words about a person: sealed in addresses."""
     presets: ClassVar[Sequence[Preset]] = ()
     verbs: ClassVar[Sequence[Verb]] = ()
+    bulk_pages: ClassVar[Sequence[BulkPage]] = ()
 
     def form(self, data: QueryDict, user: Any) -> FilterForm:
         """The form, bound: it refuses what `user` may not ask."""
@@ -138,6 +150,9 @@ class Listing:
 
     def verbs_of(self, user: Any) -> tuple[Verb, ...]:
         return tuple(verb for verb in self.verbs if may(user, *verb.needs))
+
+    def bulk_pages_of(self, user: Any) -> tuple[BulkPage, ...]:
+        return tuple(page for page in self.bulk_pages if may(user, *page.needs))
 
 
 def staff_of(request: HttpRequest) -> User:

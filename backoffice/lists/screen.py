@@ -12,7 +12,7 @@ from django.http import HttpRequest, QueryDict
 from backoffice.addresses import query_of
 from backoffice.lists import views as saving
 from backoffice.lists.forms import PLACE, SIZE, SIZES, FilterForm, filters_in
-from backoffice.lists.listing import Column, Listing, staff_of
+from backoffice.lists.listing import BulkPage, Column, Listing, staff_of
 from backoffice.lists.models import BulkRun, ListChoice, SavedView
 from backoffice.paging.counts import Count
 from backoffice.paging.pages import Page
@@ -198,6 +198,10 @@ class Screen:
     @property
     def keys(self) -> set[str]:
         return {column.key for column in self.columns}
+
+    @property
+    def bulk_pages(self) -> tuple[BulkPage, ...]:
+        return self.listing.bulk_pages_of(self.user)
 
     @property
     def verbs(self) -> tuple[Any, ...]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
 from django import forms
 from django.utils import timezone
 
-from orders.documents.kinds import LABELS, MOST_LABELS, LabelOptions
+from backoffice.outbox import AskForm
+from orders.documents.kinds import LABELS, MOST_LABELS, DocumentKind, LabelOptions
 
 _LOCAL: Final = "%Y-%m-%dT%H:%M"
 
@@ -32,6 +34,26 @@ class LabelsForm(forms.Form):
         """What was chosen, of a valid form."""
         given = self.cleaned_data
         return LabelOptions(given["number"] or LABELS, given["collected_at"])
+
+
+class PrintForm(AskForm):
+    """Which documents of the chosen orders are printed, and how."""
+
+    kinds = forms.MultipleChoiceField(
+        label="Documents",
+        widget=forms.CheckboxSelectMultiple,
+        error_messages={"required": "Choose at least one document."},
+    )
+    labels = _number("Labels per order")
+    new_sheet = forms.BooleanField(
+        label="Start each document on a new sheet (for two-sided printing)", required=False
+    )
+
+    def __init__(self, *args: Any, kinds: Sequence[DocumentKind], **options: Any) -> None:
+        super().__init__(*args, **options)
+        field = self.fields["kinds"]
+        assert isinstance(field, forms.MultipleChoiceField)
+        field.choices = [(kind.slug, kind.label) for kind in kinds]
 
 
 def labels_form(visit_at: datetime | None) -> LabelsForm:

@@ -234,7 +234,8 @@ def facts_of(orders: Iterable[Order]) -> list[DocumentFacts]:
     visits = Appointment.objects.filter(
         order_id__in=keys, superseded_at=None, start_at__isnull=False
     )
-    tests = LabTest.objects.filter(pk__in={order.lab_test_id for order in found} - {None})
+    test_ids = {order.lab_test_id for order in found if order.lab_test_id}
+    tests = LabTest.objects.filter(pk__in=test_ids)
     instructions = dict(tests.values_list("pk", "has_collection_instructions"))
     starts = dict(visits.order_by("start_at").values_list("order_id", "start_at"))
     return [
@@ -244,7 +245,7 @@ def facts_of(orders: Iterable[Order]) -> list[DocumentFacts]:
             transactions.get(order.order_transaction_id, (1, 0))[0],
             transactions.get(order.order_transaction_id, (1, 0))[1] > 0,
             starts.get(order.pk),
-            instructions.get(order.lab_test_id),
+            instructions.get(order.lab_test_id) if order.lab_test_id else None,
         )
         for order in found
     ]

@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString
 
 from backoffice import statements, team, vocabulary
 from backoffice.access import may
-from backoffice.lists.listing import Listing, Preset
+from backoffice.lists.listing import BulkPage, Listing, Preset
 from backoffice.lists.screen import Screen
 from backoffice.models import Assignment
 from backoffice.paging.keys import unguessed
@@ -43,6 +43,9 @@ class Orders(Listing):
         Preset("quiet", "Over usual time", {"quiet": ["true"], "order_key": ["quiet_at"]}),
     )
     verbs = VERBS
+    bulk_pages: ClassVar = (
+        BulkPage("Print documents…", "documents:choose", ("orders.view", "patients.view")),
+    )
 
     def form(self, data: QueryDict, user: Any) -> OrderFilters:
         return OrderFilters(

@@ -1,3 +1,4 @@
+from orders.documents.models import PrintFile, PrintJob, PrintPart
 from orders.exceptions.models import Handling
 from orders.models.appointment import Appointment, AppointmentEvent
 from orders.models.critical import CriticalResult
@@ -37,6 +38,9 @@ __all__ = [
     "OrderMove",
     "OrderName",
     "OrderNameWord",
+    "PrintFile",
+    "PrintJob",
+    "PrintPart",
     "Result",
     "ResultMarker",
     "ResultVersion",

@@ -1,0 +1,118 @@
+"""Jobs that print the documents of many orders as one PDF. The rows are the work: `printing.py`."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from backoffice.models import User
+from backoffice.sealing import SealedBytes
+
+
+class PrintJob(models.Model):
+    """Documents of some orders, for the one who asked. `done` and `failed` count its parts.
+
+    What was fetched is encrypted, and deleted at `expires_at` or when the job is canceled.
+    """
+
+    class State(models.TextChoices):
+        OPEN = "open", "In progress"
+        DONE = "done", "Ready"
+        FAILED = "failed", "Failed"
+        CANCELED = "canceled", "Canceled"
+        EXPIRED = "expired", "Deleted"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4)
+    form_id = models.UUIDField(help_text="One per form shown: a second send is none")
+    asked_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    asked_at = models.DateTimeField(db_default=Now())
+    kinds = ArrayField(models.TextField(), help_text="Slugs of `kinds.KINDS`, in their order")
+    labels = models.PositiveSmallIntegerField(help_text="Specimen labels of each order")
+    new_sheet = models.BooleanField(help_text="Each document begins on a new sheet")
+    query = models.JSONField(default=dict, help_text="The list as it was left")
+    state = models.TextField(choices=State.choices, default=State.OPEN)
+    words = models.TextField(default="", blank=True, help_text="Why it failed")
+    orders = models.PositiveIntegerField()
+    total = models.PositiveIntegerField()
+    done = models.PositiveIntegerField(default=0)
+    failed = models.PositiveIntegerField(default=0)
+    size = models.PositiveBigIntegerField(default=0, help_text="Bytes of the parts so far")
+    pages = models.PositiveIntegerField(null=True, help_text="Of the merged PDF")
+    due_at = models.DateTimeField(db_default=Now())
+    lease_token = models.UUIDField(null=True)
+    lease_until = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+    expires_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["asked_by", "form_id"], name="print_job_of_a_form")
+        ]
+        indexes = [
+            # Reader: printing.claimed
+            models.Index(fields=["due_at"], condition=Q(state="open"), name="print_job_open"),
+            # Reader: the print jobs of one person
+            models.Index(fields=["asked_by", "-asked_at"], name="print_job_of_person"),
+            # Reader: printing.expire
+            models.Index(
+                fields=["expires_at"],
+                condition=Q(expires_at__isnull=False),
+                name="print_job_expiring",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"print job {self.pk}"
+
+    @property
+    def is_open(self) -> bool:
+        return self.state == self.State.OPEN
+
+    @property
+    def has_file(self) -> bool:
+        return self.state == self.State.DONE and self.pages is not None
+
+
+class PrintPart(models.Model):
+    """One document of one order. `words`: why there is none."""
+
+    class State(models.TextChoices):
+        WAITING = "waiting", "Waiting"
+        DONE = "done", "Done"
+        FAILED = "failed", "Left out"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4)
+    job = models.ForeignKey(
+        PrintJob, on_delete=models.CASCADE, db_index=False, related_name="parts"
+    )
+    position = models.PositiveIntegerField(help_text="Its place in the merged PDF")
+    order_id = models.UUIDField()
+    patient_id = models.UUIDField(null=True)
+    kind = models.TextField()
+    state = models.TextField(choices=State.choices, default=State.WAITING)
+    words = models.TextField(default="", blank=True)
+    attempts = models.PositiveSmallIntegerField(default=0)
+    due_at = models.DateTimeField(db_default=Now())
+    content: Any = SealedBytes(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["job", "position"], name="print_part_place")]
+
+    def __str__(self) -> str:
+        return f"part {self.position} of print job {self.job_id}"
+
+
+class PrintFile(models.Model):
+    """The merged PDF of a job; its key is that of the job."""
+
+    id = models.UUIDField(primary_key=True)
+    job = models.OneToOneField(PrintJob, on_delete=models.CASCADE, related_name="file")
+    content: Any = SealedBytes()
+
+    def __str__(self) -> str:
+        return f"file of print job {self.job_id}"
