@@ -18,8 +18,8 @@ from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
-from django.db import IntegrityError, connection, transaction
-from django.db.models import F, Min
+from django.db import IntegrityError, transaction
+from django.db.models import F, Min, Q
 from django.db.models.functions import Now
 from django.http import HttpRequest
 from django.utils import timezone
@@ -187,17 +187,19 @@ def work(seconds: float = SECONDS) -> int:
 
 def _claimed(token: UUID) -> PrintJob | None:
     """Take the job that has waited longest; None when there is none."""
-    with transaction.atomic(durable=True), connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE orders_printjob SET lease_token = %s,"
-            " lease_until = now() + make_interval(secs => %s)"
-            " WHERE id = (SELECT id FROM orders_printjob WHERE state = 'open'"
-            "  AND due_at <= now() AND (lease_until IS NULL OR lease_until < now())"
-            "  ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING id",
-            [token, LEASE.total_seconds()],
+    free = Q(lease_until=None) | Q(lease_until__lt=Now())
+    due = PrintJob.objects.filter(free, state=State.OPEN, due_at__lte=Now())
+    with transaction.atomic(durable=True):
+        job = (
+            due.order_by("due_at")
+            .select_for_update(skip_locked=True, of=("self",))
+            .select_related("asked_by")
+            .first()
         )
-        row = cursor.fetchone()
-    return PrintJob.objects.select_related("asked_by").get(pk=row[0]) if row else None
+        if job is None:
+            return None
+        PrintJob.objects.filter(pk=job.pk).update(lease_token=token, lease_until=Now() + LEASE)
+    return job
 
 
 def _work(job: PrintJob, token: UUID, ends: float) -> int:

@@ -27,7 +27,10 @@ FURTHER: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("unmatched:detail", "POST"): ("results.match",),
 }
 """Route and method whose view asks for more than the route declares, of what is there."""
-OWN: Final = {"orders:run", "orders:run-strip", "team:open"}
+OWN: Final = {
+    *("orders:run", "orders:run-strip", "team:open"),
+    *("documents:job", "documents:job-progress", "documents:job-file"),
+}
 """Shown to the person they belong to alone, here the administrator; to others there is nothing."""
 WITH_SECOND_FACTOR: Final = {
     *("mfa_deactivate_totp", "mfa_remove_webauthn", "mfa_view_recovery_codes"),

@@ -30,6 +30,7 @@ def main() -> None:
     _reports(ada)
     _team(order, ada, frida)
     _lists(ada)
+    _print_job(order, ada)
     for state in CommandRecord.State.values:
         _request(order, ada, state)
     _registration(ada)
@@ -158,6 +159,37 @@ def _lists(by: User) -> None:
         done=2,
         finished_at=timezone.now(),
     )
+
+
+def _print_job(order: Order, by: User) -> None:
+    """Documents of two orders, one of them left out."""
+    from datetime import timedelta
+
+    from django.utils import timezone
+
+    from orders.models import PrintFile, PrintJob, PrintPart
+
+    now = timezone.now()
+    job = PrintJob.objects.create(
+        form_id=uuid.uuid4(),
+        asked_by=by,
+        kinds=["requisition"],
+        labels=3,
+        new_sheet=False,
+        state="done",
+        orders=2,
+        total=2,
+        done=1,
+        failed=1,
+        pages=1,
+        finished_at=now,
+        expires_at=now + timedelta(hours=24),
+    )
+    of_order = {"job": job, "order_id": order.pk, "patient_id": order.user_id}
+    PrintPart.objects.create(
+        **of_order, position=0, kind="requisition", state="failed", words="Not ready yet."
+    )
+    PrintFile.objects.create(pk=job.pk, job=job, content=b"%PDF-1.4 made up %%EOF")
 
 
 def _request(order: Order, by: User, state: str) -> None:

@@ -46,6 +46,7 @@ SAMPLES: Final[dict[str, str]] = {
     "notification_id": "SELECT id FROM backoffice_notification ORDER BY id LIMIT 1",
     "entry_id": "SELECT id FROM backoffice_auditentry"
     " ORDER BY (before IS NOT NULL) DESC, id LIMIT 1",
+    "job_id": "SELECT id FROM orders_printjob ORDER BY asked_at LIMIT 1",
     "position": "SELECT 0",
     "signature_id": "SELECT id FROM orders_signature ORDER BY id LIMIT 1",
     "delegation_id": "SELECT id FROM orders_delegation ORDER BY id LIMIT 1",

@@ -24,8 +24,9 @@ def main() -> None:
     bells = redis.Redis.from_url(settings.REDIS_URL)
     while True:
         close_old_connections()
-        for ring in (orders.deliver, orders.work_on_lists, patients.deliver, labs.deliver,
-                     webhooks.deliver, orders.look_up, patients.look_up):  # fmt: skip
+        for ring in (orders.deliver, orders.work_on_lists, orders.print_documents,
+                     patients.deliver, labs.deliver, webhooks.deliver,
+                     orders.look_up, patients.look_up):  # fmt: skip
             try:
                 ring()
             except (Error, redis.RedisError) as error:
