@@ -258,7 +258,7 @@ def _acts(acts: dict[str, Any]) -> str:
         icon=icon_svg("ellipsis-horizontal"),
         words=f'<p class="small muted">{escape(acts["words"])}</p>' if acts.get("words") else "",
         links="".join(
-            f'<a class="btn quiet" href="{url}" data-drawer>{label}</a>'
+            f'<a class="btn quiet" href="{url}" hx-boost="false" data-drawer>{label}</a>'
             for url, label in links
             if url
         ),

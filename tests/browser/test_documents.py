@@ -92,6 +92,7 @@ def test_requisition_is_printed_from_order_list_and_visit(page: Browser, office:
     page.click(f'details:has(a[href="/orders/{order_id}/documents/"]) > summary')
     page.click(f'a[href="/orders/{order_id}/documents/"]')
     page.find(f".drawer {link}")
+    assert page.all("#list tbody tr"), "the list stays under the drawer"
     picture(page, "documents-visit")
     in_new_tab(page, f".drawer {link}")
     is_printed(office, order_id, 3)
