@@ -14,7 +14,7 @@ import backoffice.sealing
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('orders', '0019_results_by_release'),
+        ('orders', '0022_patients_known_by_orders'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
