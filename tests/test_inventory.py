@@ -13,7 +13,7 @@ from django.apps import apps
 from django.db import connection, models
 
 from backoffice.sealing import SealedField
-from tests.test_evidence import missing
+from tests.evidence import missing
 from tests.test_sources import sources
 
 PAGE: Final = (Path(__file__).resolve().parent.parent / "docs" / "inventory.md").read_text()

@@ -16,7 +16,7 @@ from patients.models import Demographics, Patient
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 TEAM = UUID("7ea00000-0000-4000-8000-000000000001")
-NOBODY: Final = {
+NOBODY: Final[dict[str, Any]] = {
     **dict.fromkeys(("first_name", "last_name", "name_key", "gender", "city", "state", "zip"), ""),
     **dict.fromkeys(("email", "phone_number", "phone_digits"), ""),
     **dict.fromkeys(("dob", "source_order_id", "source_order_created_at")),

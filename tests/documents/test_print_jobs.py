@@ -16,6 +16,7 @@ from pypdf import PdfReader
 
 from backoffice.models import AuditEntry, User
 from orders.documents import printing
+from orders.documents.fetching import NoDocument
 from orders.documents.models import PrintFile, PrintJob, PrintPart
 from orders.models import Order
 from tests.api.rows import staff
@@ -177,7 +178,7 @@ def test_job_of_a_killed_worker_is_taken_over(clinician: Client, find_order: Fin
     assert printing.work() == 2
     job.refresh_from_db()
     assert (job.state, job.done, job.pages) == ("done", 2, 2)
-    outcomes = [(part, printing.NoDocument("late", 404)) for part in job.parts.all()]
+    outcomes = [(part, NoDocument("late", 404)) for part in job.parts.all()]
     assert not printing._store(job, lost, outcomes), "who lost the lease writes nothing"
     assert finish(job).failed == 0
 
