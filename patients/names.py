@@ -112,7 +112,8 @@ def name_key(*parts: str | None) -> str:
     """For search and sort: the folded words of a name, single spaces between them; then, after
     `WRITTEN_TOGETHER`, its other spellings as words of their own.
 
-    `name_key("Marco", "O'Sample")` is `marco o sample  osample`. Of several parts (first name, last
+    `name_key("Marco", "O'Sample")` is `marco o sample  osample`, and `name_key("Mueller")` is
+    `mueller  muller`, so that Muller finds it. Of several parts (first name, last
     name) the words of each may be written together; of one text, which is a whole name, only what a
     mark or a particle joins.
     """
@@ -125,8 +126,19 @@ def name_key(*parts: str | None) -> str:
         for spelling in {part: None, digraphs(part): None}:
             for run in _runs(fold(spelling), whole=len(parts) > 1):
                 others |= dict.fromkeys("".join(run[start:]) for start in range(len(run)))
+    others |= dict.fromkeys(map(contracted, plain))
     new = [word for word in others if word not in plain]
     return WRITTEN_TOGETHER.join([" ".join(plain), " ".join(new)] if new else [" ".join(plain)])
+
+
+def with_contracted(key: str) -> str:
+    """A key that was made before names had their contracted words, with these."""
+    known = key.split()
+    new = [word for word in map(contracted, plain_key(key).split()) if word not in known]
+    if not new:
+        return key
+    between = " " if WRITTEN_TOGETHER in key else WRITTEN_TOGETHER
+    return key + between + " ".join(dict.fromkeys(new))
 
 
 def plain_key(key: str) -> str:

@@ -93,19 +93,23 @@ def _order(fact: Fact) -> mirror.Values:
         "patient_name": name,
         "patient_dob": patient.dob,
         "patient_gender": patient.gender or "",
-        "patient_phone": patient_phone(order, name, recipient),
+        "patient_phone": patient_phone(patient, address, name, recipient),
         "patient_email": patient.email or "",
         "recipient_name": recipient,
     }
 
 
-def patient_phone(order: service_orders.Order, name: str, recipient: str) -> str:
+def patient_phone(
+    patient: service_orders.PatientDetails,
+    address: service_orders.OrderAddress,
+    name: str,
+    recipient: str,
+) -> str:
     """The patient's phone number; else that of the address, unless it is somebody else's."""
-    patient, address = order.patient_details, order.patient_address
-    if patient and patient.phone_number:
+    if patient.phone_number:
         return patient.phone_number
     of_patient = not recipient or plain_key(recipient) == plain_key(name)
-    return (address.phone_number or "") if address and of_patient else ""
+    return (address.phone_number or "") if of_patient else ""
 
 
 def _events(fact: Fact) -> Iterator[mirror.Values]:

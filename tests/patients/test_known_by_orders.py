@@ -13,7 +13,9 @@ from django.db import connection
 from django.test import Client
 
 from backoffice.models import User
+from backoffice.service.orders import OrderAddress, PatientDetails
 from orders.models import Order
+from orders.sync.orders import patient_phone
 from patients.duplicates import Person, possible_duplicates
 from patients.models import Demographics, Patient, PatientNameWord
 from patients.names import name_key, phone_key
@@ -199,6 +201,24 @@ def test_newest_order_with_a_full_name_wins(clinic: None) -> None:
     assert identity(1).source_order_id == uid("order", 0)
     ordered(11, 1, "Olga", "Married", patient_email="olga@example.invalid")
     assert identity(1).email == "olga@example.invalid"
+
+
+@pytest.mark.parametrize(
+    ("own", "receiver", "expected"),
+    [
+        ("+15550100123", "Grace Other", "+15550100123"),
+        (None, "OLGA  Núñez", "+15550100166"),
+        (None, None, "+15550100166"),
+        (None, "Grace Other", ""),
+    ],
+)
+def test_phone_of_an_address_is_the_patients_unless_it_is_to_somebody_else(
+    own: str | None, receiver: str | None, expected: str
+) -> None:
+    details = PatientDetails(first_name="Olga", last_name="Nunez", phone_number=own)
+    address = OrderAddress(receiver_name=receiver, phone_number="+15550100166")
+    name, recipient = name_key("Olga", "Nunez"), name_key(receiver)
+    assert patient_phone(details, address, name, recipient) == expected
 
 
 def test_order_that_moves_takes_its_name_along(client: Client, clinic: None) -> None:

@@ -308,6 +308,8 @@ def test_names_as_laboratories_print_them_are_found(client: Client, clinician: U
         ("Otto", "Sample", "SAMPLE JR OTTO"),
         ("Joerg", "Mueller", "Jörg Müller"),
         ("Joerg", "Mueller", "Mü"),
+        ("Joerg", "Mueller", "Muller"),
+        ("Joerg", "Mueller", "JORG MULL"),
         ("Søren", "Ångström", "Aangstrom"),
         ("Søren", "Ångström", "ANGSTROEM, SOEREN"),
         ("Soeren", "Aangstroem", "Søren Ångström"),

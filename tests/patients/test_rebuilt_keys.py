@@ -9,7 +9,8 @@ from django.apps import apps
 from django.db import connection
 
 from orders.models import Order
-from patients.models import Demographics, PatientNameWord
+from patients.models import Demographics, Patient, PatientNameWord
+from patients.names import name_key
 from tests.api.rows import demographics, order, patient
 
 pytestmark = pytest.mark.django_db
@@ -40,3 +41,24 @@ def test_keys_on_record_get_their_other_spellings() -> None:
     assert PatientNameWord.objects.filter(word="osample").count() == 1
     assert not PatientNameWord.objects.filter(word="")
     assert Order.objects.named("OSAMPLE").count() == 1
+
+
+def test_keys_on_record_get_their_contracted_words() -> None:
+    keys = ("joerg mueller", "marco o sample", "ana mueller o sample  osample")
+    for n, key in enumerate(keys):
+        patient(n).save()
+        demographics(n, name_key=key).save()
+        order(n, patient_name=key, recipient_name=key).save()
+    rebuild("patients", "0011_names_with_one_letter_for_two")
+    rebuild("orders", "0024_names_with_one_letter_for_two")
+    wanted = [
+        "ana mueller o sample  osample muller",
+        "joerg mueller  jorg muller",
+        "marco o sample",
+    ]
+    for column in ("patient_name", "recipient_name"):
+        assert sorted(Order.objects.values_list(column, flat=True)) == wanted
+    assert sorted(Demographics.objects.values_list("name_key", flat=True)) == wanted
+    assert Patient.objects.matching("Muller").count() == 2
+    assert Order.objects.named("muller").count() == 2
+    assert name_key("Joerg", "Mueller") == wanted[1]
