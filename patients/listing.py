@@ -117,13 +117,24 @@ class Patients(Listing):
     def everything(self, user: Any) -> PatientQuerySet:
         return Patient.objects.defer("record", "content_hash")
 
-    def everybody(self, form: Any, user: Any) -> PatientQuerySet:
+    def everybody(self, form: Any, user: Any) -> QuerySet[Any]:
         """What the list is of: patients who have what it is sorted by."""
         return having(self.everything(user), form)
 
     def rows(self, form: Any, user: Any) -> QuerySet[Any]:
-        everybody = self.everybody(form, user)
-        return everybody.matching(form.text) if form.text else everybody
+        patients = self.everything(user)
+        return having(patients.matching(form.text) if form.text else patients, form)
+
+    def page(
+        self,
+        rows: QuerySet[Any],
+        form: FilterForm,
+        size: int,
+        place: Place,
+        whole: QuerySet[Any] | None = None,
+    ) -> Page[Any]:
+        """Without those who lack what it is sorted by, also of rows that somebody selected."""
+        return super().page(having(rows, form), form, size, place, whole)
 
     def dressed(self, rows: list[Patient], user: Any) -> list[Row]:
         with cursor() as asked:
@@ -140,7 +151,7 @@ class Patients(Listing):
         return row.pk
 
 
-def having(patients: PatientQuerySet, form: FilterForm) -> PatientQuerySet:
+def having(patients: QuerySet[Any], form: FilterForm) -> QuerySet[Any]:
     """Those who have what the list is sorted by."""
     if form.sort[0] == "name":
         return patients.filter(name_key__gt="")

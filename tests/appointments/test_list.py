@@ -17,8 +17,8 @@ from backoffice.team.models import Assignment
 from orders.models import Appointment, Order
 from orders.models.appointment import draw_day
 from orders.visit_zones import visit_zone
-from patients.models import Demographics
-from tests.api.rows import demographics, envelope, order, staff, uid
+from patients.models import Demographics, Patient
+from tests.api.rows import demographics, envelope, order, patient, staff, uid
 
 pytestmark = pytest.mark.django_db
 
@@ -176,6 +176,7 @@ def test_names_are_for_those_who_may_see_patients(
 ) -> None:
     visit(1, now + timedelta(days=2))
     visit(2, now + timedelta(days=2))
+    patient(1).save()
     demographics(1).save()
     order(2, patient_first_name="Bo", patient_last_name="Madeup").save()
     page = client.get(ADDRESS).content.decode()
@@ -246,6 +247,7 @@ def test_queries_do_not_grow(
     home = {"method": "at_home_phlebotomy", "low_level_status": "requisition_created"}
     Order.objects.bulk_create([order(n) for n in range(rows)])
     Order.objects.bulk_create([order(n, **home) for n in range(100, 100 + rows)])
+    Patient.objects.bulk_create([patient(n) for n in range(rows)])
     Demographics.objects.bulk_create([demographics(n) for n in range(rows)])
     client.get(ADDRESS)  # The first page of a session stores its form token.
     with CaptureQueriesContext(connection) as seen:
@@ -345,6 +347,7 @@ def test_days_are_those_of_the_draw(client: Client, clinician: User) -> None:
 def test_other_views(client: Client, clinician: User, name: str) -> None:
     start = datetime(2031, 6, 4, 16, 0, tzinfo=UTC)
     for n in (1, 2):
+        patient(n).save()
         demographics(n).save()
     visit(1, start, city="Homeville", state="AK")
     center = {"type": "patient_service_center", "provider": "lab-north", "provider_id": "N12"}

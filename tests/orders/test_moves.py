@@ -50,6 +50,7 @@ def coordinator(client: Client) -> User:
 @pytest.fixture
 def moved(coordinator: User) -> Order:
     """Of USER, then of OTHER."""
+    patient(3, id=USER).save()
     demographics(1, user_id=USER, first_name="Earlier").save()
     heard(3)
     heard(4, OTHER)

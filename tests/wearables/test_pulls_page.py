@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from backoffice.models import AuditEntry, User
 from patients.wearables.models import HistoricalPull
-from tests.api.rows import NOW, demographics, envelope, staff, uid
+from tests.api.rows import NOW, demographics, envelope, patient, staff, uid
 
 pytestmark = pytest.mark.django_db
 
@@ -65,6 +65,7 @@ def shown(client: Client, **query: str) -> list[tuple[int, str]]:
 
 
 def test_it_works(client: Client, many: None) -> None:
+    patient(2).save()
     demographics(2).save()
     page = client.get(ADDRESS).content.decode()
     for words in (
@@ -153,6 +154,7 @@ def test_queries_do_not_grow(client: Client, coordinator: User) -> None:
     queries()
     one = queries()
     for n in range(2, 90):
+        patient(n).save()
         demographics(n).save()
         pull(n, status="failure", error_details=f"error {n % 9}")
     assert queries() == one

@@ -12,7 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from backoffice.models import AuditEntry
-from tests.api.rows import NOW, demographics, order, staff, uid
+from tests.api.rows import NOW, demographics, order, patient, staff, uid
 from tests.webhooks.events import body_of, event, failed
 from webhooks import payloads
 from webhooks.models import Event
@@ -36,6 +36,7 @@ def get(client: Client, row: Event) -> str:
 
 def test_it_works(client: Client) -> None:
     client.force_login(staff("lab admin"))
+    patient(1).save()
     demographics(1).save()
     order(1, as_of=NOW + timedelta(minutes=2)).save()
     event(1, data={**DATA, "sample_id": "Canary-before", "events": DATA["events"][:4]})
@@ -205,6 +206,7 @@ def test_an_event_that_is_not_there(client: Client, number: str) -> None:
 
 def test_queries_are_few_and_fixed(client: Client) -> None:
     client.force_login(staff("lab admin"))
+    patient(1).save()
     demographics(1).save()
     order(1).save()
     for n in range(1, 30):

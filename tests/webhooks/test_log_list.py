@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from backoffice.models import AuditEntry, User
-from tests.api.rows import NOW, demographics, staff, uid
+from tests.api.rows import NOW, demographics, patient, staff, uid
 from tests.audit.trail import forget
 from tests.webhooks.events import body_of, event, failed
 from webhooks import log
@@ -38,6 +38,7 @@ def shown(client: Client, *, code: int = 200, **query: Any) -> list[int]:
 
 
 def test_it_works(client: Client, admin: User) -> None:
+    patient(1).save()
     demographics(1).save()
     event(
         1, data={"id": str(uid("order", 1)), "updated_at": (NOW - timedelta(minutes=4)).isoformat()}
@@ -279,6 +280,7 @@ def test_the_number_of_queries_does_not_grow(client: Client, admin: User) -> Non
     queries()  # the first page of a session also stores its CSRF secret
     one = queries()
     for n in range(2, 130):
+        patient(n).save()
         demographics(n).save()
         event(n, user=n)
     assert queries() == one

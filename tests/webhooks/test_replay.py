@@ -15,7 +15,7 @@ from django.utils import timezone
 from backoffice.models import AuditEntry, Lookup
 from backoffice.service import Service
 from orders.models import Order, OrderEvent
-from tests.api.rows import NOW, demographics, staff, uid
+from tests.api.rows import NOW, demographics, patient, staff, uid
 from tests.webhooks.catalogue import CATALOGUE, Catalogue
 from tests.webhooks.events import event, failed
 from tests.webhooks.records import TEAM
@@ -336,6 +336,7 @@ def test_queries_of_the_page_do_not_grow_with_what_failed(client: Client) -> Non
         return len(seen)
 
     for n in range(1, 15):
+        patient(n).save()
         demographics(n).save()
         failed(n, body=b"{")
     queries()
