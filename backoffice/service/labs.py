@@ -270,16 +270,6 @@ class Labs(Chapter):
         path = "/v3/lab_tests/{lab_test_id}/markers"
         return self._call.page(path, _MARKER, "markers", query=query, lab_test_id=lab_test_id)
 
-    def order_set_markers(
-        self, order_set: OrderSet, page: int = 1, size: int = 100
-    ) -> Page[Marker]:
-        """All markers of an order to be, with the questions asked at order entry."""
-        path = "/v3/lab_tests/list_order_set_markers"
-        query = {"page": page, "size": size}
-        return self._call.page(
-            path, _MARKER, "markers", query=query, body=as_json(order_set), quick=True
-        )
-
     def create_test(self, test: NewLabTest) -> Record[LabTest]:
         """A test that can be ordered once the service's people approve it."""
         return self._call.send("POST", "/v3/lab_tests", _LAB_TEST, as_json(test))

@@ -120,10 +120,15 @@ class Management(Chapter):
     def switch_webhook(
         self, team_id: UUID | str, webhook_id: str, *, disabled: bool
     ) -> Record[Webhook]:
-        """Stop deliveries to an endpoint, or begin them again."""
+        """Stop deliveries to an endpoint, or begin them again. Uncertain where the answer does not
+        confirm it."""
         path = self._within(team_id=team_id, webhook_id=webhook_id)
         body = as_json({"disabled": disabled})
-        return self._call.send("PATCH", f"{_WEBHOOKS}/{{webhook_id}}", _WEBHOOK, body, **path)
+        route = f"{_WEBHOOKS}/{{webhook_id}}"
+        changed = self._call.send("PATCH", route, _WEBHOOK, body, **path)
+        if (changed.data.id, bool(changed.data.disabled)) != (webhook_id, disabled):
+            raise errors.Uncertain(route=f"PATCH {route}", reason="the answer is of another state")
+        return changed
 
     def delete_webhook(self, team_id: UUID | str, webhook_id: str) -> None:
         """Delete an endpoint, with what has not been delivered to it."""

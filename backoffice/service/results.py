@@ -158,4 +158,3 @@ class Result(Payload):
 
 
 RESULT = Reader(Result)
-METADATA = Reader(ResultMetadata)

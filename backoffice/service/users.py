@@ -223,43 +223,6 @@ class HistoricalPullReport(Payload):
                     yield PullEntry(slug, resource, None, raw, read)
 
 
-class LastAttempt(Payload):
-    """``status``: success, failure."""
-
-    timestamp: Instant | None = None
-    status: str = ""
-
-
-class ResourceState(Payload):
-    """What arrived of one resource of one connection so far."""
-
-    last_attempt: LastAttempt | None = None
-    oldest_data: Instant | None = None
-    newest_data: Instant | None = None
-    sent_count: int | None = None
-
-
-class ResourceReport(Payload):
-    """A user's resources by provider slug and resource name."""
-
-    user_id: UUID
-    provider: dict[str, dict[str, ResourceState]] = field(default_factory=dict)
-
-
-class Device(Payload):
-    """A thing that measures. ``provider`` is a slug; ``device_id`` is the provider's own id."""
-
-    id: UUID
-    user_id: UUID | None = None
-    provider: str = ""
-    source_type: str = "unknown"
-    app_id: str | None = None
-    device_manufacturer: str | None = None
-    device_model: str | None = None
-    device_version: str | None = None
-    device_id: str | None = None
-
-
 class ConnectLink(Payload):
     """An address at which one patient can connect a device, once, for about ten minutes. Whoever
     has it can: it is a secret."""
@@ -329,14 +292,12 @@ class NewUserInfo(Body):
     gender_identity: str | None = None
 
 
-DEVICE = Reader(Device)
 _LINK = Reader(ConnectLink)
 _USER = Reader(User)
 _INFO = Reader(UserInfo)
 _CONNECTION = Reader(Connection)
 _PULL = Reader(Pull)
 _REPORT = Reader(HistoricalPullReport)
-_RESOURCES = Reader(ResourceReport)
 
 
 class Users(Chapter):
@@ -391,29 +352,6 @@ class Users(Chapter):
     def connections(self, user_id: UUID | str) -> Page[Connection]:
         path = "/v2/user/providers/{user_id}"
         return self._call.page(path, _CONNECTION, "providers", user_id=user_id)
-
-    def devices(self, user_id: UUID | str) -> Page[Device]:
-        return self._call.page("/v2/user/{user_id}/device", DEVICE, user_id=user_id)
-
-    def device(self, user_id: UUID | str, device_id: UUID | str) -> Record[Device]:
-        path = "/v2/user/{user_id}/device/{device_id}"
-        return self._call.record(path, DEVICE, user_id=user_id, device_id=device_id)
-
-    def resources(
-        self,
-        user_id: UUID | str | None = None,
-        provider: str | None = None,
-        user_limit: int = 50,
-        next_cursor: str | None = None,
-    ) -> Page[ResourceReport]:
-        """A page of what arrived of each resource; it ends as :meth:`historical_pulls` does."""
-        query = {
-            "user_id": user_id,
-            "provider": provider,
-            "user_limit": user_limit,
-            "next_cursor": next_cursor,
-        }
-        return self._call.page("/v2/introspect/resources", _RESOURCES, "data", query=query)
 
     def historical_pulls(
         self,

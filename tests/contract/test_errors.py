@@ -45,9 +45,11 @@ TOGETHER = {
     "appointments.phlebotomy_cancellation_reasons": "test_appointments_cancellation_reasons",
     "appointments.psc_cancellation_reasons": "test_appointments_cancellation_reasons",
     "labs.update_test": "test_labs_create_test",
-    "users.device": "test_users_devices",
     "reports.job": "test_reports_upload",
+    "management.every_webhook": "test_management_webhooks",
     "management.webhook": "test_management_webhooks",
+    "management.switch_webhook": "test_management_create_webhook",
+    "management.delete_webhook": "test_management_create_webhook",
     "management.webhook_secret": "test_management_webhooks",
     "management.rotate_webhook_secret": "test_management_create_webhook",
 }
@@ -107,9 +109,6 @@ def reads(client: Service) -> dict[str, Any]:
         "users.info": lambda: users.info(NOBODY),
         "users.connections": lambda: users.connections(NOBODY),
         "users.historical_pulls": users.historical_pulls,
-        "users.devices": lambda: users.devices(NOBODY),
-        "users.device": lambda: users.device(NOBODY, NOBODY),
-        "users.resources": users.resources,
         "insurance.latest": lambda: client.insurance.latest(NOBODY),
         "insurance.search_payors": client.insurance.search_payors,
         "insurance.search_diagnoses": lambda: client.insurance.search_diagnoses("A"),
@@ -124,9 +123,7 @@ def reads(client: Service) -> dict[str, Any]:
         "orders.get": lambda: orders.get(NOBODY),
         "orders.communication_settings": lambda: orders.communication_settings(NOBODY),
         "orders.transaction": lambda: orders.transaction(NOBODY),
-        "orders.transaction_result": lambda: orders.transaction_result(NOBODY),
         "orders.result": lambda: orders.result(NOBODY),
-        "orders.result_metadata": lambda: orders.result_metadata(NOBODY),
         "orders.result_pdf": lambda: orders.result_pdf(NOBODY).__enter__(),
         "orders.transaction_result_pdf": lambda: orders.transaction_result_pdf(NOBODY).__enter__(),
         "orders.labels_pdf": lambda: orders.labels_pdf(NOBODY, MOMENT).__enter__(),
@@ -154,6 +151,7 @@ def reads(client: Service) -> dict[str, Any]:
         "reports.job": lambda: client.reports.job(NOBODY),
         "management.lab_accounts": lambda: client.management.lab_accounts(),
         "management.webhooks": lambda: client.management.webhooks(TEAM),
+        "management.every_webhook": lambda: list(client.management.every_webhook(TEAM)),
         "management.webhook": lambda: client.management.webhook(TEAM, "ep_nobody"),
         "management.webhook_secret": lambda: client.management.webhook_secret(TEAM, "ep_nobody"),
     }
@@ -221,7 +219,8 @@ def test_unknown_ids_are_missing(client: Service) -> None:
         "insurance.search_diagnoses", "labs.labs", "labs.lab_tests", "labs.markers",
         "labs.lab_accounts", "labs.physicians", "orders.list", "appointments.area_info",
         "wearables.providers", "management.lab_accounts", "management.webhooks",
-        "orders.resend_events", "users.resources", "appointments.phlebotomy_cancellation_reasons",
+        "management.every_webhook",
+        "orders.resend_events", "appointments.phlebotomy_cancellation_reasons",
         "appointments.psc_cancellation_reasons", "unmatched.list",
     }  # fmt: skip
     for name, call in reads(client).items():
@@ -243,9 +242,8 @@ def test_orders_of_another_team(client: Service, asked_sandbox: Sandbox) -> None
 
 def test_no_result_yet_is_missing(client: Service, asked_sandbox: Sandbox) -> None:
     key = some_order(asked_sandbox, "result_version = 0")
-    for call in (client.orders.result, client.orders.result_metadata):
-        with pytest.raises(errors.Missing):
-            call(key)
+    with pytest.raises(errors.Missing):
+        client.orders.result(key)
 
 
 REFUSED: list[tuple[Any, tuple[str, ...]]] = [
@@ -261,7 +259,6 @@ REFUSED: list[tuple[Any, tuple[str, ...]]] = [
     (lambda c: c.appointments.area_info("1234"), ("query", "zip_code")),
     (lambda c: c.appointments.area_info("85004", radius="7"), ("query", "radius")),
     (lambda c: c.users.historical_pulls(provider="nobody"), ("query", "provider")),
-    (lambda c: c.users.resources(provider="nobody"), ("query", "provider")),
     (lambda c: c.wearables.summaries("sleep", NOBODY, "soon"), ("query", "start_date")),
     (lambda c: c.wearables.samples("steps", NOBODY, MOMENT, "soon"), ("query", "end_date")),
     (lambda c: c.reports.job("not-a-uuid"), ("path", "job_id")),
@@ -289,7 +286,6 @@ def test_cursor_of_another_list(client: Service) -> None:
         lambda: client.labs.lab_tests(2, cursor, name="other"),
         lambda: client.labs.lab_tests(2, "garbage"),
         lambda: client.users.historical_pulls(next_cursor=cursor),
-        lambda: client.users.resources(next_cursor="garbage"),
         lambda: client.wearables.samples("steps", user_id, MOMENT, next_cursor="garbage"),
     ):
         with pytest.raises(errors.Refused) as refused:

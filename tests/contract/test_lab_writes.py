@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from backoffice.service import Service, errors
-from backoffice.service.labs import LabTestChange, NewLabTest, OrderSet
+from backoffice.service.labs import LabTestChange, NewLabTest
 from tests.contract.test_orders import NOBODY
 from tests.sandboxes import SandboxFactory
 
@@ -43,17 +43,6 @@ def test_labs_create_test(client: Service) -> None:
     assert (archived.data.status, archived.data.name) == ("inactive", f"{body.name} b")
     with pytest.raises((errors.Refused, errors.Missing)):
         client.labs.create_test(msgspec.structs.replace(body, provider_ids=["no-such-code"]))
-
-
-def test_labs_order_set_markers(client: Service) -> None:
-    tests = [one.data for one in client.labs.lab_tests(status="active").records]
-    test = next(one for one in tests if one.markers and one.lab)
-    found = client.labs.order_set_markers(OrderSet(lab_test_ids=[test.id]))
-    known = {marker.id: marker for marker in test.markers or []}
-    listed = {one.data.id for one in found.records}
-    assert listed and listed <= set(known)
-    assert all(key in listed for key, one in known.items() if one.is_orderable and one.aoe)
-    assert found.unreadable == [] and found.total == len(found.records)
 
 
 def test_a_lab_test_of_nobody_is_missing(client: Service) -> None:

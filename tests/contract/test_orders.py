@@ -306,37 +306,6 @@ def test_orders_result(client: Service, asked_sandbox: Sandbox) -> None:
         assert result.order_transaction is not None
 
 
-def test_orders_result_metadata(client: Service, asked_sandbox: Sandbox) -> None:
-    for key in result_orders(asked_sandbox):
-        head = client.orders.result_metadata(key).data
-        row = asked_sandbox.query(
-            "SELECT o.patient_name, to_char(o.patient_dob, 'DD/MM/YYYY'), l.name, o.user_id::text,"
-            " coalesce(o.sample_id, 'N' || o.number) FROM sandbox_order o"
-            " JOIN sandbox_labtest t ON t.id = o.lab_test_id JOIN sandbox_lab l ON l.id = t.lab_id"
-            " WHERE o.id = %s",
-            [key],
-        )[0]
-        assert (
-            head.patient,
-            head.dob,
-            head.laboratory,
-            head.patient_id,
-            head.specimen_number,
-        ) == row
-        assert head == client.orders.result(key).data.metadata
-
-
-def test_orders_transaction_result(client: Service, asked_sandbox: Sandbox) -> None:
-    key = one(
-        asked_sandbox,
-        f"SELECT transaction_id FROM sandbox_order WHERE team_id = '{TEAM}' AND result_version > 0"
-        " LIMIT 1",
-    )
-    result = client.orders.transaction_result(key).data
-    assert result.order_transaction is not None and result.order_transaction.id == key
-    assert result.results or result.missing_results
-
-
 # Documents
 
 

@@ -326,58 +326,6 @@ def test_wearables_samples_of_whole_days(
     pytest.fail("nobody has steps")
 
 
-def test_users_devices(client: Service, people: list[User], now: datetime) -> None:
-    found = 0
-    for user in people[:8]:
-        page = client.users.devices(user.user_id)
-        assert page.unreadable == []
-        for record in page.records:
-            assert record.data.user_id == user.user_id and record.data.provider in slugs(user)
-            alone = client.users.device(user.user_id, record.data.id)
-            assert json.loads(alone.raw) == json.loads(record.raw)
-            found += 1
-        ids = {record.data.id for record in page.records}
-        with pytest.raises(errors.Missing):
-            client.users.device(user.user_id, NOBODY)
-        activity = client.wearables.summaries("activity", user.user_id, now - MONTH, now)
-        named = {record.data.source.device_id for record in activity.records} - {None}
-        assert named <= ids
-    assert found
-
-
-def resources(client: Service, **asked: Any) -> dict[tuple[UUID, str, str], Any]:
-    found: dict[tuple[UUID, str, str], Any] = {}
-    cursor: str | None = None
-    while True:
-        page = client.users.resources(next_cursor=cursor, **asked)
-        assert page.unreadable == []
-        assert len(page.records) <= asked.get("user_limit", 50)
-        for record in page.records:
-            for provider, states in record.data.provider.items():
-                for name, state in states.items():
-                    key = record.data.user_id, provider, name
-                    assert key not in found
-                    found[key] = state
-        cursor = page.next_cursor
-        if cursor is None:
-            return found
-
-
-def test_users_resources(client: Service, people: list[User], now: datetime) -> None:
-    everything = resources(client)
-    assert {key[0] for key in everything} <= {user.user_id for user in people}
-    assert resources(client, user_limit=7).keys() == everything.keys() != set()
-    for state in everything.values():
-        assert state.last_attempt is None or state.last_attempt.status in ("success", "failure")
-        if state.oldest_data and state.newest_data:
-            assert state.oldest_data <= state.newest_data <= now + timedelta(minutes=5)
-    user_id, provider, _ = min(everything, key=str)
-    assert resources(client, user_id=user_id).keys() == {k for k in everything if k[0] == user_id}
-    assert resources(client, provider=provider).keys() == {
-        key for key in everything if key[1] == provider
-    }
-
-
 def test_wearables_of_nobody_and_of_others(
     client: Service, asked_sandbox: Sandbox, now: datetime
 ) -> None:
@@ -392,7 +340,6 @@ def test_wearables_of_nobody_and_of_others(
             lambda k: client.wearables.summaries("sleep_cycle", k, now - MONTH),
             lambda k: client.wearables.samples("steps", k, now - MONTH),
             client.wearables.profile,
-            client.users.devices,
             client.wearables.workout_stream,
         ):
             with pytest.raises((errors.Missing, errors.Denied)):

@@ -22,7 +22,6 @@ from backoffice.service.appointments import APPOINTMENT
 from backoffice.service.orders import ORDER
 from backoffice.service.payload import NEVER
 from backoffice.service.reports import JOB
-from backoffice.service.users import DEVICE
 from backoffice.service.wearables import SUMMARIES
 from backoffice.service.wearables.timeseries import SAMPLES
 from tests.contract.test_orders import NOBODY, TEAM
@@ -65,8 +64,8 @@ def catalogue() -> dict[str, Reader[Any] | None]:
         "lab_report.parsing_job.updated": JOB,
         "provider.connection.created": events.CONNECTION_CREATED,
         "provider.connection.error": events.CONNECTION_FAILED,
-        "provider.device.created": DEVICE,
-        "provider.device.updated": DEVICE,
+        "provider.device.created": None,
+        "provider.device.updated": None,
         "continuous_query.result_table.changed": None,
     }
     daily: dict[str, Any] = {**SUMMARIES, "workout_stream": events.STREAM_READY}
@@ -198,6 +197,7 @@ def test_management_webhooks(told_sandbox: Sandbox, told: Service) -> None:
             if cursor is None:
                 break
         assert walked == ids
+        assert [one.data.id for one in told.management.every_webhook(TEAM)] == ids
         first = told.management.webhook(TEAM, made[0]["id"]).data
         assert (first.url, first.filter_types, first.disabled) == (
             f"{url}/0",
@@ -233,8 +233,14 @@ def test_management_create_webhook(told: Service, told_sandbox: Sandbox) -> None
         told.management.rotate_webhook_secret(TEAM, made.id)
         after = told.management.webhook_secret(TEAM, made.id).data.key
         assert signing.Secret.read(before).name != signing.Secret.read(after).name
+        for disabled in (True, False):
+            told.management.switch_webhook(TEAM, made.id, disabled=disabled)
+            assert told.management.webhook(TEAM, made.id).data.disabled is disabled
     finally:
-        managed(told_sandbox, "DELETE", f"/{made.id}")
+        told.management.delete_webhook(TEAM, made.id)
+    for gone in (told.management.webhook, told.management.delete_webhook):
+        with pytest.raises(errors.Missing):
+            gone(TEAM, made.id)
     with pytest.raises(errors.Missing):
         told.management.rotate_webhook_secret(TEAM, made.id)
     with pytest.raises(errors.Refused):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from uuid import uuid4
-
 import pytest
 
 from backoffice.outbox.record_names import with_names
@@ -54,7 +52,13 @@ def test_ids_in_words_have_names_beside_them(text: str, expected: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "Line 12 of 7", "biomarker12", "Markers 99999999999999999999", f"Lab test {uuid4()}"],
+    [
+        "",
+        "Line 12 of 7",
+        "biomarker12",
+        "Markers 99999999999999999999",
+        f"Lab test {uid('unknown', 1)}",
+    ],
 )
 def test_words_without_known_ids_stay_as_they_are(text: str) -> None:
     assert with_names([text]) == [text]

@@ -286,3 +286,37 @@ def test_a_cursor_of_another_query_is_refused(sandbox: Sandbox) -> None:
     cursor = sandbox.get("/v2/introspect/historical_pull", user_limit=5)["next_cursor"]
     other = sandbox.http.get("/v2/introspect/resources", params={"next_cursor": cursor})
     assert other.status_code == 400
+
+
+def _resources(sandbox: Sandbox, **params: Any) -> dict[tuple[str, str, str], Any]:
+    """States of all resources, over all pages, by user id, provider and name."""
+    found: dict[tuple[str, str, str], Any] = {}
+    cursor = None
+    while True:
+        extra = {} if cursor is None else {"next_cursor": cursor}
+        page = sandbox.get("/v2/introspect/resources", **params, **extra)
+        assert len(page["data"]) <= params.get("user_limit", 50)
+        for report in page["data"]:
+            for provider, states in report["provider"].items():
+                for name, state in states.items():
+                    assert (report["user_id"], provider, name) not in found
+                    found[report["user_id"], provider, name] = state
+        cursor = page["next_cursor"]
+        if cursor is None:
+            return found
+
+
+def test_resources_of_connections_over_all_pages(sandbox: Sandbox) -> None:
+    everything = _resources(sandbox)
+    assert everything
+    assert _resources(sandbox, user_limit=7).keys() == everything.keys()
+    for state in everything.values():
+        attempt = state["last_attempt"]
+        assert attempt is None or attempt["status"] in ("success", "failure")
+    user_id, provider, _ = min(everything)
+    of_user = {key for key in everything if key[0] == user_id}
+    of_provider = {key for key in everything if key[1] == provider}
+    assert _resources(sandbox, user_id=user_id).keys() == of_user
+    assert _resources(sandbox, provider=provider).keys() == of_provider
+    refused = sandbox.http.get("/v2/introspect/resources", params={"provider": "nobody"})
+    assert refused.status_code == 422

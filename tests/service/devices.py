@@ -18,7 +18,6 @@ from backoffice.service.events import (
 from backoffice.service.management import Webhook
 from backoffice.service.orders import Resent
 from backoffice.service.reports import ReportJob
-from backoffice.service.users import Device, ResourceReport
 from backoffice.service.wearables import Samples, WorkoutStream
 from backoffice.service.wearables.summaries import (
     Activity,
@@ -323,29 +322,6 @@ stream = record(
         )
     }
 )
-device = record(
-    {
-        "id": uid,
-        "user_id": uid,
-        "provider": text,
-        "source_type": choice("watch"),
-        "app_id?": text,
-        "device_manufacturer?": text,
-        "device_model?": text,
-        "device_version?": text,
-        "device_id?": text,
-    }
-)
-resource_state = record(
-    {
-        "last_attempt?": record({"timestamp": instant, "status": choice("success")}),
-        "oldest_data?": instant,
-        "newest_data?": instant,
-        "sent_count?": integer,
-    }
-)
-resource_report = record({"user_id": uid, "provider": mapping(mapping(resource_state))})
-
 critical_result = record(
     {
         "order_id": uid,
@@ -500,8 +476,6 @@ KINDS: dict[type[Payload], Drawn] = {
     Electrocardiogram: electrocardiogram,
     Samples: samples,
     WorkoutStream: stream,
-    Device: device,
-    ResourceReport: resource_report,
     CriticalResult: critical_result,
     MatchReview: match_review,
     ConnectionCreated: connection_created,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 from typing import Any
 from uuid import UUID
 
@@ -133,24 +133,6 @@ def test_a_stream_with_gaps(service: Service, remote: Faulty) -> None:
     assert (stream.lat, stream.power) == (None, None)
     assert remote.requests[0].target == f"/v2/timeseries/workouts/{ID}/stream"
     assert WORKOUT_STREAM.value(b"{}").time is None
-
-
-def test_devices_and_resources(service: Service, remote: Faulty) -> None:
-    device = {"id": ID, "user_id": ID, "provider": "band-one", "source_type": "watch"}
-    state = {"last_attempt": None, "oldest_data": None, "newest_data": "2026-01-01T00:00:00"}
-    report = {"user_id": ID, "provider": {"band-one": {"steps": state}}}
-    remote.then(says([device]), says(device), says({"data": [report], "next_cursor": "c"}))
-    assert [one.data.source_type for one in service.users.devices(ID).records] == ["watch"]
-    assert service.users.device(ID, ID).data.provider == "band-one"
-    page = service.users.resources(ID, "band-one", 7, "b")
-    steps = page.records[0].data.provider["band-one"]["steps"]
-    assert steps.newest_data == datetime(2026, 1, 1, tzinfo=UTC)
-    assert (steps.last_attempt, steps.sent_count, page.next_cursor) == (None, None, "c")
-    assert [request.target for request in remote.requests] == [
-        f"/v2/user/{ID}/device",
-        f"/v2/user/{ID}/device/{ID}",
-        f"/v2/introspect/resources?user_id={ID}&provider=band-one&user_limit=7&next_cursor=b",
-    ]
 
 
 def test_a_day_comes_in_either_spelling() -> None:

@@ -386,7 +386,7 @@ WRITES: dict[str, Write] = {
         {"user_id": str(U1)},
         {"link_token": "t", "link_web_url": "https://link.service.invalid/?token=t"},
     ),
-    "users.create_link of a provider": Write(
+    "users.create_link, of a provider": Write(
         lambda s: s.users.create_link(U1, "watch"),
         "POST",
         "/v2/link/token",
@@ -475,6 +475,20 @@ WRITES: dict[str, Write] = {
         {"key": None},
         None,
     ),
+    "management.switch_webhook": Write(
+        lambda s: s.management.switch_webhook(U1, "ep_1", disabled=True),
+        "PATCH",
+        f"/v1/org/{ORG}/team/{U1}/sandbox/webhook/ep_1",
+        {"disabled": True},
+        {"id": "ep_1", "url": "https://desk.invalid/webhooks/", "disabled": True},
+    ),
+    "management.delete_webhook": Write(
+        lambda s: s.management.delete_webhook(U1, "ep_1"),
+        "DELETE",
+        f"/v1/org/{ORG}/team/{U1}/sandbox/webhook/ep_1",
+        None,
+        None,
+    ),
     "unmatched.accept": Write(
         lambda s: s.unmatched.accept(U1, order_id=U2, note=NAME),
         "POST",
@@ -515,12 +529,5 @@ LOOK_UPS: dict[str, Write] = {
         "/v3/insurance/validate_icd_codes",
         {"codes": ["A00", "B00"]},
         {"valid": True, "errors": [], "violations": [], "warnings": []},
-    ),
-    "labs.order_set_markers": Write(
-        lambda s: s.labs.order_set_markers(OrderSet(lab_test_ids=[U2], lab_account_id=U3)),
-        "POST",
-        "/v3/lab_tests/list_order_set_markers?page=1&size=100",
-        {"lab_test_ids": [str(U2)], "lab_account_id": str(U3)},
-        {"markers": [], "total": 0},
     ),
 }

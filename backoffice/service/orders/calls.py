@@ -21,7 +21,7 @@ from backoffice.service.orders.records import (
     Transaction,
 )
 from backoffice.service.payload import Page, Record
-from backoffice.service.results import METADATA, RESULT, Result, ResultMetadata
+from backoffice.service.results import RESULT, Result
 
 
 class Orders(Chapter):
@@ -86,18 +86,9 @@ class Orders(Chapter):
         path = "/v3/order_transaction/{transaction_id}"
         return self._call.record(path, TRANSACTION, transaction_id=transaction_id)
 
-    def transaction_result(self, transaction_id: UUID | str) -> Record[Result]:
-        """The combined result of the whole transaction."""
-        path = "/v3/order_transaction/{transaction_id}/result"
-        return self._call.record(path, RESULT, transaction_id=transaction_id)
-
     def result(self, order_id: UUID | str) -> Record[Result]:
         """The result, partial or final; Missing while there is none."""
         return self._call.record("/v3/order/{order_id}/result", RESULT, order_id=order_id)
-
-    def result_metadata(self, order_id: UUID | str) -> Record[ResultMetadata]:
-        path = "/v3/order/{order_id}/result/metadata"
-        return self._call.record(path, METADATA, order_id=order_id)
 
     def create(
         self,
