@@ -43,7 +43,8 @@ class RefusedOrder:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """Our orders at a lab since some day, placed again. `unknown`: those placed elsewhere, whose
+    """Our orders at a lab since some day, placed again. `unknown`: those placed elsewhere, or so
+    long ago that their requests have no contents any more (`outbox.maintenance.forget`): their
     account is not known and taken for not named. `is_capped`: there are older ones."""
 
     total: int
@@ -150,7 +151,7 @@ def _refusal(
         if not active:
             return "No account that our team may use at this lab is active."
         if source is None and len(_active(allowed_now)) > 1:
-            return ""  # It was placed elsewhere, and there it named one of them.
+            return ""  # It named one of them, which is not known here.
         if len(active) > 1:
             names = ", ".join(sorted(map(str, active)))
             return f"It names no account, and {len(active)} are active: {names}."

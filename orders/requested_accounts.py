@@ -28,18 +28,20 @@ class OrderSource:
 
 
 def order_sources(orders: Sequence[Order]) -> dict[UUID, OrderSource]:
-    """Return what orders were requested with, by order; those placed elsewhere are left out."""
+    """Return what orders were requested with, by order; those placed elsewhere are left out, and
+    those requested so long ago that the contents of the request are deleted."""
     rows = CommandRecord.objects.filter(
         patient_id__in={order.user_id for order in orders if order.user_id},
         kind__in=(CreateOrder.kind, ImportOrder.kind),
         state=CommandRecord.State.DONE,
         remote_id__in=[str(order.pk) for order in orders],
     )
-    return {UUID(row.remote_id): _source(row) for row in rows.only("kind", "remote_id", "payload")}
+    found = rows.only("kind", "remote_id", "payload")
+    return {UUID(row.remote_id): _source(row) for row in found if row.payload.get("body")}
 
 
 def _source(row: CommandRecord) -> OrderSource:
-    body = row.payload.get("body", {})
+    body = row.payload["body"]
     ordered = body.get("order_set") or {}
     tests = [uuid_in(str(key)) for key in ordered.get("lab_test_ids") or ()]
     markers = (ordered.get("add_on") or {}).get("marker_ids") or ()

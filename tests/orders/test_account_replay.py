@@ -15,6 +15,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from backoffice.models import AuditEntry, CommandRecord, User
+from backoffice.outbox import maintenance
 from labs.models import LabAccount, LabAccountMarker, LabAccountTeam, LabAccountTest, Marker
 from orders import account_replay
 from orders.account_replay import Replay, replay
@@ -178,6 +179,18 @@ def test_order_from_elsewhere_may_have_named_its_account() -> None:
     ordered(1)
     found = replayed(ONE, False)
     assert found.unknown == 1 and not found.refused
+
+
+def test_order_without_contents_of_its_request_has_an_unknown_account() -> None:
+    """Contents of requests are deleted after 30 days; orders of 90 days are replayed."""
+    made = ordered(40)
+    requested(made, ONE)
+    CommandRecord.objects.update(finished_at=timezone.now() - timedelta(days=31))
+    assert maintenance.forget() == 1
+    found = replayed(TWO, False)
+    assert found.unknown == 1 and not found.refused
+    found = replayed(TWO, True)
+    assert found.unknown == 1 and not found.refused, "it named one of the two"
 
 
 @pytest.mark.parametrize(
