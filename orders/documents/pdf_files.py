@@ -51,7 +51,7 @@ def _run(
     try:
         done = subprocess.run(  # noqa: S603 - our own script
             [sys.executable, "-I", str(_SCRIPT)],
-            input=b"\n".join((line, b"".join(documents))),
+            input=b"".join((line, b"\n", *documents)),
             capture_output=True,
             timeout=seconds,
             env={},
@@ -61,6 +61,7 @@ def _run(
     if done.returncode:
         raise NotReadable
     found, _, content = done.stdout.partition(b"\n")
+    del done  # Of a large document, one copy less.
     try:
         return json.loads(found), content
     except ValueError as error:

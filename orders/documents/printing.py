@@ -45,8 +45,8 @@ logger = logging.getLogger(__name__)
 TASK: Final = "orders.tasks.print_documents"
 QUEUE: Final = "staff"
 MOST_ORDERS: Final = 200
-MOST_BYTES: Final = 100 * 1024 * 1024
-"""Of all parts of a job together."""
+MOST_BYTES: Final = 50 * 1024 * 1024
+"""Of all parts of a job together: a worker needs up to ten times as much memory to merge them."""
 BATCH: Final = 8
 AT_ONCE: Final = 4
 """Documents asked for at the same time."""
@@ -62,8 +62,9 @@ FORGOTTEN: Final = timedelta(days=30)
 """Then the job itself is forgotten, with what was left out and why."""
 
 GONE: Final = "The order is no longer here."
-FULL: Final = "The file would be larger than 100 MB. Print this order separately."
+FULL: Final = "The file would be larger than 50 MB. Print this order separately."
 NOT_ALLOWED: Final = "Your role no longer allows this."
+LOST: Final = "It could not be fetched in time. Open the documents of this order one by one."
 NOT_MERGED: Final = "The documents could not be merged. Try again, or print fewer orders at once."
 NO_TRANSACTION: Final = "This order is in no transaction."
 
@@ -150,8 +151,10 @@ def retry(job: PrintJob) -> bool:
         if ended.select_for_update().first() is None:
             return False
         PrintFile.objects.filter(job=job).delete()
-        PrintPart.objects.filter(job=job, state=PrintPart.State.FAILED).update(
-            state=PrintPart.State.WAITING, words="", attempts=0, due_at=Now()
+        parts = PrintPart.objects.filter(job=job)
+        parts.update(attempts=0)
+        parts.filter(state=PrintPart.State.FAILED).update(
+            state=PrintPart.State.WAITING, words="", due_at=Now()
         )
         ended.update(
             state=State.OPEN, failed=0, words="", pages=None, due_at=Now(), finished_at=None
@@ -198,8 +201,26 @@ def _claimed(token: UUID) -> PrintJob | None:
         )
         if job is None:
             return None
+        if job.lease_until is not None:
+            _count_lost_attempt(job)
         PrintJob.objects.filter(pk=job.pk).update(lease_token=token, lease_until=Now() + LEASE)
     return job
+
+
+def _count_lost_attempt(job: PrintJob) -> None:
+    """A worker was lost while it had this job. Where a document causes that (it is too large for
+    the machine, or too slow for the task), the job would take one worker after the other: so the
+    documents that were being fetched, or else merged, have one attempt less."""
+    parts = PrintPart.objects.filter(job=job)
+    waiting = parts.filter(state=PrintPart.State.WAITING)
+    if not waiting.exists():
+        parts.filter(state=PrintPart.State.DONE).update(attempts=F("attempts") + 1)
+        return
+    lost = list(waiting.filter(due_at__lte=Now()).order_by("position")[:BATCH].values("pk"))
+    batch = parts.filter(pk__in=[one["pk"] for one in lost])
+    batch.update(attempts=F("attempts") + 1)
+    count = batch.filter(attempts__gte=ATTEMPTS).update(state=PrintPart.State.FAILED, words=LOST)
+    PrintJob.objects.filter(pk=job.pk).update(failed=F("failed") + count)
 
 
 def _work(job: PrintJob, token: UUID, ends: float) -> int:
@@ -290,14 +311,19 @@ def _merge(job: PrintJob, token: UUID) -> None:
     if not parts:
         _close(job, token, State.DONE)
         return
-    contents = [bytes(part.content or b"") for part in parts]
+    if min(part.attempts for part in parts) > ATTEMPTS:
+        _close(job, token, State.FAILED, words=NOT_MERGED)
+        return
     titles = [f"{KINDS[part.kind].label}, order {str(part.order_id)[:8]}" for part in parts]
     try:
-        pages, content = pdf_files.merge(contents, titles, job.new_sheet)
+        pages, content = pdf_files.merge(
+            [bytes(part.content or b"") for part in parts], titles, job.new_sheet
+        )
     except pdf_files.NotReadable:
         logger.warning("the documents of print job %s could not be merged", job.pk)
         _close(job, token, State.FAILED, words=NOT_MERGED)
         return
+    del parts  # Their contents are large.
     with transaction.atomic(durable=True):
         if not _held(job, token):
             return

@@ -183,6 +183,40 @@ def test_job_of_a_killed_worker_is_taken_over(clinician: Client, find_order: Fin
     assert finish(job).failed == 0
 
 
+def lose_workers(job: PrintJob, count: int = printing.ATTEMPTS) -> None:
+    """As many workers take the job, and are killed before they have stored anything."""
+    for _ in range(count):
+        assert printing._claimed(uuid.uuid4()) is not None
+        PrintJob.objects.filter(pk=job.pk).update(lease_until=timezone.now())
+
+
+def test_document_that_ends_workers_is_left_out(clinician: Client, find_order: FindOrder) -> None:
+    orders = [find_order("ready", number=number) for number in range(5)]
+    job = prepare(clinician, orders, "requisition", "labels", labels="1")
+    lose_workers(job)
+    job = finish(job)
+    assert (job.state, job.done, job.failed, job.pages) == ("done", 2, printing.BATCH, 2)
+    assert page_of(clinician, job).count(printing.LOST) == printing.BATCH
+    clinician.post(reverse("documents:job-retry", args=[job.pk]))
+    job = finish(PrintJob.objects.get(pk=job.pk))
+    assert (job.done, job.failed, job.pages) == (10, 0, 10)
+
+
+def test_merge_that_ends_workers_is_given_up(clinician: Client, find_order: FindOrder) -> None:
+    job = prepare(clinician, [find_order("ready")], "requisition")
+    fetched = printing._claimed(token := uuid.uuid4())
+    assert fetched is not None
+    parts = list(job.parts.all())
+    outcomes = list(zip(parts, printing._outcomes(fetched, parts), strict=True))
+    assert printing._store(fetched, token, outcomes)
+    printing._release(job, token)
+    lose_workers(job, printing.ATTEMPTS + 1)
+    job = finish(job)
+    assert (job.state, job.words) == ("failed", printing.NOT_MERGED)
+    clinician.post(reverse("documents:job-retry", args=[job.pk]))
+    assert finish(PrintJob.objects.get(pk=job.pk)).pages == 1
+
+
 def test_canceled_job_keeps_nothing(clinician: Client, find_order: FindOrder) -> None:
     job = prepare(clinician, [find_order("ready")], "requisition")
     clinician.post(reverse("documents:job-cancel", args=[job.pk]))
