@@ -113,6 +113,19 @@ def test_endpoint_is_deleted(desk: Desk, administrator: Client) -> None:
         assert "does not list this webhook endpoint" in page.content.decode()
 
 
+def test_silent_service_does_not_count_as_a_missing_endpoint(
+    desk: Desk, administrator: Client
+) -> None:
+    made = create(desk, administrator)
+    for name in ("operations:endpoint-delete", "operations:endpoint-switch"):
+        desk.sandbox.prepare_answer("/webhook$", status=500, times=50, body={"detail": "no"})
+        page = administrator.get(reverse(name, args=[made.remote_id]), follow=True)
+        desk.sandbox.control("answers", method="DELETE")
+        assert "does not list webhook endpoints now" in page.content.decode()
+        assert "does not list this webhook endpoint" not in page.content.decode()
+        assert "answer 500" in page.content.decode(), "the check that the page leads to says why"
+
+
 def test_endpoint_deleted_by_somebody_else_counts_as_done(
     desk: Desk, administrator: Client
 ) -> None:

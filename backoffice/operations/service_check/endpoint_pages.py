@@ -22,10 +22,12 @@ from backoffice.operations.service_check.endpoint_forms import NewEndpointForm, 
 from backoffice.operations.service_check.pages import PAGE_SECONDS
 from backoffice.operations.service_check.webhooks import ListedEndpoint, listed_endpoints
 from backoffice.outbox import AskForm, Command
-from backoffice.service import Record
+from backoffice.service import Record, errors
 from webhooks.commands import CreateEndpoint, DeleteEndpoint, RotateSecret, SwitchEndpoint
 
 METHODS: Final = ("GET", "HEAD", "POST")
+NOT_LISTED: Final = "The service does not list this webhook endpoint."
+UNKNOWN: Final = "The service does not list webhook endpoints now. The check below says why."
 NO_TEAM: Final = "The service shows no record that names our team yet, and none is known here."
 
 
@@ -61,9 +63,9 @@ def rotate(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
 def switch(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
     """Have the service stop deliveries to an endpoint, or begin them again."""
     endpoints = _listed()
-    one = _of(endpoints, endpoint_id)
-    if one is None:
-        return _not_listed(request)
+    one = _of(endpoints or [], endpoint_id)
+    if endpoints is None or one is None:
+        return _not_listed(request, UNKNOWN if endpoints is None else NOT_LISTED)
     form = SwitchForm.of(request, initial={"to": "on" if one.endpoint.disabled else "off"})
 
     def command(team: UUID) -> Command:
@@ -80,9 +82,9 @@ def switch(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
 def delete(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
     """Have the service delete an endpoint."""
     endpoints = _listed()
-    one = _of(endpoints, endpoint_id)
-    if one is None:
-        return _not_listed(request)
+    one = _of(endpoints or [], endpoint_id)
+    if endpoints is None or one is None:
+        return _not_listed(request, UNKNOWN if endpoints is None else NOT_LISTED)
 
     def command(team: UUID) -> Command:
         return DeleteEndpoint(team_id=team, endpoint_id=endpoint_id)
@@ -142,8 +144,11 @@ def _team() -> UUID | None:
         return answers.team
 
 
-def _listed() -> list[ListedEndpoint]:
+def _listed() -> list[ListedEndpoint] | None:
+    """All endpoints of the team; None where the service does not list them now."""
     with ServiceAnswers(PAGE_SECONDS) as answers:
+        if answers.endpoints is None or isinstance(answers.endpoints, errors.ServiceError):
+            return None
         return listed_endpoints(answers)
 
 
@@ -161,6 +166,6 @@ def _is_last(one: ListedEndpoint, endpoints: list[ListedEndpoint]) -> bool:
     )
 
 
-def _not_listed(request: HttpRequest) -> HttpResponse:
-    messages.warning(request, "The service does not list this webhook endpoint.")
+def _not_listed(request: HttpRequest, words: str) -> HttpResponse:
+    messages.warning(request, words)
     return redirect("operations:service-check")
