@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from django.db import migrations
 
+from backoffice.service import json_text
 from patients.names import plain_key
 
 AT_ONCE: Final = 500
@@ -50,6 +51,8 @@ def fill(apps: Any, schema_editor: Any) -> None:
 
 def _reached(name: str, recipient: str, record: str) -> tuple[str, str]:
     """Phone and email of the patient, as `orders.sync.orders` reads them."""
+    if "\\u" in record:
+        record = json_text.replace_unstorable(record.encode()).decode()
     order = json.loads(record)
     patient, address = order.get("patient_details"), order.get("patient_address")
     phone = _text(patient, "phone_number")
@@ -60,7 +63,7 @@ def _reached(name: str, recipient: str, record: str) -> tuple[str, str]:
 
 def _text(part: Any, name: str) -> str:
     found = part.get(name) if isinstance(part, dict) else None
-    return found.replace("\0", "") if isinstance(found, str) else ""
+    return found if isinstance(found, str) else ""
 
 
 class Migration(migrations.Migration):
