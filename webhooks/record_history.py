@@ -190,7 +190,7 @@ def visit_histories(
     def compare(then: Values, now: Values) -> tuple[list[FieldRow], int]:
         return record_fields.compare(record_fields.VISIT_FIELDS, then, now, granted)
 
-    told: dict[str, list[StoredVersion]] = {str(visit.pk): [] for visit in visits}
+    by_visit: dict[str, list[StoredVersion]] = {str(visit.pk): [] for visit in visits}
     removed: list[StoredVersion] = []
     for row in reversed(heard):
         event = row.event
@@ -205,14 +205,15 @@ def visit_histories(
         key = _uuid(data.get("id"))
         if key is not None:
             version = StoredVersion(event.received_at, "event", data, row)
-            told.setdefault(str(key), []).append(version)
+            by_visit.setdefault(str(key), []).append(version)
     known = {str(visit.pk): visit for visit in visits}
     # Whose body is gone can only be known where there is one visit.
-    if removed and len(told) == 1:
-        only = next(iter(told))
-        told[only] = removed + told[only]
+    if removed and len(by_visit) == 1:
+        only = next(iter(by_visit))
+        by_visit[only] = removed + by_visit[only]
     return [
-        _with_current("Visit", versions, known.get(key), compare) for key, versions in told.items()
+        _with_current("Visit", versions, known.get(key), compare)
+        for key, versions in by_visit.items()
     ]
 
 

@@ -83,5 +83,5 @@ def checked(contents: Sequence[bytes]) -> list[Pdf | None]:
 def _refusal(error: errors.Refused) -> str:
     if isinstance(error, errors.Denied) and error.status == 401:
         return "The service did not accept our key. Notify an administrator."
-    said = f" Its answer: “{error.message}”" if error.message else ""
-    return f"The service refused to give this document.{said}"
+    answer = f" Its answer: “{error.message}”" if error.message else ""
+    return f"The service refused to give this document.{answer}"

@@ -17,6 +17,7 @@ from backoffice.addresses import query_of
 from backoffice.lists.listing import staff_of
 from backoffice.lists.pages import keys_of, selected
 from backoffice.outbox import asking
+from backoffice.sealing import cannot_open
 from orders.documents import printing
 from orders.documents.forms import PrintForm
 from orders.documents.kinds import COLUMNS, KINDS, LABELS, DocumentKind, facts_of, kinds_of
@@ -142,18 +143,17 @@ def progress(request: HttpRequest, job_id: UUID) -> HttpResponse:
 def file(request: HttpRequest, job_id: UUID) -> HttpResponse:
     """The merged PDF, to print, or to save with `?save`."""
     found = _job(request, job_id)
+    kinds = [KINDS[slug] for slug in found.kinds]
+    if not all(may(request.user, *kind.needs) for kind in kinds):
+        raise Http404
     over = found.expires_at is None or found.expires_at <= timezone.now()
     made = None if over or not found.has_file else PrintFile.objects.filter(job=found).first()
-    if made is None:
+    if made is None or cannot_open(made, "content"):
         messages.error(request, DELETED if over else "There is no file.")
         return redirect("documents:job", found.pk)
     parts = PrintPart.objects.filter(job=found, state=PrintPart.State.DONE).defer("content")
-    kinds = {part.kind for part in parts}
-    for kind in (KINDS[slug] for slug in found.kinds):
-        if not may(request.user, *kind.needs):
-            raise Http404
-        if kind.slug in kinds:
-            keys = [part.order_id for part in parts if part.kind == kind.slug]
+    for kind in kinds:
+        if keys := [part.order_id for part in parts if part.kind == kind.slug]:
             orders = Order.objects.only(*COLUMNS).filter(pk__in=keys)
             record(request, kind, list(orders), save="save" in request.GET)
     name = f"documents-{str(found.pk)[:8]}.pdf"
@@ -166,7 +166,7 @@ def cancel_job(request: HttpRequest, job_id: UUID) -> HttpResponse:
     """Stop a job and delete what it has fetched."""
     found = _job(request, job_id)
     if printing.cancel(found):
-        messages.success(request, "Canceled. Nothing was kept.")
+        messages.success(request, "Canceled. What was fetched is deleted.")
     else:
         messages.error(request, "The job had already ended.")
     return redirect("documents:job", found.pk)

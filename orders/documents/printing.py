@@ -111,7 +111,7 @@ def start(
 def _parts(
     job: PrintJob, orders: Sequence[Order], kinds: Sequence[DocumentKind]
 ) -> Iterable[PrintPart]:
-    """A combined document stands once, with the first order of its transaction."""
+    """A combined document is printed once, with the first order of its transaction."""
     transactions: set[UUID] = set()
     position = 0
     for order in orders:

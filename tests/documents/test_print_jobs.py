@@ -8,6 +8,7 @@ from io import BytesIO
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Group
 from django.db import connection
 from django.test import Client
 from django.urls import reverse
@@ -303,6 +304,32 @@ def test_job_fails_when_its_asker_may_no_longer_print(
     assert printing.work() == 0
     job.refresh_from_db()
     assert (job.state, job.words) == ("failed", printing.NOT_ALLOWED)
+
+
+def test_file_with_results_needs_the_permission_when_it_is_opened(
+    clinician: Client, find_order: FindOrder
+) -> None:
+    job = finish(prepare(clinician, [find_order("completed")], "requisition", "result"))
+    asker = User.objects.get(pk=job.asked_by_id)
+    asker.groups.set(Group.objects.filter(name="front desk"))
+    address = reverse("documents:job-file", args=[job.pk])
+    assert clinician.get(address).status_code == 404
+    assert not AuditEntry.objects.filter(object_type="requisition").exists()
+    asker.groups.set(Group.objects.filter(name="clinician"))
+    assert clinician.get(address).status_code == 200
+    assert AuditEntry.objects.filter(object_type="result document", action="print").exists()
+
+
+def test_file_that_cannot_be_decrypted_is_not_sent(
+    clinician: Client, find_order: FindOrder
+) -> None:
+    job = finish(prepare(clinician, [find_order("ready")], "requisition"))
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE orders_printfile SET content = overlay(content placing %s from 60)",
+                       [b"damaged"])  # fmt: skip
+    answer = clinician.get(reverse("documents:job-file", args=[job.pk]), follow=True)
+    assert "There is no file." in answer.content.decode()
+    assert not AuditEntry.objects.filter(object_type="requisition").exists()
 
 
 def test_progress_is_polled_until_the_end(clinician: Client, find_order: FindOrder) -> None:
