@@ -18,7 +18,14 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from backoffice import statements
 from backoffice.paging.counts import Count, capped_count
-from labs.models import LabAccount, LabAccountMarker, LabAccountTest, LabTest, Marker
+from labs.models import (
+    LabAccount,
+    LabAccountMarker,
+    LabAccountTest,
+    LabTest,
+    Marker,
+    is_current,
+)
 
 _CATALOGS: Final = """
 SELECT account.id, account.catalog_read_at,
@@ -40,8 +47,9 @@ NAMED: Final = 10
 class AccountCatalog:
     """What an account offers of the lab tests and markers that were asked about.
 
-    `read_at`: when its lists were read, None for never. `newer_tests` and `newer_markers` are not
-    offered, but came or changed since then, so whether they are lacking is not known yet.
+    `read_at`: when its lists were read, None for never or too long ago. `newer_tests` and
+    `newer_markers` are not offered, but came or changed since then, so whether they are lacking is
+    not known yet.
     """
 
     account_id: UUID
@@ -75,7 +83,8 @@ def catalogs(
 ) -> dict[UUID, AccountCatalog]:
     """Return the catalog of each account, restricted to these lab tests and markers, by one query.
 
-    An account that is not in the mirror has a catalog that is not known.
+    An account that is not in the mirror, or whose lists have not been read for days, has a catalog
+    that is not known.
     """
     found = {key: AccountCatalog(key) for key in account_ids}
     if not found:
@@ -89,6 +98,8 @@ def catalogs(
         cursor.execute(_CATALOGS, values)
         for key, read_at, *members in cursor.fetchall():
             tests, markers, newer_tests, newer_markers = map(frozenset, members)
+            if not is_current(read_at):
+                continue
             found[key] = AccountCatalog(
                 key, read_at, tests, markers, newer_tests - tests, newer_markers - markers
             )

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
+from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Lower
+from django.utils import timezone
 
 from backoffice import statements
 from backoffice.models import Mirrored, Read
@@ -153,6 +157,13 @@ class LabTestMarker(Read):
     position = models.PositiveIntegerField()
 
 
+def is_current(catalog_read_at: datetime | None) -> bool:
+    """Whether the lists of a lab account were read lately enough to rely on what they lack. They
+    are due every SYNC_CATALOGUE_HOURS; the service may refuse them, or not answer, for long."""
+    oldest = timezone.now() - 2 * timedelta(hours=settings.SYNC_CATALOGUE_HOURS)
+    return catalog_read_at is not None and catalog_read_at > oldest
+
+
 class LabAccount(Mirrored):
     """An account at a lab and how orders under it are handled (catalogue.md 7)."""
 
@@ -171,6 +182,10 @@ class LabAccount(Mirrored):
 
     class Meta:
         indexes = [models.Index(fields=["lab", "status"], name="account_of_lab")]
+
+    @property
+    def has_current_catalog(self) -> bool:
+        return is_current(self.catalog_read_at)
 
     def __str__(self) -> str:
         return self.account_name or self.provider_account_id

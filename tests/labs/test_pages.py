@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -282,6 +283,16 @@ def offering(made: LabAccount, *tests: LabTest, markers: Sequence[Marker] = ()) 
         LabAccountMarker(account=made, marker=each) for each in markers
     )
     LabAccount.objects.filter(pk=made.pk).update(catalog_read_at=timezone.now())
+
+
+def test_account_page_says_that_its_catalog_is_old(client: Client) -> None:
+    lab()
+    one = account(1)
+    offering(one, lab_test(1))
+    address = f"/labs/accounts/{one.pk}/"
+    assert "too long ago" not in client.get(address).content.decode()
+    LabAccount.objects.update(catalog_read_at=timezone.now() - timedelta(hours=49))
+    assert "too long ago" in client.get(address).content.decode()
 
 
 def test_account_page_names_what_it_lacks(client: Client) -> None:

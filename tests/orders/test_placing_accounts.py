@@ -12,12 +12,13 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from django.utils import timezone
 
 from backoffice.models import CommandRecord
 from backoffice.outbox import NotNow
 from labs.models import LabAccount, LabAccountMarker, LabAccountTest, LabTest, LabTestMarker
 from orders.commands import CreateOrder
-from tests.api.rows import NOW, uid
+from tests.api.rows import uid
 from tests.orders.test_placing_findings import (
     ACCOUNT,
     OTHER,
@@ -32,7 +33,7 @@ from tests.orders.test_placing_findings import (
 
 __all__ = ["catalogue", "client_of"]
 EAST, WEST = ACCOUNT, uid("account", 2)
-READ_AT = NOW + timedelta(hours=1)
+READ_AT = timezone.now() - timedelta(minutes=1)
 WALK_IN = {"collection_method": "walk_in_test"}
 
 
@@ -116,6 +117,14 @@ def test_unknown_catalog_warns_and_does_not_stop(client_of: Client) -> None:  # 
     assert one.words in page.content.decode()
     again = client_of.get(reverse("orders:new-review", args=[uid("patient", 1)]))
     assert one.words in again.content.decode() and not again.context["stopped"]
+
+
+def test_catalog_that_is_days_old_does_not_stop_order(client_of: Client) -> None:  # noqa: F811
+    """The service has refused the account's lists since, or was not reached."""
+    offer(EAST, [OTHER])
+    LabAccount.objects.update(catalog_read_at=timezone.now() - timedelta(hours=49))
+    assert review(client_of).status_code == 302
+    assert "account not checked" in found(client_of.get(page_of(client_of)))
 
 
 def test_test_newer_than_the_catalog_is_not_checked(client_of: Client) -> None:  # noqa: F811
