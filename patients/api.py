@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 from django.db.models import Q
@@ -19,6 +19,8 @@ OF_USER = exactly("user_id", UUID, "Only what belongs to this user of the servic
 
 class SearchFilter(Filter):
     """Everything that the search box of patients finds."""
+
+    is_search: ClassVar[bool] = True
 
     def parse(self, raw: str) -> Q:
         Filter.parse(self, raw)

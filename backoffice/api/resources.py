@@ -67,6 +67,8 @@ class Filter:
     kind: type[str | UUID | int]
     column: str
     help: str
+    is_search: ClassVar[bool] = False
+    """Whether it takes words about a person: the audit log says that somebody searched."""
 
     def parse(self, raw: str) -> Q:
         shape, words = _SHAPES[self.kind]
@@ -127,7 +129,12 @@ class Resource(Face):
         items = self._items(request, rows)
         if self.patient is not None:
             keys = [item["id"] for item in items]
-            audit.listed(request._request, self.name(), keys, self.patients_of(items))
+            searched = any(
+                each.is_search and each.name in request.query_params for each in self.filters
+            )
+            audit.listed(
+                request._request, self.name(), keys, self.patients_of(items), searched=searched
+            )
         return _json({"results": items, "next": following})
 
     def patients_of(self, items: Iterable[dict[str, Any]]) -> Iterable[UUID | None]:

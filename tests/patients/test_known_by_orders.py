@@ -12,7 +12,7 @@ from django.apps import apps
 from django.db import connection
 from django.test import Client
 
-from backoffice.models import User
+from backoffice.models import AuditEntry, User
 from backoffice.service.orders import OrderAddress, PatientDetails
 from orders.models import Order
 from orders.sync.orders import patient_phone
@@ -157,6 +157,9 @@ def test_api_gives_identity_and_its_source(client: Client, clinic: None) -> None
         order_id = str(uid("order", n)) if fields else None
         assert found["identity"]["source_order_id"] == order_id
     assert client.get("/api/patients/", {"search": "nobody"}).json()["results"] == []
+    client.get("/api/patients/", {"limit": "1"})
+    actions = AuditEntry.objects.filter(object_type="patient").order_by("pk")
+    assert list(actions.values_list("action", flat=True))[-2:] == ["search", "list"]
 
 
 def test_order_form_begins_with_what_an_order_knows(client: Client, clinic: None) -> None:
