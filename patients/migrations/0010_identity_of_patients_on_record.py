@@ -32,6 +32,11 @@ def fill(apps: Any, schema_editor: Any) -> None:
             cursor.execute("SELECT patients_identify(%s)", [users])
 
 
+def _drop(name: str) -> migrations.RunSQL:
+    """Drop an index that was built before this migration was interrupted at a later one."""
+    return migrations.RunSQL(f"DROP INDEX CONCURRENTLY IF EXISTS {name}", migrations.RunSQL.noop)
+
+
 class Migration(migrations.Migration):
     atomic = False
 
@@ -39,18 +44,22 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.RunPython(fill, migrations.RunPython.noop),
+        _drop("patient_by_name"),
         AddIndexConcurrently(
             "patient", models.Index(fields=["name_key", "id"], name="patient_by_name")
         ),
+        _drop("patient_by_birth_date"),
         AddIndexConcurrently(
             "patient", models.Index(fields=["dob", "id"], name="patient_by_birth_date")
         ),
+        _drop("patient_phone"),
         AddIndexConcurrently(
             "patient",
             models.Index(
                 fields=["phone_digits"], name="patient_phone", opclasses=["text_pattern_ops"]
             ),
         ),
+        _drop("patient_email"),
         AddIndexConcurrently(
             "patient",
             models.Index(OpClass(Lower("email"), name="text_pattern_ops"), name="patient_email"),

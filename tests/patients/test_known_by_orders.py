@@ -10,6 +10,7 @@ from uuid import UUID
 import pytest
 from django.apps import apps
 from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
 from django.test import Client
 
 from backoffice.models import AuditEntry, User
@@ -289,6 +290,20 @@ def test_migrations_identify_patients_on_record(clinic: None) -> None:
     assert identity(3).phone_number == "555 010 0166"
     assert identity(5).full_name == ""
     assert PatientNameWord.objects.filter(word="orderonly").count() == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_interrupted_migration_is_begun_again() -> None:
+    """Some of its indexes are built already, and some of those that it removes are gone."""
+    loader = MigrationExecutor(connection).loader
+    migration = loader.get_migration("patients", "0010_identity_of_patients_on_record")
+    with connection.schema_editor(atomic=False) as editor:
+        migration.apply(loader.project_state(("patients", "0009_identity")), editor)
+    with connection.cursor() as cursor:
+        found = connection.introspection.get_constraints(cursor, Patient._meta.db_table)
+    assert {"patient_by_name", "patient_by_birth_date", "patient_phone", "patient_email"} <= set(
+        found
+    )
 
 
 def person_later(n: int, first: str, last: str, phone: str, **values: Any) -> Demographics:
