@@ -5,7 +5,8 @@ All go out with the management key (webhooks, chapter 1.2).
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Callable
+from typing import ClassVar, TypeVar
 from uuid import UUID
 
 from django.conf import settings
@@ -22,16 +23,44 @@ NO_KEY = (
 KEY_REFUSED = "The management interface refuses our key (setting MANAGEMENT_KEY)."
 GONE = "The service no longer has this webhook endpoint."
 
+T = TypeVar("T")
 
-class CreateEndpoint(Command, kw_only=True):
+
+class EndpointCommand(Command, kw_only=True):
+    """What all commands about webhook endpoints share."""
+
+    task: ClassVar[str] = "webhooks.tasks.deliver"
+
+    team_id: UUID
+
+    def check(self) -> None:
+        if not settings.MANAGEMENT_KEY:
+            raise NotNow(NO_KEY)
+
+
+class OfEndpoint(EndpointCommand, kw_only=True):
+    """What all commands about one existing endpoint share."""
+
+    endpoint_id: str
+
+    def subject(self) -> tuple[str, str]:
+        return "webhook endpoint", self.endpoint_id
+
+    def done(self, remote_id: str) -> str:
+        return reverse("operations:service-check")
+
+    def endpoint(self, service: Service) -> Record[Webhook]:
+        """The endpoint as the service has it now. Raises NotNow where there is none, or no key."""
+        return _unless_refused(lambda: service.management.webhook(self.team_id, self.endpoint_id))
+
+
+class CreateEndpoint(EndpointCommand, kw_only=True):
     """Have the service deliver all events of a team to one more address."""
 
     kind: ClassVar[str] = "webhook.create"
     again: ClassVar[Again] = Again.NEVER
-    task: ClassVar[str] = "webhooks.tasks.deliver"
     fields: ClassVar[dict[str, str]] = {"url": "url"}
 
-    team_id: UUID
     url: str
 
     def title(self) -> str:
@@ -45,10 +74,6 @@ class CreateEndpoint(Command, kw_only=True):
 
     def done(self, remote_id: str) -> str:
         return reverse("operations:endpoint-secret", args=[remote_id])
-
-    def check(self) -> None:
-        if not settings.MANAGEMENT_KEY:
-            raise NotNow(NO_KEY)
 
     def refresh(self, service: Service) -> None:
         try:
@@ -74,24 +99,18 @@ class CreateEndpoint(Command, kw_only=True):
         return answer.data.id
 
 
-class RotateSecret(Command, kw_only=True):
+class RotateSecret(OfEndpoint, kw_only=True):
     """Have the service sign with a new secret, which it makes. The one before signs beside it for
     a while, so that deliveries are accepted until the settings have both."""
 
     kind: ClassVar[str] = "webhook.rotate"
     again: ClassVar[Again] = Again.NEVER
-    task: ClassVar[str] = "webhooks.tasks.deliver"
 
-    team_id: UUID
-    endpoint_id: str
     before: str = ""
     """Name of the secret right before the first sending; it reveals nothing of the secret."""
 
     def title(self) -> str:
         return f"Rotate the secret of webhook endpoint {self.endpoint_id[:60]}"
-
-    def subject(self) -> tuple[str, str]:
-        return "webhook endpoint", self.endpoint_id
 
     def form(self) -> str:
         return reverse("operations:endpoint-rotate", args=[self.endpoint_id])
@@ -99,17 +118,10 @@ class RotateSecret(Command, kw_only=True):
     def done(self, remote_id: str) -> str:
         return reverse("operations:endpoint-secret", args=[self.endpoint_id])
 
-    def check(self) -> None:
-        if not settings.MANAGEMENT_KEY:
-            raise NotNow(NO_KEY)
-
     def refresh(self, service: Service) -> None:
-        try:
-            found = service.management.webhook_secret(self.team_id, self.endpoint_id)
-        except errors.Denied:
-            raise NotNow(KEY_REFUSED) from None
-        except errors.Missing:
-            raise NotNow(GONE) from None
+        found = _unless_refused(
+            lambda: service.management.webhook_secret(self.team_id, self.endpoint_id)
+        )
         self.before = self.before or name_of(found)
 
     def send(self, service: Service, sending: Sending) -> Record[WebhookSecret]:
@@ -127,35 +139,22 @@ class RotateSecret(Command, kw_only=True):
         return self.endpoint_id
 
 
-class SwitchEndpoint(Command, kw_only=True):
+class SwitchEndpoint(OfEndpoint, kw_only=True):
     """Stop deliveries to an endpoint, or begin them again."""
 
     kind: ClassVar[str] = "webhook.switch"
     again: ClassVar[Again] = Again.SAME_EFFECT
-    task: ClassVar[str] = "webhooks.tasks.deliver"
 
-    team_id: UUID
-    endpoint_id: str
     disabled: bool
 
     def title(self) -> str:
         return f"Turn {'off' if self.disabled else 'on'} webhook endpoint {self.endpoint_id[:60]}"
 
-    def subject(self) -> tuple[str, str]:
-        return "webhook endpoint", self.endpoint_id
-
     def form(self) -> str:
         return reverse("operations:endpoint-switch", args=[self.endpoint_id])
 
-    def done(self, remote_id: str) -> str:
-        return reverse("operations:service-check")
-
-    def check(self) -> None:
-        if not settings.MANAGEMENT_KEY:
-            raise NotNow(NO_KEY)
-
     def refresh(self, service: Service) -> None:
-        if bool(_endpoint(service, self).data.disabled) is self.disabled:
+        if bool(self.endpoint(service).data.disabled) is self.disabled:
             raise NotNow(f"The endpoint is {'off' if self.disabled else 'on'} already.")
 
     def send(self, service: Service, sending: Sending) -> Record[Webhook]:
@@ -173,34 +172,20 @@ class SwitchEndpoint(Command, kw_only=True):
         return self.endpoint_id
 
 
-class DeleteEndpoint(Command, kw_only=True):
+class DeleteEndpoint(OfEndpoint, kw_only=True):
     """Delete an endpoint, with the events that have not reached it."""
 
     kind: ClassVar[str] = "webhook.delete"
     again: ClassVar[Again] = Again.SAME_EFFECT
-    task: ClassVar[str] = "webhooks.tasks.deliver"
-
-    team_id: UUID
-    endpoint_id: str
 
     def title(self) -> str:
         return f"Delete webhook endpoint {self.endpoint_id[:60]}"
 
-    def subject(self) -> tuple[str, str]:
-        return "webhook endpoint", self.endpoint_id
-
     def form(self) -> str:
         return reverse("operations:endpoint-delete", args=[self.endpoint_id])
 
-    def done(self, remote_id: str) -> str:
-        return reverse("operations:service-check")
-
-    def check(self) -> None:
-        if not settings.MANAGEMENT_KEY:
-            raise NotNow(NO_KEY)
-
     def refresh(self, service: Service) -> None:
-        _endpoint(service, self)
+        self.endpoint(service)
 
     def send(self, service: Service, sending: Sending) -> None:
         service.management.delete_webhook(self.team_id, self.endpoint_id)
@@ -237,10 +222,10 @@ def _mark(sending: Sending) -> str:
     return f"Back office, request {sending.id}"
 
 
-def _endpoint(service: Service, command: SwitchEndpoint | DeleteEndpoint) -> Record[Webhook]:
-    """The endpoint as the service has it now. Raises NotNow where there is none, or no key."""
+def _unless_refused(call: Callable[[], T]) -> T:
+    """The answer of a call. Raises NotNow where the key is refused or the endpoint is gone."""
     try:
-        return service.management.webhook(command.team_id, command.endpoint_id)
+        return call()
     except errors.Denied:
         raise NotNow(KEY_REFUSED) from None
     except errors.Missing:
