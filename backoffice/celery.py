@@ -74,7 +74,7 @@ app.conf.beat_schedule = {
     "inbox: forget old bodies": _every(3_600, "webhooks.tasks.forget", "bulk"),
     "orders: what staff asked": _every(1, "orders.tasks.deliver", "outbox"),
     "orders: what is done to many": _every(2, "orders.tasks.work_on_lists", "staff"),
-    "orders: documents to print": _every(2, "orders.tasks.print_documents", "staff"),
+    "orders: documents to print": _every(2, "orders.tasks.print_documents", "bulk"),
     "orders: what changed": _every(5, "orders.tasks.sync_changes", "staff"),
     "orders: appointments, results, single orders": _every(2, "orders.tasks.look_up", "staff"),
     "orders: all of them": _every(5, "orders.tasks.sweep", "bulk"),

@@ -43,7 +43,8 @@ from orders.models import Order
 logger = logging.getLogger(__name__)
 
 TASK: Final = "orders.tasks.print_documents"
-QUEUE: Final = "staff"
+QUEUE: Final = "bulk"
+"""Not that of short reads: a merge takes up to a minute, and people wait for those."""
 MOST_ORDERS: Final = 200
 MOST_BYTES: Final = 50 * 1024 * 1024
 """Of all parts of a job together: a worker needs up to ten times as much memory to merge them."""
