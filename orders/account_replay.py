@@ -45,7 +45,8 @@ class RefusedOrder:
 class Replay:
     """Our orders at a lab since some day, placed again. `unknown`: those placed elsewhere, or so
     long ago that their requests have no contents any more (`outbox.maintenance.forget`): their
-    account is not known and taken for not named. `is_capped`: there are older ones."""
+    account is not known. Where several were active when they were placed, they may have named any
+    of them: refused is what none of the remaining ones offers. `is_capped`: there are older ones."""
 
     total: int
     is_capped: bool
@@ -151,13 +152,25 @@ def _refusal(
         if not active:
             return "No account that our team may use at this lab is active."
         if source is None and len(_active(allowed_now)) > 1:
-            return ""  # It named one of them, which is not known here.
+            # It named one of them, which is not known here.
+            return _lacking_everywhere(order, active, items)
         if len(active) > 1:
             names = ", ".join(sorted(map(str, active)))
             return f"It names no account, and {len(active)} are active: {names}."
         account = active[0]
+    return _lacking(account, order, source, items)
+
+
+def _lacking(account: LabAccount, order: Order, source: OrderSource | None, items: _Items) -> str:
     lacking = items.lacking(account, order, source)
     return f"{account} does not offer {', '.join(lacking)}." if lacking else ""
+
+
+def _lacking_everywhere(order: Order, accounts: Sequence[LabAccount], items: _Items) -> str:
+    """Return why an order is refused under whichever of the accounts it names; empty where one of
+    them may offer it."""
+    reasons = [_lacking(one, order, None, items) for one in sorted(accounts, key=str)]
+    return " ".join(reasons) if all(reasons) else ""
 
 
 def _active(accounts: Mapping[UUID, LabAccount]) -> list[LabAccount]:

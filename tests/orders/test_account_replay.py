@@ -181,6 +181,29 @@ def test_order_from_elsewhere_may_have_named_its_account() -> None:
     assert found.unknown == 1 and not found.refused
 
 
+def test_order_from_elsewhere_is_refused_where_no_remaining_account_offers_it() -> None:
+    kit, other = ordered(1, lab_test_id=KIT, lab_test_name="Test 002"), ordered(2)
+    offers(ONE, TEST, KIT)
+    offers(TWO, TEST)
+    found = replayed(ONE, False)
+    assert found.unknown == 2
+    assert reasons(found) == {kit.pk: "Account 2 does not offer Test 002."}
+    assert found.refused[0].is_new
+    assert other.pk not in reasons(found), "it may have named the second account"
+
+
+def test_order_from_elsewhere_is_accepted_while_one_remaining_account_offers_it() -> None:
+    make_account(3)
+    third = uid("account", 3)
+    made = ordered(1, lab_test_id=KIT)
+    offers(ONE, TEST)
+    offers(TWO, TEST)
+    offers(third, KIT)
+    assert not replayed(ONE, False).refused
+    expected = "Account 1 does not offer Test 002. Account 2 does not offer Test 002."
+    assert reasons(replayed(third, False)) == {made.pk: expected}
+
+
 def test_order_without_contents_of_its_request_has_an_unknown_account() -> None:
     """Contents of requests are deleted after 30 days; orders of 90 days are replayed."""
     made = ordered(40)
