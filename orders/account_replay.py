@@ -45,13 +45,16 @@ class RefusedOrder:
 class Replay:
     """Our orders at a lab since some day, placed again. `unknown`: those placed elsewhere, or so
     long ago that their requests have no contents any more (`outbox.maintenance.forget`): their
-    account is not known. Where several were active when they were placed, they may have named any
-    of them: refused is what none of the remaining ones offers. `is_capped`: there are older ones."""
+    account is not known, so they are refused only where no active account offers what was ordered.
+    `must_choose`: those of them that needed no account so far and would have to name one, as
+    several `choices` become active. `is_capped`: there are older ones."""
 
     total: int
     is_capped: bool
     unknown: int
     refused: Sequence[RefusedOrder]
+    must_choose: int
+    choices: Sequence[LabAccount]
 
     @property
     def refused_already(self) -> int:
@@ -80,12 +83,18 @@ def replay(account: LabAccount, is_allowed: bool, now: datetime) -> Replay:
     sources = order_sources(orders)
     items = _Items.load({**allowed, account.pk: account}, orders, sources)
     refused = []
+    must_choose = 0
+    choices = sorted(_active(changed), key=str)
+    is_choice_new = len(choices) > 1 and len(_active(allowed)) <= 1
     for order in orders:
         source = sources.get(order.pk)
         if reason := _refusal(order, source, changed, items, allowed):
             already = bool(_refusal(order, source, allowed, items, allowed))
             refused.append(RefusedOrder(order, reason, is_new=not already))
-    return Replay(len(orders), is_capped, len(orders) - len(sources), refused)
+        elif source is None and is_choice_new:
+            must_choose += 1
+    unknown = len(orders) - len(sources)
+    return Replay(len(orders), is_capped, unknown, refused, must_choose, choices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +160,8 @@ def _refusal(
         active = _active(allowed)
         if not active:
             return "No account that our team may use at this lab is active."
-        if source is None and len(_active(allowed_now)) > 1:
-            # It named one of them, which is not known here.
+        if source is None:
+            # It may have named any account, or would have to name one now.
             return _lacking_everywhere(order, active, items)
         if len(active) > 1:
             names = ", ".join(sorted(map(str, active)))

@@ -204,6 +204,30 @@ def test_order_from_elsewhere_is_accepted_while_one_remaining_account_offers_it(
     assert reasons(replayed(third, False)) == {made.pk: expected}
 
 
+def test_order_from_elsewhere_would_have_to_name_an_account_where_two_become_active() -> None:
+    shut_out(TWO)
+    ordered(1)
+    kit, named, automatic = ordered(2, lab_test_id=KIT), ordered(3), ordered(4)
+    requested(named, ONE)
+    requested(automatic, None)
+    offers(ONE, TEST)
+    offers(TWO, TEST)
+    found = replayed(TWO, True)
+    assert (found.total, found.unknown, found.must_choose) == (4, 2, 1)
+    assert [str(one) for one in found.choices] == ["Account 1", "Account 2"]
+    assert set(reasons(found)) == {kit.pk, automatic.pk}, "what is known to name none is refused"
+    assert {one.order.pk: one.is_new for one in found.refused}[kit.pk] is False
+
+
+def test_third_account_changes_nothing_for_orders_from_elsewhere() -> None:
+    make_account(3)
+    third = uid("account", 3)
+    shut_out(third)
+    ordered(1)
+    found = replayed(third, True)
+    assert not found.refused and found.must_choose == 0
+
+
 def test_order_without_contents_of_its_request_has_an_unknown_account() -> None:
     """Contents of requests are deleted after 30 days; orders of 90 days are replayed."""
     made = ordered(40)
@@ -275,6 +299,20 @@ def test_page_without_refused_orders_says_so(client: Client, managed: None) -> N
     requested(ordered(1), TWO)
     client.force_login(User.objects.get())
     assert "None of 1 order would have been refused." in without_our_team(client)
+
+
+def test_page_counts_orders_that_would_have_to_name_an_account(
+    client: Client, managed: None
+) -> None:
+    shut_out(TWO)
+    ordered(1)
+    ordered(2)
+    client.force_login(User.objects.get())
+    url = reverse("labs:account-effects", args=[TWO])
+    text = " ".join(client.get(url, {"teams": [str(TEAM)]}).content.decode().split())
+    assert "None of 2 orders would have been refused." in text
+    expected = "2 orders would have to name an account: 2 would be active (Account 1, Account 2)."
+    assert expected in text
 
 
 def test_other_teams_change_replays_nothing(client: Client, managed: None) -> None:
