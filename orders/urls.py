@@ -3,7 +3,7 @@
 from django.urls import path
 
 from backoffice.lists.urls import paths
-from orders import changing_views, views
+from orders import account_replay_views, changing_views, views
 from orders.listing.rows import ORDERS
 from orders.listing.views import order_list
 from orders.placing import sheet_views
@@ -15,6 +15,7 @@ app_name = "orders"
 urlpatterns = [
     path("", order_list, name="list"),
     *paths(ORDERS),
+    path("refused/<uuid:account_id>/", account_replay_views.refused_orders, name="refused"),
     path("new/", placing.start, name="start"),
     path("new/<uuid:patient_id>/", placing.write, name="new"),
     path("new/<uuid:patient_id>/review/", placing.review, name="new-review"),

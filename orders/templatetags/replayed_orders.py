@@ -15,7 +15,7 @@ from orders.account_replay import DAYS, MOST, replay
 register = template.Library()
 
 SHOWN: Final = 25
-"""Refused orders that are listed; all are counted."""
+"""Refused orders that are listed; all are counted, and downloaded."""
 
 
 @register.inclusion_tag("orders/_replayed.html", takes_context=True)
@@ -34,6 +34,9 @@ def replayed_orders(context: Any, account: LabAccount, is_allowed: bool) -> dict
         "listed": listed,
         "more": len(found.refused) - len(listed) if listed else 0,
         "by_name": by_name,
+        "account": account,
+        "is_allowed": is_allowed,
+        "may_export": may(request.user, "orders.view", "lists.export"),
         "days": DAYS,
         "most": MOST,
     }

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import re
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -299,6 +302,39 @@ def test_page_without_refused_orders_says_so(client: Client, managed: None) -> N
     requested(ordered(1), TWO)
     client.force_login(User.objects.get())
     assert "None of 1 order would have been refused." in without_our_team(client)
+
+
+def test_whole_list_of_refused_orders_is_downloaded(client: Client, managed: None) -> None:
+    made = [ordered(n) for n in range(1, 31)]
+    Order.objects.filter(pk=made[0].pk).update(patient_last_name="=1+1")
+    for one in made:
+        requested(one, ONE)
+    client.force_login(User.objects.get())
+    text = without_our_team(client)
+    assert "And 5 more." in text and "Download all 30 as CSV" in text
+    assert f'href="/orders/{made[0].pk}/" target="_blank" rel="noopener"' in text
+    link = re.search(r'href="(/orders/refused/[^"]+)"', text)
+    assert link is not None
+    answer = client.get(link[1])
+    assert answer["Content-Type"] == "text/csv; charset=utf-8"
+    assert 'filename="orders-refused-' in answer["Content-Disposition"]
+    rows = list(csv.DictReader(io.StringIO(answer.content.decode("utf-8-sig"))))
+    assert [row["Order"] for row in rows] == [str(one.pk) for one in made]
+    assert rows[0]["Last name"] == "'=1+1" and rows[1]["Last name"] == "Notreal"
+    assert rows[0]["Reason"] == "Our team may not use its account, Account 1."
+    assert rows[0]["Refused today, too"] == "no"
+    entry = AuditEntry.objects.filter(object_type="order", action="export").get()
+    assert entry.object_ids == [str(one.pk) for one in made] and entry.row_count == 30
+    assert set(entry.patient_ids) == {uid("patient", 1)}
+
+
+def test_refused_orders_are_downloaded_by_those_who_may(client: Client, managed: None) -> None:
+    client.force_login(staff("lab coordinator"))
+    url = reverse("orders:refused", args=[ONE])
+    assert client.get(url, {"allowed": "no"}).status_code == 403
+    client.force_login(User.objects.get(groups__name="lab admin"))
+    assert client.get(url, {"allowed": "maybe"}).status_code == 400
+    assert client.get(url, {"allowed": "no"}).status_code == 200
 
 
 def test_page_counts_orders_that_would_have_to_name_an_account(
