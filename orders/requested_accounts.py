@@ -60,6 +60,24 @@ def requested_accounts(orders: Sequence[Order]) -> dict[UUID, UUID]:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestedAccount:
+    """Account that an order was requested under. `is_known`: its request is known here. One that
+    named an account which the mirror has no longer is known, `is_named`, and without `account`."""
+
+    is_known: bool
+    is_named: bool
+    account: LabAccount | None
+
+
+def requested_account(order: Order) -> RequestedAccount:
+    source = order_sources([order]).get(order.pk)
+    if source is None or source.account_id is None:
+        return RequestedAccount(source is not None, False, None)
+    account = LabAccount.objects.filter(pk=source.account_id).defer("record").first()
+    return RequestedAccount(True, True, account)
+
+
+@dataclass(frozen=True, slots=True)
 class TransactionRow:
     """One order of a transaction, as the page of one of them (``is_shown``) lists it."""
 

@@ -35,7 +35,7 @@ from orders.models import (
     order_with_move,
 )
 from orders.models.order import LIST_COLUMNS
-from orders.requested_accounts import transaction_rows
+from orders.requested_accounts import requested_account, transaction_rows
 from orders.reviewing.identity import identity_of
 
 
@@ -53,7 +53,8 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
     transaction = order.order_transaction_id
     siblings = where(Order, of_one, [transaction, order.pk], LIST_COLUMNS) if transaction else []
     is_recreated = any(one.origin == "recreation" for one in (order, *siblings))
-    shows_accounts = is_recreated and may(request.user, "labs.view")
+    sees_labs = may(request.user, "labs.view")
+    shows_accounts = is_recreated and sees_labs
     result = by_key(Result, [order.pk], but=AS_RECEIVED).get(order.pk)
     sees_results = may(request.user, "results.view")
     markers = where(ResultMarker, "result_id = %s", [order.pk]) if sees_results else []
@@ -111,6 +112,7 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
         "visits": visits,
         "transaction": transaction_rows(order, siblings, shows_accounts) if siblings else [],
         "shows_accounts": shows_accounts,
+        "requested": requested_account(order) if sees_labs else None,
         "result": result,
         "review": review,
         "identity": identity_of(order.pk) if review and review.names_somebody_else else None,

@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils.html import strip_tags
 
 from backoffice.models import CommandRecord, User
 from labs.models import LabAccount
@@ -193,3 +194,28 @@ def test_a_redraw_says_nothing_of_accounts(client_of: Client, both: tuple[Order,
     Order.objects.filter(pk=both[1].pk).update(origin="redraw")
     card = transaction(client_of, both[0])
     assert "Redraw" in card and "account" not in card
+
+
+def account_fact(client: Client, shown: Order) -> str:
+    """What the page of an order says of its lab account."""
+    page = client.get(reverse("orders:detail", args=[shown.pk])).content.decode()
+    _, _, fact = page.partition("<dt>Lab account</dt><dd>")
+    return strip_tags(fact.partition("</dd>")[0])
+
+
+def test_the_page_shows_the_requested_account(client_of: Client) -> None:
+    made = former(low_level_status="ordered", order_transaction_id=None)
+    requested(made, ACCOUNT)
+    number = str(ACCOUNT)[:6]
+    expected = f"Requested under Made-up account, number {number}"
+    assert account_fact(client_of, made) == expected
+    LabAccount.objects.all().delete()
+    expected = "Requested under an account that is no longer listed"
+    assert account_fact(client_of, made) == expected
+
+
+def test_the_page_of_an_order_from_elsewhere_knows_no_account(client_of: Client) -> None:
+    made = former(low_level_status="ordered")
+    assert account_fact(client_of, made) == "Not known"
+    requested(made, None)
+    assert account_fact(client_of, made) == "None named in the request"
