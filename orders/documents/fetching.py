@@ -18,6 +18,7 @@ NO_PDF: Final = (
     "minutes."
 )
 TOO_LARGE: Final = "The document is larger than 30 MB. Nothing was saved or printed."
+NO_TIME: Final = "No collection time is known. Print its labels from the order."
 LATER: Final = "The service does not answer now. Try again in a minute."
 
 
@@ -55,6 +56,8 @@ def download(kind: DocumentKind, facts: DocumentFacts, options: LabelOptions) ->
     """What the service sends, not yet checked; safe in any thread. Raises NoDocument."""
     if reason := kind.why_not(facts):
         raise NoDocument(reason, 404)
+    if kind.is_labels and options.collected_at is None and facts.collected is None:
+        raise NoDocument(NO_TIME, 422)
     try:
         with kind.fetch(service().within(SECONDS), facts, options) as document:
             return b"".join(document)

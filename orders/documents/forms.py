@@ -4,31 +4,74 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from django import forms
+from django.core.exceptions import ValidationError
+from django.http import QueryDict
 from django.utils import timezone
 
 from backoffice.outbox import AskForm
-from orders.documents.kinds import LABELS, MOST_LABELS, DocumentKind, LabelOptions
-
-_LOCAL: Final = "%Y-%m-%dT%H:%M"
+from orders.documents.collection import AS_SENT, CollectedField, clock_of, why_not_collected
+from orders.documents.kinds import LABELS, MOST_LABELS, DocumentFacts, DocumentKind, LabelOptions
 
 
 def _number(label: str) -> forms.IntegerField:
-    return forms.IntegerField(label=label, min_value=1, max_value=MOST_LABELS, required=False)
+    words = f"Choose 1 to {MOST_LABELS} labels."
+    return forms.IntegerField(
+        label=label,
+        min_value=1,
+        max_value=MOST_LABELS,
+        required=False,
+        error_messages=dict.fromkeys(("invalid", "min_value", "max_value"), words),
+    )
 
 
 class LabelsForm(forms.Form):
-    """How many labels, and the time of collection on them. All of it may be left out."""
+    """How many labels of an order, and the time of collection on them: typed by the clock at the
+    place of the draw, or now. A link that names no time is for the known one."""
 
     number = _number("Labels")
-    collected_at = forms.DateTimeField(
-        label="Collected",
-        required=False,
-        input_formats=[_LOCAL],
-        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format=_LOCAL),
-    )
+    collected_at = CollectedField(required=True)
+
+    def __init__(self, facts: DocumentFacts, data: QueryDict | None = None) -> None:
+        self.facts = facts
+        self.clock = clock_of(facts.order, facts.visit)
+        self.is_now = data is not None and "now" in data
+        known = facts.collected
+        first = {"number": LABELS, "collected_at": known.at if known else None}
+        if data is not None and known and not {"collected_at", "now"} & set(data):
+            data = data.copy()
+            data["collected_at"] = known.at.astimezone(self.clock.zone).strftime(AS_SENT)
+        elif data is not None and self.is_now:
+            data = data.copy()
+            data["collected_at"] = ""
+        super().__init__(data, initial=first, auto_id="labels_%s")
+        field = self.fields["collected_at"]
+        assert isinstance(field, CollectedField)
+        field.zone, field.required = self.clock.zone, not self.is_now
+
+    @property
+    def hint(self) -> str:
+        """The zone of the time that is typed, and where the time that is filled in is from."""
+        known = self.facts.collected
+        note = f", {self.clock.note}" if self.clock.note else ""
+        source = known.source if known else "No collection time is known."
+        return f"{source} {self.clock.name}{note}."
+
+    @property
+    def words(self) -> str:
+        """What is wrong, in sentences."""
+        return " ".join(str(text) for texts in self.errors.values() for text in texts)
+
+    def clean_collected_at(self) -> datetime:
+        if self.is_now:
+            return timezone.now()
+        at: datetime = self.cleaned_data["collected_at"]
+        facts = self.facts
+        if reason := why_not_collected(at, facts.order, facts.collected, self.clock.zone):
+            raise ValidationError(reason)
+        return at
 
     def options(self) -> LabelOptions:
         """What was chosen, of a valid form."""
@@ -54,10 +97,3 @@ class PrintForm(AskForm):
         field = self.fields["kinds"]
         assert isinstance(field, forms.MultipleChoiceField)
         field.choices = [(kind.slug, kind.label) for kind in kinds]
-
-
-def labels_form(visit_at: datetime | None) -> LabelsForm:
-    """The form as it is first shown: for the time of the visit, or for now."""
-    at = timezone.localtime(visit_at or timezone.now())
-    first: dict[str, Any] = {"number": LABELS, "collected_at": at}
-    return LabelsForm(initial=first, auto_id="labels_%s")

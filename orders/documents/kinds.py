@@ -22,6 +22,7 @@ from backoffice.service import Service
 from backoffice.service.exchange import Document
 from backoffice.templatetags.spoken import calendar_day
 from labs.models import LabTest
+from orders.documents.collection import Collected, known_times
 from orders.models import Appointment, Order, Result
 from orders.models.order import CANCELED, LIST_COLUMNS
 
@@ -45,15 +46,17 @@ class DocumentFacts:
     transaction_orders: int
     """Orders of its transaction, itself included."""
     transaction_has_result: bool
-    visit_at: datetime | None
-    """Start of the visit that is booked: the sample is collected then."""
+    visit: Appointment | None
+    """The visit that is booked."""
+    collected: Collected | None
+    """When the sample was, or will be, collected; None: not known."""
     has_instructions: bool | None = None
     """Whether the lab gives collection instructions for the test; None: not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelOptions:
-    """How many labels, and the time of collection on them; None: of the visit, or now."""
+    """How many labels, and the time of collection on them; None: the known one."""
 
     number: int = LABELS
     collected_at: datetime | None = None
@@ -138,6 +141,13 @@ def _transaction_of(order: Order) -> UUID:
     return found
 
 
+def _collected_at(facts: DocumentFacts, options: LabelOptions) -> datetime:
+    found = options.collected_at or (facts.collected.at if facts.collected else None)
+    if found is None:
+        raise ValueError("labels without a time of collection")
+    return found
+
+
 _WITH_SAMPLE: Final = ("orders.view", "patients.view")
 """For what goes with the sample: whoever works with orders and sees who the patients are."""
 _WITH_RESULTS: Final = (*_WITH_SAMPLE, "results.view")
@@ -165,7 +175,7 @@ KINDS: Final = {
             _WITH_SAMPLE,
             lambda service, facts, options: service.orders.labels_pdf(
                 facts.order.pk,
-                options.collected_at or facts.visit_at or timezone.now(),
+                _collected_at(facts, options),
                 options.number,
             ),
             _canceled,
@@ -223,28 +233,31 @@ def kinds_of(user: Any) -> list[DocumentKind]:
 
 
 def facts_of(orders: Iterable[Order]) -> list[DocumentFacts]:
-    """What the documents of these orders depend on, in their order: four queries."""
+    """What the documents of these orders depend on, in their order: six queries."""
     found = list(orders)
     keys = [order.pk for order in found]
     ids = {order.order_transaction_id for order in found} - {None}
-    with_result = set(Result.objects.filter(order_id__in=keys).values_list("pk", flat=True))
+    reported = dict(Result.objects.filter(order_id__in=keys).values_list("pk", "date_collected"))
     together = Order.objects.filter(order_transaction_id__in=ids).order_by()
     counted = together.values_list("order_transaction_id").annotate(Count("pk"), Count("result"))
     transactions = {key: (orders, results) for key, orders, results in counted}
-    visits = Appointment.objects.filter(
+    booked = Appointment.objects.filter(
         order_id__in=keys, superseded_at=None, start_at__isnull=False
     )
+    booked = booked.exclude(status="cancelled").exclude(event_status="cancelled")
     test_ids = {order.lab_test_id for order in found if order.lab_test_id}
     tests = LabTest.objects.filter(pk__in=test_ids)
     instructions = dict(tests.values_list("pk", "has_collection_instructions"))
-    starts = dict(visits.order_by("start_at").values_list("order_id", "start_at"))
+    visits = {visit.order_id: visit for visit in booked.order_by("start_at") if visit.order_id}
+    collected = known_times(keys, reported, visits)
     return [
         DocumentFacts(
             order,
-            order.pk in with_result,
+            order.pk in reported,
             transactions.get(order.order_transaction_id, (1, 0))[0],
             transactions.get(order.order_transaction_id, (1, 0))[1] > 0,
-            starts.get(order.pk),
+            visits.get(order.pk),
+            collected.get(order.pk),
             instructions.get(order.lab_test_id) if order.lab_test_id else None,
         )
         for order in found

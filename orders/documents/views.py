@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 from backoffice import audit
 from backoffice.access import requires
 from orders.documents.fetching import NoDocument, fetch
-from orders.documents.forms import LabelsForm, labels_form
+from orders.documents.forms import LabelsForm
 from orders.documents.kinds import (
     COLUMNS,
     DocumentFacts,
@@ -28,7 +28,6 @@ from orders.models import Order
 # No `sandbox`: viewers of browsers do not open a PDF with it. Scripts of a PDF reach nothing here.
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'"
 NEEDED: Final = ("orders.view", "patients.view")
-WRONG_LABELS: Final = "Choose 1 to 30 labels and a valid time of collection."
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +43,14 @@ def document_lines(facts: DocumentFacts, user: Any) -> list[DocumentLine]:
     """The documents that this person may open, the combined one where there is more than one
     order."""
     return [
-        DocumentLine(
-            kind, kind.why_not(facts), labels_form(facts.visit_at) if kind.is_labels else None
-        )
+        DocumentLine(kind, reason := kind.why_not(facts), _labels_form(kind, facts, reason))
         for kind in kinds_of(user)
         if kind.slug != "transaction-result" or facts.transaction_orders > 1
     ]
+
+
+def _labels_form(kind: DocumentKind, facts: DocumentFacts, reason: str) -> LabelsForm | None:
+    return LabelsForm(facts) if kind.is_labels and not reason else None
 
 
 @requires(*NEEDED)
@@ -72,8 +73,13 @@ def document_view(kind: DocumentKind) -> Callable[..., HttpResponse]:
         (`?beside`) the page that explains why there is none is as small as it can be."""
         order = _order(order_id)
         facts = facts_of([order])[0]
+        labels = None
+        if kind.is_labels and not kind.why_not(facts):
+            labels = LabelsForm(facts, request.GET)
+            if not labels.is_valid():
+                return _explained(request, order, kind, NoDocument(labels.words, 422), labels)
         try:
-            pdf = fetch(kind, facts, _options(request, kind))
+            pdf = fetch(kind, facts, labels.options() if labels else LabelOptions())
         except NoDocument as error:
             return _explained(request, order, kind, error)
         save = "save" in request.GET
@@ -118,17 +124,12 @@ def as_pdf(content: bytes, name: str, *, save: bool) -> HttpResponse:
     return response
 
 
-def _options(request: HttpRequest, kind: DocumentKind) -> LabelOptions:
-    if not kind.is_labels:
-        return LabelOptions()
-    form = LabelsForm(request.GET)
-    if not form.is_valid():
-        raise NoDocument(WRONG_LABELS, 422)
-    return form.options()
-
-
 def _explained(
-    request: HttpRequest, order: Order, kind: DocumentKind, error: NoDocument
+    request: HttpRequest,
+    order: Order,
+    kind: DocumentKind,
+    error: NoDocument,
+    labels: LabelsForm | None = None,
 ) -> HttpResponse:
     is_beside = "beside" in request.GET
     template = "none_beside" if is_beside else "none"
@@ -136,6 +137,7 @@ def _explained(
         "order": order,
         "kind": kind,
         "words": error.words,
+        "labels": labels,
         "may_try_again": error.status in (502, 503),
     }
     answer = render(request, f"orders/documents/{template}.html", context, status=error.status)

@@ -11,7 +11,7 @@ from django.test import Client
 from django.urls import reverse
 from pypdf import PdfReader
 
-from backoffice.models import AuditEntry, User
+from backoffice.models import AuditEntry
 from orders.documents.fetching import LATER, NO_PDF
 from orders.documents.kinds import KINDS
 from orders.models import Order
@@ -58,26 +58,6 @@ def test_saved_file_name_says_nothing_personal(clinician: Client, find_order: Fi
     name = f'attachment; filename="requisition-{str(order.pk)[:8]}.pdf"'
     assert answer.headers["Content-Disposition"] == name
     assert [action for action, *_ in recorded("requisition")] == ["export"]
-
-
-def test_labels_carry_number_and_time_of_collection(
-    clinician: Client, find_order: FindOrder
-) -> None:
-    User.objects.update(time_zone="America/New_York")
-    order = find_order("ready")
-    answer = opened(clinician, "labels", order, "?number=5&collected_at=2026-11-25T09:30")
-    assert len(PdfReader(BytesIO(answer.content)).pages) == 5
-    assert "Collected 2026-11-25 14:30 UTC" in text_of(answer), "typed as Eastern time"
-    assert len(PdfReader(BytesIO(opened(clinician, "labels", order).content)).pages) == 3
-
-
-@pytest.mark.parametrize("query", ["?number=0", "?number=31", "?number=x", "?collected_at=soon"])
-def test_odd_labels_are_explained_and_not_fetched(
-    clinician: Client, find_order: FindOrder, query: str
-) -> None:
-    answer = opened(clinician, "labels", find_order("ready"), query)
-    assert answer.status_code == 422 and "1 to 30 labels" in answer.content.decode()
-    assert recorded("specimen labels") == []
 
 
 @pytest.mark.parametrize(
