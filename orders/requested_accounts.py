@@ -6,7 +6,7 @@ elsewhere is unknown.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -25,6 +25,8 @@ class OrderSource:
     account_id: UUID | None
     lab_test_ids: Sequence[UUID]
     marker_ids: Sequence[int]
+    answers: Mapping[tuple[int, int], str]
+    """Answers to questions of the lab, by marker and question."""
 
 
 def order_sources(orders: Sequence[Order]) -> dict[UUID, OrderSource]:
@@ -50,6 +52,10 @@ def _source(row: CommandRecord) -> OrderSource:
         uuid_in(str(body.get("lab_account_id"))),
         [key for key in tests if key],
         [key for key in markers if isinstance(key, int)],
+        {
+            (one["marker_id"], one["question_id"]): str(one["answer"])
+            for one in body.get("aoe_answers") or ()
+        },
     )
 
 

@@ -23,6 +23,7 @@ class Question:
     required: bool
     hint: str = ""
     default: str = ""
+    code: str = ""
     answers: Sequence[tuple[str, str]] = field(default_factory=list)
 
     @property
@@ -65,6 +66,7 @@ def _question(marker: Marker, sent: dict[str, Any]) -> Question:
         required=sent.get("required") is True and not fasting,
         hint=str(sent.get("constraint") or ""),
         default=str(sent.get("default") or ""),
+        code=str(sent.get("code") or ""),
         answers=[
             (str(one.get("code") or ""), str(one.get("value") or one.get("code") or ""))
             for one in _dicts(sent.get("answers"))

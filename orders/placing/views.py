@@ -24,6 +24,7 @@ from orders.placing import bodies, drafts
 from orders.placing.diagnoses import Matches, findings_of_codes, look_up
 from orders.placing.finding_type import CONFIRM, STOP, Finding
 from orders.placing.findings import UNNAMED, findings, ordered_before, stops
+from orders.placing.former_answers import former_answers
 from orders.placing.forms import PlaceForm, typed_of
 from orders.placing.panels import choices
 from orders.placing.wish import Typed, Wish, codes_in
@@ -82,7 +83,7 @@ def write(request: HttpRequest, patient_id: UUID, *, importing: bool = False) ->
         return _written(request, patient, person, importing)
     draft = drafts.of(request.user, patient, importing)
     asked = _asked(request, patient)
-    begun = _begun(request, patient, person, asked)
+    begun = _begun(request, patient, person, asked, importing)
     if begun and draft is not None and draft.typed != begun:
         audit.viewed(request, "patient", [patient.pk], [patient.pk])
         context = {"wish": Wish(patient, person, begun, importing), "draft": draft}
@@ -194,13 +195,16 @@ def _written(
         return redirect(address)
     if do == "begin":
         asked = _asked(request, patient)
-        if begun := _begun(request, patient, person, asked):
+        if begun := _begun(request, patient, person, asked, importing):
             drafts.keep(request.user, patient, importing, begun)
         return redirect(f"{address}?again={asked.pk}" if asked else address)
     code = request.POST.get("add_code", "").replace("\x00", "")[:CODE_LETTERS]
     if code and not importing:
         typed["icd_codes"] = [_with_code(typed.get("icd_codes", [""])[-1], code)]
     wish = Wish(patient, person, typed, importing)
+    if wish.replaced is not None:
+        # Other tests than before may ask what was answered then.
+        typed.update({**former_answers(wish.replaced, wish), **typed})
     _name_ticks(wish, typed, is_same_choice=_keeps_choice(request, wish))
     drafts.keep(request.user, patient, importing, typed, request.POST.get(WRITTEN, ""))
     if do == "leave":
@@ -346,6 +350,7 @@ def _begun(
     patient: Patient,
     person: Demographics | None,
     asked: CommandRecord | None,
+    importing: bool,
 ) -> Typed:
     """What an order begins with that was refused, or that repeats or replaces another one."""
     if asked is not None:
@@ -359,6 +364,8 @@ def _begun(
     typed = {**drafts.of_person(patient, person), **drafts.like(order)}
     if replaces:
         typed["replaces"] = [str(order.pk)]
+    if not importing and (replaces or order.was_canceled()):
+        typed |= former_answers(order, Wish(patient, person, typed))
     return typed
 
 

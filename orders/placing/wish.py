@@ -20,7 +20,7 @@ from orders.commands.placing import USABLE
 from orders.models import Order
 from orders.placing.account_offers import AccountOffers
 from orders.placing.questions import Question, questions_of
-from orders.requested_accounts import requested_accounts
+from orders.requested_accounts import order_sources, requested_accounts
 from patients.models import Demographics, Insurance, Patient
 
 Typed = Mapping[str, Sequence[str]]
@@ -281,6 +281,11 @@ class Wish:
         if self.replaces is None:
             return None
         return Order.objects.filter(pk=self.replaces, user_id=self.patient.pk).listed().first()
+
+    @cached_property
+    def has_former_answers(self) -> bool:
+        """Whether it is known what was answered with the order that this one replaces."""
+        return self.replaced is not None and self.replaced.pk in order_sources([self.replaced])
 
     @property
     def words(self) -> str:

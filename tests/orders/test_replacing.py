@@ -12,12 +12,13 @@ from django.urls import reverse
 from django.utils.html import strip_tags
 
 from backoffice.models import CommandRecord, User
-from labs.models import LabAccount
+from labs.models import LabAccount, Marker
 from orders.commands import CreateOrder, ImportOrder
 from orders.models import Order, OrderEvent, Transaction
 from tests.api.rows import envelope, order, uid
 from tests.orders.test_placing_findings import (
     ACCOUNT,
+    QUESTION,
     TEST,
     catalogue,
     client_of,
@@ -49,7 +50,7 @@ def former(**values: Any) -> Order:
     return made
 
 
-def requested(made: Order, account: UUID | None, kind: str = CreateOrder.kind) -> None:
+def requested(made: Order, account: UUID | None, kind: str = CreateOrder.kind, **body: Any) -> None:
     """The request by which an order was placed from here."""
     CommandRecord.objects.create(
         kind=kind,
@@ -57,7 +58,7 @@ def requested(made: Order, account: UUID | None, kind: str = CreateOrder.kind) -
         subject_type="patient",
         subject_id=str(made.user_id),
         patient_id=made.user_id,
-        payload={"body": {"lab_account_id": account and str(account)}},
+        payload={"body": {"lab_account_id": account and str(account), **body}},
         form_id=uuid4(),
         idempotency_key=uuid4(),
         requested_by=User.objects.get(),
@@ -194,6 +195,56 @@ def test_a_redraw_says_nothing_of_accounts(client_of: Client, both: tuple[Order,
     Order.objects.filter(pk=both[1].pk).update(origin="redraw")
     card = transaction(client_of, both[0])
     assert "Redraw" in card and "account" not in card
+
+
+def ask(marker_id: int, question: dict[str, Any]) -> None:
+    record = json.dumps({"aoe": {"questions": [question]}})
+    Marker.objects.filter(pk=marker_id).update(has_questions=True, record=record)
+
+
+def answered(answer: str = "12") -> None:
+    """The canceled order asked for the second marker, and its question was answered."""
+    made = former(lab_test_id=None, record=json.dumps({"lab_test": {"markers": [{"id": 2}]}}))
+    given = {"marker_id": 2, "question_id": QUESTION["id"], "answer": answer}
+    requested(made, ACCOUNT, aoe_answers=[given])
+
+
+@pytest.mark.parametrize("begin", ["replaces", "repeat"])
+def test_answers_of_the_canceled_order_are_filled_in(client_of: Client, begin: str) -> None:
+    answered()
+    page = client_of.get(page_of(client_of), {begin: FORMER})
+    assert page.context["wish"].one(f"q-2-{QUESTION['id']}") == "12"
+    shown = page.content.decode()
+    assert 'value="12"' in shown
+    hint = "Answers from the canceled order are filled in where the same question is asked."
+    assert (hint in shown) is (begin == "replaces")
+
+
+def test_answers_are_filled_in_by_the_code_of_a_question(client_of: Client) -> None:
+    """Another marker asks the same; what was emptied meanwhile stays empty."""
+    answered()
+    ask(2, {**QUESTION, "code": "WEEKS"})
+    ask(1, {**QUESTION, "id": 5, "code": "WEEKS"})
+    values = typed(tests=[], markers=["1"], replaces=FORMER)
+    page = client_of.post(page_of(client_of), values, headers={"HX-Request": "true"})
+    assert page.context["wish"].one("q-1-5") == "12"
+    values["q-1-5"] = ""
+    page = client_of.post(page_of(client_of), values, headers={"HX-Request": "true"})
+    assert page.context["wish"].one("q-1-5") == ""
+
+
+def test_an_answer_that_is_no_choice_any_more_is_given_again(client_of: Client) -> None:
+    answered()
+    ask(2, {**QUESTION, "answers": [{"code": "Y", "value": "Yes"}]})
+    page = client_of.get(page_of(client_of), {"replaces": FORMER})
+    assert page.context["wish"].one(f"q-2-{QUESTION['id']}") == ""
+
+
+def test_unknown_answers_must_be_given_again(client_of: Client) -> None:
+    answered()
+    CommandRecord.objects.all().delete()
+    page = client_of.get(page_of(client_of), {"replaces": FORMER}).content.decode()
+    assert "The answers given with the canceled order are not known here. Give them again." in page
 
 
 def account_fact(client: Client, shown: Order) -> str:
