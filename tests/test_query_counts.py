@@ -66,7 +66,7 @@ BASELINE: Final[dict[str, int]] = {
     "appointments, otherwise: appointments:sites": 11,
     "appointments, otherwise: appointments:sheet": 10,
     "labs: labs:list": 5,
-    "order page: with a result": 22,
+    "order page: with a result": 23,
     "report page: with a result": 34,
     "patient page: with a result": 19,
 }

@@ -77,7 +77,9 @@ def clock_of(order: Order, visit: Appointment | None) -> Clock:
     member, who sees which it is."""
     if visit is not None and visit.visit_zone.basis is not Basis.UNKNOWN:
         return Clock(visit.visit_zone.zone, visit.visit_zone.note)
-    whole = Order.objects.select_related("user").filter(pk=order.pk).first()
+    whole: Order | None = order
+    if order.get_deferred_fields() or not Order.user.is_cached(order):
+        whole = Order.objects.select_related("user").filter(pk=order.pk).first()
     place = place_of(whole) if whole else here()
     if not place.known:
         return Clock(here().zone, "your time zone")
@@ -88,12 +90,16 @@ def why_not_collected(at: datetime, order: Order, known: Collected | None, zone:
     """Why the sample of this order cannot have been collected then; empty where it can."""
     if known is not None and at == minute_of(known.at):
         return ""  # A visit may be ahead, and an imported order younger than its sample.
+    return why_not_between(at, order.created_at, zone)
+
+
+def why_not_between(at: datetime, created: datetime, zone: tzinfo) -> str:
+    """Why this is not between the time when an order was created and now."""
     now = timezone.now()
     if at > now:
         return FUTURE
-    if at < minute_of(order.created_at):
-        created = order.created_at.astimezone(zone)
-        return TOO_EARLY.format(spoken(created, now.astimezone(zone)))
+    if at < minute_of(created):
+        return TOO_EARLY.format(spoken(created.astimezone(zone), now.astimezone(zone)))
     return ""
 
 

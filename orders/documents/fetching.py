@@ -19,6 +19,9 @@ NO_PDF: Final = (
 )
 TOO_LARGE: Final = "The document is larger than 30 MB. Nothing was saved or printed."
 NO_TIME: Final = "No collection time is known. Print its labels from the order."
+BEFORE_ORDER: Final = (
+    "The collection time is before this order was created. Print its labels from the order."
+)
 LATER: Final = "The service does not answer now. Try again in a minute."
 
 

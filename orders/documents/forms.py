@@ -12,8 +12,22 @@ from django.http import QueryDict
 from django.utils import timezone
 
 from backoffice.outbox import AskForm
-from orders.documents.collection import AS_SENT, CollectedField, clock_of, why_not_collected
-from orders.documents.kinds import LABELS, MOST_LABELS, DocumentFacts, DocumentKind, LabelOptions
+from orders.documents.collection import (
+    AS_SENT,
+    Clock,
+    CollectedField,
+    clock_of,
+    why_not_between,
+    why_not_collected,
+)
+from orders.documents.kinds import (
+    KINDS,
+    LABELS,
+    MOST_LABELS,
+    DocumentFacts,
+    DocumentKind,
+    LabelOptions,
+)
 
 
 def _number(label: str) -> forms.IntegerField:
@@ -88,12 +102,47 @@ class PrintForm(AskForm):
         error_messages={"required": "Choose at least one document."},
     )
     labels = _number("Labels per order")
+    collected_at = CollectedField(required=False)
     new_sheet = forms.BooleanField(
         label="Start each document on a new sheet (for two-sided printing)", required=False
     )
 
-    def __init__(self, *args: Any, kinds: Sequence[DocumentKind], **options: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        kinds: Sequence[DocumentKind],
+        facts: Sequence[DocumentFacts],
+        **options: Any,
+    ) -> None:
         super().__init__(*args, **options)
+        self.clock = Clock(timezone.get_current_timezone())
+        self.created = [
+            one.order.created_at
+            for one in facts
+            if not one.collected and not KINDS["labels"].why_not(one)
+        ]
+        collected = self.fields["collected_at"]
+        collected.label = "Collection time for orders without a known one"
+        collected.help_text = _times_known(len(facts), len(self.created), self.clock.name)
         field = self.fields["kinds"]
         assert isinstance(field, forms.MultipleChoiceField)
         field.choices = [(kind.slug, kind.label) for kind in kinds]
+
+    def clean_collected_at(self) -> datetime | None:
+        at: datetime | None = self.cleaned_data["collected_at"]
+        if at is None or not self.created:
+            return at
+        # One that is too early for some of the orders only leaves those out.
+        if reason := why_not_between(at, min(self.created), self.clock.zone):
+            raise ValidationError(reason)
+        return at
+
+
+def _times_known(count: int, without: int, zone: str) -> str:
+    if not without:
+        return "The collection time of each order is known. This one is not used."
+    of_these = f"{without} of {count} orders" if count > 1 else "this order"
+    return (
+        f"For labels only. No collection time is known of {of_these}: labels are left out unless "
+        f"you enter one. {zone}."
+    )

@@ -20,7 +20,16 @@ from backoffice.outbox import asking
 from backoffice.sealing import cannot_open
 from orders.documents import printing
 from orders.documents.forms import PrintForm
-from orders.documents.kinds import COLUMNS, KINDS, LABELS, DocumentKind, facts_of, kinds_of
+from orders.documents.kinds import (
+    COLUMNS,
+    KINDS,
+    LABELS,
+    DocumentFacts,
+    DocumentKind,
+    LabelOptions,
+    facts_of,
+    kinds_of,
+)
 from orders.documents.models import PrintFile, PrintJob, PrintPart
 from orders.documents.views import NEEDED, as_pdf, record
 from orders.listing.rows import ORDERS
@@ -58,10 +67,14 @@ def choose(request: HttpRequest) -> HttpResponse:
         messages.error(request, NOTHING)
         return redirect(f"{ORDERS.address()}?{back}")
     offered = kinds_of(user)
-    first = {"kinds": CHOSEN, "labels": LABELS}
-    form = PrintForm(request.POST, kinds=offered) if begun else PrintForm(
-        kinds=offered, initial=first
-    )  # fmt: skip
+    too_many = len(orders) > printing.MOST_ORDERS
+    facts = [] if too_many else facts_of(orders)
+    form = PrintForm(
+        request.POST if begun else None,
+        kinds=offered,
+        facts=facts,
+        initial=None if begun else {"kinds": CHOSEN, "labels": LABELS},
+    )
     if begun and form.is_valid():
         given = form.cleaned_data
         made = printing.start(
@@ -69,19 +82,18 @@ def choose(request: HttpRequest) -> HttpResponse:
             orders,
             [kind for kind in offered if kind.slug in given["kinds"]],
             form_id=given["form_id"],
-            labels=given["labels"] or LABELS,
+            options=LabelOptions(given["labels"] or LABELS, given["collected_at"]),
             new_sheet=given["new_sheet"],
             query={name: values for name, values in QueryDict(back).lists() if name != "run"},
         )
         asking.ring(printing.TASK, printing.QUEUE)
         return redirect("documents:job", made.pk)
-    too_many = len(orders) > printing.MOST_ORDERS
     context = {
         "form": form,
         "orders": orders,
         "too_many": too_many,
         "most": printing.MOST_ORDERS,
-        "choices": [] if too_many else _choices(offered, orders, form),
+        "choices": [] if too_many else _choices(offered, facts, form),
         "here": back,
         "address": f"{ORDERS.address()}?{back}",
     }
@@ -197,10 +209,9 @@ def _labels(job: PrintJob) -> list[str]:
 
 
 def _choices(
-    offered: list[DocumentKind], orders: list[Order], form: PrintForm
+    offered: list[DocumentKind], facts: list[DocumentFacts], form: PrintForm
 ) -> list[dict[str, Any]]:
     """Each kind, for how many of the orders there may be one, and whether it is ticked."""
-    facts = facts_of(orders)
     ticked = form["kinds"].value() or ()
     return [
         {

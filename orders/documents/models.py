@@ -33,6 +33,9 @@ class PrintJob(models.Model):
     asked_at = models.DateTimeField(db_default=Now())
     kinds = ArrayField(models.TextField(), help_text="Slugs of `kinds.KINDS`, in their order")
     labels = models.PositiveSmallIntegerField(help_text="Specimen labels of each order")
+    collected_at = models.DateTimeField(
+        null=True, help_text="On the labels of orders of which no collection time is known"
+    )
     new_sheet = models.BooleanField(help_text="Each document begins on a new sheet")
     query = models.JSONField(default=dict, help_text="The list as it was left")
     state = models.TextField(choices=State.choices, default=State.OPEN)

@@ -28,7 +28,15 @@ from backoffice import audit, requests, stopping
 from backoffice.access import may
 from backoffice.models import User
 from orders.documents import pdf_files
-from orders.documents.fetching import NO_PDF, NoDocument, Pdf, checked, download
+from orders.documents.collection import minute_of
+from orders.documents.fetching import (
+    BEFORE_ORDER,
+    NO_PDF,
+    NoDocument,
+    Pdf,
+    checked,
+    download,
+)
 from orders.documents.kinds import (
     COLUMNS,
     KINDS,
@@ -79,7 +87,7 @@ def start(
     kinds: Sequence[DocumentKind],
     *,
     form_id: UUID,
-    labels: int,
+    options: LabelOptions,
     new_sheet: bool,
     query: dict[str, list[str]],
 ) -> PrintJob:
@@ -90,7 +98,8 @@ def start(
         form_id=form_id,
         asked_by=request.user,
         kinds=[kind.slug for kind in kinds],
-        labels=labels,
+        labels=options.number,
+        collected_at=options.collected_at,
         new_sheet=new_sheet,
         query=query,
         orders=len(orders),
@@ -252,7 +261,6 @@ def _outcomes(job: PrintJob, batch: Sequence[PrintPart]) -> list[Outcome]:
     """What the service has for these parts; asked with no transaction open."""
     orders = Order.objects.only(*COLUMNS).filter(pk__in={part.order_id for part in batch})
     facts = {one.order.pk: one for one in facts_of(orders)}
-    options = LabelOptions(job.labels)
 
     def fetched(part: PrintPart) -> bytes | NoDocument:
         found: DocumentFacts | None = facts.get(part.order_id)
@@ -262,7 +270,7 @@ def _outcomes(job: PrintJob, batch: Sequence[PrintPart]) -> list[Outcome]:
             if part.kind == "transaction-result" and found.order.order_transaction_id is None:
                 raise NoDocument(NO_TRANSACTION, 404)
             with requests.on_behalf_of(job.pk.hex):
-                return download(KINDS[part.kind], found, options)
+                return download(KINDS[part.kind], found, _options(job, found, part.kind))
         except NoDocument as error:
             return error
 
@@ -273,6 +281,14 @@ def _outcomes(job: PrintJob, batch: Sequence[PrintPart]) -> list[Outcome]:
         (next(pdfs) or NoDocument(NO_PDF, 502)) if isinstance(one, bytes) else one
         for one in answers
     ]
+
+
+def _options(job: PrintJob, facts: DocumentFacts, kind: str) -> LabelOptions:
+    """The labels of an order carry its known time of collection, else the one given for all."""
+    at = None if facts.collected else job.collected_at
+    if kind == "labels" and at is not None and at < minute_of(facts.order.created_at):
+        raise NoDocument(BEFORE_ORDER, 422)
+    return LabelOptions(job.labels, at)
 
 
 def _store(job: PrintJob, token: UUID, outcomes: Sequence[tuple[PrintPart, Outcome]]) -> bool:

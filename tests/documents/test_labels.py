@@ -14,9 +14,11 @@ from pypdf import PdfReader
 
 from backoffice.models import User
 from orders.documents.collection import AS_SENT, CLOCK_CHANGE, EMPTY, FUTURE
+from orders.documents.fetching import BEFORE_ORDER, NO_TIME
 from orders.models import Appointment, Order, OrderEvent, Result
 from tests.documents.conftest import FindOrder
 from tests.documents.test_documents import clinician, opened, recorded, text_of
+from tests.documents.test_print_jobs import choose, finish, pages_of, prepare
 
 __all__ = ["clinician"]
 pytestmark = pytest.mark.django_db
@@ -162,3 +164,49 @@ def test_labels_for_a_booked_visit_carry_its_time(clinician: Client, order: Orde
     assert later.status_code == 422
     Appointment.objects.update(status="cancelled")
     assert opened(clinician, "labels", order, typed(at)).status_code == 422
+
+
+def test_labels_of_many_orders_carry_their_known_times(
+    clinician: Client, order: Order, find_order: FindOrder
+) -> None:
+    other = ordered(find_order("ready", number=1), timezone.now() - timedelta(days=3))
+    Appointment.objects.filter(order_id=other.pk).delete()
+    at = timezone.now() - timedelta(hours=20)
+    visit(order, at)
+    page = choose(clinician, [order, other]).content.decode()
+    assert "No collection time is known of 1 of 2 orders" in page
+    job = finish(prepare(clinician, [order, other], "labels", labels="1"))
+    assert (job.done, job.failed) == (1, 1)
+    assert on_label(at) in pages_of(clinician, job)[0]
+    page = clinician.get(f"/orders/documents/{job.pk}/").content.decode()
+    assert NO_TIME in page
+
+
+def test_time_for_all_is_used_where_none_is_known(
+    clinician: Client, order: Order, find_order: FindOrder
+) -> None:
+    User.objects.update(time_zone="America/New_York")
+    other = ordered(find_order("ready", number=1), timezone.now() - timedelta(days=3))
+    young = ordered(find_order("ready", number=2), timezone.now() - timedelta(hours=2))
+    Appointment.objects.all().delete()
+    booked, given = timezone.now() - timedelta(hours=20), timezone.now() - timedelta(hours=5)
+    visit(order, booked)
+    sent = given.astimezone(ZoneInfo("America/New_York")).strftime(AS_SENT)
+    job = finish(prepare(clinician, [order, other, young], "labels", labels="1", collected_at=sent))
+    assert (job.done, job.failed) == (2, 1)
+    first, second = pages_of(clinician, job)
+    assert on_label(booked) in first and on_label(given) in second
+    page = clinician.get(f"/orders/documents/{job.pk}/").content.decode()
+    assert BEFORE_ORDER in page
+
+
+@pytest.mark.parametrize(
+    ("sent", "words"),
+    [("1900-01-01T08:00", "before the order was created"), ("2031-01-01T08:00", FUTURE)],
+)
+def test_odd_time_for_all_is_refused_and_remains(
+    clinician: Client, order: Order, sent: str, words: str
+) -> None:
+    answer = choose(clinician, [order], go="1", kinds=["labels"], collected_at=sent)
+    page = answer.content.decode()
+    assert answer.status_code == 422 and words in page and f'value="{sent}"' in page

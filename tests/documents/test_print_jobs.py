@@ -27,6 +27,8 @@ from tests.sandboxes import Sandbox
 pytestmark = pytest.mark.django_db
 
 CHOOSE = "/orders/documents/print/"
+COLLECTED = {"collected_at": timezone.now().strftime("%Y-%m-%dT%H:%M")}
+"""In UTC, the zone of a staff member who has chosen none."""
 
 
 @pytest.fixture
@@ -102,7 +104,7 @@ def test_download_is_recorded_by_kind_for_each_order(
     clinician: Client, find_order: FindOrder
 ) -> None:
     orders = [find_order("ready", number=number) for number in range(2)]
-    job = finish(prepare(clinician, orders, "requisition", "labels", labels="2"))
+    job = finish(prepare(clinician, orders, "requisition", "labels", labels="2", **COLLECTED))
     assert len(pages_of(clinician, job)) == 2 + 2 * 2
     for subject in ("requisition", "specimen labels"):
         entry = AuditEntry.objects.get(object_type=subject)
@@ -193,7 +195,7 @@ def lose_workers(job: PrintJob, count: int = printing.ATTEMPTS) -> None:
 
 def test_document_that_ends_workers_is_left_out(clinician: Client, find_order: FindOrder) -> None:
     orders = [find_order("ready", number=number) for number in range(5)]
-    job = prepare(clinician, orders, "requisition", "labels", labels="1")
+    job = prepare(clinician, orders, "requisition", "labels", labels="1", **COLLECTED)
     lose_workers(job)
     job = finish(job)
     assert (job.state, job.done, job.failed, job.pages) == ("done", 2, printing.BATCH, 2)
