@@ -33,6 +33,7 @@ from backoffice.templatetags.ui import (
     since,
     words,
 )
+from orders.models import Order
 from orders.templatetags.turns import whose_turn
 
 _PRINTER: Final = icon_svg("printer")
@@ -74,9 +75,15 @@ def draw(rows: list[Any], screen: Screen) -> SafeString:
         drawn.append('<tr data-flag="critical">\n' if flagged else "<tr>\n")
         drawn.append(tick(row, sight))
         drawn += [cell(row, sight) for cell in cells]
-        drawn.append(_documents(row) if by_name else "")
         drawn.append("</tr>\n")
     return SafeString("".join(drawn))
+
+
+def named_patient(order: Order) -> str:
+    """The patient of an order, or that there is none and which test it is, as for a kit that is not
+    registered yet."""
+    name = f"{order.patient_first_name} {order.patient_last_name}".strip()
+    return name or ", ".join(filter(None, ("No patient", order.lab_test_name)))
 
 
 def _nothing(row: Any, sight: Sight) -> str:
@@ -94,11 +101,13 @@ def _tick(row: Any, sight: Sight) -> str:
 
 
 def _documents(row: Any) -> str:
+    """Beside the name: the last columns may be out of sight."""
     url = record_url("documents:order", row.pk)
+    whose = row.name_html.strip()
+    whose = f" of the order of {whose}" if whose else f": {escape(named_patient(row))}"
     return (
-        f'<td class="tight end"><a class="btn quiet square" href="{url}" hx-boost="false"'
-        f' data-drawer title="Documents">{_PRINTER}<span class="sr">Documents of the order of'
-        f" {row.name_html}</span></a></td>\n"
+        f' <a class="btn quiet square beside-name" href="{url}" hx-boost="false" data-drawer'
+        f' title="Documents">{_PRINTER}<span class="sr">Documents{whose}</span></a>'
     )
 
 
@@ -109,7 +118,10 @@ def _patient(row: Any, sight: Sight) -> str:
     elif row.patient_first_name or row.patient_last_name:
         who = f"<bdi>{row.name_html}</bdi>"
     url = record_url("orders:detail", row.pk)
-    return f'<th scope="row" class="lead"><a href="{url}" hx-boost="false">{who}</a></th>\n'
+    documents = _documents(row) if sight.by_name else ""
+    return (
+        f'<th scope="row" class="lead"><a href="{url}" hx-boost="false">{who}</a>{documents}</th>\n'
+    )
 
 
 def _born(row: Any, sight: Sight) -> str:

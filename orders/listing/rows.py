@@ -21,7 +21,7 @@ from backoffice.models import Assignment
 from backoffice.paging.keys import unguessed
 from orders.forms import ME, NOBODY, OrderFilters
 from orders.listing.columns import COLUMNS
-from orders.listing.drawing import draw
+from orders.listing.drawing import draw, named_patient
 from orders.listing.verbs import VERBS
 from orders.models import Order
 from orders.models.order import CAN_GO_QUIET, LIST_COLUMNS, OrderQuerySet
@@ -118,9 +118,7 @@ class Orders(Listing):
         by_name = may(user, "patients.view")
         return {
             order.pk: (
-                f"{order.patient_first_name} {order.patient_last_name}".strip()
-                if by_name
-                else f"Order {str(order.pk)[:8]}",
+                named_patient(order) if by_name else f"Order {str(order.pk)[:8]}",
                 reverse("orders:detail", args=[order.pk]),
             )
             for order in Order.objects.filter(pk__in=list(keys)).listed()

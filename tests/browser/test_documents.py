@@ -78,8 +78,12 @@ def test_requisition_is_printed_from_order_list_and_visit(page: Browser, office:
     assert in_new_tab(page, link).endswith(f"/{order_id}/documents/requisition/")
     is_printed(office, order_id)
 
-    row = f'td a[href="/orders/{order_id}/documents/"]'
+    row = f'th a[href="/orders/{order_id}/documents/"]'
     page.open(f"{office.url}/orders/")
+    right = page.run(
+        "return document.querySelector(arguments[0]).getBoundingClientRect().right", row
+    )
+    assert right < 640, "in sight without scrolling, in a window of 1280"
     page.click(row)
     page.find(f".drawer {link}")
     picture(page, "documents-list")

@@ -342,3 +342,14 @@ def test_progress_is_polled_until_the_end(clinician: Client, find_order: FindOrd
     finish(job)
     assert clinician.get(address).headers["HX-Refresh"] == "true"
     assert address not in page_of(clinician, job)
+
+
+def test_kit_without_patient_is_named_by_its_test(clinician: Client, find_order: FindOrder) -> None:
+    kit = find_order("canceled")
+    empty = {"patient_first_name": "", "patient_last_name": "", "patient_name": ""}
+    Order.objects.filter(pk=kit.pk).update(**empty, lab_test_name="Iron & zinc")
+    job = finish(prepare(clinician, [kit], "requisition"))
+    page = page_of(clinician, job)
+    assert "<bdi>No patient, Iron &amp; zinc</bdi>" in page
+    rows = clinician.get("/orders/").content.decode()
+    assert "Documents: No patient, Iron &amp; zinc<" in rows
