@@ -57,10 +57,8 @@ def fetch(kind: DocumentKind, facts: DocumentFacts, options: LabelOptions) -> Pd
 
 def download(kind: DocumentKind, facts: DocumentFacts, options: LabelOptions) -> bytes:
     """What the service sends, not yet checked; safe in any thread. Raises NoDocument."""
-    if reason := kind.why_not(facts):
+    if reason := why_none(kind, facts, options):
         raise NoDocument(reason, 404)
-    if kind.is_labels and options.collected_at is None and facts.collected is None:
-        raise NoDocument(NO_TIME, 422)
     try:
         with kind.fetch(service().within(SECONDS), facts, options) as document:
             return b"".join(document)
@@ -75,6 +73,14 @@ def download(kind: DocumentKind, facts: DocumentFacts, options: LabelOptions) ->
         raise NoDocument(LATER, 503, is_passing=True, retry_after=error.retry_after) from error
     except errors.ServiceError as error:
         raise NoDocument(LATER, 503, is_passing=True) from error
+
+
+def why_none(kind: DocumentKind, facts: DocumentFacts, options: LabelOptions) -> str:
+    """Why the service is not even asked; empty where it is."""
+    if reason := kind.why_not(facts):
+        return reason
+    without = options.collected_at is None and facts.collected is None
+    return NO_TIME if kind.is_labels and without else ""
 
 
 def checked(contents: Sequence[bytes]) -> list[Pdf | None]:

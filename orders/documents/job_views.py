@@ -43,6 +43,8 @@ CANNOT_READ: Final = "These filters can no longer be read. Correct them first."
 NOTHING: Final = "Select orders first."
 DELETED: Final = "This file was deleted 24 hours after it was made. Select the orders again."
 
+NOT_AGAIN: Final = "Nothing that was left out is available now. You can select the orders again."
+
 
 @requires(*NEEDED)
 @require_POST
@@ -114,11 +116,11 @@ def jobs(request: HttpRequest) -> HttpResponse:
 def job(request: HttpRequest, job_id: UUID) -> HttpResponse:
     """One job: how far it is, its file, and what was left out and why."""
     found = _job(request, job_id)
-    left_out = list(
-        PrintPart.objects.filter(job=found, state=PrintPart.State.FAILED)
-        .defer("content")
-        .order_by("position")[:SHOWN]
-    )
+    parts = PrintPart.objects.filter(job=found, state=PrintPart.State.FAILED).order_by("position")
+    # Of a canceled job nothing is left out: it has no file.
+    is_canceled = found.state == PrintJob.State.CANCELED
+    left_out = [] if is_canceled else list(parts.defer("content")[:SHOWN])
+    has_ended = found.state in (PrintJob.State.DONE, PrintJob.State.FAILED)
     names = ORDERS.told({part.order_id for part in left_out}, request.user)
     audit.listed(
         request,
@@ -129,6 +131,7 @@ def job(request: HttpRequest, job_id: UUID) -> HttpResponse:
     context = {
         "job": found,
         "labels": _labels(found),
+        "again": len(printing.may_succeed(found)) if has_ended and found.failed else 0,
         "left_out": [
             (part, KINDS[part.kind].label, *names.get(part.order_id, ("Order", "")))
             for part in left_out
@@ -192,7 +195,7 @@ def retry_job(request: HttpRequest, job_id: UUID) -> HttpResponse:
     if printing.retry(found):
         asking.ring(printing.TASK, printing.QUEUE)
     else:
-        messages.error(request, "This job cannot be tried again. Select the orders again.")
+        messages.error(request, NOT_AGAIN)
     return redirect("documents:job", found.pk)
 
 

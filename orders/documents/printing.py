@@ -32,10 +32,12 @@ from orders.documents.collection import minute_of
 from orders.documents.fetching import (
     BEFORE_ORDER,
     NO_PDF,
+    TOO_LARGE,
     NoDocument,
     Pdf,
     checked,
     download,
+    why_none,
 )
 from orders.documents.kinds import (
     COLUMNS,
@@ -75,7 +77,8 @@ FULL: Final = "The file would be larger than 50 MB. Print this order separately.
 NOT_ALLOWED: Final = "Your role no longer allows this."
 LOST: Final = "It could not be fetched in time. Open the documents of this order one by one."
 NOT_MERGED: Final = "The documents could not be merged. Try again, or print fewer orders at once."
-NO_TRANSACTION: Final = "This order is in no transaction."
+FINAL: Final = (FULL, TOO_LARGE, GONE)
+"""Reasons that are the same however often a document is asked for."""
 
 State = PrintJob.State
 Outcome = Pdf | NoDocument
@@ -151,23 +154,51 @@ def cancel(job: PrintJob) -> bool:
     return True
 
 
+def may_succeed(job: PrintJob) -> list[UUID]:
+    """Ids of the parts that were left out and may be fetched now: not what the order has none of,
+    nor what is too large."""
+    parts = PrintPart.objects.filter(job=job, state=PrintPart.State.FAILED).exclude(words__in=FINAL)
+    found = list(parts.values_list("pk", "order_id", "kind"))
+    orders = Order.objects.only(*COLUMNS).filter(pk__in={order_id for _, order_id, _ in found})
+    facts = {one.order.pk: one for one in facts_of(orders)} if found else {}
+
+    def is_possible(order_id: UUID, kind: str) -> bool:
+        if order_id not in facts or kind not in KINDS:
+            return False
+        try:
+            options = _options(job, facts[order_id], kind)
+        except NoDocument:
+            return False
+        return not why_none(KINDS[kind], facts[order_id], options)
+
+    return [pk for pk, order_id, kind in found if is_possible(order_id, kind)]
+
+
 def retry(job: PrintJob) -> bool:
-    """Fetch again what was left out, and merge everything anew; False where there is nothing to
-    try, or what was fetched is deleted already."""
+    """Fetch again what was left out and may be had now, and merge everything anew; False where
+    there is nothing to try, or what was fetched is deleted already."""
     with transaction.atomic(durable=True):
         ended = PrintJob.objects.filter(
             pk=job.pk, state__in=(State.DONE, State.FAILED), expires_at__gt=Now()
         )
-        if ended.select_for_update().first() is None:
+        locked = ended.select_for_update().first()
+        if locked is None:
+            return False
+        again = may_succeed(locked)
+        if not again and locked.state == State.DONE:
             return False
         PrintFile.objects.filter(job=job).delete()
-        parts = PrintPart.objects.filter(job=job)
-        parts.update(attempts=0)
-        parts.filter(state=PrintPart.State.FAILED).update(
+        PrintPart.objects.filter(job=job).update(attempts=0)
+        PrintPart.objects.filter(pk__in=again).update(
             state=PrintPart.State.WAITING, words="", due_at=Now()
         )
         ended.update(
-            state=State.OPEN, failed=0, words="", pages=None, due_at=Now(), finished_at=None
+            state=State.OPEN,
+            failed=F("failed") - len(again),
+            words="",
+            pages=None,
+            due_at=Now(),
+            finished_at=None,
         )
     return True
 
@@ -267,8 +298,6 @@ def _outcomes(job: PrintJob, batch: Sequence[PrintPart]) -> list[Outcome]:
         try:
             if found is None:
                 raise NoDocument(GONE, 404)
-            if part.kind == "transaction-result" and found.order.order_transaction_id is None:
-                raise NoDocument(NO_TRANSACTION, 404)
             with requests.on_behalf_of(job.pk.hex):
                 return download(KINDS[part.kind], found, _options(job, found, part.kind))
         except NoDocument as error:

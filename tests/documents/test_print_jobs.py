@@ -353,3 +353,39 @@ def test_kit_without_patient_is_named_by_its_test(clinician: Client, find_order:
     assert "<bdi>No patient, Iron &amp; zinc</bdi>" in page
     rows = clinician.get("/orders/").content.decode()
     assert "Documents: No patient, Iron &amp; zinc<" in rows
+
+
+def test_only_what_may_succeed_is_tried_again(
+    clinician: Client, find_order: FindOrder, world: Sandbox
+) -> None:
+    order, late, canceled = find_order("ready"), find_order("not ready"), find_order("canceled")
+    world.prepare_answer(
+        f"/v3/order/{order.pk}/requisition/pdf", status=404, body={"detail": "none"}
+    )
+    job = finish(prepare(clinician, [order, late, canceled], "requisition", "abn"))
+    assert (job.done, job.failed) == (0, 6)
+    assert "Try 1 of the 6 left out again" in page_of(clinician, job)
+    clinician.post(reverse("documents:job-retry", args=[job.pk]))
+    job = finish(PrintJob.objects.get(pk=job.pk))
+    assert (job.done, job.failed, job.pages) == (1, 5, 1)
+    retry = reverse("documents:job-retry", args=[job.pk])
+    assert retry not in page_of(clinician, job)
+    answer = clinician.post(retry, follow=True).content.decode()
+    assert "Nothing that was left out is available now." in answer
+    job.refresh_from_db()
+    assert (job.state, job.failed, job.pages) == ("done", 5, 1)
+
+
+def test_canceled_job_counts_what_was_done_before(clinician: Client, find_order: FindOrder) -> None:
+    orders = [find_order("ready"), find_order("ready", number=1), find_order("canceled")]
+    job = prepare(clinician, orders, "requisition")
+    fetched = printing._claimed(token := uuid.uuid4())
+    assert fetched is not None
+    parts = [job.parts.get(position=0), job.parts.get(position=2)]
+    outcomes = list(zip(parts, printing._outcomes(fetched, parts), strict=True))
+    assert printing._store(fetched, token, outcomes)
+    clinician.post(reverse("documents:job-cancel", args=[job.pk]))
+    page = page_of(clinician, job)
+    assert "1 of 3 documents were fetched before." in page and "Left out" not in page
+    row = clinician.get("/orders/documents/").content.decode()
+    assert "Canceled after 1 of 3" in row
