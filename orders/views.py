@@ -17,6 +17,7 @@ from backoffice.statements import by_key, prepared, where
 from backoffice.vocabulary.interpretations import RANK
 from labs.models import Lab
 from orders.changing_views import actions_of
+from orders.documents.collection import DRAWN, is_canceled, known_times
 from orders.documents.kinds import WITH_RESULT, DocumentFacts
 from orders.documents.views import document_lines
 from orders.exceptions.queue import group_of, is_handled
@@ -83,12 +84,17 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
         ],
     )
     test = order.said("lab_test")
+    booked = standing if standing and standing.start_at and not is_canceled(standing) else None
+    draws = [one.created_at for one in events if one.low_level_status == DRAWN]
+    drawn = {order.pk: draws[-1]} if draws else {}
+    reported = {order.pk: result.date_collected} if result else {}
     facts = DocumentFacts(
         order,
         result is not None,
         1 + len(siblings),
         result is not None or any(one.low_level_status in WITH_RESULT for one in siblings),
-        standing.start_at if standing else None,
+        booked,
+        known_times(drawn, reported, {order.pk: booked} if booked else {}).get(order.pk),
         False if test.get("has_collection_instructions") is False else None,
     )
     context = {

@@ -50,16 +50,22 @@ class Clock:
         return short if short == long else f"{short} ({long.replace('_', ' ')})"
 
 
+DRAWN: Final = "draw_completed"
+
+
+def draws_of(keys: Iterable[UUID]) -> dict[UUID, datetime]:
+    """When the draws of orders were completed, by the ids of the orders."""
+    events = OrderEvent.objects.filter(order_id__in=list(keys), low_level_status=DRAWN)
+    return dict(events.order_by("created_at").values_list("order_id", "created_at"))
+
+
 def known_times(
-    keys: Iterable[UUID], reported: Mapping[UUID, str | None], visits: Mapping[UUID, Appointment]
+    drawn: Mapping[UUID, datetime],
+    reported: Mapping[UUID, str | None],
+    visits: Mapping[UUID, Appointment],
 ) -> dict[UUID, Collected]:
     """Of orders by their ids: what the lab reports, else when the draw was completed, else the time
-    of the visit. One query."""
-    drawn = dict(
-        OrderEvent.objects.filter(order_id__in=list(keys), low_level_status="draw_completed")
-        .order_by("created_at")
-        .values_list("order_id", "created_at")
-    )
+    of the visit."""
     found = {
         key: Collected(visit.start_at, "Time of the visit.")
         for key, visit in visits.items()
@@ -70,6 +76,10 @@ def known_times(
         if (at := read_written_time(text).instant) is not None:
             found[key] = Collected(at, "Time in the lab’s report.")
     return found
+
+
+def is_canceled(visit: Appointment) -> bool:
+    return "cancelled" in (visit.status, visit.event_status)
 
 
 def clock_of(order: Order, visit: Appointment | None) -> Clock:

@@ -22,7 +22,7 @@ from backoffice.service import Service
 from backoffice.service.exchange import Document
 from backoffice.templatetags.spoken import calendar_day
 from labs.models import LabTest
-from orders.documents.collection import Collected, known_times
+from orders.documents.collection import Collected, draws_of, known_times
 from orders.models import Appointment, Order, Result
 from orders.models.order import CANCELED, LIST_COLUMNS
 
@@ -249,7 +249,7 @@ def facts_of(orders: Iterable[Order]) -> list[DocumentFacts]:
     tests = LabTest.objects.filter(pk__in=test_ids)
     instructions = dict(tests.values_list("pk", "has_collection_instructions"))
     visits = {visit.order_id: visit for visit in booked.order_by("start_at") if visit.order_id}
-    collected = known_times(keys, reported, visits)
+    collected = known_times(draws_of(keys), reported, visits)
     return [
         DocumentFacts(
             order,

@@ -210,3 +210,10 @@ def test_odd_time_for_all_is_refused_and_remains(
     answer = choose(clinician, [order], go="1", kinds=["labels"], collected_at=sent)
     page = answer.content.decode()
     assert answer.status_code == 422 and words in page and f'value="{sent}"' in page
+
+
+@pytest.mark.parametrize("zone", ["America/Phoenix", "PST8PDT", None])
+def test_order_page_offers_labels(clinician: Client, order: Order, zone: str | None) -> None:
+    visit(order, timezone.now() + timedelta(days=1), iana_timezone=zone)
+    page = clinician.get(f"/orders/{order.pk}/")
+    assert page.status_code == 200 and 'name="collected_at"' in page.content.decode()
