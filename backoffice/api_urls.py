@@ -17,7 +17,7 @@ from backoffice.api.system import Commands, Runs
 from labs.api import LabAccounts, Labs, LabTests, Markers
 from labs.reports.api import Reports
 from orders.api import Appointments, Orders, Results, Transactions
-from patients.api import Connections, Insurances, Patients, Payors
+from patients.api import Connections, Insurances, Patients, PatientSearch, Payors
 from patients.wearables.api import Pulls, Summaries
 from patients.wearables.samples_api import Samples
 from webhooks.api import Events
@@ -40,6 +40,7 @@ def nothing_here(request: HttpRequest) -> HttpResponse:
 
 urlpatterns = [
     path("schema/", Schema.as_view(), name="api-schema"),
+    path("patients/search/", PatientSearch.as_view(), name="api-patients-search"),
     *routes("patients", Patients),
     *routes("connections", Connections),
     *routes("insurance", Insurances),

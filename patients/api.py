@@ -10,7 +10,7 @@ from django.db.models import Q
 from rest_framework.request import Request
 
 from backoffice.access import requires
-from backoffice.api.resources import Child, Filter, Resource, any_spelling, exactly
+from backoffice.api.resources import Child, Filter, Resource, Search, any_spelling, exactly
 from backoffice.sealing import CANNOT_READ, opened_rows
 from patients.models import Connection, Demographics, Insurance, Patient, Payor
 
@@ -19,8 +19,6 @@ OF_USER = exactly("user_id", UUID, "Only what belongs to this user of the servic
 
 class SearchFilter(Filter):
     """Everything that the search box of patients finds."""
-
-    is_search: ClassVar[bool] = True
 
     def parse(self, raw: str) -> Q:
         Filter.parse(self, raw)
@@ -82,14 +80,22 @@ class Patients(Resource):
             record=True,
         ),
     )
-    filters = (
+    filters: ClassVar[tuple[Filter, ...]] = (
         exactly("user_id", UUID, "Only this user of the service", "id"),
         any_spelling("client_user_id", "Only the user with this id of ours, in any spelling"),
+    )
+
+
+@requires("patients.view")
+class PatientSearch(Search, Patients):
+    """Users of the service by parts of the name, phone number, email, birth date, or id."""
+
+    filters = (
         SearchFilter(
             "search",
             str,
             "id",
-            "Only users found by this: parts of the name, phone number, email, birth date, or id",
+            "Parts of the name, phone number, email, birth date, or id: all must match",
         ),
     )
 

@@ -67,8 +67,6 @@ class Filter:
     kind: type[str | UUID | int]
     column: str
     help: str
-    is_search: ClassVar[bool] = False
-    """Whether it takes words about a person: the audit log says that somebody searched."""
 
     def parse(self, raw: str) -> Q:
         shape, words = _SHAPES[self.kind]
@@ -120,18 +118,22 @@ class Resource(Face):
     )
     """Members that a subclass adds to its items, as the schema describes them."""
 
+    is_search: ClassVar[bool] = False
+
     schema = ResourceSchema()
 
     def get(self, request: Request, id: str | None = None) -> HttpResponse:
         if id is not None:
             return self._one(request, id)
-        rows, following = self._page(request)
+        return self._list(request, request.query_params)
+
+    def _list(
+        self, request: Request, parameters: Mapping[str, str], *, searched: bool = False
+    ) -> HttpResponse:
+        rows, following = self._page(parameters)
         items = self._items(request, rows)
         if self.patient is not None:
             keys = [item["id"] for item in items]
-            searched = any(
-                each.is_search and each.name in request.query_params for each in self.filters
-            )
             audit.listed(
                 request._request, self.name(), keys, self.patients_of(items), searched=searched
             )
@@ -176,21 +178,20 @@ class Resource(Face):
             condition &= Q(**{name: value})
         return condition
 
-    def _page(self, request: Request) -> tuple[list[tuple[Any, ...]], str | None]:
-        asked = request.query_params
+    def _page(self, parameters: Mapping[str, str]) -> tuple[list[tuple[Any, ...]], str | None]:
         known = {"limit", "cursor"} | {each.name for each in self.filters}
-        for name in asked:
+        for name in parameters:
             if name not in known:
                 raise bad_request(
                     "There is no parameter of that name here. These are known:"
                     f" {', '.join(sorted(known))}."
                 )
-        limit = _limit(asked.get("limit"))
+        limit = _limit(parameters.get("limit"))
         rows = self._rows()
         for each in self.filters:
-            if (raw := asked.get(each.name)) is not None:
+            if (raw := parameters.get(each.name)) is not None:
                 rows = rows.filter(each.parse(raw))
-        if cursor := asked.get("cursor"):
+        if cursor := parameters.get("cursor"):
             rows = rows.filter(pk__gt=self._after(cursor))
         page = list(rows[: limit + 1])
         if len(page) <= limit:
@@ -233,6 +234,36 @@ class Resource(Face):
             for key, item in zip(keys, items, strict=True):
                 item[child.name] = found.get(key, [] if child.many else None)
         return items
+
+
+class Search(Resource):
+    """A resource found by POST: what is known of people belongs in no address.
+
+    The body is a JSON object of the parameters that the list takes in its address, all of them
+    text; `search` is required. A subclass is of the resource that it finds, too.
+    """
+
+    http_method_names = ["post"]
+    is_search = True
+
+    def post(self, request: Request) -> HttpResponse:
+        body = request.data
+        if not isinstance(body, dict) or not all(
+            isinstance(value, str) and is_storable(value) for value in body.values()
+        ):
+            raise bad_request("The body must be a JSON object, and its values text.")
+        if not body.get("search"):
+            raise bad_request("search is missing.")
+        return self._list(request, body, searched=True)
+
+
+def is_storable(text: str) -> bool:
+    """Whether PostgreSQL takes it: no NUL, no half of a surrogate pair."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in text
 
 
 def routes(name: str, resource: type[Resource]) -> list[URLPattern]:

@@ -97,13 +97,15 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
 
 
 class ResourceSchema(AutoSchema):
-    """The two operations of a `Resource`."""
+    """The two operations of a `Resource`, or the one of a `Search`."""
 
     @property
     def _resource(self) -> type[Resource]:
         return cast("type[Resource]", type(self.view))
 
     def get_operation_id(self) -> str:
+        if self._resource.is_search:
+            return f"{self._plural()}_search"
         return f"{self._plural()}_{'get' if self._is_item() else 'list'}"
 
     def get_tags(self) -> list[str]:
@@ -113,6 +115,8 @@ class ResourceSchema(AutoSchema):
         if self._is_item():
             kind = OpenApiTypes.STR if self._resource.key else self._key_type()
             return [OpenApiParameter("id", kind, OpenApiParameter.PATH)]
+        if self._resource.is_search:
+            return []
         return [
             OpenApiParameter(
                 "limit", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100}
@@ -125,7 +129,19 @@ class ResourceSchema(AutoSchema):
         ]
 
     def get_request_serializer(self) -> Any:
-        return None
+        if not self._resource.is_search:
+            return None
+        fields: dict[str, Any] = {
+            "limit": serializers.RegexField(
+                "^([1-9][0-9]{0,2}|1000)$", required=False, help_text="1 to 1000, 100 by default"
+            ),
+            "cursor": serializers.CharField(
+                required=False, allow_blank=True, help_text="`next` of the page before"
+            ),
+        }
+        for each in self._resource.filters:
+            fields[each.name] = serializers.CharField(help_text=each.help)
+        return inline_serializer(self._resource.__name__, fields)
 
     def get_response_serializers(self) -> Any:
         name = self._resource.__name__
@@ -154,7 +170,8 @@ class ResourceSchema(AutoSchema):
         return "{id}" in self.path
 
     def _plural(self) -> str:
-        return self.path.strip("/").removesuffix("/{id}").rpartition("/")[2].replace("-", "_")
+        path = self.path.strip("/").removesuffix("/{id}").removesuffix("/search")
+        return path.rpartition("/")[2].replace("-", "_")
 
     def _key_type(self) -> Any:
         pk = self._resource.model._meta.pk

@@ -100,7 +100,7 @@ def test_order_only_patient_is_found_everywhere(
     assert set(shown(client, q=typed, order_key="name")) == set(expected)
     suggested = client.post("/find/suggestions/", {"q": typed}).context["found"]
     assert {one.patient for one in suggested.people} == ids
-    answer = client.get("/api/patients/", {"search": typed})
+    answer = client.post("/api/patients/search/", {"search": typed}, "application/json")
     assert {UUID(one["id"]) for one in answer.json()["results"]} == ids
     chosen = client.post("/reports/upload/", {"q": typed}, follow=True)
     assert {one.pk for one in chosen.context["rows"]} == ids
@@ -157,7 +157,8 @@ def test_api_gives_identity_and_its_source(client: Client, clinic: None) -> None
         assert found["identity"]["fields_from_order"] == fields
         order_id = str(uid("order", n)) if fields else None
         assert found["identity"]["source_order_id"] == order_id
-    assert client.get("/api/patients/", {"search": "nobody"}).json()["results"] == []
+    nobody = client.post("/api/patients/search/", {"search": "nobody"}, "application/json")
+    assert nobody.json()["results"] == []
     client.get("/api/patients/", {"limit": "1"})
     actions = AuditEntry.objects.filter(object_type="patient").order_by("pk")
     assert list(actions.values_list("action", flat=True))[-2:] == ["search", "list"]
@@ -324,3 +325,32 @@ def person_later(n: int, first: str, last: str, phone: str, **values: Any) -> De
     )
     row.save()
     return row
+
+
+def test_api_search_is_posted_and_paged(client: Client, clinic: None) -> None:
+    url = "/api/patients/search/"
+    assert client.get(url).status_code == 405
+    assert client.get("/api/patients/", {"search": "olga"}).status_code == 400
+    found: list[str] = []
+    body = {"search": "orderonly", "limit": "1"}
+    while True:
+        page = client.post(url, body, "application/json").json()
+        found += [one["id"] for one in page["results"]]
+        if page["next"] is None:
+            break
+        body["cursor"] = page["next"]
+    whole = client.post(url, {"search": "orderonly"}, "application/json").json()["results"]
+    assert found == [one["id"] for one in whole] and len(found) > 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "[]", "{}", "{", '{"name": "a"}', '{"search": ""}', '{"search": 5}',
+        '{"search": "\\ud800"}', '{"search": "\\u0000"}',
+        '{"search": "a", "limit": "0"}', '{"search": "a", "cursor": "x"}',
+    ],
+)  # fmt: skip
+def test_api_search_refuses_other_bodies(client: Client, clinic: None, body: str) -> None:
+    answer = client.post("/api/patients/search/", body, "application/json")
+    assert answer.status_code == 400 and answer.json()["message"], body
