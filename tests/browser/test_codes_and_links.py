@@ -55,7 +55,8 @@ def test_diagnosis_codes_are_chosen_by_keyboard(
     page.find('#diagnoses [data-word="hyperlip"] .pick[value="E78.5"]')
     picture(page, "diagnoses")
     press(page, DOWN)
-    assert page.run("return document.activeElement.value") == "E78.5"
+    chosen = "return document.activeElement.value"
+    wait_until(lambda: page.run(chosen) == "E78.5", 30, "the first code has the focus", every=0.05)
     press(page, ESCAPE)
     assert focus(page) == "diagnosis"
     press(page, DOWN + ENTER)

@@ -253,7 +253,7 @@ class Visitor:
     def look(self, path: str) -> str:
         """`page`, one of `OTHERS`, or the status of a refusal."""
         answer = self.person.get(path)
-        if not answer.is_success:
+        if not answer.is_success and 'class="no-document"' not in answer.text:
             return {302: "elsewhere", 405: "form"}.get(answer.status_code, str(answer.status_code))
         body = answer.text
         self.links.update(unescape(link) for link in _LINK.findall(body))
