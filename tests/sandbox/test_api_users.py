@@ -293,7 +293,7 @@ def _resources(sandbox: Sandbox, **params: Any) -> dict[tuple[str, str, str], An
     found: dict[tuple[str, str, str], Any] = {}
     cursor = None
     while True:
-        extra = {} if cursor is None else {"next_cursor": cursor}
+        extra: dict[str, str] = {} if cursor is None else {"next_cursor": cursor}
         page = sandbox.get("/v2/introspect/resources", **params, **extra)
         assert len(page["data"]) <= params.get("user_limit", 50)
         for report in page["data"]:
