@@ -164,6 +164,8 @@ def test_second_endpoint_for_the_same_address_is_refused(desk: Desk, administrat
     [
         ("http://elsewhere.example.invalid/webhooks/", "Events are received at"),
         ("http://localhost:9/other/", "Events are received at"),
+        ("not an address", "This is not an address"),
+        ("http://[", "This is not an address"),
         ("", "This field is required"),
     ],
 )

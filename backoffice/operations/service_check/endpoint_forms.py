@@ -28,6 +28,8 @@ class NewEndpointForm(AskForm):
 
     def clean_url(self) -> str:
         url: str = self.cleaned_data["url"].strip()
+        if not _host(url):
+            raise ValidationError(f"This is not an address. Enter one such as {address()}")
         if not is_here(url):
             raise ValidationError(
                 f"Events are received at {address()}. Other hosts must be in ALLOWED_HOSTS."
@@ -41,3 +43,11 @@ class SwitchForm(AskForm):
     """Whether deliveries are to begin again, or to stop."""
 
     to = forms.ChoiceField(choices=[("on", "on"), ("off", "off")], widget=forms.HiddenInput)
+
+
+def _host(url: str) -> str:
+    """The host that an address names; empty where it is no address."""
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""

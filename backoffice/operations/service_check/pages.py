@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime
 from typing import Final
 from uuid import UUID
@@ -31,8 +32,14 @@ def page(request: HttpRequest) -> HttpResponse:
     with ServiceAnswers(PAGE_SECONDS) as answers:
         found = service_check.findings(answers, DeliveryCheck(sent))
         endpoints = service_check.listed_endpoints(answers)
-    problems = sum(finding.outcome is Outcome.PROBLEM for finding in found)
-    context = {"findings": found, "problems": problems, "sent": sent, "endpoints": endpoints}
+    counts = Counter(finding.outcome for finding in found)
+    context = {
+        "findings": found,
+        "problems": counts[Outcome.PROBLEM],
+        "unchecked": counts[Outcome.UNKNOWN],
+        "sent": sent,
+        "endpoints": endpoints,
+    }
     return render(request, "operations/service_check.html", context)
 
 
