@@ -104,7 +104,7 @@ def _documents(row: Any) -> str:
     """Beside the name: the last columns may be out of sight."""
     url = record_url("documents:order", row.pk)
     whose = row.name_html.strip()
-    whose = f" of the order of {whose}" if whose else f": {escape(named_patient(row))}"
+    whose = f" of the order of <bdi>{whose}</bdi>" if whose else f": {escape(named_patient(row))}"
     return (
         f' <a class="btn quiet square beside-name" href="{url}" hx-boost="false" data-drawer'
         f' title="Documents">{_PRINTER}<span class="sr">Documents{whose}</span></a>'

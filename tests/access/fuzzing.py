@@ -69,7 +69,9 @@ ENDS_SESSIONS: Final = (
     "/admin/backoffice/user/",
 )
 """Not posted to: the next requests would come from nobody in particular."""
-AWAY: Final = re.compile(r"^(/results/[^/]+/document/|/health/status)$")
+AWAY: Final = re.compile(
+    r"^(/results/[^/]+/document/|/orders/[^/]+/documents/[^/]+/|/health/status)$"
+)
 """Say that something is not there, as here the service and the workers: 503 is right."""
 Pairs = list[tuple[str, bytes]]
 

@@ -33,6 +33,10 @@ _BROKEN: Final = {
 """Arguments of no shape; also those that fit the route and no column."""
 
 
+SEARCHES: Final = {"api-patients-search": "/api/patients/search/"}
+"""Addresses of the API that read by POST, by their names."""
+
+
 @dataclass(frozen=True, slots=True)
 class Route:
     """`address` is the route with its parameters in angle brackets."""

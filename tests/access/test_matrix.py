@@ -9,7 +9,7 @@ import pytest
 
 from backoffice.access import ADMINISTRATOR, PERMISSIONS
 from orders.documents.kinds import KINDS
-from tests.access.routes import Route, everything, of_world
+from tests.access.routes import SEARCHES, Route, everything, of_world
 from tests.access.visits import (
     IDENTITIES,
     NARROW_TOKEN,
@@ -38,6 +38,9 @@ WITH_SECOND_FACTOR: Final = {
 """Nothing to see for people without one, as all are here."""
 AWAY: Final = {*(f"documents:{kind}" for kind in KINDS), "operations:health"}
 """Say that something does not answer, as here the service and the workers."""
+
+PARAMETERS: Final = frozenset({"orders:refused"})
+"""Answer 400 without parameters, which no probe has."""
 
 Visits = Callable[[str], list[Visit]]
 
@@ -101,6 +104,8 @@ def contradicts(identity: str, visit: Visit) -> str:
         return "to be let in"
     if not visit.probe.real or visit.probe.method != "GET" or route.name in AWAY:
         return ""
+    if route.name in PARAMETERS:
+        return "" if status == 400 else "its parameters are missing"
     if route.name in WITH_SECOND_FACTOR:
         return "" if status in (302, 404) else "nobody here has a second factor"
     if route.name in OWN and identity != ADMINISTRATOR:
@@ -109,12 +114,15 @@ def contradicts(identity: str, visit: Visit) -> str:
 
 
 def _of_api(identity: str, route: Route, visit: Visit) -> str:
-    if visit.probe.method != "GET":
+    is_search = route.name in SEARCHES
+    if visit.probe.method != ("POST" if is_search else "GET"):
         wanted = 405
     elif identity == STRANGER or identity not in IDENTITIES:
         wanted = 401
     elif not granted(identity).issuperset(route.needs):
         wanted = 403
+    elif is_search:
+        wanted = 400  # The probe sends no JSON.
     else:
         wanted = 200 if visit.probe.real else 404
     return "" if visit.status == wanted else f"should answer {wanted}"

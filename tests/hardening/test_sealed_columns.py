@@ -22,6 +22,7 @@ from backoffice import installation, rekeying
 from backoffice.models import CommandRecord, UnreadRecord, User
 from backoffice.sealing import CANNOT_READ, sealed_fields
 from labs.reports import storage
+from orders.documents.models import PrintFile, PrintJob, PrintPart
 from orders.models import OrderDraft
 from patients.models import ConnectLink, Insurance, RegistrationDraft
 from tests.api.rows import staff
@@ -71,6 +72,12 @@ def fill() -> None:
     RegistrationDraft.objects.create(user=user, typed={"first_name": [CANARY]})
     ConnectLink.objects.create(id=uuid.uuid4(), url=CANARY, expires_at=datetime.now(UTC))
     UnreadRecord.objects.create(resource="orders", key="k1", record=f'{{"note":"{CANARY}"}}')
+    job = PrintJob.objects.create(
+        form_id=uuid.uuid4(), asked_by=user, labels=1, new_sheet=False, orders=1, total=1, kinds=[]
+    )
+    part = {"job": job, "position": 0, "order_id": uuid.uuid4(), "content": CANARY.encode()}
+    PrintPart.objects.create(kind="requisition", **part)
+    PrintFile.objects.create(pk=job.pk, job=job, content=CANARY.encode())
     storage.keep(CANARY.encode())
 
 

@@ -251,7 +251,11 @@ def test_a_source_that_was_deregistered_may_be_connected_again(
         connect_everybody(seed)
     user, provider = _connection(world, "oauth")
     assert http.delete(f"/v2/user/{user}/{provider}").status_code == 200
-    connect_everybody(5)
+    # Each time users are drawn to whom a source is connected that they lack.
+    for seed in range(5, 60):
+        connect_everybody(seed)
+        if provider in _slugs(http, user):
+            break
     assert provider in _slugs(http, user)
     pulls = "SELECT DISTINCT status FROM sandbox_historicalpull WHERE user_id = %s"
     assert ("scheduled",) in world.query(f"{pulls} AND provider_id = %s", (user, provider))
