@@ -211,7 +211,9 @@ def test_lists_count_nothing_and_walk_an_index(
     for sql in _searched(client, address, model) if model is not LabAccount else ():
         # A handful of rows is found as well by walking another index from end to end.
         plan = plan_of(sql, "seqscan", "indexscan", "indexonlyscan")
-        assert f"Seq Scan on {model._meta.db_table}" not in plan and "Index Cond" in plan, plan
+        assert "Index Cond" in plan, plan
+        # Demographics have no index but that of their key, which the condition is on.
+        assert model is Demographics or f"Seq Scan on {model._meta.db_table}" not in plan, plan
 
 
 def plan_of(sql: str, *without: str) -> str:

@@ -7,6 +7,7 @@ one is drawn.
 
 from __future__ import annotations
 
+import re
 import uuid
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, timezone
@@ -32,8 +33,8 @@ class Fields:
 
 
 def storable(value: str) -> str:
-    """No database has a NUL in a text: it is read as U+FFFD."""
-    return value.replace("\x00", "\ufffd")
+    """NUL, which no database has in a text, and what turns text around are read as U+FFFD."""
+    return re.sub("[\x00\u202d\u202e]", "\ufffd", value)
 
 
 def same(strategy: st.SearchStrategy[Any]) -> Drawn:
