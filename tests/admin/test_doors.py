@@ -211,9 +211,7 @@ def test_lists_count_nothing_and_walk_an_index(
     for sql in _searched(client, address, model) if model is not LabAccount else ():
         # A handful of rows is found as well by walking another index from end to end.
         plan = plan_of(sql, "seqscan", "indexscan", "indexonlyscan")
-        assert "Index Cond" in plan, plan
-        # Demographics have no index but that of their key, which the condition is on.
-        assert model is Demographics or f"Seq Scan on {model._meta.db_table}" not in plan, plan
+        assert f"Seq Scan on {model._meta.db_table}" not in plan and "Index Cond" in plan, plan
 
 
 def plan_of(sql: str, *without: str) -> str:
@@ -221,10 +219,12 @@ def plan_of(sql: str, *without: str) -> str:
     with connection.cursor() as cursor:
         for way in without:
             cursor.execute(f"SET LOCAL enable_{way} = off")
+        # A page or two that earlier tests left would be read as cheaply from end to end.
+        cursor.execute("SET LOCAL seq_page_cost = 1000000")
         cursor.execute(f"EXPLAIN {sql}")
         found = "\n".join(row[0] for row in cursor.fetchall())
-        for way in without:
-            cursor.execute(f"RESET enable_{way}")
+        for way in ("seq_page_cost", *(f"enable_{way}" for way in without)):
+            cursor.execute(f"RESET {way}")
     return found
 
 

@@ -32,7 +32,9 @@ from tests.reviewing.rows import came
 
 pytestmark = pytest.mark.django_db
 
-TIMES = re.compile(r'datetime="[^"]*"|name="csrfmiddlewaretoken" value="[^"]*"')
+TIMES = re.compile(
+    r'(?:datetime|data-since)="[^"]*"|name="(?:csrfmiddlewaretoken|form_id)" value="[^"]*"'
+)
 """Where any few digits or letters may stand by chance."""
 RECORD = {
     "details": {
@@ -356,7 +358,7 @@ def test_a_viewer_sees_the_order_but_not_whose(client: Client) -> None:
     row = make(interpretation="critical", passthrough="Canary of ours")
     page = TIMES.sub("", get(client, row).content.decode().replace('id="critical"', ""))
     for words in (
-        *("Maria", "Testperson", "Canary note", "Sample Street", "010-0123", "0100123", "E11.9"),
+        *("Maria", "Testperson", "Canary note", "Sample Street", "555", "E11.9"),
         *("Canary parcel", "Canary of ours", "TRK-1", "example.com/track", "ritical"),
     ):
         assert words not in page, words
