@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import Final
 
 from backoffice.access import PERMISSIONS
+from backoffice.text import joined
 
 AREAS: Final[dict[str, tuple[str, ...]]] = {
     "orders": ("orders.view", "orders.create", "orders.change", "orders.simulate"),
@@ -38,17 +39,11 @@ def told(granted: Collection[str]) -> str:
     held = {area: [one for one in names if one in granted] for area, names in AREAS.items()}
     working = [area for area, names in held.items() if not all(map(_only_sees, names))]
     seeing = [area for area, names in held.items() if names and area not in working]
-    parts = [f"works on {_listed(working)}"] if working else []
-    parts += [f"can only view {_listed(seeing)}"] if seeing else []
+    parts = [f"works on {joined(working)}"] if working else []
+    parts += [f"can only view {joined(seeing)}"] if seeing else []
     words = "; ".join(parts) or "nothing"
     return words[0].upper() + words[1:]
 
 
 def _only_sees(permission: str) -> bool:
     return permission.endswith(_SEEING)
-
-
-def _listed(words: Iterable[str]) -> str:
-    """`a, b and c`"""
-    *most, last = words
-    return f"{', '.join(most)} and {last}" if most else last

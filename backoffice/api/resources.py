@@ -28,6 +28,7 @@ from backoffice.api.face import Face
 from backoffice.api.schema import ResourceSchema, column
 from backoffice.identifiers import same_identifier
 from backoffice.models import User
+from backoffice.text import is_storable
 
 LIMIT_DEFAULT: Final = 100
 LIMIT_MAX: Final = 1000
@@ -127,15 +128,17 @@ class Resource(Face):
             return self._one(request, id)
         return self._list(request, request.query_params)
 
-    def _list(
-        self, request: Request, parameters: Mapping[str, str], *, searched: bool = False
-    ) -> HttpResponse:
+    def _list(self, request: Request, parameters: Mapping[str, str]) -> HttpResponse:
         rows, following = self._page(parameters)
         items = self._items(request, rows)
         if self.patient is not None:
             keys = [item["id"] for item in items]
             audit.listed(
-                request._request, self.name(), keys, self.patients_of(items), searched=searched
+                request._request,
+                self.name(),
+                keys,
+                self.patients_of(items),
+                searched=self.is_search,
             )
         return _json({"results": items, "next": following})
 
@@ -206,9 +209,10 @@ class Resource(Face):
         try:
             padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
             label, last = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
-            if label != self.model._meta.label_lower or not isinstance(last, str) or "\x00" in last:
+            if label != self.model._meta.label_lower or not isinstance(last, str):
                 raise ValueError(label)
-            last.encode()  # half a surrogate pair is no text
+            if not is_storable(last):
+                raise ValueError("no text")
             return self.model._meta.pk.to_python(last)
         except _UNREADABLE as error:
             raise bad_request(
@@ -254,16 +258,7 @@ class Search(Resource):
             raise bad_request("The body must be a JSON object, and its values text.")
         if not body.get("search"):
             raise bad_request("search is missing.")
-        return self._list(request, body, searched=True)
-
-
-def is_storable(text: str) -> bool:
-    """Whether PostgreSQL takes it: no NUL, no half of a surrogate pair."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return "\0" not in text
+        return self._list(request, body)
 
 
 def routes(name: str, resource: type[Resource]) -> list[URLPattern]:

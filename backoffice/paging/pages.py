@@ -30,6 +30,7 @@ from backoffice.paging.keys import (
     rows_of,
     sorted_apart,
 )
+from backoffice.text import is_storable
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +170,7 @@ def _decode(rows: QuerySet[Row], sort: Sort, cursor: str | None) -> tuple[Any, .
         raw = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
         if not isinstance(raw, list) or len(raw) != len(columns) or None in raw:
             return None
-        if not all(_storable(value) for value in raw if isinstance(value, str)):
+        if not all(is_storable(value) for value in raw if isinstance(value, str)):
             return None
         fields = [rows.model._meta.get_field(name) for name in columns]
         values = tuple(f.to_python(value) for f, value in zip(fields, raw, strict=True))  # type: ignore[union-attr]
@@ -180,8 +181,3 @@ def _decode(rows: QuerySet[Row], sort: Sort, cursor: str | None) -> tuple[Any, .
     own = [rows.model._meta.get_field(name) for name in sort.columns]
     known = statements.where(rows.model, f"{own[-1].column} = %s", values, tuple(sort.columns))  # type: ignore[union-attr]
     return tuple(getattr(known[0], one.attname) for one in own) if known else None  # type: ignore[union-attr]
-
-
-def _storable(text: str) -> bool:
-    """False for what PostgreSQL takes in no text: NUL and halves of surrogate pairs."""
-    return not any(mark == "\x00" or "\ud800" <= mark <= "\udfff" for mark in text)

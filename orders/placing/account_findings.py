@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from backoffice.text import joined
 from labs.models import LabAccount
-from orders.placing.account_offers import account_name, joined
+from orders.placing.account_offers import account_name
 from orders.placing.finding_type import WARN, Finding
 from orders.placing.forms import account_label
 from orders.placing.wish import Wish

@@ -57,10 +57,3 @@ class AccountOffers:
 
 def account_name(account: LabAccount) -> str:
     return account.account_name or f"Account {account.provider_account_id}"
-
-
-def joined(names: Sequence[str]) -> str:
-    """Names in a sentence: A, B and C."""
-    if len(names) < 2:
-        return "".join(names)
-    return f"{', '.join(names[:-1])} and {names[-1]}"
