@@ -12,6 +12,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from backoffice.lists.fields import MomentField
+from backoffice.widgets import DateTimeLocalInput
 from webhooks.record_history import Stop
 
 
@@ -33,7 +34,7 @@ class MomentForm(forms.Form):
     at = PastMomentField(
         label="Date and time",
         help_text="In your time zone.",
-        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
+        widget=DateTimeLocalInput(),
     )
     stop = forms.IntegerField(
         required=False, min_value=0, max_value=10_000, label="When something changed"

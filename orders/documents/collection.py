@@ -15,12 +15,11 @@ from django.utils import timezone
 
 from backoffice.service.written_times import read_written_time
 from backoffice.templatetags.spoken import spoken, zone_name
+from backoffice.widgets import TO_THE_MINUTE, DateTimeLocalInput
 from orders.local_time import here, place_of
 from orders.models import Appointment, Order, OrderEvent
 from orders.visit_zones import Basis
 
-AS_SENT: Final = "%Y-%m-%dT%H:%M"
-"""As a field for a date and a time sends it."""
 FUTURE: Final = "This time is in the future. Enter the time at which the sample was collected."
 TOO_EARLY: Final = "This is before the order was created ({}). Check the date."
 EMPTY: Final = "Enter the time of collection, or choose “Collected now”."
@@ -127,8 +126,8 @@ class CollectedField(forms.DateTimeField):
         super().__init__(
             label="Collected",
             required=required,
-            input_formats=[AS_SENT, f"{AS_SENT}:%S"],
-            widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format=AS_SENT),
+            input_formats=[TO_THE_MINUTE, f"{TO_THE_MINUTE}:%S"],
+            widget=DateTimeLocalInput(),
             error_messages={"required": EMPTY, "invalid": NOT_A_TIME},
         )
 

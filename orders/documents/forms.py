@@ -12,8 +12,8 @@ from django.http import QueryDict
 from django.utils import timezone
 
 from backoffice.outbox import AskForm
+from backoffice.widgets import TO_THE_MINUTE
 from orders.documents.collection import (
-    AS_SENT,
     Clock,
     CollectedField,
     clock_of,
@@ -56,7 +56,7 @@ class LabelsForm(forms.Form):
         first = {"number": LABELS, "collected_at": known.at if known else None}
         if data is not None and known and not {"collected_at", "now"} & set(data):
             data = data.copy()
-            data["collected_at"] = known.at.astimezone(self.clock.zone).strftime(AS_SENT)
+            data["collected_at"] = known.at.astimezone(self.clock.zone).strftime(TO_THE_MINUTE)
         elif data is not None and self.is_now:
             data = data.copy()
             data["collected_at"] = ""

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from backoffice.access import ROLES
 from backoffice.models import User
+from backoffice.widgets import DateTimeLocalInput
 from labs.models import Lab
 from orders.reviewing.models import NO_READ_BACK, NOT_REACHED, READ_BACK, SOMEBODY_ELSE
 
@@ -115,7 +116,7 @@ class CallForm(forms.Form):
     next_attempt_at = forms.DateTimeField(
         label="Next attempt",
         required=False,
-        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
+        widget=DateTimeLocalInput(),
         help_text="Needed when nobody was reached.",
     )
     note = forms.CharField(

@@ -20,6 +20,7 @@ from backoffice.statements import by_key
 from backoffice.team.models import Assignment, Contact, Note
 from backoffice.team.subjects import OF_RESULTS
 from backoffice.templatetags.team import staff_name
+from backoffice.widgets import DateTimeLocalInput
 from orders.finding import looking
 from orders.models import Order
 from orders.reviewing import open_criticals
@@ -79,17 +80,11 @@ OF_MANY: Final = ("sign result", "acknowledge critical", "critical call", "excep
 """Kinds whose entry may be about many at once: about so many as it names."""
 
 
-def _moment() -> forms.DateTimeInput:
-    return forms.DateTimeInput({"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
-
-
 class Period(forms.Form):
     """From when to when, in the staff member's zone, and whose work."""
 
-    begin = forms.DateTimeField(
-        label="From", widget=forms.DateTimeInput({"type": "datetime-local"})
-    )
-    end = forms.DateTimeField(label="Until", widget=forms.DateTimeInput({"type": "datetime-local"}))
+    begin = forms.DateTimeField(label="From", widget=DateTimeLocalInput())
+    end = forms.DateTimeField(label="Until", widget=DateTimeLocalInput())
     whose = forms.ChoiceField(
         label="Whose work", choices=[("mine", "Mine"), ("all", "Everybody’s")], required=False
     )

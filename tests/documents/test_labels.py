@@ -13,7 +13,8 @@ from django.utils import timezone
 from pypdf import PdfReader
 
 from backoffice.models import User
-from orders.documents.collection import AS_SENT, CLOCK_CHANGE, EMPTY, FUTURE
+from backoffice.widgets import TO_THE_MINUTE
+from orders.documents.collection import CLOCK_CHANGE, EMPTY, FUTURE
 from orders.documents.fetching import BEFORE_ORDER, NO_TIME
 from orders.models import Appointment, Order, OrderEvent, Result
 from tests.documents.conftest import FindOrder
@@ -55,7 +56,7 @@ def drawn(order: Order, at: datetime) -> None:
 
 
 def typed(at: datetime, zone: ZoneInfo = PHOENIX) -> str:
-    return f"?number=2&collected_at={at.astimezone(zone).strftime(AS_SENT)}"
+    return f"?number=2&collected_at={at.astimezone(zone).strftime(TO_THE_MINUTE)}"
 
 
 def on_label(at: datetime) -> str:
@@ -145,7 +146,9 @@ def test_known_time_is_filled_in_the_best_first(clinician: Client, order: Order)
 
     def is_filled_in(at: datetime, source: str) -> None:
         page = page_of(clinician, order)
-        assert f'value="{at.astimezone(PHOENIX).strftime(AS_SENT)}"' in page and source in page
+        assert (
+            f'value="{at.astimezone(PHOENIX).strftime(TO_THE_MINUTE)}"' in page and source in page
+        )
         assert on_label(at) in text_of(opened(clinician, "labels", order))
 
     visit(order, booked)
@@ -191,7 +194,7 @@ def test_time_for_all_is_used_where_none_is_known(
     Appointment.objects.all().delete()
     booked, given = timezone.now() - timedelta(hours=20), timezone.now() - timedelta(hours=5)
     visit(order, booked)
-    sent = given.astimezone(ZoneInfo("America/New_York")).strftime(AS_SENT)
+    sent = given.astimezone(ZoneInfo("America/New_York")).strftime(TO_THE_MINUTE)
     job = finish(prepare(clinician, [order, other, young], "labels", labels="1", collected_at=sent))
     assert (job.done, job.failed) == (2, 1)
     first, second = pages_of(clinician, job)
