@@ -7,19 +7,17 @@ as long as the contents of that request are stored.
 from __future__ import annotations
 
 from labs.models import Marker
-from orders.models import Order
 from orders.placing.questions import Question, questions_of
 from orders.placing.wish import Wish
-from orders.requested_accounts import order_sources
+from orders.requested_accounts import OrderSource
 
 
-def former_answers(order: Order, wish: Wish) -> dict[str, list[str]]:
+def former_answers(source: OrderSource | None, wish: Wish) -> dict[str, list[str]]:
     """Return what was answered then, by the name of the field, for each question of the wish that
-    is the same one, or has the same code."""
-    questions = wish.questions
-    source = order_sources([order]).get(order.pk) if questions else None
+    is the same one, or has the same code. `source` is None where the request is not known."""
     if source is None or not source.answers:
         return {}
+    questions = wish.questions
     marker_ids = {marker_id for marker_id, _ in source.answers}
     markers = Marker.objects.filter(pk__in=marker_ids)
     by_code: dict[str, set[str]] = {}

@@ -28,6 +28,7 @@ from orders.placing.former_answers import former_answers
 from orders.placing.forms import PlaceForm, typed_of
 from orders.placing.panels import choices
 from orders.placing.wish import Typed, Wish, codes_in
+from orders.requested_accounts import order_sources
 from patients.models import Demographics, Patient
 
 METHODS: Final = ("GET", "HEAD", "POST")
@@ -202,9 +203,9 @@ def _written(
     if code and not importing:
         typed["icd_codes"] = [_with_code(typed.get("icd_codes", [""])[-1], code)]
     wish = Wish(patient, person, typed, importing)
-    if wish.replaced is not None:
+    if wish.replaced_source is not None:
         # Other tests than before may ask what was answered then.
-        typed.update({**former_answers(wish.replaced, wish), **typed})
+        typed.update({**former_answers(wish.replaced_source, wish), **typed})
     _name_ticks(wish, typed, is_same_choice=_keeps_choice(request, wish))
     drafts.keep(request.user, patient, importing, typed, request.POST.get(WRITTEN, ""))
     if do == "leave":
@@ -365,7 +366,8 @@ def _begun(
     if replaces:
         typed["replaces"] = [str(order.pk)]
     if not importing and (replaces or order.was_canceled()):
-        typed |= former_answers(order, Wish(patient, person, typed))
+        source = order_sources([order]).get(order.pk)
+        typed |= former_answers(source, Wish(patient, person, typed))
     return typed
 
 

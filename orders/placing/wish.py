@@ -20,7 +20,7 @@ from orders.commands.placing import USABLE
 from orders.models import Order
 from orders.placing.account_offers import AccountOffers
 from orders.placing.questions import Question, questions_of
-from orders.requested_accounts import order_sources, requested_accounts
+from orders.requested_accounts import OrderSource, order_sources
 from patients.models import Demographics, Insurance, Patient
 
 Typed = Mapping[str, Sequence[str]]
@@ -128,9 +128,7 @@ class Wish:
     def incorrect_account(self) -> LabAccount | None:
         """The account, among those of this lab, of the order that this one replaces, where that
         order was requested from here. An order does not show its account (orders.md 3)."""
-        if self.replaced is None:
-            return None
-        pk = requested_accounts([self.replaced]).get(self.replaced.pk)
+        pk = self.replaced_source.account_id if self.replaced_source else None
         return next((account for account in self.accounts if account.pk == pk), None)
 
     @cached_property
@@ -283,9 +281,10 @@ class Wish:
         return Order.objects.filter(pk=self.replaces, user_id=self.patient.pk).listed().first()
 
     @cached_property
-    def has_former_answers(self) -> bool:
-        """Whether it is known what was answered with the order that this one replaces."""
-        return self.replaced is not None and self.replaced.pk in order_sources([self.replaced])
+    def replaced_source(self) -> OrderSource | None:
+        """What that order was requested with, its answers to the lab's questions among it; None
+        where that is not known."""
+        return order_sources([self.replaced]).get(self.replaced.pk) if self.replaced else None
 
     @property
     def words(self) -> str:
