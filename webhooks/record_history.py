@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal
 from uuid import UUID
 
+from backoffice.addresses import uuid_in
 from orders.models import Appointment, Order, OrderMove, Result, ResultVersion
 from orders.reviewing.differences import Line, lines_by_marker
 from webhooks import payloads, record_fields
@@ -202,7 +203,7 @@ def visit_histories(
             removed.append(StoredVersion(event.received_at, "event", None, row))
             continue
         data = payloads.data_of(event)
-        key = _uuid(data.get("id"))
+        key = uuid_in(str(data.get("id")))
         if key is not None:
             version = StoredVersion(event.received_at, "event", data, row)
             by_visit.setdefault(str(key), []).append(version)
@@ -322,10 +323,3 @@ def _version_of(data: dict[str, Any], received_at: datetime) -> tuple[datetime, 
         if isinstance(step, dict) and isinstance(step.get("id"), int)
     ]
     return updated_at, max(numbers, default=0)
-
-
-def _uuid(value: Any) -> UUID | None:
-    try:
-        return UUID(str(value))
-    except ValueError:
-        return None

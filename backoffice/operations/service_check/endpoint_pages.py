@@ -63,9 +63,9 @@ def rotate(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
 def switch(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
     """Have the service stop deliveries to an endpoint, or begin them again."""
     endpoints = _listed()
-    one = _of(endpoints or [], endpoint_id)
+    one = _of(endpoints, endpoint_id)
     if endpoints is None or one is None:
-        return _not_listed(request, UNKNOWN if endpoints is None else NOT_LISTED)
+        return _not_listed(request, endpoints)
     form = SwitchForm.of(request, initial={"to": "on" if one.endpoint.disabled else "off"})
 
     def command(team: UUID) -> Command:
@@ -82,9 +82,9 @@ def switch(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
 def delete(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
     """Have the service delete an endpoint."""
     endpoints = _listed()
-    one = _of(endpoints or [], endpoint_id)
+    one = _of(endpoints, endpoint_id)
     if endpoints is None or one is None:
-        return _not_listed(request, UNKNOWN if endpoints is None else NOT_LISTED)
+        return _not_listed(request, endpoints)
 
     def command(team: UUID) -> Command:
         return DeleteEndpoint(team_id=team, endpoint_id=endpoint_id)
@@ -152,8 +152,8 @@ def _listed() -> list[ListedEndpoint] | None:
         return listed_endpoints(answers)
 
 
-def _of(endpoints: list[ListedEndpoint], endpoint_id: str) -> ListedEndpoint | None:
-    return next((one for one in endpoints if one.endpoint.id == endpoint_id), None)
+def _of(endpoints: list[ListedEndpoint] | None, endpoint_id: str) -> ListedEndpoint | None:
+    return next((one for one in endpoints or () if one.endpoint.id == endpoint_id), None)
 
 
 def _is_last(one: ListedEndpoint, endpoints: list[ListedEndpoint]) -> bool:
@@ -166,6 +166,6 @@ def _is_last(one: ListedEndpoint, endpoints: list[ListedEndpoint]) -> bool:
     )
 
 
-def _not_listed(request: HttpRequest, words: str) -> HttpResponse:
-    messages.warning(request, words)
+def _not_listed(request: HttpRequest, endpoints: list[ListedEndpoint] | None) -> HttpResponse:
+    messages.warning(request, UNKNOWN if endpoints is None else NOT_LISTED)
     return redirect("operations:service-check")
