@@ -49,7 +49,10 @@ def _order(fact: Fact) -> mirror.Values:
     since = event.created_at if event else None
     slug = order.lab_test.lab.slug if order.lab_test.lab else None
     name = name_key(patient.first_name, patient.last_name)
-    recipient = name_key(address.receiver_name)
+    receiver = address.receiver_name
+    # Usually the patient: a key that is there already.
+    is_patient = receiver == f"{patient.first_name} {patient.last_name}"
+    recipient = name if is_patient else name_key(receiver)
     word = interpretations.read_word(order.interpretation)
     reading = word.interpretation if word else None
     return {
@@ -69,7 +72,7 @@ def _order(fact: Fact) -> mirror.Values:
         "low_level_status": low,
         "status_detail": event.status_detail if event else None,
         "bucket": vocabulary.order_bucket(
-            low, method, [service_orders.low_level(e.status) for e in order.events]
+            low, method, (service_orders.low_level(e.status) for e in order.events)
         ),
         "method": method,
         "origin": order.origin,
@@ -215,8 +218,9 @@ def _hanging(fact: Fact) -> _Hanging:
     steps = {service_orders.low_level(event.status) for event in order.events}
     draw = DRAW_KINDS.get(order.lab_test.method or "")
     data = order.details.data
-    booked = (data is not None and data.appointment_id is not None) or any(
-        step.startswith("appointment_") for step in steps
+    is_booked = draw is not None and (
+        (data is not None and data.appointment_id is not None)
+        or any(step.startswith("appointment_") for step in steps)
     )
     return _Hanging(
         order.id,
@@ -225,7 +229,7 @@ def _hanging(fact: Fact) -> _Hanging:
         if group
         else None,
         not steps.isdisjoint(HAS_RESULT) or not steps <= KNOWN_STEPS,
-        draw if booked else None,
+        draw if is_booked else None,
     )
 
 

@@ -75,6 +75,13 @@ TABLES = (
 )
 """What storing orders writes: their rows, their history, their groups, the names they carry, and
 reasons to look up."""
+IDENTIFIED = ("patients_patient", "patients_patientnameword")
+"""Nobody here has demographics: the first order of each patient also writes who they are."""
+FORGET_IDENTITIES = """
+UPDATE patients_patient SET first_name = '', last_name = '', name_key = '', email = '',
+  phone_number = '', phone_digits = '', gender = '', dob = NULL, fields_from_order = '{}',
+  source_order_id = NULL, source_order_created_at = NULL
+"""
 
 
 @dataclass
@@ -230,7 +237,7 @@ def _twins() -> None:
     with connection.cursor() as cursor:
         cursor.execute("DROP SCHEMA IF EXISTS twin CASCADE")
         cursor.execute("CREATE SCHEMA twin")
-        for table in TABLES:
+        for table in (*TABLES, *IDENTIFIED):
             cursor.execute(f'CREATE TABLE twin."{table}" (LIKE public."{table}" INCLUDING ALL)')
         cursor.execute('ALTER TABLE twin."orders_order" SET (toast_tuple_target = 256)')
 
@@ -246,6 +253,12 @@ def _blocks_of(records: list[Record[Order]], grouped: set[UUID]) -> dict[str, by
             "SELECT id FROM public.orders_ordername EXCEPT SELECT id FROM twin.orders_ordername"
         )
         names = [key for (key,) in cursor.fetchall()]
+        cursor.execute(
+            "SELECT id FROM public.patients_patient WHERE source_order_id = ANY(%s)"
+            " EXCEPT SELECT id FROM twin.patients_patient",
+            [orders],
+        )
+        patients = [key for (key,) in cursor.fetchall()]
         for table, column, ids in (
             ("orders_order", "id", orders),
             ("orders_orderevent", "order_id", orders),
@@ -253,6 +266,8 @@ def _blocks_of(records: list[Record[Order]], grouped: set[UUID]) -> dict[str, by
             ("orders_ordername", "id", names),
             ("orders_ordernameword", "names_id", names),
             ("backoffice_lookup", "key", [str(order) for order in orders]),
+            ("patients_patient", "id", patients),
+            ("patients_patientnameword", "user_id", patients),
         ):
             query = f'COPY (SELECT * FROM public."{table}" WHERE "{column}" = ANY(%s)) TO STDOUT'
             with cursor.copy(query, [ids]) as copy:
@@ -311,7 +326,7 @@ def _wal() -> int:
 def _row_versions() -> list[Any]:
     with connection.cursor() as cursor:
         found = []
-        for table in TABLES:
+        for table in (*TABLES, *IDENTIFIED):
             cursor.execute(
                 f'SELECT count(*), sum(hashtext(ctid::text || xmin::text)::bigint) FROM "{table}"'
             )
@@ -372,6 +387,8 @@ def _in_turns(url: str, count: int) -> tuple[float, float, int]:
 
 def _empty() -> None:
     execute(f"TRUNCATE {', '.join(TABLES)}, backoffice_syncrun, backoffice_drift")
+    execute(FORGET_IDENTITIES)
+    execute("VACUUM patients_patient, patients_patientnameword")
     execute("CHECKPOINT")
 
 

@@ -96,11 +96,32 @@ BEGIN
   );
 END $$;
 
+-- A new order that only repeats what is on file changes nothing: the source stays the order that
+-- gave it first. Most orders are so, and the comparison is cheaper than reading all orders again.
 CREATE OR REPLACE FUNCTION orders_identify_by_new_orders() RETURNS trigger
-  LANGUAGE plpgsql AS $$
+  LANGUAGE plpgsql SET enable_seqscan = off AS $$
 DECLARE
   users uuid[] := ARRAY(
-    SELECT DISTINCT user_id FROM fresh WHERE patient_first_name <> '' AND user_id IS NOT NULL
+    SELECT DISTINCT id FROM (
+      -- In key order, so that two transactions wait for each other instead of deadlocking. Locked
+      -- even if nothing changes: another one may be about to write an older order's details.
+      SELECT p.id, CASE
+        WHEN o.patient_name <> p.name_key
+          THEN p.name_key = '' OR 'name' = ANY(p.fields_from_order)
+        ELSE ('name' = ANY(p.fields_from_order) AND (o.patient_first_name, o.patient_last_name)
+            <> (p.first_name, p.last_name))
+          OR (o.patient_dob IS NOT NULL AND p.dob IS DISTINCT FROM o.patient_dob)
+          OR (o.patient_gender <> '' AND p.gender <> o.patient_gender)
+          OR (o.patient_phone <> '' AND p.phone_number <> o.patient_phone)
+          OR (o.patient_email <> '' AND p.email <> o.patient_email)
+        END AS has_news
+      FROM fresh AS o JOIN patients_patient AS p ON p.id = o.user_id
+      WHERE o.patient_first_name <> '' AND o.patient_last_name <> ''
+        AND (p.fields_from_order <> '{}' OR p.name_key = '' OR p.email = ''
+          OR p.phone_digits = '' OR p.gender = '' OR p.dob IS NULL)
+      ORDER BY p.id OFFSET 0 FOR NO KEY UPDATE OF p
+    ) AS identified
+    WHERE has_news
   );
 BEGIN
   IF users <> '{}' THEN
