@@ -13,7 +13,7 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.signals import connection_created
 from django.db.models.signals import post_migrate
 
-from backoffice import moments, session_settings
+from backoffice.core import connection_settings, timestamp_loader
 
 
 class BackofficeConfig(AppConfig):
@@ -28,8 +28,8 @@ class BackofficeConfig(AppConfig):
         app.set_default()
         checks.register(postgres.keeps_quiet, checks.Tags.database)
         check_roles()
-        connection_created.connect(moments.register)
-        connection_created.connect(session_settings.apply)
+        connection_created.connect(timestamp_loader.register)
+        connection_created.connect(connection_settings.apply)
         post_migrate.connect(make_roles, sender=self)
         post_migrate.connect(know_whose_database, sender=self)
         # What is loaded stays: a collection need not look through it. Nor need one begin at every
@@ -40,7 +40,7 @@ class BackofficeConfig(AppConfig):
 
 def know_whose_database(using: str = DEFAULT_DB_ALIAS, **_signal: Any) -> None:
     """Refuse to go on with a database of other keys or of another environment."""
-    from backoffice import installation
+    from backoffice.core import installation
     from backoffice.models import Installation
 
     if Installation._meta.db_table in connections[using].introspection.table_names():
@@ -49,7 +49,7 @@ def know_whose_database(using: str = DEFAULT_DB_ALIAS, **_signal: Any) -> None:
 
 def check_roles() -> None:
     """Roles that settings name must exist: a mistyped one would ask nobody for a second factor."""
-    from backoffice.access import ROLES
+    from backoffice.core.access import ROLES
 
     unknown = settings.SECOND_FACTOR_ROLES - {*ROLES, "all"}
     if unknown:
@@ -60,7 +60,7 @@ def check_roles() -> None:
 
 def make_roles(apps: Apps = all_apps, using: str = DEFAULT_DB_ALIAS, **_signal: Any) -> None:
     """A group for every role, so that a new installation can hand them out."""
-    from backoffice.access import ROLES
+    from backoffice.core.access import ROLES
 
     try:
         group = apps.get_model("auth", "Group")

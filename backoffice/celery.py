@@ -15,7 +15,7 @@ from celery.signals import beat_init, worker_init
 from django.core.exceptions import ImproperlyConfigured
 from kombu import Queue
 
-from backoffice import stopping  # noqa: F401 - its byte is made before workers are forked
+from backoffice.core import shutdown  # noqa: F401 - its byte is made before workers are forked
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backoffice.settings")
 
@@ -107,20 +107,21 @@ app.conf.beat_schedule = {
     "wearables: historical pulls": _every(30, "patients.wearables.tasks.sync_pulls", "bulk"),
     "wearables: ranges, streams": _every(3, "patients.wearables.tasks.look_up", "bulk"),
     "wearables: forget the old": _every(3_600, "patients.wearables.tasks.forget", "bulk"),
-    "team: what became of requests": _every(10, "backoffice.tasks.tell", "bulk"),
+    "team: what became of requests": _every(10, "backoffice.operations.tasks.tell", "bulk"),
     "team: what became of orders": _every(5, "orders.tasks.tell", "bulk"),
-    "team: e-mails": _every(10, "backoffice.tasks.mail", "bulk"),
-    "audit: seal what came": _every(60, "backoffice.tasks.seal", "bulk"),
-    "audit: check what is due": _every(60, "backoffice.tasks.check_audit", "bulk"),
-    "audit: take away the old": _every(3_600, "backoffice.tasks.retire_audit", "bulk"),
-    "runs: forget the old": _every(3_600, "backoffice.tasks.prune", "bulk"),
+    "team: e-mails": _every(10, "backoffice.operations.tasks.mail", "bulk"),
+    "audit: seal what came": _every(60, "backoffice.operations.tasks.seal", "bulk"),
+    "audit: check what is due": _every(60, "backoffice.operations.tasks.check_audit", "bulk"),
+    "audit: take away the old": _every(3_600, "backoffice.operations.tasks.retire_audit", "bulk"),
+    "runs: forget the old": _every(3_600, "backoffice.operations.tasks.prune", "bulk"),
 }
 QUEUES: Final = tuple(queue.name for queue in app.conf.task_queues)
 for _queue in QUEUES:
     app.conf.beat_schedule[f"{_queue}: does anybody answer"] = _every(
-        HEARTBEAT_SECONDS, "backoffice.tasks.heartbeat", _queue
+        HEARTBEAT_SECONDS, "backoffice.operations.tasks.heartbeat", _queue
     )
 app.autodiscover_tasks()
+app.autodiscover_tasks(["backoffice.operations"])
 
 
 @beat_init.connect
@@ -133,7 +134,7 @@ def _ring_at_once(sender: Service, **_signal: object) -> None:
 
 @worker_init.connect
 def _refuse_another_database(**_signal: object) -> None:
-    from backoffice import installation
+    from backoffice.core import installation
 
     try:
         installation.verify()

@@ -18,8 +18,7 @@ from zoneinfo import available_timezones
 import environ
 from csp.constants import NONE, SELF
 
-from backoffice import embedded
-from backoffice.environment import (
+from backoffice.core.environment import (
     address,
     appended_file,
     begin,
@@ -37,7 +36,8 @@ from backoffice.environment import (
     words,
     wrong,
 )
-from backoffice.key_strength import PUBLISHED, weakness, weakness_of_bytes
+from backoffice.core.key_strength import PUBLISHED, weakness, weakness_of_bytes
+from backoffice.devtools import embedded
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
@@ -229,7 +229,7 @@ DATABASES = {"default": _database(DATABASE_URL)}
 DATABASES["hooks"] = _door_of(DATABASES["default"])
 CACHES = {
     "default": {
-        "BACKEND": "backoffice.caching.Redis",
+        "BACKEND": "backoffice.core.cache.Redis",
         "LOCATION": REDIS_URL,
         "KEY_PREFIX": "bo",
         "OPTIONS": {"socket_timeout": 0.3, "socket_connect_timeout": 0.3},
@@ -351,15 +351,15 @@ INSTALLED_APPS = [
     "webhooks",
 ]
 MIDDLEWARE = [
-    "backoffice.headers.strict",
-    "backoffice.requests.identified",
-    "backoffice.counters.measured",
-    "backoffice.requests.of_known_method",
-    "backoffice.requests.monitored_by_any_name",
-    "backoffice.requests.programs_by_https",
+    "backoffice.pages.headers.strict",
+    "backoffice.core.request_ids.identified",
+    "backoffice.core.duration_metrics.measured",
+    "backoffice.core.request_ids.of_known_method",
+    "backoffice.core.request_ids.monitored_by_any_name",
+    "backoffice.core.request_ids.programs_by_https",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "backoffice.headers.Policy",
+    "backoffice.pages.headers.Policy",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -370,7 +370,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "backoffice.accounts.middleware.SignedIn",
-    "backoffice.errors.forms_only",
+    "backoffice.pages.errors.forms_only",
 ]
 ROOT_URLCONF = "backoffice.urls"
 WSGI_APPLICATION = "backoffice.wsgi.application"
@@ -395,7 +395,7 @@ TEMPLATES: list[dict[str, Any]] = [
         },
     }
 ]
-FORM_RENDERER = "backoffice.form_controls.Controls"
+FORM_RENDERER = "backoffice.pages.form_controls.Controls"
 USE_TZ = True
 TIME_ZONE = text("TIME_ZONE", "UTC")
 if TIME_ZONE not in available_timezones():
@@ -405,7 +405,7 @@ USE_I18N = False
 
 STATIC_URL = "/static/"
 STATIC_ROOT = BASE_DIR / "var" / "static"  # filled by collectstatic, and by ./run up
-STATICFILES_FINDERS = ["backoffice.static_files.UsedFiles"]
+STATICFILES_FINDERS = ["backoffice.pages.static_files.UsedFiles"]
 WHITENOISE_USE_FINDERS = LOCAL
 _statics = "django.contrib.staticfiles.storage.StaticFilesStorage"
 if not WHITENOISE_USE_FINDERS:
@@ -461,7 +461,7 @@ PASSWORD_BREACHED_FILE = listed_hashes("PASSWORD_BREACHED_FILE")
 PASSWORD_RESET_TIMEOUT = 1800
 # Roles whose people must have a second factor: their names, `all` or `none`.
 SECOND_FACTOR_ROLES = frozenset(words("SECOND_FACTOR_ROLES", "none" if LOCAL else "all")) - {"none"}
-SESSION_ENGINE = "backoffice.session_store"
+SESSION_ENGINE = "backoffice.accounts.session_store"
 SESSION_COOKIE_NAME = "__Host-bo" if HTTPS_ONLY else "bo"
 SESSION_COOKIE_SECURE = HTTPS_ONLY
 SESSION_COOKIE_HTTPONLY = True
@@ -474,7 +474,7 @@ SESSION_IDLE_SECONDS = number("SESSION_IDLE_SECONDS", 8 * 3600 if LOCAL else 900
 SESSION_EXPIRE_AT_BROWSER_CLOSE = True
 THEME_COOKIE_NAME = "__Host-theme" if HTTPS_ONLY else "theme"
 MESSAGES_COOKIE_NAME = "__Host-messages" if HTTPS_ONLY else "messages"
-MESSAGE_STORAGE = "backoffice.messages.Storage"
+MESSAGE_STORAGE = "backoffice.pages.messages.Storage"
 CSRF_USE_SESSIONS = True
 CSRF_FAILURE_VIEW = "backoffice.accounts.entrance.form_expired"
 CSRF_COOKIE_SECURE = HTTPS_ONLY
@@ -563,7 +563,7 @@ SOCIALACCOUNT_PROVIDERS = {
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"json": {"()": "backoffice.logs.JsonFormatter"}},
+    "formatters": {"json": {"()": "backoffice.core.logs.JsonFormatter"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
     "root": {"handlers": ["stderr"], "level": text("LOG_LEVEL", "INFO")},
     "loggers": {

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from django.urls import include, path
 
-from backoffice import health, live, preferences
 from backoffice.accounts import entrance
 from backoffice.admin import site
+from backoffice.operations.views import health
+from backoffice.pages import live, preferences
 
-handler400 = "backoffice.errors.bad_request"
-handler404 = "backoffice.errors.not_found"
-handler500 = "backoffice.errors.broken"
+handler400 = "backoffice.pages.errors.bad_request"
+handler404 = "backoffice.pages.errors.not_found"
+handler500 = "backoffice.pages.errors.broken"
 
 urlpatterns = [
     # What is asked most stands first: each request is tried against them in this order.
     path("", entrance.home, name="home"),
     path("live/", live.live, name="live"),
-    path("api/", include("backoffice.api_urls")),
+    path("api/", include("backoffice.api.urls")),
     path("find/", include("orders.finding.urls")),
     path("today/", include("orders.today.urls")),
     path("orders/", include("orders.urls")),
@@ -38,7 +39,7 @@ urlpatterns = [
     path("health/live", health.live, name="health-live"),
     path("health/ready", health.ready, name="health-ready"),
     path("admin/", site.urls),
-    path("system/", include("backoffice.system_urls")),
+    path("system/", include("backoffice.operations.system_urls")),
     path("system/audit/", include("backoffice.audit.urls")),
     path("", include("patients.wearables.pulls_urls")),
     path("", include("webhooks.pages_urls")),

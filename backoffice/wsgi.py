@@ -12,10 +12,11 @@ from django.core.wsgi import get_wsgi_application
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backoffice.settings")
 pages = get_wsgi_application()
 
-from backoffice import buffering, installation, patience  # noqa: E402 - needs the settings
+from backoffice.core import installation, statement_limits  # noqa: E402 - needs the settings
+from backoffice.pages import request_buffer  # noqa: E402
 from webhooks.door import DOORS, deliveries  # noqa: E402
 
-patience.limit_statements()
+statement_limits.limit_statements()
 installation.verify()
 
 
@@ -25,4 +26,4 @@ def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> 
     return inside(environ, start_response)
 
 
-web = buffering.Web(application)
+web = request_buffer.Web(application)

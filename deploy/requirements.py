@@ -1,8 +1,8 @@
 """`python deploy/requirements.py` writes the parts of the top `requirements.lock`, hashes and all.
 
 `deploy/requirements.lock` is what runs in production: what `[project] dependencies` of
-pyproject.toml need, directly or not, on any Python and machine. `backoffice/embedded/` needs what
-its own lock adds. `./run demo` installs these two and no more. A test compares.
+pyproject.toml need, directly or not, on any Python and machine. What its own lock adds is for
+`backoffice/devtools/embedded/`. `./run demo` installs these two and no more. A test compares.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ def parts() -> dict[str, str]:
     embedded = _closure(declared["dependency-groups"]["embedded"], locked) - production
     return {
         "deploy/requirements.lock": _text("runs in production", production, locked),
-        "backoffice/embedded/requirements.lock": _text("embedded servers add", embedded, locked),
+        "backoffice/devtools/embedded/requirements.lock": _text(
+            "embedded servers add", embedded, locked
+        ),
     }
 
 

@@ -16,8 +16,8 @@ from uuid import UUID
 from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from backoffice import statements
-from backoffice.paging.counts import Count, capped_count
+from backoffice.core import prepared_queries
+from backoffice.pages.paging.counts import Count, capped_count
 from labs.models import (
     LabAccount,
     LabAccountMarker,
@@ -90,9 +90,9 @@ def catalogs(
     if not found:
         return found
     values = {
-        "accounts": statements.array(found),
-        "tests": statements.array(lab_test_ids),
-        "markers": statements.array(marker_ids),
+        "accounts": prepared_queries.array(found),
+        "tests": prepared_queries.array(lab_test_ids),
+        "markers": prepared_queries.array(marker_ids),
     }
     with connection.cursor() as cursor:
         cursor.execute(_CATALOGS, values)

@@ -21,8 +21,8 @@ from backoffice import audit
 from backoffice.admin import Kind, RecordAdmin, groups, site
 from backoffice.admin.lists import display
 from backoffice.admin.records import Reasons
-from backoffice.paging.pages import Sort
-from backoffice.service_team import mirror_team
+from backoffice.core.service_team import mirror_team
+from backoffice.pages.paging.pages import Sort
 from backoffice.templatetags.ui import when
 from labs import sync
 from labs.allowlists.teams import in_order, known_teams, names

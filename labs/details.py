@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from backoffice import vocabulary
+from backoffice.core import vocabulary
 from labs.models import LabAccount, Marker
 
 BILLING_TYPES: Final = tuple(vocabulary.VOCABULARIES["order.billing_type"])

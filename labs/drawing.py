@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
 
-from backoffice.addresses import record_url
+from backoffice.core.urls import record_url
+from backoffice.core.vocabulary import term
 from backoffice.templatetags.ui import DASH, badge, or_dash
-from backoffice.vocabulary import term
 from labs.models import Lab, LabAccount
 
 

@@ -10,7 +10,7 @@ from django.db import models
 from django.db.models.functions import Lower
 from django.utils import timezone
 
-from backoffice import statements
+from backoffice.core import prepared_queries
 from backoffice.models import Mirrored, Read
 from labs.reports.models import Report, ReportFile, ReportJob, ReportResult, RowCheck
 
@@ -56,7 +56,7 @@ class Lab(Mirrored):
     @staticmethod
     def names() -> dict[str, str]:
         """Of all labs by their slugs, in the order of names."""
-        with statements.cursor() as cursor:
+        with prepared_queries.cursor() as cursor:
             cursor.execute("SELECT slug, name FROM labs_lab ORDER BY name")
             return dict(cursor.fetchall())
 

@@ -13,10 +13,10 @@ from django.shortcuts import get_object_or_404, render
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
-from backoffice.access import requires
-from backoffice.paging.counts import capped_count
-from backoffice.paging.pages import Sort, page_of, place_of
-from backoffice.statements import columns, read
+from backoffice.core.access import requires
+from backoffice.core.prepared_queries import columns, read
+from backoffice.pages.paging.counts import capped_count
+from backoffice.pages.paging.pages import Sort, page_of, place_of
 from labs.account_catalogs import compare_markers, compare_tests
 from labs.details import billing_by_state, questions
 from labs.drawing import Row, draw

@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from backoffice import vocabulary
-from backoffice.service_team import mirror_team
+from backoffice.core import vocabulary
+from backoffice.core.service_team import mirror_team
 from labs.account_catalogs import AccountCatalog, catalogs
 from labs.models import LabAccount, LabTest, Marker
 from orders.models import Order

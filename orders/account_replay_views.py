@@ -11,8 +11,8 @@ from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from backoffice.access import may, requires
-from backoffice.lists.export import download_computed
+from backoffice.core.access import may, requires
+from backoffice.pages.lists.export import download_computed
 from labs.models import LabAccount
 from orders.account_replay import RefusedOrder, replay
 

@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from backoffice.admin import RecordAdmin, site
 from backoffice.admin.records import MOST, Reasons
-from backoffice.paging.pages import Sort
+from backoffice.pages.paging.pages import Sort
 from orders.models import Appointment, Order, Result, Transaction, UnmatchedResult
 from orders.sync.events import DRAW_KIND_OF_TYPE
 from orders.sync.orders import DRAW_KINDS

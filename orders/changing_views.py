@@ -12,8 +12,9 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
-from backoffice import audit, vocabulary
-from backoffice.access import may, requires
+from backoffice import audit
+from backoffice.core import vocabulary
+from backoffice.core.access import may, requires
 from backoffice.outbox import AskForm, Command, sent_before
 from orders.changing_forms import ActivationForm, CancelForm, MessagesForm, SimulateForm
 from orders.commands import (

@@ -17,7 +17,8 @@ from django.db import connection, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
-from backoffice import changes, mirror, vocabulary
+from backoffice import mirror
+from backoffice.core import changes, vocabulary
 from backoffice.models import UnknownValue
 from orders.models import Order
 from orders.usual import limits, measuring

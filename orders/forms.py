@@ -8,8 +8,9 @@ from uuid import UUID
 from django import forms
 from django.core.exceptions import ValidationError
 
-from backoffice import statements, vocabulary
-from backoffice.lists.fields import (
+from backoffice.core import prepared_queries, vocabulary
+from backoffice.core.encryption.url_tokens import Words
+from backoffice.pages.lists.fields import (
     DaysField,
     LateChoices,
     MomentField,
@@ -17,8 +18,7 @@ from backoffice.lists.fields import (
     UuidField,
     in_order,
 )
-from backoffice.lists.forms import Filter, FilterForm
-from backoffice.sealed_words import Words
+from backoffice.pages.lists.forms import Filter, FilterForm
 
 SORTS: Final[dict[str, tuple[str, ...]]] = {
     "created_at": ("created_at", "id"),
@@ -72,7 +72,7 @@ SELECT ARRAY(
 
 def _offered() -> dict[str, list[tuple[str, str]]]:
     """People who may be given work, and labs: one query."""
-    with statements.cursor() as cursor:
+    with prepared_queries.cursor() as cursor:
         cursor.execute(_OFFERED)
         people, labs = cursor.fetchone()
     return {

@@ -13,7 +13,7 @@ from django.db.models import Q
 from django.urls import reverse
 from django.utils import timezone
 
-from backoffice import vocabulary
+from backoffice.core import vocabulary
 from backoffice.team.changes import Change, changes_of
 from backoffice.team.reading import said_about
 from backoffice.team.subjects import Subject

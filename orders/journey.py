@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Final
 
-from backoffice import vocabulary
-from backoffice.vocabulary import CLOSED, NEEDS_ACTION, RESULT_IN, Term
+from backoffice.core import vocabulary
+from backoffice.core.vocabulary import CLOSED, NEEDS_ACTION, RESULT_IN, Term
 from orders.models import Order, OrderEvent, UsualTime
 from orders.usual import limits
 

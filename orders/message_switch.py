@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from backoffice.remote import service
+from backoffice.core.service_client import service
 from backoffice.service import errors
 from orders.models import Order
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from backoffice.addresses import uuid_in
+from backoffice.core.urls import uuid_in
 from backoffice.models import CommandRecord
 from labs.models import LabAccount
 from orders.commands import CreateOrder, ImportOrder

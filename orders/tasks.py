@@ -3,7 +3,7 @@
 from celery import shared_task
 
 from backoffice import outbox, sync
-from backoffice.lists import bulk
+from backoffice.pages.lists import bulk
 from orders import deciding
 from orders.commands import COMMANDS
 from orders.documents import printing

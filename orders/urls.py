@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from backoffice.lists.urls import paths
+from backoffice.pages.lists.urls import paths
 from orders import account_replay_views, changing_views, views
 from orders.listing.rows import ORDERS
 from orders.listing.views import order_list

@@ -11,10 +11,10 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from backoffice import audit
-from backoffice.access import may, requires
+from backoffice.core.access import may, requires
+from backoffice.core.prepared_queries import by_key, prepared, where
+from backoffice.core.vocabulary.interpretations import RANK
 from backoffice.models import AS_RECEIVED
-from backoffice.statements import by_key, prepared, where
-from backoffice.vocabulary.interpretations import RANK
 from labs.models import Lab
 from orders.changing_views import actions_of
 from orders.documents.collection import DRAWN, is_canceled, known_times

@@ -11,7 +11,7 @@ from typing import Final
 
 from django.db import connection, transaction
 
-from backoffice import vocabulary
+from backoffice.core import vocabulary
 from backoffice.models import User
 from backoffice.team import notify
 

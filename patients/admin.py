@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from backoffice.admin import RecordAdmin, site
 from backoffice.admin.records import Reasons
-from backoffice.paging.pages import Sort
+from backoffice.pages.paging.pages import Sort
 from patients.models import Connection, Demographics, Insurance, Patient, Payor, Provider
 from patients.sync import PROVIDER_LIST
 

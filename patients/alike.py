@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from backoffice.sealing import CANNOT_READ
+from backoffice.core.encryption.encrypted_fields import CANNOT_READ
 from backoffice.service.insurance import Insurance as InsuranceRecord
 from backoffice.service.insurance import NewInsurance, NewInsured
 from backoffice.service.payload import Reader

@@ -9,9 +9,9 @@ from uuid import UUID
 from django.db.models import Q
 from rest_framework.request import Request
 
-from backoffice.access import requires
 from backoffice.api.resources import Child, Filter, Resource, Search, any_spelling, exactly
-from backoffice.sealing import CANNOT_READ, opened_rows
+from backoffice.core.access import requires
+from backoffice.core.encryption.encrypted_fields import CANNOT_READ, opened_rows
 from patients.models import Connection, Demographics, Insurance, Patient, Payor
 
 OF_USER = exactly("user_id", UUID, "Only what belongs to this user of the service")

@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from backoffice import audit
-from backoffice.access import requires
+from backoffice.core.access import requires
 from backoffice.models import CommandRecord
 from backoffice.outbox import sent_before
 from patients.commands import MakeConnectLink

@@ -8,9 +8,9 @@ from django.db import transaction
 from django.http import QueryDict
 
 from backoffice import outbox
-from backoffice.addresses import query_of, uuid_in
-from backoffice.drafts import WRITTEN
+from backoffice.core.urls import query_of, uuid_in
 from backoffice.models import CommandRecord, User
+from backoffice.pages.drafts import WRITTEN
 from patients.commands import CreateUser
 from patients.models import RegistrationDraft
 from patients.registering_forms import RegisterForm

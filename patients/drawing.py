@@ -9,8 +9,8 @@ from typing import Any, Final
 from django.utils.html import conditional_escape
 from django.utils.safestring import SafeString
 
-from backoffice.addresses import record_url
-from backoffice.lists.screen import Screen
+from backoffice.core.urls import record_url
+from backoffice.pages.lists.screen import Screen
 from backoffice.templatetags.ui import DASH, age, dash, day, local_day, phone, short_id, words
 
 

@@ -13,8 +13,8 @@ from difflib import SequenceMatcher
 from typing import Final
 from uuid import UUID
 
-from backoffice.phone_numbers import e164_or_as_is
-from backoffice.statements import array
+from backoffice.core.phone_numbers import e164_or_as_is
+from backoffice.core.prepared_queries import array
 from patients.identity import Agreement, compare_name_parts
 from patients.models import Patient
 from patients.names import phone_key, words

@@ -4,8 +4,8 @@ from typing import ClassVar
 
 from django import forms
 
-from backoffice.lists.forms import FilterForm
-from backoffice.sealed_words import Words
+from backoffice.core.encryption.url_tokens import Words
+from backoffice.pages.lists.forms import FilterForm
 
 
 class PatientFilters(FilterForm):

@@ -11,16 +11,17 @@ from django.shortcuts import redirect, render
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_http_methods
 
-from backoffice import audit, vocabulary
-from backoffice.access import requires
-from backoffice.lists.forms import FilterForm
-from backoffice.lists.listing import Cell, Column, Listing
-from backoffice.lists.screen import Screen
-from backoffice.paging.counts import COUNT_CAP, Count
-from backoffice.paging.gathering import SOON, gathered
-from backoffice.paging.pages import Page, Place, place_of
-from backoffice.sealed_words import seal_address, to_address
-from backoffice.statements import array, cursor
+from backoffice import audit
+from backoffice.core import vocabulary
+from backoffice.core.access import requires
+from backoffice.core.encryption.url_tokens import seal_address, to_address
+from backoffice.core.prepared_queries import array, cursor
+from backoffice.pages.lists.forms import FilterForm
+from backoffice.pages.lists.listing import Cell, Column, Listing
+from backoffice.pages.lists.screen import Screen
+from backoffice.pages.paging.counts import COUNT_CAP, Count
+from backoffice.pages.paging.gathering import SOON, gathered
+from backoffice.pages.paging.pages import Page, Place, place_of
 from patients.drawing import draw
 from patients.forms import PatientFilters
 from patients.models import Called, Patient, PatientQuerySet

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Final
 
-from backoffice.phone_numbers import e164_or_as_is
+from backoffice.core.phone_numbers import e164_or_as_is
 
 _LETTERS: Final = str.maketrans(
     {

@@ -7,9 +7,9 @@ from uuid import UUID
 
 from django.http import Http404, HttpRequest
 
-from backoffice.access import may
-from backoffice.addresses import record_url
-from backoffice.statements import by_key
+from backoffice.core.access import may
+from backoffice.core.prepared_queries import by_key
+from backoffice.core.urls import record_url
 from patients.models import Demographics, Patient
 
 TABS: Final = (

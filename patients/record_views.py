@@ -11,13 +11,14 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
-from backoffice import audit, vocabulary
-from backoffice.access import may, requires
+from backoffice import audit
 from backoffice.audit import lookers
 from backoffice.audit.listing import COLUMNS, TRAIL
+from backoffice.core import vocabulary
+from backoffice.core.access import may, requires
+from backoffice.core.prepared_queries import prepared, where
 from backoffice.models import AS_RECEIVED
-from backoffice.paging.pages import Sort, page_of, place_of
-from backoffice.statements import prepared, where
+from backoffice.pages.paging.pages import Sort, page_of, place_of
 from patients.models import Demographics, DifferentPeople, Insurance, Patient
 from patients.pages import page_of_patient
 from patients.registering_views import actions_of, alike_on_record, audit_found

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Final
 from uuid import UUID
 
-from backoffice.identifiers import UnusableCharacter, clean
+from backoffice.core.identifiers import UnusableCharacter, clean
 from patients.names import fold
 
 _PHONE_LIKE: Final = re.compile(r"[0-9 +().\-/]{7,}")

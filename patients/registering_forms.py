@@ -18,12 +18,12 @@ import msgspec
 from django import forms
 from django.utils import timezone
 
+from backoffice.core.phone_numbers import NotAPhoneNumber, e164
+from backoffice.core.vocabulary.words import VOCABULARIES
 from backoffice.outbox import AskForm
-from backoffice.phone_numbers import NotAPhoneNumber, e164
 from backoffice.service.insurance import NewPayor
 from backoffice.service.payload import day
 from backoffice.service.users import NewAddress, NewGuarantor, NewUserInfo
-from backoffice.vocabulary.words import VOCABULARIES
 from patients.commands import Insuring
 from patients.models import Demographics, Patient
 from patients.names import plain_name

@@ -13,12 +13,13 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from backoffice import audit, remote
-from backoffice.access import may, requires
-from backoffice.addresses import uuid_in
-from backoffice.drafts import WRITTEN
+from backoffice import audit
+from backoffice.core import service_client
+from backoffice.core.access import may, requires
+from backoffice.core.urls import uuid_in
 from backoffice.models import CommandRecord
 from backoffice.outbox import AskForm, Command, asked_again
+from backoffice.pages.drafts import WRITTEN
 from backoffice.service import errors
 from patients import drafts
 from patients.commands import AddInsurance, CreatePayor, CreateUser, Deregister, SetUserInfo
@@ -278,7 +279,11 @@ def payors_found(data: QueryDict) -> dict[str, Any]:
         for known in Payor.objects.filter(payor_code__iexact=text)[:1]:
             found[known.payor_code] = _option(known.payor_code, known.name, known.source or "")
         try:
-            page = remote.service().within(PAYOR_WAIT).insurance.search_payors(insurance_name=text)
+            page = (
+                service_client.service()
+                .within(PAYOR_WAIT)
+                .insurance.search_payors(insurance_name=text)
+            )
         except errors.ServiceError:
             trouble = True
         else:

@@ -10,8 +10,8 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
+from backoffice.core.prepared_queries import by_key, where
 from backoffice.models import AS_RECEIVED, CommandRecord
-from backoffice.statements import by_key, where
 from patients.models import Connection, Patient, Provider
 from patients.registering_views import done_but_connected
 

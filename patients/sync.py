@@ -13,7 +13,7 @@ from django.db import connection, transaction
 from django.db.models import Max
 
 from backoffice import mirror, sync
-from backoffice.installation import fingerprint
+from backoffice.core.installation import fingerprint
 from backoffice.mirror import Fact
 from backoffice.models import SyncRun
 from backoffice.service import Page, Record

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from backoffice.lists.urls import paths
+from backoffice.pages.lists.urls import paths
 from patients import connecting_views, record_views
 from patients import registering_views as registering
 from patients.listing import PATIENTS, patient_list

@@ -22,15 +22,19 @@ import psycopg
 import redis
 from psycopg import sql
 
-from backoffice.embedded import postgres
+from backoffice.devtools.embedded import postgres
 
 ROOT = Path(__file__).resolve().parent.parent
 RUN = os.environ.get("TEST_RUN") or uuid.uuid4().hex[:12]
 """Ends the names of all copies; processes that are started from here know it, too."""
 SOURCES_OF_TEMPLATES = (
     *("*/migrations/*.py", "*/*/migrations/*.py", "**/sql/*.sql", "requirements.lock"),
-    *("backoffice/settings.py", "backoffice/apps.py", "backoffice/access.py"),
-    *("backoffice/installation.py", "backoffice/storage.py", "backoffice/indexes.py"),
+    *("backoffice/settings.py", "backoffice/apps.py", "backoffice/core/access.py"),
+    *(
+        "backoffice/core/installation.py",
+        "backoffice/core/migration_storage.py",
+        "backoffice/core/migration_indexes.py",
+    ),
     *("backoffice/operations/roles.py", "backoffice/management/commands/*.py"),
 )
 """What decides how a database looks that `migrate` (and `demo_users`) made."""

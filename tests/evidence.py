@@ -11,7 +11,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from backoffice.launcher import PROOFS
+from backoffice.devtools.launcher import PROOFS
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = ("docs/faults.md", "docs/asvs.csv", "docs/specification.md")

@@ -10,7 +10,8 @@ from uuid import UUID
 from django.utils import timezone
 from pytest_django import Settings
 
-from backoffice import remote, sync
+from backoffice import sync
+from backoffice.core import service_client
 from backoffice.models import Lookup
 from orders import sync as orders_sync
 from patients import sync as patients_sync
@@ -23,10 +24,10 @@ SUBJECTS = (*orders_sync.SUBJECTS, *patients_sync.SUBJECTS)
 def as_service(world: Sandbox, settings: Settings) -> Iterator[None]:
     """Inside, the back office asks this sandbox; no prepared answer outlives it."""
     settings.SERVICE_BASE_URL = settings.MANAGEMENT_BASE_URL = world.url
-    remote.service.cache_clear()
+    service_client.service.cache_clear()
     yield
     world.control("answers", method="DELETE")
-    remote.service.cache_clear()
+    service_client.service.cache_clear()
 
 
 def look_up(kind: str, key: Any) -> None:

@@ -22,7 +22,7 @@ from urllib.request import Request, urlopen
 
 import psycopg
 
-from backoffice.embedded import dies_with_parent, free_port
+from backoffice.devtools.embedded import dies_with_parent, free_port
 from backoffice.service import Service
 from tests import databases
 

@@ -17,9 +17,15 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from backoffice.embedded import free_port, postgres
-from backoffice.embedded.places import account, folder, make_home
-from backoffice.embedded.processes import as_account, await_ready, bare_environment, start, stop
+from backoffice.devtools.embedded import free_port, postgres
+from backoffice.devtools.embedded.places import account, folder, make_home
+from backoffice.devtools.embedded.processes import (
+    as_account,
+    await_ready,
+    bare_environment,
+    start,
+    stop,
+)
 
 POSTGRES_15 = Path("/usr/lib/postgresql/15/bin")
 PGBOUNCER = Path("/usr/sbin/pgbouncer")

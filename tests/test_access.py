@@ -12,8 +12,8 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.utils import timezone
 
-from backoffice import access
-from backoffice.access import declaration, may, public, requires, roles_with
+from backoffice.core import access
+from backoffice.core.access import declaration, may, public, requires, roles_with
 from backoffice.models import AuditEntry, User
 from backoffice.templatetags.frame import entries
 from tests.api.rows import staff, uid

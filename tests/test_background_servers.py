@@ -14,7 +14,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from backoffice.embedded import Servers, background
+from backoffice.devtools.embedded import Servers, background
 from tests import databases
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -19,7 +19,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from backoffice.launcher import PROOFS
+from backoffice.devtools.launcher import PROOFS
 from tests import databases
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -19,7 +19,7 @@ import psycopg
 import pytest
 import redis
 
-from backoffice import embedded
+from backoffice.devtools import embedded
 from tests.sync.house import wait_until
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -10,7 +10,7 @@ from django.forms.renderers import DjangoTemplates
 from django.forms.widgets import Widget
 from django.utils.safestring import SafeString
 
-from backoffice.form_controls import Controls
+from backoffice.pages.form_controls import Controls
 
 SHARP = '<b a="1">&\'é'
 CHOICES = [("", "Any"), ("<1>", 'a "b" & c'), ("Group & more", [("x", "X"), (SHARP, SHARP)])]

@@ -14,8 +14,8 @@ from django.db import connection
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
-from backoffice import health
-from backoffice.logs import JsonFormatter
+from backoffice.core.logs import JsonFormatter
+from backoffice.operations.views import health
 
 ROOT = Path(__file__).resolve().parent.parent
 ASK = """

@@ -9,7 +9,7 @@ from django.db import connection
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backoffice.identifiers import (
+from backoffice.core.identifiers import (
     INVISIBLE,
     SPACES,
     UnusableCharacter,

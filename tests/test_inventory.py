@@ -12,7 +12,7 @@ import pytest
 from django.apps import apps
 from django.db import connection, models
 
-from backoffice.sealing import SealedField
+from backoffice.core.encryption.encrypted_fields import SealedField
 from tests.evidence import missing
 from tests.test_sources import sources
 

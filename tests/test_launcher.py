@@ -20,9 +20,9 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from backoffice import embedded, launcher
-from backoffice.embedded import Servers, free_port
-from backoffice.supervisor import ChildError, Supervisor
+from backoffice.devtools import embedded, launcher
+from backoffice.devtools.embedded import Servers, free_port
+from backoffice.devtools.supervisor import ChildError, Supervisor
 from tests import databases
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -109,7 +109,7 @@ def test_a_child_whose_work_ends_is_started_again_only_until_it_is_done(
 def test_a_stubborn_child_is_ended(
     supervisor: Supervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("backoffice.supervisor.STOP_SECONDS", 0.5)
+    monkeypatch.setattr("backoffice.devtools.supervisor.STOP_SECONDS", 0.5)
     started = tmp_path / "started"
     deaf = f"""
 import signal, time
@@ -157,7 +157,7 @@ def test_variables_of_a_child_are_not_on_its_command_line(
 
 def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "backoffice.launcher", *arguments],
+        [sys.executable, "-m", "backoffice.devtools.launcher", *arguments],
         cwd=ROOT,
         env={**os.environ, **variables},
         capture_output=True,
@@ -199,7 +199,7 @@ left = {{"pid": os.getpid(), "environment": {{"PORT": "8000"}}}}
 assert launcher._is_launcher(os.getpid())
 assert launcher.running_environment() == {{}}
 """
-    named = [sys.executable, "-c", code, "backoffice.launcher"]
+    named = [sys.executable, "-c", code, "backoffice.devtools.launcher"]
     done = subprocess.run(named, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
@@ -209,7 +209,7 @@ def test_a_second_start_leaves_the_first_alone(
 ) -> None:
     monkeypatch.setattr(embedded, "home", lambda: tmp_path)
     code = "import time; time.sleep(60)"
-    with subprocess.Popen([sys.executable, "-c", code, "backoffice.launcher"]) as first:
+    with subprocess.Popen([sys.executable, "-c", code, "backoffice.devtools.launcher"]) as first:
         left = tmp_path / "running.json"
         left.write_text(json.dumps({"pid": first.pid, "environment": {"PORT": "8000"}}))
         try:

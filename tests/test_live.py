@@ -12,9 +12,10 @@ import pytest
 from django.db import connection, transaction
 from django.test import Client
 
-from backoffice import changes, live
-from backoffice.live import About, about, changes_since
+from backoffice.core import changes
 from backoffice.models import AuditEntry, Change
+from backoffice.pages import live
+from backoffice.pages.live import About, about, changes_since
 from labs.reports.models import Report
 from orders.models import Order
 from tests.api.rows import patient, staff, uid

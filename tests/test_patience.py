@@ -15,7 +15,7 @@ from django.db import connection, connections
 from django.test import Client
 from pytest_django import Settings
 
-from backoffice import patience
+from backoffice.core import statement_limits
 from tests.api.rows import staff
 from tests.databases import drop, migrated_house
 
@@ -31,7 +31,7 @@ def web(settings: Settings) -> Iterator[Client]:
     given = connections.settings["default"]
     before = copy.deepcopy(given["SESSION_SETTINGS"])
     connection.close()
-    patience.limit_statements()
+    statement_limits.limit_statements()
     try:
         yield client
     finally:

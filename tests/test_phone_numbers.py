@@ -10,9 +10,9 @@ from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backoffice import phone_numbers
+from backoffice.core import phone_numbers
+from backoffice.core.phone_numbers import NotAPhoneNumber, e164
 from backoffice.models import CommandRecord
-from backoffice.phone_numbers import NotAPhoneNumber, e164
 from backoffice.templatetags.ui import phone
 from orders.placing import people
 from patients.duplicates import Person, possible_duplicates

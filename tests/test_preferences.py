@@ -6,8 +6,8 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from backoffice.messages import Storage
 from backoffice.models import User
+from backoffice.pages.messages import Storage
 from tests.api.rows import staff
 
 pytestmark = pytest.mark.django_db

@@ -11,9 +11,9 @@ from django.db import connection
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from backoffice.devtools.progress import LISTS, FirstSync, Standing
 from backoffice.management.commands.sync import LISTINGS
 from backoffice.models import Lookup, SyncRun
-from backoffice.progress import LISTS, FirstSync, Standing
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

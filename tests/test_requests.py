@@ -12,8 +12,8 @@ from django.http import HttpRequest, HttpResponse
 from django.test import Client
 from pytest_django import Settings
 
-from backoffice.logs import JsonFormatter
-from backoffice.requests import identified
+from backoffice.core.logs import JsonFormatter
+from backoffice.core.request_ids import identified
 
 CANARY = "from-outside"
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from backoffice.checking import production_like
-from backoffice.key_strength import weakness, weakness_of_bytes
-from backoffice.launcher import SERVICE_VARIABLES
+from backoffice.core.key_strength import weakness, weakness_of_bytes
+from backoffice.devtools.checks import production_like
+from backoffice.devtools.launcher import SERVICE_VARIABLES
 
 SETTINGS = Path(__file__).resolve().parent.parent / "backoffice" / "settings.py"
 OURS = (

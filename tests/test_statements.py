@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 from django.db import DatabaseError, connection
 
-from backoffice import statements
+from backoffice.core import prepared_queries
 from patients.models import Insurance
 from tests.api.rows import envelope
 
@@ -21,7 +21,7 @@ def planned(words: str) -> bool:
 
 
 def test_what_is_asked_so_is_planned_once_and_nothing_else() -> None:
-    with statements.cursor() as cursor:
+    with prepared_queries.cursor() as cursor:
         cursor.execute("SELECT %s::text AS ours", ["once"])
         assert cursor.fetchone() == ("once",)
     with connection.cursor() as cursor:
@@ -32,7 +32,7 @@ def test_what_is_asked_so_is_planned_once_and_nothing_else() -> None:
 
 def test_a_failure_leaves_the_connection_as_it_was() -> None:
     usual = connection.connection.cursor_factory, connection.connection.prepare_threshold
-    with pytest.raises(DatabaseError), statements.cursor() as cursor:
+    with pytest.raises(DatabaseError), prepared_queries.cursor() as cursor:
         cursor.execute("SELECT 1/%s::int", [0])
     assert (connection.connection.cursor_factory, connection.connection.prepare_threshold) == usual
 
@@ -43,8 +43,8 @@ def test_rows_are_read_as_the_models_own_sealed_columns_too() -> None:
         id=key, user_id=uuid4(), is_primary=True, member_id="M-1", **envelope('{"a": 1}')
     )
     own = Insurance.objects.get()
-    statement = f"SELECT {statements.columns(Insurance)}, 7 AS more FROM patients_insurance"
-    (read,) = statements.read(Insurance, f"{statement} WHERE id = %s", [key])
+    statement = f"SELECT {prepared_queries.columns(Insurance)}, 7 AS more FROM patients_insurance"
+    (read,) = prepared_queries.read(Insurance, f"{statement} WHERE id = %s", [key])
     for field in Insurance._meta.concrete_fields:
         assert getattr(read, field.attname) == getattr(own, field.attname), field.name
     assert (read.member_id, read.record, read.more) == ("M-1", '{"a": 1}', 7)  # type: ignore[attr-defined]
@@ -56,18 +56,18 @@ def test_rows_are_read_by_their_keys_with_what_is_asked_for() -> None:
         Insurance.objects.create(
             id=key, user_id=uuid4(), is_primary=True, member_id="M-1", **envelope('{"a": 1}')
         )
-    found = statements.by_key(Insurance, [*keys, uuid4()], ("member_id",))
+    found = prepared_queries.by_key(Insurance, [*keys, uuid4()], ("member_id",))
     assert found.keys() == set(keys)
     assert found[keys[0]].member_id == "M-1" and "record" in found[keys[0]].get_deferred_fields()
-    rest = statements.by_key(Insurance, keys[:1], but=("record",))[keys[0]]
+    rest = prepared_queries.by_key(Insurance, keys[:1], but=("record",))[keys[0]]
     assert rest.get_deferred_fields() == {"record"}
-    assert statements.by_key(Insurance, []) == {}
-    assert len(statements.where(Insurance, "is_primary ORDER BY id", [])) == len(keys)
+    assert prepared_queries.by_key(Insurance, []) == {}
+    assert len(prepared_queries.where(Insurance, "is_primary ORDER BY id", [])) == len(keys)
 
 
 def test_an_array_says_what_it_was_given() -> None:
     given = ["plain", "", 'a "quoted" word', "back\\slash", "{1,2}", "NULL", "a, b", "\n", "é"]
     for words in (given, []):
-        with statements.cursor() as cursor:
-            cursor.execute("SELECT %s::text[]", [statements.array(words)])
+        with prepared_queries.cursor() as cursor:
+            cursor.execute("SELECT %s::text[]", [prepared_queries.array(words)])
             assert cursor.fetchone() == (words,)

@@ -14,7 +14,7 @@ from django.template import Context, Template
 from django.test import RequestFactory
 from django.utils import timezone
 
-from backoffice import vocabulary
+from backoffice.core import vocabulary
 from backoffice.templatetags import frame, shapes, spoken, ui
 
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from backoffice import vocabulary as v
-from backoffice.vocabulary import interpretations
+from backoffice.core import vocabulary as v
+from backoffice.core.vocabulary import interpretations
 
 TESTKIT = "testkit"
 METHODS = ["testkit", "walk_in_test", "at_home_phlebotomy", "on_site_collection", "method_x", ""]

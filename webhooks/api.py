@@ -12,9 +12,9 @@ from django.db.models.functions import Length
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from backoffice.access import may, requires
 from backoffice.api.resources import Resource, exactly
-from backoffice.encryption import CannotOpen
+from backoffice.core.access import may, requires
+from backoffice.core.encryption.cipher import CannotOpen
 from webhooks.models import Event, body_of
 
 LONGEST: Final = 32_768

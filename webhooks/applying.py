@@ -37,10 +37,11 @@ from django.db import (
     transaction,
 )
 
-from backoffice import binary, mirror, stopping
-from backoffice.encryption import CannotOpen
+from backoffice import mirror
+from backoffice.core import binary_rows, shutdown
+from backoffice.core.encryption.cipher import CannotOpen
+from backoffice.core.service_team import mirror_team
 from backoffice.service.events import Heard, Misread
-from backoffice.service_team import mirror_team
 from webhooks import reading
 from webhooks.models import Event, body_of
 from webhooks.routes import HELD_BACK, ROUTES, SEALED, UNKNOWN, Aside, Route, route_of
@@ -138,7 +139,7 @@ def drain(seconds: float | None = None) -> int:
     drained = 0
     while count := _turn():
         drained += count
-        if stopping.asked() or (ends is not None and time.monotonic() >= ends):
+        if shutdown.asked() or (ends is not None and time.monotonic() >= ends):
             break
     return drained
 
@@ -173,7 +174,7 @@ def hear(route: Route, events: Sequence[Heard]) -> dict[str, str]:
 
 
 def _claimed() -> list[Claim]:
-    claims = _free([Claim(*row) for row in binary.fetched(_CLAIM, [BATCH])])
+    claims = _free([Claim(*row) for row in binary_rows.fetched(_CLAIM, [BATCH])])
     total = 0
     for position, claim in enumerate(claims):
         total += claim.size
@@ -188,7 +189,7 @@ def _free(claims: list[Claim]) -> list[Claim]:
     held = {claim.subject for claim in claims if claim.held}
     if claims and not held:
         held = {claims[0].subject}
-        binary.fetched(_WAIT, [claims[0].subject])
+        binary_rows.fetched(_WAIT, [claims[0].subject])
     return [claim for claim in claims if claim.subject in held]
 
 
@@ -197,7 +198,7 @@ def _routed(claims: Sequence[Claim], settled: Settled) -> Iterator[tuple[Route, 
     two workers take their locks in the same order."""
     team = mirror_team()
     bodies: dict[int, bytes | None] = dict(
-        binary.fetched(_BODIES, [[claim.number for claim in claims]])
+        binary_rows.fetched(_BODIES, [[claim.number for claim in claims]])
     )
     found: dict[str, list[Heard]] = defaultdict(list)
     for claim in sorted(claims, key=lambda claim: claim.number):

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from django.conf import settings
 
-from backoffice import counters
+from backoffice.core import duration_metrics
 from webhooks import receiving
 
 logger = logging.getLogger(__name__)
@@ -30,7 +30,9 @@ def deliveries(environ: dict[str, Any], start_response: Callable[..., Any]) -> I
     """As a WSGI application."""
     began = time.perf_counter()
     status, headers, body = answer(environ)
-    counters.answered("webhooks", environ["REQUEST_METHOD"], status, time.perf_counter() - began)
+    duration_metrics.answered(
+        "webhooks", environ["REQUEST_METHOD"], status, time.perf_counter() - began
+    )
     if settings.HTTPS_ONLY:
         headers = [*headers, STRICT]
     start_response(f"{status} {HTTPStatus(status).phrase}", headers)

@@ -9,7 +9,7 @@ from typing import Any, Final
 from django import forms
 from django.db.models import Q, QuerySet
 
-from backoffice.lists.fields import MomentField, UuidField, in_order
+from backoffice.pages.lists.fields import MomentField, UuidField, in_order
 from webhooks import log
 from webhooks.models import Event
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from django.db import connection
 from django.db.models import QuerySet
 
-from backoffice.paging.counts import COUNT_CAP, Count
+from backoffice.pages.paging.counts import COUNT_CAP, Count
 from webhooks.models import Event
 
 TYPES_READ: Final = 1_000

@@ -6,8 +6,8 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from backoffice import encryption
-from backoffice.sealing import SealedBytes
+from backoffice.core.encryption import cipher
+from backoffice.core.encryption.encrypted_fields import SealedBytes
 
 
 class Event(models.Model):
@@ -121,9 +121,9 @@ def place_of_body(message_id: str) -> str:
 
 def body_of(message_id: str, stored: bytes) -> bytes:
     """The body as received, of what stands in the table; raises CannotOpen."""
-    if not encryption.is_sealed(stored):
+    if not cipher.is_sealed(stored):
         return stored  # not yet
-    return encryption.opened_bytes(stored, place_of_body(message_id))
+    return cipher.opened_bytes(stored, place_of_body(message_id))
 
 
 class Refusal(models.Model):

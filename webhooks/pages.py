@@ -15,12 +15,13 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from backoffice import audit, vocabulary
-from backoffice.access import may, requires, roles_with
-from backoffice.encryption import CannotOpen
-from backoffice.lists.fields import status_of
-from backoffice.paging.counts import Count, capped_count
-from backoffice.paging.pages import Page, Sort, page_of
+from backoffice import audit
+from backoffice.core import vocabulary
+from backoffice.core.access import may, requires, roles_with
+from backoffice.core.encryption.cipher import CannotOpen
+from backoffice.pages.lists.fields import status_of
+from backoffice.pages.paging.counts import Count, capped_count
+from backoffice.pages.paging.pages import Page, Sort, page_of
 from orders.models import Order
 from patients.models import Patient
 from webhooks import log, payloads, silence

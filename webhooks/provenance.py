@@ -22,10 +22,11 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from backoffice import audit, vocabulary
-from backoffice.access import PERMISSIONS, may, requires
-from backoffice.lists.fields import status_of
+from backoffice import audit
+from backoffice.core import vocabulary
+from backoffice.core.access import PERMISSIONS, may, requires
 from backoffice.models import Lookup, Mirrored, SyncRun
+from backoffice.pages.lists.fields import status_of
 from orders.models import Appointment, CriticalResult, Order, OrderEvent, OrderMove, Result
 from webhooks import payloads
 from webhooks.models import Event

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, Final, NamedTuple
 
-from backoffice import vocabulary
+from backoffice.core import vocabulary
 from backoffice.service.orders import low_level
 from webhooks.payloads import brief, moment_of, sendable
 

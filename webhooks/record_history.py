@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal
 from uuid import UUID
 
-from backoffice.addresses import uuid_in
+from backoffice.core.urls import uuid_in
 from orders.models import Appointment, Order, OrderMove, Result, ResultVersion
 from orders.reviewing.differences import Line, lines_by_marker
 from webhooks import payloads, record_fields

@@ -11,8 +11,8 @@ from django.core.exceptions import ValidationError
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from backoffice.lists.fields import MomentField
-from backoffice.widgets import DateTimeLocalInput
+from backoffice.pages.lists.fields import MomentField
+from backoffice.pages.widgets import DateTimeLocalInput
 from webhooks.record_history import Stop
 
 

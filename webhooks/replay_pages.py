@@ -13,8 +13,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from backoffice import audit
-from backoffice.access import may, requires
-from backoffice.paging.counts import COUNT_CAP, capped_count
+from backoffice.core.access import may, requires
+from backoffice.pages.paging.counts import COUNT_CAP, capped_count
 from webhooks import log, replaying
 from webhooks.forms import ReplayFilters
 from webhooks.models import Event

@@ -18,9 +18,9 @@ from django.db import OperationalError, connection, models, transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
-from backoffice import vocabulary
+from backoffice.core import vocabulary
+from backoffice.core.service_team import mirror_team
 from backoffice.models import Mirrored
-from backoffice.service_team import mirror_team
 from webhooks import applying, payloads, reading
 from webhooks.models import Event
 from webhooks.payloads import Change

@@ -19,7 +19,8 @@ from typing import Final
 from django.db import connection, transaction
 from django.utils import timezone
 
-from backoffice import binary, encryption
+from backoffice.core import binary_rows
+from backoffice.core.encryption import cipher
 from webhooks import log
 from webhooks.models import place_of_body
 
@@ -56,9 +57,9 @@ def _unsealed() -> list[tuple[int, int]]:
     sealed."""
     at = log.last_before(timezone.now() - AGE) + 1
     found: list[tuple[int, int]] = []
-    while len(found) < MOST and (rows := binary.fetched(_BEFORE, [at, STEP])):
+    while len(found) < MOST and (rows := binary_rows.fetched(_BEFORE, [at, STEP])):
         for number, size, head in rows:
-            if encryption.is_sealed(head):
+            if cipher.is_sealed(head):
                 return found
             found.append((number, size))
         at = rows[-1][0]
@@ -79,9 +80,9 @@ def _step(unsealed: list[tuple[int, int]]) -> list[int]:
 def _seal(numbers: list[int]) -> int:
     with transaction.atomic(durable=True):
         rows = [
-            (encryption.sealed_bytes(body, place_of_body(message_id)), number)
-            for number, message_id, body in binary.fetched(_BODIES, [numbers])
-            if not encryption.is_sealed(body)
+            (cipher.sealed_bytes(body, place_of_body(message_id)), number)
+            for number, message_id, body in binary_rows.fetched(_BODIES, [numbers])
+            if not cipher.is_sealed(body)
         ]
         with connection.cursor() as cursor:
             cursor.executemany("UPDATE webhooks_event SET body = %s WHERE id = %s", rows)

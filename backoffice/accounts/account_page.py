@@ -15,12 +15,12 @@ from django.utils.crypto import salted_hmac
 from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice import audit
-from backoffice.access import signed_in
 from backoffice.accounts import second_factor
 from backoffice.accounts.fresh import fresh
 from backoffice.accounts.models import StaffSession
 from backoffice.accounts.passwords import others_of
 from backoffice.accounts.second_factor_pages import factors_of
+from backoffice.core.access import signed_in
 from backoffice.models import User
 
 _BROWSERS: Final = {

@@ -19,9 +19,9 @@ from django.utils.http import url_has_allowed_host_and_scheme
 
 from backoffice import audit
 from backoffice.accounts import first_passwords, fresh, known_devices, second_factor, throttle
+from backoffice.accounts.session_store import BEGAN, ORIGIN
+from backoffice.core.request_ids import address_of
 from backoffice.models import User
-from backoffice.requests import address_of
-from backoffice.session_store import BEGAN, ORIGIN
 
 TOO_MANY: Final = (
     "Too many attempts. Wait four minutes, then try again. Where you have logged in before, "

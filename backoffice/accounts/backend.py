@@ -6,9 +6,9 @@ from typing import Final
 
 from django.contrib.auth.backends import ModelBackend
 
-from backoffice import vocabulary
+from backoffice.core import vocabulary
+from backoffice.core.prepared_queries import columns, read
 from backoffice.models import User
-from backoffice.statements import columns, read
 
 _STAFF: Final = f"""
 SELECT {columns(User)}, pg_current_snapshot()::text AS snapshot, (

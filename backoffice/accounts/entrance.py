@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST, require_safe
 
-from backoffice.access import public
+from backoffice.core.access import public
 from backoffice.models import User
 from backoffice.templatetags.frame import entries
 

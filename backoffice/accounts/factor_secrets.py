@@ -9,8 +9,8 @@ from typing import Any, Final
 from allauth.mfa.models import Authenticator
 from django.db import transaction
 
-from backoffice import encryption
 from backoffice.accounts.second_factor import PLACE
+from backoffice.core.encryption import cipher
 
 _NAMES: Final = ("secret", "seed")
 """Of an authenticator app, and of recovery codes. Passkeys have none: their keys are public."""
@@ -23,7 +23,7 @@ class FactorSecrets:
 
     def count(self) -> Counter[int | None]:
         kept = Authenticator.objects.values_list("data", flat=True)
-        return Counter(encryption.key_of(text) for data in kept for text in _sealed(data))
+        return Counter(cipher.key_of(text) for data in kept for text in _sealed(data))
 
     def seal_anew(self) -> Iterator[int]:
         for key in Authenticator.objects.order_by("pk").values_list("pk", flat=True):
@@ -39,12 +39,10 @@ def _sealed(data: dict[str, Any]) -> list[str]:
 
 
 def _sealed_anew(row: Authenticator) -> bool:
-    old = [
-        text for text in _sealed(row.data) if encryption.key_of(text) != encryption.writing_key()
-    ]
+    old = [text for text in _sealed(row.data) if cipher.key_of(text) != cipher.writing_key()]
     try:
-        anew = {text: encryption.sealed(encryption.opened(text, PLACE), PLACE) for text in old}
-    except encryption.CannotOpen:
+        anew = {text: cipher.sealed(cipher.opened(text, PLACE), PLACE) for text in old}
+    except cipher.CannotOpen:
         return False
     for name in row.data.keys() & set(_NAMES):
         row.data[name] = anew.get(row.data[name], row.data[name])

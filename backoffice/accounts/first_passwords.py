@@ -18,9 +18,9 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
-from backoffice import access
 from backoffice.accounts import second_factor
 from backoffice.accounts.models import PasswordReset
+from backoffice.core import access
 from backoffice.models import User
 
 View = TypeVar("View", bound=Callable[..., Any])

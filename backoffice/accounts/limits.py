@@ -19,8 +19,8 @@ from django.utils import timezone
 from django.utils.cache import add_never_cache_headers
 from django.views.decorators.http import require_http_methods
 
-from backoffice.access import public
-from backoffice.session_store import SessionStore
+from backoffice.accounts.session_store import SessionStore
+from backoffice.core.access import public
 
 UNATTENDED: Final = "X-Unattended"
 """Header of requests that pages make by themselves."""

@@ -23,8 +23,8 @@ from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 
 from backoffice.accounts.models import AccountNews, PasswordReset
+from backoffice.core.request_ids import address_of
 from backoffice.models import User
-from backoffice.requests import address_of
 
 logger = logging.getLogger(__name__)
 

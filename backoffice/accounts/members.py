@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from django.contrib.auth.models import Group
 
-from backoffice.access import ADMINISTRATOR, ROLES
+from backoffice.core.access import ADMINISTRATOR, ROLES
 from backoffice.models import User
 
 TOPIC = "member of staff"

@@ -25,12 +25,12 @@ from django.urls import reverse, reverse_lazy
 from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice import audit
-from backoffice.access import public, signed_in
 from backoffice.accounts import known_devices, mailing, throttle
 from backoffice.accounts.first_passwords import with_first_password
 from backoffice.accounts.models import StaffSession
+from backoffice.core.access import public, signed_in
+from backoffice.core.request_ids import address_of
 from backoffice.models import User
-from backoffice.requests import address_of
 
 RULES: Final = "At least 12 characters. A few unrelated words work well."
 

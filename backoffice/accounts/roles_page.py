@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from backoffice.access import (
+from backoffice.core.access import (
     ADMINISTRATOR,
     PERMISSIONS,
     ROLES,

@@ -24,8 +24,10 @@ from django.contrib.auth.base_user import AbstractBaseUser
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import reverse
 
-from backoffice import access, audit, encryption
+from backoffice import audit
 from backoffice.accounts import recovery_codes, throttle
+from backoffice.core import access
+from backoffice.core.encryption import cipher
 from backoffice.models import User
 
 View = TypeVar("View", bound=Callable[..., Any])
@@ -189,10 +191,10 @@ class Secrets(DefaultMFAAdapter):
     }
 
     def encrypt(self, text: str) -> str:
-        return encryption.sealed(text, PLACE)
+        return cipher.sealed(text, PLACE)
 
     def decrypt(self, encrypted_text: str) -> str:
-        return encryption.opened(encrypted_text, PLACE)
+        return cipher.opened(encrypted_text, PLACE)
 
     def _get_user_identifier(self, user: AbstractBaseUser) -> str:
         return user.get_username()

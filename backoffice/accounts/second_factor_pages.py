@@ -29,10 +29,10 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from backoffice import audit
-from backoffice.access import public, signed_in
 from backoffice.accounts import mailing, recovery_codes, second_factor
 from backoffice.accounts.adapter import refused
 from backoffice.accounts.second_factor import before_second_factor
+from backoffice.core.access import public, signed_in
 from backoffice.models import User
 
 _SORRY: Final = "That did not work. Try again, or use another way."

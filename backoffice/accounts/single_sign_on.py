@@ -34,10 +34,10 @@ from django.views.decorators.http import require_POST, require_safe
 from jwt import PyJWTError
 
 from backoffice import audit
-from backoffice.access import ROLES, SERVICE_ACCOUNT, public
 from backoffice.accounts import mailing, members
 from backoffice.accounts.adapter import refused
 from backoffice.accounts.id_tokens import Verifying
+from backoffice.core.access import ROLES, SERVICE_ACCOUNT, public
 from backoffice.models import User
 
 logger = logging.getLogger(__name__)

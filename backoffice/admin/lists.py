@@ -22,8 +22,8 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import conditional_escape
 from django.utils.safestring import SafeString
 
-from backoffice.access import may
-from backoffice.paging.pages import Page, Sort, page_of, place_of
+from backoffice.core.access import may
+from backoffice.pages.paging.pages import Page, Sort, page_of, place_of
 from backoffice.templatetags import ui
 
 Cell = TypeVar("Cell", bound=Callable[..., Any])

@@ -22,13 +22,14 @@ from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
-from backoffice import audit, sync, vocabulary
-from backoffice.access import may, roles_with
+from backoffice import audit, sync
 from backoffice.admin import groups
 from backoffice.admin.lists import Kind, address_of, capitalised, deferred, display, drawn, written
-from backoffice.identifiers import same_identifier
+from backoffice.core import vocabulary
+from backoffice.core.access import may, roles_with
+from backoffice.core.identifiers import same_identifier
 from backoffice.models import Lookup, SyncRun
-from backoffice.sync_health import state_of
+from backoffice.operations.sync_health import state_of
 from backoffice.templatetags.spoken import ago
 
 MOST: Final = 100

@@ -11,13 +11,13 @@ from django.shortcuts import render
 from django.utils.decorators import method_decorator
 from django.views.decorators.http import require_safe
 
-from backoffice import areas
-from backoffice.access import ADMINISTRATOR, PERMISSIONS, ROLES
+from backoffice.accounts import role_summary
 from backoffice.admin import groups
 from backoffice.admin.lists import Kind, capitalised, display
 from backoffice.admin.site import site
+from backoffice.core.access import ADMINISTRATOR, PERMISSIONS, ROLES
 from backoffice.models import User
-from backoffice.paging.pages import Sort
+from backoffice.pages.paging.pages import Sort
 
 
 class RoleAdmin(Kind):
@@ -39,7 +39,7 @@ class RoleAdmin(Kind):
 
     @display("May do")
     def grants(self, role: Group) -> str:
-        return areas.told(ROLES[role.name])
+        return role_summary.told(ROLES[role.name])
 
     @display("People")
     def people(self, role: Any) -> int:

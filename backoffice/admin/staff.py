@@ -21,17 +21,17 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.decorators import method_decorator
 
-from backoffice import areas, audit
-from backoffice.access import ADMINISTRATOR, PERMISSIONS, ROLES, SERVICE_ACCOUNT
-from backoffice.accounts import first_passwords, mailing, members, single_sign_on
+from backoffice import audit
+from backoffice.accounts import first_passwords, mailing, members, role_summary, single_sign_on
 from backoffice.accounts.fresh import fresh
 from backoffice.accounts.passwords import others_of
 from backoffice.admin import groups
 from backoffice.admin.lists import Kind, display
 from backoffice.admin.site import site
+from backoffice.core.access import ADMINISTRATOR, PERMISSIONS, ROLES, SERVICE_ACCOUNT
 from backoffice.models import User
-from backoffice.paging.pages import Sort
-from backoffice.preferences import PreferencesForm
+from backoffice.pages.paging.pages import Sort
+from backoffice.pages.preferences import PreferencesForm
 from backoffice.templatetags.team import staff_name
 
 YOURSELF: Final = "Nobody takes the administration from themselves: ask another administrator."
@@ -92,7 +92,11 @@ class StaffForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in t
         """The box of each role, with what the role grants, in a sentence and one by one."""
         granted = [(box, ROLES[box.data["value"]]) for box in self["roles"]]
         return [
-            (box, areas.told(names), [PERMISSIONS[name] for name in PERMISSIONS if name in names])
+            (
+                box,
+                role_summary.told(names),
+                [PERMISSIONS[name] for name in PERMISSIONS if name in names],
+            )
             for box, names in granted
         ]
 

@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import exception_handler
 
-from backoffice.requests import id_of
+from backoffice.core.request_ids import id_of
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ def error_response(exc: Exception, context: dict[str, Any]) -> Response | None:
         exc = exceptions.PermissionDenied()
     response = exception_handler(exc, context)
     if isinstance(exc, OperationalError | InterfaceError):
-        return None  # `backoffice.errors.broken` tells it.
+        return None  # `backoffice.pages.errors.broken` tells it.
     if response is None:
         logger.error("unexpected error in %s", type(context["view"]).__name__, exc_info=exc)
         body = error_body("error", "The back office could not answer this request.", request)

@@ -21,11 +21,11 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from backoffice import audit
-from backoffice.access import PERMISSIONS, DeclaredPermission, declaration, may
 from backoffice.api import tokens
 from backoffice.api.errors import TooMany, error_response
 from backoffice.api.models import ApiToken
 from backoffice.api.throttles import ReadRate, over_failures
+from backoffice.core.access import PERMISSIONS, DeclaredPermission, declaration, may
 from backoffice.models import User
 
 

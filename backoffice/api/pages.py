@@ -12,13 +12,13 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice import audit
-from backoffice.access import requires
 from backoffice.accounts.fresh import fresh
 from backoffice.api import tokens
 from backoffice.api.forms import TokenForm
 from backoffice.api.models import ApiToken
+from backoffice.core.access import requires
 from backoffice.models import User
-from backoffice.paging.pages import Sort, page_of, place_of
+from backoffice.pages.paging.pages import Sort, page_of, place_of
 
 SIZE: Final = 50
 NEWEST_FIRST: Final = Sort(("created_at", "id"), descending=True)

@@ -22,13 +22,13 @@ from rest_framework import serializers
 from rest_framework.request import Request
 
 from backoffice import audit
-from backoffice.access import may
 from backoffice.api.errors import bad_request
 from backoffice.api.face import Face
 from backoffice.api.schema import ResourceSchema, column
-from backoffice.identifiers import same_identifier
+from backoffice.core.access import may
+from backoffice.core.identifiers import same_identifier
+from backoffice.core.text import is_storable
 from backoffice.models import User
-from backoffice.text import is_storable
 
 LIMIT_DEFAULT: Final = 100
 LIMIT_MAX: Final = 1000

@@ -17,7 +17,7 @@ from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 from rest_framework.views import APIView
 
-from backoffice.requests import address_of
+from backoffice.core.request_ids import address_of
 
 
 class ReadRate(BaseThrottle):

@@ -29,8 +29,8 @@ from django.db.models import OuterRef
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare, salted_hmac
 
-from backoffice.access import SERVICE_ACCOUNT
 from backoffice.api.models import ApiToken
+from backoffice.core.access import SERVICE_ACCOUNT
 from backoffice.models import User
 
 SCOPES: Final = (

@@ -11,9 +11,9 @@ from django.db.models import Q, QuerySet
 
 from backoffice.audit.models import AuditEntry
 from backoffice.audit.recording import ACTIONS, kind_words
-from backoffice.lists.fields import DaysField, LateChoices, MomentField, UuidField, in_order
-from backoffice.lists.forms import Filter, FilterForm
 from backoffice.models import User
+from backoffice.pages.lists.fields import DaysField, LateChoices, MomentField, UuidField, in_order
+from backoffice.pages.lists.forms import Filter, FilterForm
 
 NOBODY: Final = "nobody"
 KINDS: Final = 200

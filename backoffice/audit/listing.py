@@ -15,13 +15,13 @@ from django.utils import timezone
 from django.utils.html import conditional_escape
 from django.utils.safestring import SafeString
 
-from backoffice.access import may
-from backoffice.addresses import record_url
 from backoffice.audit.forms import TrailFilters
 from backoffice.audit.models import AuditEntry
 from backoffice.audit.recording import ACTIONS, kind_words
-from backoffice.lists.listing import Cell, Column, Listing, Preset
-from backoffice.lists.screen import Screen
+from backoffice.core.access import may
+from backoffice.core.urls import record_url
+from backoffice.pages.lists.listing import Cell, Column, Listing, Preset
+from backoffice.pages.lists.screen import Screen
 from backoffice.templatetags.shapes import glyph_svg
 from backoffice.templatetags.spoken import MONTHS
 from backoffice.templatetags.ui import DASH, dash, short_id

@@ -17,18 +17,18 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from backoffice import audit
-from backoffice.access import may, requires, signed_in
 from backoffice.audit import checking, listing, retention, seals
 from backoffice.audit.listing import OWN_COLUMNS, TRAIL
 from backoffice.audit.models import AuditCheck, AuditEntry, AuditReview, AuditSeal
 from backoffice.audit.recording import kind_words
-from backoffice.lists.fields import status_of
-from backoffice.lists.listing import staff_of
-from backoffice.lists.screen import Screen
+from backoffice.core.access import may, requires, signed_in
 from backoffice.outbox.asking import ring
-from backoffice.paging.counts import capped_count
-from backoffice.paging.gathering import gathered
-from backoffice.paging.pages import Sort, page_of, place_of
+from backoffice.pages.lists.fields import status_of
+from backoffice.pages.lists.listing import staff_of
+from backoffice.pages.lists.screen import Screen
+from backoffice.pages.paging.counts import capped_count
+from backoffice.pages.paging.gathering import gathered
+from backoffice.pages.paging.pages import Sort, page_of, place_of
 
 SIZE: Final = 50
 NEWEST_FIRST: Final = Sort(("at", "id"), descending=True)
@@ -181,7 +181,7 @@ def check_now(request: HttpRequest) -> HttpResponse:
         made = AuditCheck(asked_by=staff_of(request))
         AuditCheck.objects.bulk_create([made], ignore_conflicts=True)
         audit.asked(request, "audit check", [], [])
-    ring("backoffice.tasks.check_audit", queue="bulk")
+    ring("backoffice.operations.tasks.check_audit", queue="bulk")
     messages.success(request, "It is checked now. This page shows what was found when it is done.")
     return redirect("audit:integrity")
 

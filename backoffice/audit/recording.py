@@ -17,8 +17,8 @@ from django.db import DatabaseError, connection, transaction
 from django.http import HttpRequest
 from rest_framework.exceptions import APIException
 
-from backoffice import changes, requests, statements
 from backoffice.audit.models import AuditEntry
+from backoffice.core import changes, prepared_queries, request_ids
 from backoffice.models import User
 
 
@@ -103,10 +103,10 @@ def _write(entry: AuditEntry) -> None:
     """Every page waits for this: what `save` does around the statement takes twice its time."""
     given = {name: getattr(entry, name) for name in _COLUMNS}
     for name in ("object_ids", "patient_ids"):
-        given[name] = statements.array(given[name])
+        given[name] = prepared_queries.array(given[name])
     for name in ("before", "after"):
         given[name] = _json(given[name])
-    with statements.cursor() as cursor:
+    with prepared_queries.cursor() as cursor:
         cursor.execute(_INSERT, list(given.values()))
 
 
@@ -242,8 +242,8 @@ def _entry(
         object_ids=[str(key) for key in ids],
         patient_ids=_known(patients),
         route=(match.view_name if match else "")[:100],
-        request_id=requests.id_of(request),
-        ip=requests.address_of(request),
+        request_id=request_ids.id_of(request),
+        ip=request_ids.address_of(request),
         outcome=outcome,
         reason=reason,
         row_count=row_count,

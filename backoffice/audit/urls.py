@@ -4,7 +4,7 @@ from django.urls import path
 
 from backoffice.audit import pages
 from backoffice.audit.listing import TRAIL
-from backoffice.lists.urls import paths
+from backoffice.pages.lists.urls import paths
 
 app_name = "audit"
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from django.conf import settings
 
-from backoffice import remote
+from backoffice.core import service_client
 from backoffice.service import errors
 
 FIRST_SECONDS: Final = 0.5
@@ -43,7 +43,7 @@ def reporting(write: Write) -> Iterator[None]:
     thread = threading.Thread(target=silence.watch, args=(ended,), name="silence", daemon=True)
     thread.start()
     try:
-        with remote.observing(silence):
+        with service_client.observing(silence):
             yield
     finally:
         ended.set()

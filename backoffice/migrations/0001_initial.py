@@ -10,7 +10,7 @@ import django.utils.timezone
 from django.conf import settings
 from django.db import migrations, models
 
-import backoffice.sealing
+import backoffice.core.encryption.encrypted_fields
 
 
 class Migration(migrations.Migration):
@@ -58,7 +58,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.UUIDField(primary_key=True, serialize=False)),
                 ('environment', models.CharField(help_text='Of the service, such as sandbox us', max_length=40)),
-                ('secret', backoffice.sealing.SealedText()),
+                ('secret', backoffice.core.encryption.encrypted_fields.SealedText()),
                 ('made_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],
         ),
@@ -138,10 +138,10 @@ class Migration(migrations.Migration):
                 ('subject_id', models.TextField()),
                 ('patient_id', models.UUIDField(null=True)),
                 ('lock', models.TextField(blank=True, default='')),
-                ('payload', backoffice.sealing.SealedJSON()),
+                ('payload', backoffice.core.encryption.encrypted_fields.SealedJSON()),
                 ('form_id', models.UUIDField(help_text='One per form shown: a second send is none', unique=True)),
                 ('form_url', models.TextField(blank=True, default='')),
-                ('form_data', backoffice.sealing.SealedJSON(default=dict, help_text='What stood in the form, as typed')),
+                ('form_data', backoffice.core.encryption.encrypted_fields.SealedJSON(default=dict, help_text='What stood in the form, as typed')),
                 ('requested_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('request_id', models.CharField(db_default='', default='', help_text="Of the page's request that asked", max_length=32)),
                 ('reason', models.TextField(blank=True, default='')),
@@ -220,7 +220,7 @@ class Migration(migrations.Migration):
                 ('key', models.TextField(help_text="The record's id where it could be made out, else its hash")),
                 ('path', models.TextField(blank=True, default='')),
                 ('reason', models.TextField(blank=True, default='')),
-                ('record', backoffice.sealing.SealedText(by='key')),
+                ('record', backoffice.core.encryption.encrypted_fields.SealedText(by='key')),
                 ('first_seen', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('last_seen', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],

@@ -12,7 +12,7 @@ from uuid import UUID
 import psycopg
 from django.db import DataError, IntegrityError, OperationalError, connection, transaction
 
-from backoffice import changes
+from backoffice.core import changes
 from backoffice.mirror import rows
 from backoffice.mirror.facts import Fact, Key, Outcome, Table, Values, key_text
 from backoffice.mirror.strange import Strange

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 import msgspec
 from django.db import models
 
+from backoffice.core.encryption.encrypted_fields import SealedField, fields_of
 from backoffice.models import Mirrored
-from backoffice.sealing import SealedField, fields_of
 from backoffice.service import DroppedField, Record
 
 Key: TypeAlias = tuple[Any, ...]

@@ -13,8 +13,8 @@ import psycopg
 from django.db import IntegrityError, connection, transaction
 from django.db.backends.utils import CursorWrapper
 
-from backoffice import binary
-from backoffice.installation import fingerprint
+from backoffice.core import binary_rows
+from backoffice.core.installation import fingerprint
 from backoffice.mirror.facts import Children, Fact, Key, Table, Values, key_text
 from backoffice.mirror.fitting import NotFitting, fit_row
 from backoffice.mirror.moments import keep_readable
@@ -44,7 +44,7 @@ def known(table: Table, keys: Sequence[Key], *, lock: bool = False) -> Known:
     columns = (*table.key, "content_hash", "missing_since", *table.version, "as_of")
     # In key order, so that two workers wait for each other instead of deadlocking.
     locking = f' ORDER BY {listed(table.key, table.name)} FOR NO KEY UPDATE OF "{table.name}"'
-    found = binary.fetched(
+    found = binary_rows.fetched(
         f'SELECT {listed(columns, table.name)} FROM "{table.name}" JOIN {keys_as_rows(table)}'
         f" ON {same_key(table, table.name, 'wanted')}{locking if lock else ''}",
         columns_of(keys),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from django.db.backends.utils import CursorWrapper
 
-from backoffice import vocabulary
+from backoffice.core import vocabulary
 from backoffice.mirror.facts import Values
 
 logger = logging.getLogger(__name__)

@@ -24,7 +24,8 @@ from backoffice.audit.models import (
     AuditReview,
     AuditSeal,
 )
-from backoffice.lists.models import BulkRow, BulkRun, ListChoice, SavedView
+from backoffice.core.heartbeats import Backup, Heartbeat, Hold
+from backoffice.pages.lists.models import BulkRow, BulkRun, ListChoice, SavedView
 from backoffice.team.models import (
     Assignment,
     AssignmentChange,
@@ -33,7 +34,6 @@ from backoffice.team.models import (
     Note,
     Notification,
 )
-from backoffice.upkeep import Backup, Heartbeat, Hold
 
 __all__ = [
     "AS_RECEIVED",

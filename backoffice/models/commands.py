@@ -8,8 +8,8 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from backoffice.core.encryption.encrypted_fields import SealedJSON
 from backoffice.models.staff import User
-from backoffice.sealing import SealedJSON
 
 
 class CommandRecords(models.QuerySet["CommandRecord"]):

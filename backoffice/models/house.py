@@ -6,7 +6,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
 
-from backoffice.sealing import SealedText
+from backoffice.core.encryption.encrypted_fields import SealedText
 
 
 class Installation(models.Model):

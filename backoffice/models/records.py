@@ -10,7 +10,7 @@ from django.db import models
 from django.db.models.base import ModelState
 from django.db.models.functions import Now
 
-from backoffice.sealing import SealedText
+from backoffice.core.encryption.encrypted_fields import SealedText
 from backoffice.service import json_text
 
 

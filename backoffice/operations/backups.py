@@ -28,8 +28,8 @@ from django.conf import settings
 from django.core.management.base import CommandError
 from django.db.migrations.recorder import MigrationRecorder
 
+from backoffice.core.heartbeats import Backup
 from backoffice.operations import dumps
-from backoffice.upkeep import Backup
 
 DUMP: Final = "database.dump"
 MANIFEST: Final = "manifest.json"

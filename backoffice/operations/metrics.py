@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from backoffice import counters
+from backoffice.core import duration_metrics
 from backoffice.operations import status
 
 LEVELS = ("ok", "degraded", "failing")
@@ -64,14 +64,14 @@ def _heartbeats(ages: dict[str, status.Figure]) -> Metric:
 
 
 def _counted() -> Iterator[Metric]:
-    counters.hand_in()
+    duration_metrics.hand_in()
     families = {
         name: HistogramMetricFamily(name, family.help, labels=list(family.labels))
-        for name, family in counters.FAMILIES.items()
+        for name, family in duration_metrics.FAMILIES.items()
     }
     up = 1.0
     try:
-        for series in counters.series():
+        for series in duration_metrics.series():
             bounds = [*map(str, series.family.bounds), "+Inf"]
             families[series.family.name].add_metric(
                 list(series.labels),

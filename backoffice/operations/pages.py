@@ -15,9 +15,10 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from backoffice import audit, upkeep
-from backoffice.access import may, public, requires
+from backoffice import audit
 from backoffice.accounts import second_factor
+from backoffice.core import heartbeats
+from backoffice.core.access import may, public, requires
 from backoffice.models import User
 from backoffice.operations import metrics, status
 
@@ -81,7 +82,7 @@ def _bears(request: HttpRequest, token: str) -> bool:
 def page(request: HttpRequest) -> HttpResponse:
     """The same for people."""
     read = status.read()
-    context = {"status": read, "figures": _told(read.figures), "hold": upkeep.hold()}
+    context = {"status": read, "figures": _told(read.figures), "hold": heartbeats.hold()}
     return render(request, "operations/status.html", context)
 
 
@@ -91,7 +92,7 @@ def release(request: HttpRequest) -> HttpResponseBase:
     """A person lets sending go on after a restore."""
     assert isinstance(request.user, User)
     audit.record(request, "change", "hold", ids=["released"])
-    if upkeep.release(request.user.pk):
+    if heartbeats.release(request.user.pk):
         messages.success(request, "Sending goes on. What waits is sent from now.")
     else:
         messages.info(request, "Sending was not on hold any more.")

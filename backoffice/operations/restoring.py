@@ -26,12 +26,12 @@ from django.db.migrations.loader import MigrationLoader
 
 from backoffice import sync
 from backoffice.accounts.models import StaffSession
-from backoffice.lists import bulk
-from backoffice.lists.models import BulkRun
+from backoffice.core.heartbeats import Heartbeat, Hold
 from backoffice.models import SyncRun
 from backoffice.operations import backups, dumps
 from backoffice.operations.backups import Manifest
-from backoffice.upkeep import Heartbeat, Hold
+from backoffice.pages.lists import bulk
+from backoffice.pages.lists.models import BulkRun
 from orders.sync import SWEEP
 from webhooks import silence
 from webhooks.models import Event

@@ -18,11 +18,12 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
-from backoffice import outbox, service_team, sync_health, upkeep, vocabulary
+from backoffice import outbox
 from backoffice.audit import checking
 from backoffice.celery import QUEUES
+from backoffice.core import heartbeats, service_team, vocabulary
 from backoffice.models import CommandRecord, SyncRun
-from backoffice.operations import postgres, sync_watch
+from backoffice.operations import postgres, sync_health, sync_watch
 from webhooks import log, silence
 from webhooks.models import Event
 
@@ -102,7 +103,7 @@ def read() -> Status:
         "broker": {"ping_seconds": _ping()},
         "database": _database(),
         "disk": _disk(),
-        "backup": {"age_seconds": _seconds(upkeep.backup_age())},
+        "backup": {"age_seconds": _seconds(heartbeats.backup_age())},
         "audit": {"findings": _audit_findings()},
     }
     late = [
@@ -146,7 +147,7 @@ def _commands() -> dict[str, Figure]:
         **{state: found.get(state, (0, 0.0))[0] for state in _OPEN_STATES},
         "oldest_uncertain_seconds": found.get("uncertain", (0, 0.0))[1],
         "oldest_undecided_seconds": found.get("undecided", (0, 0.0))[1],
-        "on_hold": upkeep.hold() is not None,
+        "on_hold": heartbeats.hold() is not None,
         "sealed": _sealed(),
     }
 
@@ -191,7 +192,7 @@ def _sync(walks: list[sync_health.Walk], now: datetime) -> dict[str, Figure]:
 
 def _queues() -> dict[str, Figure]:
     """Seconds since a worker answered, by queue; None: none ever did."""
-    ages = upkeep.heartbeat_ages()
+    ages = heartbeats.heartbeat_ages()
     return {queue: ages.get(queue) for queue in QUEUES}
 
 
@@ -303,7 +304,7 @@ def _of_inbox(inbox: dict[str, Figure]) -> Iterator[Reason]:
 
 def _of_commands(commands: dict[str, Figure]) -> Iterator[Reason]:
     if commands["on_hold"]:
-        yield Reason("degraded", upkeep.ON_HOLD)
+        yield Reason("degraded", heartbeats.ON_HOLD)
     if commands["sealed"]:
         words = f"Requests whose contents cannot be opened with FIELD_KEYS: {commands['sealed']}."
         yield Reason("degraded", words)

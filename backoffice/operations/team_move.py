@@ -15,10 +15,11 @@ from django.db import connection, transaction
 from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 
-from backoffice import audit, service_team, sync
-from backoffice.installation import ONLY
-from backoffice.lists.models import BulkRun
+from backoffice import audit, sync
+from backoffice.core import service_team
+from backoffice.core.installation import ONLY
 from backoffice.models import CommandRecord, Installation, Lookup, SyncRun
+from backoffice.pages.lists.models import BulkRun
 from labs.reports.models import SENDING, STORED, UNCERTAIN, Report
 from orders.models import Order
 from patients.models import Patient

@@ -16,11 +16,12 @@ from django.db.models.functions import Now
 from django.http import HttpRequest, QueryDict
 from django.utils import timezone
 
-from backoffice import audit, requests
-from backoffice.drafts import WRITTEN
+from backoffice import audit
+from backoffice.core import request_ids
 from backoffice.models import CommandRecord, CommandRecords, User
 from backoffice.outbox.command import KEY_LIVES, Command, NotNow
 from backoffice.outbox.ended import FIRST_LOOK
+from backoffice.pages.drafts import WRITTEN
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +76,7 @@ def ask(
         form_id=form_id,
         form_data=typed,
         requested_by=request.user,
-        request_id=requests.id_of(request),
+        request_id=request_ids.id_of(request),
         reason=reason,
     )
     subject_id = row.subject_id

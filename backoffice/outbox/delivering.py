@@ -23,7 +23,9 @@ from django.db import connection, transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from backoffice import requests, sealing, service_team, stopping, upkeep
+from backoffice.core import heartbeats, request_ids, service_team, shutdown
+from backoffice.core.encryption import encrypted_fields
+from backoffice.core.service_client import service
 from backoffice.models import CommandRecord
 from backoffice.outbox import ended, maintenance
 from backoffice.outbox.asking import follow
@@ -39,7 +41,6 @@ from backoffice.outbox.command import (
     sending_of,
 )
 from backoffice.outbox.wording import obstacle_words, refusal_words
-from backoffice.remote import service
 from backoffice.service import errors
 
 logger = logging.getLogger(__name__)
@@ -77,7 +78,8 @@ WHERE id = (
 RETURNING id, now()
 """
 _CLAIM_OPEN: Final = _CLAIM.format(
-    f"state IN ('waiting', 'uncertain', 'undecided') AND (state <> 'waiting' OR {upkeep.NOT_HELD})"
+    "state IN ('waiting', 'uncertain', 'undecided')"
+    f" AND (state <> 'waiting' OR {heartbeats.NOT_HELD})"
 )
 _CLAIM_ENDED: Final = _CLAIM.format(
     f"{ended.FOLLOWED_ROWS} AND finished_at > now() - interval '{ended.FOLLOWED.days} days'"
@@ -116,11 +118,11 @@ def deliver(kinds: Sequence[type[Command]], seconds: float = 20) -> int:
     ended.wake_by_changes()
     ends = time.monotonic() + seconds
     done = 0
-    while time.monotonic() < ends and not stopping.asked():
+    while time.monotonic() < ends and not shutdown.asked():
         claim = _claimed(kinds)
         if claim is None:
             break
-        with requests.on_behalf_of(claim.row.request_id):
+        with request_ids.on_behalf_of(claim.row.request_id):
             _deliver(claim)
         done += 1
     return done
@@ -153,7 +155,7 @@ def _claimed(kinds: Sequence[type[Command]]) -> Claim | None:
 
 def _work(claim: Claim) -> None:
     row = claim.row
-    if sealing.cannot_open(row, "payload"):
+    if encrypted_fields.cannot_open(row, "payload"):
         logger.error("the contents of command %s cannot be opened with FIELD_KEYS", row.pk)
         _put_back_undecided(claim, SEALED)
         return
@@ -208,7 +210,7 @@ def _send(claim: Claim) -> None:
     except errors.ServiceError as error:
         _put_back(claim, error)
         return
-    if stopping.asked():
+    if shutdown.asked():
         _update(claim, state=State.WAITING, due_at=Now())
         return
     # Measured before the row says "sending": a worker stopped from here on sends nothing when it

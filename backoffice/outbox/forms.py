@@ -11,7 +11,7 @@ from django import forms
 from django.http import HttpRequest, QueryDict
 from django.utils import timezone
 
-from backoffice.addresses import query_of
+from backoffice.core.urls import query_of
 from backoffice.models import CommandRecord, User
 from backoffice.outbox.asking import Busy, FormUsed, ask, typed_in
 from backoffice.outbox.command import Command, NotNow

@@ -10,7 +10,7 @@ from django.db import connection, transaction
 from django.db.models import Value
 from django.db.models.functions import Now
 
-from backoffice import upkeep
+from backoffice.core import heartbeats
 from backoffice.models import CommandAttempt, CommandRecord
 
 State = CommandRecord.State
@@ -21,7 +21,7 @@ with them."""
 
 _EXPLAIN = f"""
 UPDATE backoffice_commandrecord SET hindrance = %s
-WHERE state = 'waiting' AND hindrance = '' AND NOT ({upkeep.NOT_HELD})
+WHERE state = 'waiting' AND hindrance = '' AND NOT ({heartbeats.NOT_HELD})
 """
 
 
@@ -44,7 +44,7 @@ def lapse() -> None:
 def explain_hold() -> None:
     """Why what waits is not sent."""
     with connection.cursor() as cursor:
-        cursor.execute(_EXPLAIN, [upkeep.ON_HOLD])
+        cursor.execute(_EXPLAIN, [heartbeats.ON_HOLD])
 
 
 def forget() -> int:

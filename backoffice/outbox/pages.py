@@ -13,11 +13,11 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from backoffice import audit
-from backoffice.access import may, requires
+from backoffice.core.access import may, requires
 from backoffice.models import CommandRecord
 from backoffice.outbox import ended
 from backoffice.outbox.asking import DECISIONS, decide, withdraw
-from backoffice.paging.pages import Sort, page_of, place_of
+from backoffice.pages.paging.pages import Sort, page_of, place_of
 
 SIZE: Final = 50
 NEWEST_FIRST: Final = Sort(("requested_at", "id"), descending=True)

@@ -24,7 +24,8 @@ from uuid import UUID
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, OperationalError, connection, transaction
 
-from backoffice import mirror, service_team, statements, stopping
+from backoffice import mirror
+from backoffice.core import prepared_queries, service_team, shutdown
 from backoffice.models import Lookup
 from backoffice.service import Service, errors
 
@@ -86,7 +87,7 @@ def mark_all(keys: Mapping[str, Iterable[object]]) -> None:
             " ON CONFLICT (kind, key) DO UPDATE SET generation = backoffice_lookup.generation + 1,"
             " attempts = 0, unread_answers = 0,"
             " due_at = least(backoffice_lookup.due_at, EXCLUDED.due_at)",
-            [statements.array(kinds), statements.array(names)],
+            [prepared_queries.array(kinds), prepared_queries.array(names)],
         )
 
 
@@ -109,7 +110,7 @@ def drain(subjects: Sequence[Subject], *, seconds: float | None = None) -> int:
     closed: set[str] = set()
     trouble: OperationalError | InterfaceError | None = None
     with ThreadPoolExecutor(THREADS, thread_name_prefix="lookups") as threads:
-        while not stopping.asked() and (ends is None or time.monotonic() < ends):
+        while not shutdown.asked() and (ends is None or time.monotonic() < ends):
             token = uuid.uuid4()
             claims = _claim_some([one for one in subjects if one.kind not in closed], token)
             if not claims:

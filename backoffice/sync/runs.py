@@ -27,7 +27,8 @@ from django.db import IntegrityError, InterfaceError, OperationalError, connecti
 from django.db.models import F, Q
 from django.db.models.functions import Least, Now
 
-from backoffice import mirror, service_team, stopping
+from backoffice import mirror
+from backoffice.core import service_team, shutdown
 from backoffice.models import Drift, SyncRun, UnreadRecord
 from backoffice.service import Record, Service, Unreadable, errors
 from backoffice.sync import clocks
@@ -210,7 +211,7 @@ def _walk(
                     _report_drift(listing, run, outcome, counts)
                 # A walk without checkpoints would start anew after each slice: it goes to its end.
                 late = ends is not None and time.monotonic() > ends
-                over = bool(batch.checkpoint) and (late or stopping.asked())
+                over = bool(batch.checkpoint) and (late or shutdown.asked())
                 due = time.monotonic() - written > CHECKPOINT_SECONDS
                 if wrote or over or due or following is None:
                     _advance(run, batch, counts)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from backoffice.core.prepared_queries import array, columns, read
 from backoffice.models import User
-from backoffice.statements import array, columns, read
 from backoffice.team.models import Assignment, Contact
 from backoffice.team.subjects import OF_RESULTS, Subject, url_of, word_for
 

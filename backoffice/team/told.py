@@ -14,9 +14,9 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from backoffice.access import requires
+from backoffice.core.access import requires
 from backoffice.models import User
-from backoffice.paging.pages import Sort, page_of, place_of
+from backoffice.pages.paging.pages import Sort, page_of, place_of
 from backoffice.team.kinds import KINDS
 from backoffice.team.models import MailChoice, Notification
 from backoffice.team.subjects import url_of, word_for

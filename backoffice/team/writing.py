@@ -17,7 +17,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from backoffice import audit
-from backoffice.access import roles_with
+from backoffice.core.access import roles_with
 from backoffice.models import User
 from backoffice.team.kinds import KINDS
 from backoffice.team.models import (

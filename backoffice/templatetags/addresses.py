@@ -14,7 +14,7 @@ from django.template.defaulttags import url as of_django
 from django.urls import NoReverseMatch
 from django.utils.html import conditional_escape
 
-from backoffice.addresses import page_url, record_url
+from backoffice.core.urls import page_url, record_url
 
 register = Library()
 

@@ -10,9 +10,9 @@ from django.db.models import prefetch_related_objects
 from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 
-from backoffice.access import may
+from backoffice.core.access import may
+from backoffice.core.prepared_queries import columns, read
 from backoffice.models import CommandRecord
-from backoffice.statements import columns, read
 
 register = template.Library()
 

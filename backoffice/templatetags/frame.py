@@ -15,9 +15,10 @@ from django.utils import timezone
 from django.utils.html import escape
 from django.utils.safestring import SafeString
 
-from backoffice import access, live
 from backoffice.accounts import limits
+from backoffice.core import access
 from backoffice.models import User
+from backoffice.pages import live
 from backoffice.templatetags.spoken import MONTHS, hour
 from backoffice.templatetags.team import staff_name
 

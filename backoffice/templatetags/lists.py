@@ -6,11 +6,11 @@ from django import template
 from django.template import Context
 from django.utils.safestring import SafeString
 
-from backoffice.lists import drawing
-from backoffice.lists.forms import FilterForm
-from backoffice.lists.listing import Listing
-from backoffice.lists.screen import Pager, Screen
-from backoffice.lists.views import ViewForm
+from backoffice.pages.lists import drawing
+from backoffice.pages.lists.forms import FilterForm
+from backoffice.pages.lists.listing import Listing
+from backoffice.pages.lists.screen import Pager, Screen
+from backoffice.pages.lists.views import ViewForm
 
 register = template.Library()
 

@@ -17,10 +17,10 @@ from django.template.defaultfilters import linebreaksbr
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
-from backoffice.access import may
-from backoffice.frame_numbers import declare, found
+from backoffice.core.access import may
 from backoffice.models import User
-from backoffice.paging.counts import Count
+from backoffice.pages.nav_badges import declare, found
+from backoffice.pages.paging.counts import Count
 from backoffice.team.reading import SHOWN, said_about, who_has
 from backoffice.team.subjects import Subject, subject
 from backoffice.team.writing import LETTERS, MENTION

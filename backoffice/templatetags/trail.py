@@ -10,7 +10,7 @@ from django.utils.safestring import SafeString
 
 from backoffice.audit import listing
 from backoffice.audit.models import AuditEntry
-from backoffice.lists.listing import Column
+from backoffice.pages.lists.listing import Column
 
 register = template.Library()
 

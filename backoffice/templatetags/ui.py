@@ -16,9 +16,9 @@ from django.utils import timezone
 from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString
 
-from backoffice import access, phone_numbers, vocabulary
-from backoffice.addresses import record_url
-from backoffice.form_controls import choices_of
+from backoffice.core import access, phone_numbers, vocabulary
+from backoffice.core.urls import record_url
+from backoffice.pages.form_controls import choices_of
 from backoffice.service.written_times import Precision, WrittenTime, read_written_time
 from backoffice.templatetags.shapes import COPY, copy_icon, glyph_svg, icon_svg
 from backoffice.templatetags.spoken import (

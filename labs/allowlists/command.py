@@ -8,10 +8,10 @@ from uuid import UUID
 from django.conf import settings
 from django.urls import reverse
 
+from backoffice.core.service_team import mirror_team
 from backoffice.outbox import Absent, Again, Command, Found, Happened, NotNow, Sending, Several
 from backoffice.service import Record, Service, errors
 from backoffice.service import labs as service_labs
-from backoffice.service_team import mirror_team
 from labs.allowlists.teams import in_words, teams_of
 from labs.models import LabAccount
 from labs.sync import store_lab_accounts

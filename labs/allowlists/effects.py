@@ -10,8 +10,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from uuid import UUID
 
-from backoffice import vocabulary
-from backoffice.service_team import mirror_team
+from backoffice.core import vocabulary
+from backoffice.core.service_team import mirror_team
 from labs.allowlists.teams import in_order, names, short_name, teams_of
 from labs.models import LabAccount, LabAccountTeam
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from uuid import UUID
 
-from backoffice.service_team import mirror_team
+from backoffice.core.service_team import mirror_team
 from labs.models import LabAccount, LabAccountTeam, Team
 
 OURS = "our team"

@@ -9,8 +9,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from backoffice.access import may, requires
-from backoffice.service_team import mirror_team
+from backoffice.core.access import may, requires
+from backoffice.core.service_team import mirror_team
 from labs.account_catalogs import NAMED, compare_markers, compare_tests
 from labs.allowlists.command import SetAllowlist, obstacle
 from labs.allowlists.effects import effects_of, three_ways

@@ -1,6 +1,6 @@
 from django.db import migrations
 
-from backoffice.storage import keep_records_out_of_line
+from backoffice.core.migration_storage import keep_records_out_of_line
 
 
 class Migration(migrations.Migration):

@@ -10,7 +10,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.db.models import Q
 
-from backoffice import vocabulary
+from backoffice.core import vocabulary
 from labs.reports.models import FOR_US, UNDER_WAY
 
 TABS: Final[dict[str, tuple[str, Q]]] = {

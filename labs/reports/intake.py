@@ -25,7 +25,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Sum
 from django.utils import timezone
 
-from backoffice import requests
+from backoffice.core import request_ids
 from backoffice.models import User
 from labs.reports import storage
 from labs.reports.models import Report, ReportFile
@@ -260,7 +260,7 @@ def _recorded(upload: Upload, kept: Sequence[storage.Kept], report_id: UUID) -> 
         form_id=upload.form_id,
         uploaded_by=upload.by,
         needs_human_review=upload.needs_human_review,
-        request_id=requests.current.get(),
+        request_id=request_ids.current.get(),
     )
     report.save(force_insert=True)
     ReportFile.objects.bulk_create(

@@ -21,8 +21,8 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from backoffice import requests, service_team, stopping, upkeep
-from backoffice.encryption import CannotOpen
+from backoffice.core import heartbeats, request_ids, service_team, shutdown
+from backoffice.core.encryption.cipher import CannotOpen
 from backoffice.outbox.record_names import with_names
 from backoffice.service import Record, errors
 from backoffice.service.reports import ReportJob as ServiceJob
@@ -69,11 +69,11 @@ def send_due(seconds: float = 20) -> int:
     lapse()
     ends = time.monotonic() + seconds
     done = 0
-    while time.monotonic() < ends and not stopping.asked():
+    while time.monotonic() < ends and not shutdown.asked():
         claim = claimed()
         if claim is None:
             break
-        with requests.on_behalf_of(claim.report.request_id):
+        with request_ids.on_behalf_of(claim.report.request_id):
             send(claim)
         done += 1
     return done
@@ -96,7 +96,7 @@ def claimed() -> Claim | None:
             " sent_at = CASE WHEN doubted THEN sent_at ELSE now() END,"
             " lease_until = now() + make_interval(secs => %s), attempts = attempts + 1"
             " WHERE id = (SELECT id FROM labs_report WHERE state = %s AND due_at <= now()"
-            f"  AND {upkeep.NOT_HELD}"
+            f"  AND {heartbeats.NOT_HELD}"
             "  ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING id",
             [SENDING, token, LEASE.total_seconds(), STORED],
         )
@@ -265,7 +265,7 @@ def send_again(report_id: UUID, attempt: int) -> bool:
             " AND EXISTS (SELECT FROM labs_reportfile WHERE report_id = labs_report.id)",
             [
                 STORED,
-                requests.current.get(),
+                request_ids.current.get(),
                 report_id,
                 attempt,
                 [UNCERTAIN, REFUSED, FAILED, GIVEN_UP],

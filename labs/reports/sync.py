@@ -14,11 +14,12 @@ from django.db import connection
 from django.utils import timezone
 from msgspec import to_builtins
 
-from backoffice import mirror, sync, vocabulary
+from backoffice import mirror, sync
+from backoffice.core import vocabulary
+from backoffice.core.vocabulary.interpretations import read_line
 from backoffice.mirror import Fact
 from backoffice.service import Record
 from backoffice.service import reports as service_reports
-from backoffice.vocabulary.interpretations import read_line
 from labs.reports.acceptance import note_changes
 from labs.reports.models import (
     COMPLETED,

@@ -14,9 +14,9 @@ from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_http_methods
 
 from backoffice import audit
-from backoffice.access import requires
+from backoffice.core.access import requires
+from backoffice.core.encryption.url_tokens import Words, opened, to_address
 from backoffice.models import User
-from backoffice.sealed_words import Words, opened, to_address
 from labs.reports import intake
 from labs.reports.forms import UploadForm
 from labs.reports.intake import Ceiling, InMemory, NotTaken

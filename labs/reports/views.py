@@ -16,11 +16,11 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from backoffice import audit
-from backoffice.access import may, requires
-from backoffice.encryption import CannotOpen
+from backoffice.core.access import may, requires
+from backoffice.core.encryption.cipher import CannotOpen
 from backoffice.models import User
-from backoffice.paging.counts import capped_count
-from backoffice.paging.pages import Sort, page_of, place_of
+from backoffice.pages.paging.counts import capped_count
+from backoffice.pages.paging.pages import Sort, page_of, place_of
 from labs.reports import acceptance, review, sending, storage
 from labs.reports.forms import TABS, RowForm, TickForm
 from labs.reports.models import Report, ReportFile

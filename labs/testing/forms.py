@@ -6,7 +6,7 @@ from typing import Any
 
 from django import forms
 
-from backoffice import vocabulary
+from backoffice.core import vocabulary
 from backoffice.outbox import AskForm
 from labs.models import Lab, LabAccount, Marker
 

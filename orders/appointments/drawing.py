@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from django.utils.html import conditional_escape
 
-from backoffice.addresses import record_url
+from backoffice.core.urls import record_url
 from backoffice.templatetags.shapes import icon_svg
 from backoffice.templatetags.ui import (
     badge,

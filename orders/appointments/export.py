@@ -12,13 +12,13 @@ from django.shortcuts import redirect
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
-from backoffice import vocabulary
-from backoffice.access import may, requires
-from backoffice.lists.export import download
-from backoffice.lists.forms import FilterForm
-from backoffice.lists.listing import Cell, Column, Listing
+from backoffice.core import vocabulary
+from backoffice.core.access import may, requires
 from backoffice.models import User
-from backoffice.paging.pages import Sort
+from backoffice.pages.lists.export import download
+from backoffice.pages.lists.forms import FilterForm
+from backoffice.pages.lists.listing import Cell, Column, Listing
+from backoffice.pages.paging.pages import Sort
 from orders.appointments.forms import TABS, AppointmentFilters
 from orders.appointments.rows import Visit, visits
 from orders.models import Appointment

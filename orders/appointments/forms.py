@@ -11,10 +11,10 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django.utils.dateparse import parse_date
 
-from backoffice import statements, vocabulary
-from backoffice.lists.fields import AnyChoice, OpenChoices, in_order
+from backoffice.core import prepared_queries, vocabulary
 from backoffice.models import User
-from backoffice.paging.pages import Sort
+from backoffice.pages.lists.fields import AnyChoice, OpenChoices, in_order
+from backoffice.pages.paging.pages import Sort
 from backoffice.team.models import Assignment
 from orders.models import Appointment, Order
 from orders.scheduling.rules import TYPE_OF_METHOD
@@ -59,7 +59,7 @@ class Providers(AnyChoice):
 
 def providers() -> list[tuple[str, str]]:
     """Every provider once, by jumps through the index `appointment_of_provider`."""
-    with statements.cursor() as cursor:
+    with prepared_queries.cursor() as cursor:
         cursor.execute(
             """
             WITH RECURSIVE each (provider) AS (

@@ -12,11 +12,11 @@ from django.conf import settings
 from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
-from backoffice import vocabulary
-from backoffice.access import may
-from backoffice.addresses import record_url
+from backoffice.core import vocabulary
+from backoffice.core.access import may
+from backoffice.core.prepared_queries import array, by_key, cursor
+from backoffice.core.urls import record_url
 from backoffice.models import AS_RECEIVED, User
-from backoffice.statements import array, by_key, cursor
 from labs.models import Lab
 from orders.appointments.clocks import Clocks, clocks
 from orders.appointments.forms import OVER, AppointmentFilters, methods_of

@@ -13,11 +13,11 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from backoffice import audit
-from backoffice.access import may, requires
-from backoffice.lists.fields import status_of
+from backoffice.core.access import may, requires
 from backoffice.models import User
-from backoffice.paging.counts import Count, capped_counts
-from backoffice.paging.pages import Page, Sort, page_of, place_of
+from backoffice.pages.lists.fields import status_of
+from backoffice.pages.paging.counts import Count, capped_counts
+from backoffice.pages.paging.pages import Page, Sort, page_of, place_of
 from orders.appointments.forms import TABS, AppointmentFilters, DayField
 from orders.appointments.rows import (
     NOT_OF_A_DAY,

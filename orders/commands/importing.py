@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 import msgspec
 from django.urls import reverse
 
-from backoffice.identifiers import key
+from backoffice.core.identifiers import key
 from backoffice.outbox import Absent, Again, Found, Happened, Sending, Several
 from backoffice.service import Service, Unreadable, errors
 from backoffice.service import orders as service_orders

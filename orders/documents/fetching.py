@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from backoffice.remote import service
+from backoffice.core.service_client import service
 from backoffice.service import errors
 from orders.documents import pdf_files
 from orders.documents.kinds import DocumentFacts, DocumentKind, LabelOptions

@@ -12,7 +12,7 @@ from django.http import QueryDict
 from django.utils import timezone
 
 from backoffice.outbox import AskForm
-from backoffice.widgets import TO_THE_MINUTE
+from backoffice.pages.widgets import TO_THE_MINUTE
 from orders.documents.collection import (
     Clock,
     CollectedField,

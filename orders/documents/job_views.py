@@ -12,12 +12,12 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
 from backoffice import audit
-from backoffice.access import may, requires
-from backoffice.addresses import query_of
-from backoffice.lists.listing import staff_of
-from backoffice.lists.pages import keys_of, selected
+from backoffice.core.access import may, requires
+from backoffice.core.encryption.encrypted_fields import cannot_open
+from backoffice.core.urls import query_of
 from backoffice.outbox import asking
-from backoffice.sealing import cannot_open
+from backoffice.pages.lists.listing import staff_of
+from backoffice.pages.lists.pages import keys_of, selected
 from orders.documents import printing
 from orders.documents.forms import PrintForm
 from orders.documents.kinds import (

@@ -17,7 +17,7 @@ from uuid import UUID
 from django.db.models import Count
 from django.utils import timezone
 
-from backoffice.access import may
+from backoffice.core.access import may
 from backoffice.service import Service
 from backoffice.service.exchange import Document
 from backoffice.templatetags.spoken import calendar_day

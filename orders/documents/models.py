@@ -10,8 +10,8 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from backoffice.core.encryption.encrypted_fields import SealedBytes
 from backoffice.models import User
-from backoffice.sealing import SealedBytes
 
 
 class PrintJob(models.Model):

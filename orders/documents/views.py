@@ -12,7 +12,7 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from backoffice import audit
-from backoffice.access import requires
+from backoffice.core.access import requires
 from orders.documents.fetching import NoDocument, fetch
 from orders.documents.forms import LabelsForm
 from orders.documents.kinds import (

@@ -15,8 +15,8 @@ from typing import Any, Final
 from django.urls import reverse
 from django.utils import timezone
 
-from backoffice import vocabulary
-from backoffice.access import may
+from backoffice.core import vocabulary
+from backoffice.core.access import may
 from backoffice.models import Contact
 from backoffice.templatetags.spoken import spoken
 from orders.changing_views import actions_of

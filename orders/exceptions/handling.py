@@ -9,7 +9,8 @@ from django.db import transaction
 from django.http import HttpRequest
 from django.utils import timezone
 
-from backoffice import changes, team
+from backoffice import team
+from backoffice.core import changes
 from backoffice.models import Assignment, User
 from orders.exceptions.cards import HANDLED
 from orders.models import Handling, Order, OrderMove

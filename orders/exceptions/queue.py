@@ -17,11 +17,11 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet, TextField
 from django.db.models.fields.tuple_lookups import TupleGreaterThan
 from django.db.models.functions import Cast
 
-from backoffice import vocabulary
-from backoffice.access import may
+from backoffice.core import vocabulary
+from backoffice.core.access import may
 from backoffice.models import Assignment, CommandRecord, User
-from backoffice.paging.counts import Count, counted, counting
-from backoffice.paging.pages import Page, Sort, page_of
+from backoffice.pages.paging.counts import Count, counted, counting
+from backoffice.pages.paging.pages import Page, Sort, page_of
 from orders.models import Handling, Order, OrderMove, UnmatchedResult
 from orders.models.order import CAN_GO_QUIET, OTHER_TROUBLE, TROUBLE, OrderQuerySet
 from orders.reviewing import open_criticals

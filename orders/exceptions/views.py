@@ -13,10 +13,10 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from backoffice import audit, sync, team
-from backoffice.access import may, requires
-from backoffice.addresses import record_url
+from backoffice.core.access import may, requires
+from backoffice.core.urls import record_url
 from backoffice.models import User
-from backoffice.paging.pages import place_of
+from backoffice.pages.paging.pages import place_of
 from backoffice.templatetags.spoken import ago
 from backoffice.templatetags.team import staff_name
 from orders.exceptions import cards, handling, queue

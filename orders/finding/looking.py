@@ -15,13 +15,13 @@ from uuid import UUID
 
 from django.core.exceptions import EmptyResultSet
 
-from backoffice import statements, vocabulary
-from backoffice.access import may
-from backoffice.addresses import record_url
-from backoffice.identifiers import key, key_expression
+from backoffice.core import prepared_queries, vocabulary
+from backoffice.core.access import may
+from backoffice.core.identifiers import key, key_expression
+from backoffice.core.prepared_queries import Row, array, by_key, columns, cursor, where
+from backoffice.core.urls import record_url
 from backoffice.models import AS_RECEIVED, User
-from backoffice.paging.keys import EVERYBODY
-from backoffice.statements import Row, array, by_key, columns, cursor, where
+from backoffice.pages.paging.keys import EVERYBODY
 from orders.models import Appointment, Order, OrderNameWord
 from orders.models.appointment import ENDED
 from patients.models import Patient, ids_beginning_with
@@ -278,7 +278,7 @@ def _orders_by_name(text: str, known: Sequence[UUID]) -> list[Order]:
     if known:
         statement += " AND (user_id IS NULL OR user_id <> ALL(%s))"
         values = (*values, list(known))
-    return statements.read(Order, f"{statement} LIMIT {FOUND}", values, _SHOWN, planned=False)
+    return prepared_queries.read(Order, f"{statement} LIMIT {FOUND}", values, _SHOWN, planned=False)
 
 
 def _visits_by_code(text: str) -> list[Appointment]:
@@ -295,7 +295,12 @@ _OF_VISIT: Final = (
 
 
 def _by_code(
-    model: type[Row], shown: statements.Names, text: str, ids: Sequence[str], code: str, order: str
+    model: type[Row],
+    shown: prepared_queries.Names,
+    text: str,
+    ids: Sequence[str],
+    code: str,
+    order: str,
 ) -> list[Row]:
     """Rows of which one of these ids or this code (an expression) begins so, each found by its
     index.
@@ -317,7 +322,7 @@ def _by_code(
         f"SELECT {columns(model, shown)} FROM {table}"  # noqa: S608 - our names
         f" WHERE id IN ({' UNION ALL '.join(keys)}) ORDER BY {order} LIMIT {FOUND}"
     )
-    return statements.read(model, statement, asked, shown, planned=False)
+    return prepared_queries.read(model, statement, asked, shown, planned=False)
 
 
 def _visits_of(patient_id: UUID) -> list[Appointment]:

@@ -16,7 +16,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from backoffice import audit
-from backoffice.access import may, requires
+from backoffice.core.access import may, requires
 from backoffice.models import User
 from orders.finding.looking import LEAST, Found, find
 

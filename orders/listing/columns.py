@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from backoffice import vocabulary
-from backoffice.lists.listing import Cell, Column
+from backoffice.core import vocabulary
+from backoffice.pages.lists.listing import Cell, Column
 from patients.names import plain_key
 
 

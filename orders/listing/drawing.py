@@ -15,10 +15,10 @@ from django.utils import timezone
 from django.utils.html import conditional_escape
 from django.utils.safestring import SafeString
 
-from backoffice import vocabulary
-from backoffice.access import may
-from backoffice.addresses import record_url
-from backoffice.lists.screen import Screen
+from backoffice.core import vocabulary
+from backoffice.core.access import may
+from backoffice.core.urls import record_url
+from backoffice.pages.lists.screen import Screen
 from backoffice.templatetags.shapes import icon_svg
 from backoffice.templatetags.ui import (
     DASH,

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from django.db.models import F, QuerySet
 
-from backoffice import statements
-from backoffice.paging.counts import Count, capped_count
-from backoffice.paging.gathering import gathered, up_to
-from backoffice.paging.keys import (
+from backoffice.core import prepared_queries
+from backoffice.pages.paging.counts import Count, capped_count
+from backoffice.pages.paging.gathering import gathered, up_to
+from backoffice.pages.paging.keys import (
     Among,
     Edge,
     First,
@@ -22,7 +22,7 @@ from backoffice.paging.keys import (
     sorted_apart,
     walked,
 )
-from backoffice.paging.pages import Page, Place, at_once, page_of
+from backoffice.pages.paging.pages import Page, Place, at_once, page_of
 from orders.listing import ways
 from orders.listing.rows import ORDERS, SHOWN
 from orders.models import Order, OrderNameWord
@@ -64,10 +64,10 @@ def _of_all(
 ) -> list[Order]:
     """The first of all orders beyond an edge, along the index of the sort."""
     statement = (
-        f"SELECT {statements.columns(Order, SHOWN)} FROM orders_order"  # noqa: S608
+        f"SELECT {prepared_queries.columns(Order, SHOWN)} FROM orders_order"  # noqa: S608
         f"{past(columns, edge, descending)} ORDER BY {in_order(columns, descending)} LIMIT {most}"
     )
-    return statements.read(Order, statement, edge or (), SHOWN)
+    return prepared_queries.read(Order, statement, edge or (), SHOWN)
 
 
 def _looked_for(form: Any, size: int, place: Place) -> tuple[Count, Page[Order]]:

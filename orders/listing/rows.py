@@ -1,4 +1,4 @@
-"""The list of orders, as `backoffice.lists` knows it."""
+"""The list of orders, as `backoffice.pages.lists` knows it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
-from backoffice import statements, team, vocabulary
-from backoffice.access import may
-from backoffice.lists.listing import BulkPage, Listing, Preset
-from backoffice.lists.screen import Screen
+from backoffice import team
+from backoffice.core import prepared_queries, vocabulary
+from backoffice.core.access import may
 from backoffice.models import Assignment
-from backoffice.paging.keys import unguessed
+from backoffice.pages.lists.listing import BulkPage, Listing, Preset
+from backoffice.pages.lists.screen import Screen
+from backoffice.pages.paging.keys import unguessed
 from orders.forms import ME, NOBODY, OrderFilters
 from orders.listing.columns import COLUMNS
 from orders.listing.drawing import draw, named_patient
@@ -127,7 +128,7 @@ class Orders(Listing):
 
 def _names_of(labs: Iterable[str]) -> dict[str, str]:
     """Of labs by their slugs: each list asks it."""
-    with statements.cursor() as cursor:
+    with prepared_queries.cursor() as cursor:
         cursor.execute("SELECT slug, name FROM labs_lab WHERE slug = ANY(%s)", [list(labs)])
         return dict(cursor.fetchall())
 
@@ -140,7 +141,7 @@ def _done(rows: Iterable[Order]) -> dict[UUID, str]:
         item = vocabulary.order_term(row.low_level_status, row.method, (), row.bucket)
         if item.turn == vocabulary.US:
             ours[item.family == vocabulary.RESULT_IN].append(row.pk)
-    with statements.cursor() as cursor:
+    with prepared_queries.cursor() as cursor:
         cursor.execute(_DONE, [ours[True], ours[False]])
         return dict(cursor.fetchall())
 

@@ -15,12 +15,12 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from backoffice import team
-from backoffice.lists.bulk import NotDone, Verb
-from backoffice.lists.models import BulkRow
 from backoffice.models import User
 from backoffice.outbox import AskForm, Busy, NotNow, ask
 from backoffice.outbox.command import Command
 from backoffice.outbox.forms import busy_words, name_of
+from backoffice.pages.lists.bulk import NotDone, Verb
+from backoffice.pages.lists.models import BulkRow
 from backoffice.templatetags.spoken import spoken
 from orders.changing_forms import WhyForm
 from orders.commands import CancelOrder, ResendEvents

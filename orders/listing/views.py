@@ -8,13 +8,14 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from backoffice import audit, vocabulary
-from backoffice.access import requires
-from backoffice.lists.fields import status_of
-from backoffice.lists.screen import Screen
-from backoffice.paging.counts import Count
-from backoffice.paging.pages import Page, place_of
-from backoffice.sealed_words import seal_address, to_address
+from backoffice import audit
+from backoffice.core import vocabulary
+from backoffice.core.access import requires
+from backoffice.core.encryption.url_tokens import seal_address, to_address
+from backoffice.pages.lists.fields import status_of
+from backoffice.pages.lists.screen import Screen
+from backoffice.pages.paging.counts import Count
+from backoffice.pages.paging.pages import Page, place_of
 from orders.listing.finding import found, known_counts
 from orders.listing.rows import ORDERS
 from orders.models import Order

@@ -10,9 +10,9 @@ from typing import Any, Final
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from backoffice import vocabulary
-from backoffice.paging.gathering import SOON, Expected, expected
-from backoffice.paging.keys import Edge, Sought, sorted_apart, walked
+from backoffice.core import vocabulary
+from backoffice.pages.paging.gathering import SOON, Expected, expected
+from backoffice.pages.paging.keys import Edge, Sought, sorted_apart, walked
 from orders.models import Order
 from orders.models.order import CAN_GO_QUIET, STILL_UPDATED, until_and_since, usually
 

@@ -10,7 +10,7 @@ import django.db.models.lookups
 from django.conf import settings
 from django.db import migrations, models
 
-import backoffice.sealing
+import backoffice.core.encryption.encrypted_fields
 
 
 class Migration(migrations.Migration):
@@ -209,7 +209,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('patient_id', models.UUIDField()),
                 ('importing', models.BooleanField(default=False)),
-                ('typed', backoffice.sealing.SealedJSON(by='patient_id', default=dict)),
+                ('typed', backoffice.core.encryption.encrypted_fields.SealedJSON(by='patient_id', default=dict)),
                 ('saved_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
             ],

@@ -4,7 +4,7 @@ over its usual time by lab."""
 from django.contrib.postgres.operations import AddIndexConcurrently
 from django.db import migrations, models
 
-from backoffice.indexes import ReplaceIndex
+from backoffice.core.migration_indexes import ReplaceIndex
 
 
 class Migration(migrations.Migration):

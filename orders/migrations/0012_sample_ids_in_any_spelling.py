@@ -3,8 +3,8 @@
 from django.contrib.postgres.indexes import OpClass
 from django.db import migrations, models
 
-from backoffice.identifiers import IdentifierKey
-from backoffice.indexes import ReplaceIndex
+from backoffice.core.identifiers import IdentifierKey
+from backoffice.core.migration_indexes import ReplaceIndex
 
 
 class Migration(migrations.Migration):

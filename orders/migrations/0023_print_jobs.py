@@ -8,7 +8,7 @@ import django.db.models.functions.datetime
 from django.conf import settings
 from django.db import migrations, models
 
-import backoffice.sealing
+import backoffice.core.encryption.encrypted_fields
 
 
 class Migration(migrations.Migration):
@@ -53,7 +53,7 @@ class Migration(migrations.Migration):
             name='PrintFile',
             fields=[
                 ('id', models.UUIDField(primary_key=True, serialize=False)),
-                ('content', backoffice.sealing.SealedBytes()),
+                ('content', backoffice.core.encryption.encrypted_fields.SealedBytes()),
                 ('job', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='file', to='orders.printjob')),
             ],
         ),
@@ -69,7 +69,7 @@ class Migration(migrations.Migration):
                 ('words', models.TextField(blank=True, default='')),
                 ('attempts', models.PositiveSmallIntegerField(default=0)),
                 ('due_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('content', backoffice.sealing.SealedBytes(null=True)),
+                ('content', backoffice.core.encryption.encrypted_fields.SealedBytes(null=True)),
                 ('job', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='parts', to='orders.printjob')),
             ],
             options={

@@ -10,7 +10,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from backoffice import statements
+from backoffice.core import prepared_queries
 from backoffice.models import AS_RECEIVED, Read
 from orders.models.order import Order
 from patients.models import Patient
@@ -75,11 +75,11 @@ def order_with_move(order_id: UUID) -> Order:
     """One order, whole, with its last move: `last_move` is its key; `moved_from`, `moved_name`,
     `moved_at` and `move_waits` tell of it. Its patient and the status of its transaction are known,
     too. Raises Order.DoesNotExist."""
-    statement = _ONE.format(columns=statements.columns(Order))
-    found = statements.read(Order, statement, [order_id])
+    statement = _ONE.format(columns=prepared_queries.columns(Order))
+    found = prepared_queries.read(Order, statement, [order_id])
     if not found:
         raise Order.DoesNotExist(order_id)
     order, key = found[0], found[0].user_id
-    known = statements.by_key(Patient, [key], but=AS_RECEIVED)
+    known = prepared_queries.by_key(Patient, [key], but=AS_RECEIVED)
     Order._meta.get_field("user").set_cached_value(order, known.get(key))
     return order

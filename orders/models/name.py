@@ -8,7 +8,7 @@ from typing import Any, Final
 from django.db import models
 from django.db.models import Q, QuerySet
 
-from backoffice.paging.keys import EVERYBODY, Edge, Sought, in_order, past
+from backoffice.pages.paging.keys import EVERYBODY, Edge, Sought, in_order, past
 from patients.models import first_sought, has_word, in_index
 from patients.names import sought
 

@@ -12,10 +12,10 @@ from django.db import models
 from django.db.models import F, Q, Value
 from django.db.models.lookups import GreaterThan
 
-from backoffice import vocabulary
-from backoffice.identifiers import IdentifierKey, same_identifier
+from backoffice.core import vocabulary
+from backoffice.core.identifiers import IdentifierKey, same_identifier
 from backoffice.models import Mirrored, Read
-from backoffice.paging.keys import EVERYBODY, unguessed
+from backoffice.pages.paging.keys import EVERYBODY, unguessed
 from orders.models.name import OrderName, OrderNameWord
 from patients.models import ids_beginning_with, mirrored_patient
 from patients.names import birth_date, words

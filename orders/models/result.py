@@ -5,8 +5,8 @@ from __future__ import annotations
 from django.db import models
 from django.db.models.functions import Substr
 
+from backoffice.core.vocabulary import measures
 from backoffice.models import Mirrored, Read
-from backoffice.vocabulary import measures
 from orders.models.order import Order
 
 

@@ -10,9 +10,9 @@ from uuid import UUID
 from django.db import connection
 from django.utils import timezone
 
+from backoffice.core.vocabulary.interpretations import NOTHING, RANK
+from backoffice.core.vocabulary.measures import line_number
 from backoffice.service.written_times import WrittenTime
-from backoffice.vocabulary.interpretations import NOTHING, RANK
-from backoffice.vocabulary.measures import line_number
 from orders.reviewing.history import when_taken
 
 MOST: Final = 400

@@ -11,7 +11,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from backoffice import audit
-from backoffice.access import may, requires
+from backoffice.core.access import may, requires
 from orders.happened import MILESTONES, MOST, TABS, happened
 from orders.models import Order, Result
 from orders.of_patient.latest import latest_of

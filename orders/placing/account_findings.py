@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from backoffice.text import joined
+from backoffice.core.text import joined
 from labs.models import LabAccount
 from orders.placing.account_offers import account_name
 from orders.placing.finding_type import WARN, Finding

@@ -18,7 +18,7 @@ import msgspec
 from django.core.cache import cache
 from redis import RedisError
 
-from backoffice.remote import service
+from backoffice.core.service_client import service
 from backoffice.service import errors
 from orders.models import Order
 from orders.placing.finding_type import STOP, WARN, Finding

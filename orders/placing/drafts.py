@@ -6,7 +6,7 @@ import hashlib
 import json
 from typing import Any
 
-from backoffice import vocabulary
+from backoffice.core import vocabulary
 from backoffice.models import User
 from labs.models import LabAccount, LabTest, Marker, Physician
 from orders.models import Order, OrderDraft

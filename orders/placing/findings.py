@@ -13,10 +13,10 @@ from typing import Final
 from django.urls import reverse
 from django.utils import timezone
 
-from backoffice import vocabulary
-from backoffice.identifiers import UnusableCharacter, clean
-from backoffice.phone_numbers import NotAPhoneNumber, e164
-from backoffice.spreadsheets import damage, doubt
+from backoffice.core import vocabulary
+from backoffice.core.identifiers import UnusableCharacter, clean
+from backoffice.core.phone_numbers import NotAPhoneNumber, e164
+from backoffice.core.spreadsheets import damage, doubt
 from orders.commands.placing import NOT_CANCELED
 from orders.models import Order
 from orders.models.order import CANCELED

@@ -7,9 +7,10 @@ from typing import Any, ClassVar, Final, cast
 from django import forms
 from django.http import QueryDict
 
-from backoffice import outbox, vocabulary
-from backoffice.addresses import query_of
-from backoffice.drafts import WRITTEN
+from backoffice import outbox
+from backoffice.core import vocabulary
+from backoffice.core.urls import query_of
+from backoffice.pages.drafts import WRITTEN
 from labs.models import LabAccount
 from orders.commands.placing import USABLE
 from orders.placing.questions import Question

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
 
-from backoffice import vocabulary
-from backoffice.identifiers import key
-from backoffice.spreadsheets import damage
+from backoffice.core import vocabulary
+from backoffice.core.identifiers import key
+from backoffice.core.spreadsheets import damage
 from labs.models import Lab, LabAccount, LabAccountTeam
 from orders.placing.account_offers import AccountOffers
 from orders.placing.forms import account_label, account_words

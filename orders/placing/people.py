@@ -6,7 +6,7 @@ import re
 from datetime import date
 from typing import Final
 
-from backoffice import phone_numbers
+from backoffice.core import phone_numbers
 from patients import names
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.,'-]*(\s[A-Za-z0-9.,'-]+)*")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from backoffice.vocabulary.measures import Interval, number_of, range_of
+from backoffice.core.vocabulary.measures import Interval, number_of, range_of
 from labs.models import Marker
 
 

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
-from backoffice import vocabulary
-from backoffice.addresses import uuid_in
-from backoffice.identifiers import UnusableCharacter, clean, key, visible
-from backoffice.lists.formulas import harmless
-from backoffice.spreadsheets import damage, doubt, lost_zeros
-from backoffice.vocabulary.words import VOCABULARIES
+from backoffice.core import vocabulary
+from backoffice.core.identifiers import UnusableCharacter, clean, key, visible
+from backoffice.core.spreadsheets import damage, doubt, lost_zeros
+from backoffice.core.urls import uuid_in
+from backoffice.core.vocabulary.words import VOCABULARIES
+from backoffice.pages.lists.formulas import harmless
 from labs.models import LabTest, Physician
 from orders.models import Order
 from orders.placing import drafts

@@ -15,7 +15,7 @@ from django.utils.dateparse import parse_datetime
 from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice import audit, outbox
-from backoffice.access import requires
+from backoffice.core.access import requires
 from backoffice.models import CommandRecord
 from backoffice.outbox.forms import busy_words
 from orders.commands.importing import ImportOrder

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Final
 
-from backoffice.identifiers import visible
-from backoffice.lists.formulas import as_typed
+from backoffice.core.identifiers import visible
+from backoffice.pages.lists.formulas import as_typed
 from orders.placing.wish import Wish
 
 MOST_ROWS: Final = 200

@@ -14,11 +14,11 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from backoffice import audit, outbox
-from backoffice.access import requires
-from backoffice.answers import unshown
-from backoffice.drafts import WRITTEN
+from backoffice.core.access import requires
 from backoffice.models import CommandRecord
 from backoffice.outbox.forms import busy_words
+from backoffice.pages.drafts import WRITTEN
+from backoffice.pages.hidden_answers import unshown
 from orders.models import Order
 from orders.placing import bodies, drafts
 from orders.placing.diagnoses import Matches, findings_of_codes, look_up

@@ -12,8 +12,8 @@ from uuid import UUID
 from django.db.models import Q
 from django.utils.dateparse import parse_date
 
-from backoffice.addresses import uuid_in
-from backoffice.identifiers import UnusableCharacter, clean
+from backoffice.core.identifiers import UnusableCharacter, clean
+from backoffice.core.urls import uuid_in
 from labs.models import Lab, LabAccount, LabTest, Marker, Physician
 from orders.commands.importing import USABLE_TO_IMPORT
 from orders.commands.placing import USABLE

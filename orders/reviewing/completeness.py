@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
-from backoffice import statements, vocabulary
+from backoffice.core import prepared_queries, vocabulary
 
 NOTHING_WRONG: Final = ("non_failure", "")
 """What the lab says of a marker that is only late."""
@@ -82,7 +82,7 @@ def completeness_of(orders: Iterable[UUID]) -> dict[UUID, Completeness]:
     keys = list(orders)
     if not keys:
         return {}
-    with statements.cursor() as cursor:
+    with prepared_queries.cursor() as cursor:
         cursor.execute(_BACK, [keys])
         heads = cursor.fetchall()
         cursor.execute(_MISSING, [keys])

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from django.db.models import QuerySet
 
-from backoffice.frame_numbers import declare, found
 from backoffice.models import User
+from backoffice.pages.nav_badges import declare, found
 from orders.reviewing.models import (
     OPEN_CRITICAL,
     CriticalAcknowledgement,

@@ -7,7 +7,7 @@ from html import escape
 
 from django.utils.html import conditional_escape
 
-from backoffice.addresses import record_url
+from backoffice.core.urls import record_url
 from backoffice.templatetags.ui import initials, short_id, when
 from orders.models import Review
 from orders.reviewing.pages import Item

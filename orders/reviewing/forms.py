@@ -9,9 +9,9 @@ from typing import Any, Final
 from django import forms
 from django.utils import timezone
 
-from backoffice.access import ROLES
+from backoffice.core.access import ROLES
 from backoffice.models import User
-from backoffice.widgets import DateTimeLocalInput
+from backoffice.pages.widgets import DateTimeLocalInput
 from labs.models import Lab
 from orders.reviewing.models import NO_READ_BACK, NOT_REACHED, READ_BACK, SOMEBODY_ELSE
 

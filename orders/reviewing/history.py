@@ -10,9 +10,9 @@ from uuid import UUID
 
 from django.utils import timezone
 
-from backoffice import statements
+from backoffice.core import prepared_queries
+from backoffice.core.vocabulary.measures import line_number, same_unit
 from backoffice.service.written_times import WrittenTime, read_written_time
-from backoffice.vocabulary.measures import line_number, same_unit
 
 MOST: Final = 3_000
 """Values read at most, newest first: thirty years of a big yearly panel."""
@@ -89,7 +89,7 @@ def values_of(patient: UUID | None, keys: Iterable[str]) -> dict[str, list[Value
         return {}
     slugs = [key.removeprefix("loinc:") for key in wanted if key.startswith("loinc:")]
     own = [key.split(":", 2)[2] for key in wanted if key.startswith("lab:")]
-    with statements.cursor() as cursor:
+    with prepared_queries.cursor() as cursor:
         cursor.execute(_SELECT, [patient, slugs, own, MOST])
         rows = cursor.fetchall()
     found: dict[str, list[Value]] = {}

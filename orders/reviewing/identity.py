@@ -16,8 +16,8 @@ from uuid import UUID
 from django.db import connection
 from django.utils import timezone
 
+from backoffice.core.prepared_queries import array
 from backoffice.service.written_times import read_written_time
-from backoffice.statements import array
 from orders.models.order import Order
 from orders.models.result import Result
 from orders.reviewing.models import Review

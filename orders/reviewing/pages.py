@@ -10,9 +10,9 @@ from uuid import UUID
 from django.http import HttpRequest
 from django.utils import timezone
 
-from backoffice.access import may
+from backoffice.core.access import may
+from backoffice.core.prepared_queries import by_key, where
 from backoffice.models import AS_RECEIVED, User
-from backoffice.statements import by_key, where
 from backoffice.templatetags.spoken import years
 from orders.local_time import place_of
 from orders.models import Order, Result

@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from backoffice import audit
-from backoffice.access import requires
+from backoffice.core.access import requires
 from labs.models import Lab
 
 MONTHS: Final = 12

@@ -23,12 +23,13 @@ from django.db import DataError, connection, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
-from backoffice import changes, mirror, vocabulary
+from backoffice import mirror
+from backoffice.core import changes, vocabulary
+from backoffice.core.vocabulary import interpretations
 from backoffice.mirror import Fact
 from backoffice.models import UnknownValue
 from backoffice.service import results as service_results
 from backoffice.service.payload import Unreadable
-from backoffice.vocabulary import interpretations
 from orders.models import Order, Result
 from orders.reviewing.identity import checks_of, lock_patients_of, write_checks
 from orders.reviewing.models import OPEN, Review

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
 
-from backoffice.statements import where
-from backoffice.vocabulary import interpretations
-from backoffice.vocabulary.measures import same_unit
+from backoffice.core.prepared_queries import where
+from backoffice.core.vocabulary import interpretations
+from backoffice.core.vocabulary.measures import same_unit
 from orders.models import Order, Result, ResultMarker
 from orders.reviewing.history import Value, key_of, values_of
 

@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db.models import Q
 from django.utils import timezone
 
-from backoffice.access import may
+from backoffice.core.access import may
 from backoffice.models import User
 from orders.reviewing import unread
 from orders.reviewing.identity import identity_of

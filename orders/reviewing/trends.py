@@ -9,7 +9,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from backoffice import audit
-from backoffice.access import may, requires
+from backoffice.core.access import may, requires
 from labs.models import Lab
 from orders.models import Order
 from orders.reviewing.history import Value, values_of

@@ -9,8 +9,8 @@ from uuid import UUID
 
 from django.db import connection
 
-from backoffice import changes
-from backoffice.statements import array
+from backoffice.core import changes
+from backoffice.core.prepared_queries import array
 from orders.models.order import Order
 from orders.reviewing.identity import IdentityCheck
 

@@ -19,7 +19,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST, require_safe
 
 from backoffice import audit, sync
-from backoffice.access import may, requires
+from backoffice.core.access import may, requires
 from backoffice.models import User
 from orders.models import Order
 from orders.reviewing import criticals, signing, unread

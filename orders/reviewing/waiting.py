@@ -9,9 +9,9 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 from django.db.models.fields.tuple_lookups import TupleGreaterThan
 
-from backoffice import statements, tallies
+from backoffice.core import counters, prepared_queries
 from backoffice.models import Assignment, User
-from backoffice.paging.pages import Sort
+from backoffice.pages.paging.pages import Sort
 from orders.reviewing.models import IN_QUEUE, KINDS, OPEN_CRITICAL, RANKS, SOMEBODY_ELSE, Review
 from patients.identity import Agreement
 
@@ -31,15 +31,15 @@ def unsigned_count() -> int:
 def counts() -> tuple[int, int]:
     """Results that wait for somebody, and partial ones that were acknowledged and wait for the
     rest."""
-    with statements.cursor() as cursor:
+    with prepared_queries.cursor() as cursor:
         cursor.execute("SELECT counted, sum(delta) FROM orders_reviewtally GROUP BY counted")
         found = dict(cursor.fetchall())
     return int(found.get("unsigned", 0)), int(found.get("seen", 0))
 
 
-def add_up(worth: int = tallies.WORTH_IT) -> None:
+def add_up(worth: int = counters.WORTH_IT) -> None:
     """Make few rows of the many; the sums stay what they are at every moment."""
-    tallies.fold("orders_reviewtally", ("counted",), "delta", worth)
+    counters.fold("orders_reviewtally", ("counted",), "delta", worth)
 
 
 def queue(given: Mapping[str, Any], user: User) -> QuerySet[Review]:

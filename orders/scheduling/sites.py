@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from backoffice.remote import service
+from backoffice.core.service_client import service
 from backoffice.service import Service, errors
 from backoffice.service import appointments as service_appointments
 from labs.models import Lab

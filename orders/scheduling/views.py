@@ -18,10 +18,10 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
 from backoffice import audit
-from backoffice.access import requires
-from backoffice.answers import unshown
+from backoffice.core.access import requires
+from backoffice.core.service_client import service
 from backoffice.outbox import Command, sent_before
-from backoffice.remote import service
+from backoffice.pages.hidden_answers import unshown
 from backoffice.service import errors
 from orders.commands import BookCenter, BookVisit, CancelVisit, MoveVisit, RequestVisit
 from orders.models import Appointment, Order

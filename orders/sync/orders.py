@@ -10,12 +10,13 @@ from uuid import UUID
 import msgspec
 from django.conf import settings
 
-from backoffice import mirror, sync, vocabulary
+from backoffice import mirror, sync
+from backoffice.core import vocabulary
+from backoffice.core.vocabulary import interpretations
 from backoffice.mirror import Fact
 from backoffice.models import SyncRun
 from backoffice.service import Record, Service
 from backoffice.service import orders as service_orders
-from backoffice.vocabulary import interpretations
 from orders.models import Order, OrderEvent, Transaction
 from orders.reviewing.identity import update_reviews
 from orders.reviewing.versions import carry_to_orders, orders_with_result

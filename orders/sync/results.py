@@ -6,13 +6,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from backoffice import mirror, sync, vocabulary
+from backoffice import mirror, sync
+from backoffice.core import vocabulary
+from backoffice.core.vocabulary import interpretations
+from backoffice.core.vocabulary.interpretations import Reading
 from backoffice.mirror import Fact
 from backoffice.service import Record
 from backoffice.service import results as service_results
 from backoffice.service.written_times import read_written_time
-from backoffice.vocabulary import interpretations
-from backoffice.vocabulary.interpretations import Reading
 from orders.models import Result, ResultMarker
 from orders.reviewing.identity import checks_of, lock_patients_of, write_checks
 from orders.reviewing.models import OPEN, Review

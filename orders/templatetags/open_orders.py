@@ -7,9 +7,9 @@ from uuid import UUID
 
 from django import template
 
-from backoffice import vocabulary
+from backoffice.core import vocabulary
 from backoffice.models import CommandRecord
-from backoffice.paging.counts import Count, capped_count
+from backoffice.pages.paging.counts import Count, capped_count
 from orders.commands import CreateOrder, ImportOrder
 from orders.models import Order
 

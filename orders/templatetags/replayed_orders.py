@@ -8,7 +8,7 @@ from django import template
 from django.utils import timezone
 
 from backoffice import audit
-from backoffice.access import may
+from backoffice.core.access import may
 from labs.models import LabAccount
 from orders.account_replay import DAYS, MOST, replay
 

@@ -9,7 +9,7 @@ from django.template import Context
 from django.templatetags.static import static
 from django.utils.safestring import SafeString
 
-from backoffice.access import may
+from backoffice.core.access import may
 from orders.models import Order, Review
 from orders.reviewing import at_a_glance
 from orders.reviewing.criticals import MOST

@@ -8,9 +8,9 @@ from uuid import UUID
 
 from django import template
 
-from backoffice.access import may
+from backoffice.core.access import may
+from backoffice.core.prepared_queries import by_key
 from backoffice.models import CommandRecord
-from backoffice.statements import by_key
 from backoffice.templatetags.ui import initials
 from orders.models import Order
 from patients.models import Patient

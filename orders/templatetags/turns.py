@@ -9,7 +9,7 @@ from django import template
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
-from backoffice import vocabulary
+from backoffice.core import vocabulary
 from backoffice.templatetags.shapes import glyph_svg
 from orders.exceptions.cards import WORDS
 from orders.journey import span

@@ -8,7 +8,7 @@ from uuid import UUID
 from django import template
 from django.template.context import Context
 
-from backoffice.access import may
+from backoffice.core.access import may
 from orders.reviewing import unread
 
 register = template.Library()

@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from backoffice.access import may
+from backoffice.core.access import may
 from backoffice.models import CommandRecord
 from backoffice.templatetags.ui import when
 from orders.models import Appointment, Order

@@ -16,7 +16,7 @@ from typing import Final
 from django.db import connection, transaction
 from django.utils import timezone
 
-from backoffice import statements, tallies
+from backoffice.core import counters, prepared_queries
 from backoffice.models import Drift
 from orders.models import Happening, OrderCount
 
@@ -56,7 +56,7 @@ class Counts:
 
 def counts() -> Counts:
     """All counts as of the last commit: one query over a few hundred short rows."""
-    with statements.cursor() as cursor:
+    with prepared_queries.cursor() as cursor:
         cursor.execute(
             f"SELECT bucket, low_level_status, method, sum(change)::bigint FROM {_ROWS}"
             " GROUP BY 1, 2, 3 HAVING sum(change) <> 0"
@@ -66,7 +66,7 @@ def counts() -> Counts:
 
 def fold() -> int:
     """Add up the rows of each state; returns how many rows went."""
-    return tallies.fold(_ROWS, ("bucket", "low_level_status", "method"), "change")
+    return counters.fold(_ROWS, ("bucket", "low_level_status", "method"), "change")
 
 
 def mend() -> int:
@@ -76,7 +76,7 @@ def mend() -> int:
     both by the same, so the difference found is right to add whenever it is added.
     """
     with transaction.atomic(), connection.cursor() as cursor:
-        if not tallies.alone(_ROWS):
+        if not counters.alone(_ROWS):
             return 0
         cursor.execute(
             f"""

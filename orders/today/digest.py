@@ -16,12 +16,13 @@ from uuid import UUID
 from django.db import connection
 from django.utils import timezone
 
-from backoffice import team, vocabulary
+from backoffice import team
+from backoffice.core import vocabulary
+from backoffice.core.prepared_queries import by_key
+from backoffice.core.snapshots import is_snapshot
+from backoffice.core.vocabulary import CLOSED, GLYPHS, NEEDS_ACTION, Term
 from backoffice.models import User
-from backoffice.snapshots import is_snapshot
-from backoffice.statements import by_key
 from backoffice.team.models import Assignment
-from backoffice.vocabulary import CLOSED, GLYPHS, NEEDS_ACTION, Term
 from orders.models import Appointment, Happening, Look, Order, Seen
 from orders.models.order import LIST_COLUMNS
 from orders.reviewing.models import OPEN_CRITICAL, Review

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils.html import conditional_escape
 from django.utils.safestring import SafeString
 
-from backoffice.addresses import record_url
+from backoffice.core.urls import record_url
 from backoffice.team.subjects import Subject
 from backoffice.templatetags.shapes import glyph_svg, icon_svg
 from backoffice.templatetags.team import staff_name

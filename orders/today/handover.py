@@ -14,13 +14,13 @@ from django import forms
 from django.db.models import Model
 from django.utils import timezone
 
-from backoffice.addresses import uuid_in
+from backoffice.core.prepared_queries import by_key
+from backoffice.core.urls import uuid_in
 from backoffice.models import AuditEntry, CommandRecord, User
-from backoffice.statements import by_key
+from backoffice.pages.widgets import DateTimeLocalInput
 from backoffice.team.models import Assignment, Contact, Note
 from backoffice.team.subjects import OF_RESULTS
 from backoffice.templatetags.team import staff_name
-from backoffice.widgets import DateTimeLocalInput
 from orders.finding import looking
 from orders.models import Order
 from orders.reviewing import open_criticals

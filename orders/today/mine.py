@@ -10,8 +10,8 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
+from backoffice.core.prepared_queries import by_key
 from backoffice.models import CommandRecord, User
-from backoffice.statements import by_key
 from backoffice.team.models import Assignment, Contact, Note
 from backoffice.team.subjects import OF_RESULTS, url_of, word_for
 from orders.models import Order, OrderDraft

@@ -17,10 +17,10 @@ from django.db.models import QuerySet
 from django.urls import reverse
 from django.utils import timezone
 
-from backoffice import vocabulary
-from backoffice.access import may
+from backoffice.core import vocabulary
+from backoffice.core.access import may
 from backoffice.models import CommandRecord
-from backoffice.paging.counts import Count, counted, counting
+from backoffice.pages.paging.counts import Count, counted, counting
 from labs.reports.models import FOR_US, Report
 from orders.appointments.forms import visits_of
 from orders.appointments.rows import to_book

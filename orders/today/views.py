@@ -12,9 +12,10 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
-from backoffice import audit, live
-from backoffice.access import may, requires
+from backoffice import audit
+from backoffice.core.access import may, requires
 from backoffice.models import User
+from backoffice.pages import live
 from orders.appointments.forms import visits_of
 from orders.appointments.rows import visits
 from orders.today import digest, mine

@@ -11,9 +11,9 @@ from uuid import UUID
 
 from django.db.models import F, Value
 
+from backoffice.core.prepared_queries import by_key
 from backoffice.models import User
-from backoffice.paging.counts import Count
-from backoffice.statements import by_key
+from backoffice.pages.paging.counts import Count
 from backoffice.team.models import Assignment
 from orders.exceptions import queue
 from orders.models import Order

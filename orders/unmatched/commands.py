@@ -11,7 +11,8 @@ from uuid import UUID
 
 from django.urls import reverse
 
-from backoffice import sync, vocabulary
+from backoffice import sync
+from backoffice.core import vocabulary
 from backoffice.outbox import (
     Absent,
     Again,

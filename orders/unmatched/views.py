@@ -11,10 +11,10 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice import audit
-from backoffice.access import may, requires
+from backoffice.core.access import may, requires
 from backoffice.outbox import Command
-from backoffice.paging.counts import capped_count
-from backoffice.paging.pages import Sort, page_of, place_of
+from backoffice.pages.paging.counts import capped_count
+from backoffice.pages.paging.pages import Sort, page_of, place_of
 from orders.models import Order
 from orders.unmatched.commands import AcceptResult, ResolveResult, fate
 from orders.unmatched.comparing import compared, patients_beside, plain_choice

@@ -21,8 +21,8 @@ from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
-from backoffice import vocabulary
-from backoffice.vocabulary import CLOSED, NEEDS_ACTION, RESULT_IN
+from backoffice.core import vocabulary
+from backoffice.core.vocabulary import CLOSED, NEEDS_ACTION, RESULT_IN
 from orders.usual.models import UsualTime
 
 ENOUGH: Final = 30

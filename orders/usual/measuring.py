@@ -15,7 +15,8 @@ from uuid import UUID
 from django.db import connection, transaction
 from django.db.models.fields.tuple_lookups import TupleGreaterThan
 
-from backoffice import mirror, vocabulary
+from backoffice import mirror
+from backoffice.core import vocabulary
 from orders.models import Order, UsualTime
 from orders.usual import limits
 

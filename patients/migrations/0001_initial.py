@@ -6,7 +6,7 @@ import django.db.models.functions.datetime
 import django.db.models.functions.text
 from django.db import migrations, models
 
-import backoffice.sealing
+import backoffice.core.encryption.encrypted_fields
 
 
 class Migration(migrations.Migration):
@@ -111,16 +111,16 @@ class Migration(migrations.Migration):
                 ('as_of', models.DateTimeField()),
                 ('missing_since', models.DateTimeField(default=None, null=True)),
                 ('id', models.UUIDField(primary_key=True, serialize=False)),
-                ('record', backoffice.sealing.SealedText(help_text='JSON, byte for byte as received')),
+                ('record', backoffice.core.encryption.encrypted_fields.SealedText(help_text='JSON, byte for byte as received')),
                 ('is_primary', models.BooleanField()),
                 ('payor_code', models.TextField()),
-                ('member_id', backoffice.sealing.SealedText()),
-                ('group_id', backoffice.sealing.SealedText(null=True)),
+                ('member_id', backoffice.core.encryption.encrypted_fields.SealedText()),
+                ('group_id', backoffice.core.encryption.encrypted_fields.SealedText(null=True)),
                 ('relationship', models.TextField()),
                 ('company_name', models.TextField(default='')),
-                ('insured_first_name', backoffice.sealing.SealedText(default='')),
-                ('insured_last_name', backoffice.sealing.SealedText(default='')),
-                ('insured_dob', backoffice.sealing.SealedDate(null=True)),
+                ('insured_first_name', backoffice.core.encryption.encrypted_fields.SealedText(default='')),
+                ('insured_last_name', backoffice.core.encryption.encrypted_fields.SealedText(default='')),
+                ('insured_dob', backoffice.core.encryption.encrypted_fields.SealedDate(null=True)),
                 ('superseded_at', models.DateTimeField(default=None, null=True)),
                 ('user', models.ForeignKey(db_constraint=False, db_index=False, null=True, on_delete=django.db.models.deletion.DO_NOTHING, related_name='insurances', to='patients.patient')),
             ],

@@ -2,7 +2,7 @@
 
 from django.db import migrations, models
 
-import backoffice.sealing
+import backoffice.core.encryption.encrypted_fields
 
 
 class Migration(migrations.Migration):
@@ -16,7 +16,7 @@ class Migration(migrations.Migration):
             name='ConnectLink',
             fields=[
                 ('id', models.UUIDField(primary_key=True, serialize=False)),
-                ('url', backoffice.sealing.SealedText(default='')),
+                ('url', backoffice.core.encryption.encrypted_fields.SealedText(default='')),
                 ('expires_at', models.DateTimeField()),
                 ('shown_at', models.DateTimeField(null=True)),
             ],

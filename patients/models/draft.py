@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from django.db import models
 
-from backoffice.drafts import Draft
+from backoffice.core.encryption.encrypted_fields import SealedJSON
 from backoffice.models import User
-from backoffice.sealing import SealedJSON
+from backoffice.pages.drafts import Draft
 
 
 class RegistrationDraft(Draft):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
+from backoffice.core.encryption.encrypted_fields import SealedDate, SealedText
 from backoffice.models import Mirrored
-from backoffice.sealing import SealedDate, SealedText
 from patients.models.patient import mirrored_patient
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db import models
 from django.utils import timezone
 
-from backoffice import sealing
+from backoffice.core.encryption import encrypted_fields
 
 KEPT: Final = timedelta(days=1)
 """How long a page can say that a link was shown or has expired."""
@@ -20,7 +20,7 @@ class ConnectLink(models.Model):
     for whom and by whom; `url` is empty once it was shown, or is over."""
 
     id = models.UUIDField(primary_key=True)
-    url = sealing.SealedText(default="")
+    url = encrypted_fields.SealedText(default="")
     expires_at = models.DateTimeField()
     shown_at = models.DateTimeField(null=True)
 
@@ -40,7 +40,7 @@ class ConnectLink(models.Model):
         """Whether it can still be shown."""
         if self.shown_at is not None or self.is_expired:
             return False
-        return bool(self.url) and not sealing.cannot_open(self, "url")
+        return bool(self.url) and not encrypted_fields.cannot_open(self, "url")
 
     @classmethod
     def take(cls, pk: UUID) -> str:

@@ -16,11 +16,11 @@ from django.db import connection, models
 from django.db.models import F, Q, QuerySet, Value
 from django.db.models.functions import Lower
 
-from backoffice.identifiers import IdentifierKey, key, key_expression, same_identifier
+from backoffice.core.identifiers import IdentifierKey, key, key_expression, same_identifier
 from backoffice.models import Mirrored
-from backoffice.paging.counts import COUNT_CAP
-from backoffice.paging.gathering import up_to
-from backoffice.paging.keys import Among, unguessed
+from backoffice.pages.paging.counts import COUNT_CAP
+from backoffice.pages.paging.gathering import up_to
+from backoffice.pages.paging.keys import Among, unguessed
 from patients.models.name import PatientNameWord, has_word
 from patients.names import sought, told
 

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from django import template
 
-from backoffice.access import may
-from backoffice.statements import by_key
+from backoffice.core.access import may
+from backoffice.core.prepared_queries import by_key
 from patients.models import Patient
 
 register = template.Library()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from backoffice.access import requires
 from backoffice.api.resources import Resource, exactly
+from backoffice.core.access import requires
 from patients.api import OF_USER
 from patients.wearables.models import HistoricalPull, Summary
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from backoffice import vocabulary
+from backoffice.core import vocabulary
 from backoffice.templatetags.chart import BARS, LINE, SPAN, written
 
 TOTALLED: Final = frozenset(

@@ -15,10 +15,11 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from backoffice import audit, vocabulary
-from backoffice.access import requires
-from backoffice.paging.counts import capped_count
-from backoffice.paging.pages import Sort, page_of, place_of
+from backoffice import audit
+from backoffice.core import vocabulary
+from backoffice.core.access import requires
+from backoffice.pages.paging.counts import capped_count
+from backoffice.pages.paging.pages import Sort, page_of, place_of
 from patients.models import Patient
 from patients.wearables.models import HistoricalPull
 

@@ -19,7 +19,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from backoffice import audit
-from backoffice.access import requires
+from backoffice.core.access import requires
 from patients.models import Patient
 from patients.wearables.charts import POINTS, asked, floats, is_before_end
 from patients.wearables.models import HistoricalPull, Series, Summary

@@ -16,7 +16,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from backoffice import audit
-from backoffice.access import may, requires
+from backoffice.core.access import may, requires
 from backoffice.templatetags.chart import Chart
 from patients.models import Patient
 from patients.pages import page_of_patient

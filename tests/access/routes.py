@@ -11,7 +11,7 @@ from django.apps import apps
 from django.db import connection
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from backoffice.access import SIGNED_IN, declaration
+from backoffice.core.access import SIGNED_IN, declaration
 from tests.browser.walk import SAMPLES, SPECIAL
 
 _PARAMETER: Final = re.compile(r"<(?:(\w+):)?(\w+)>")

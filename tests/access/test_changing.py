@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from backoffice.access import ADMINISTRATOR
+from backoffice.core.access import ADMINISTRATOR
 from backoffice.models import User
 from tests.access.routes import SEARCHES
 from tests.access.visits import Visitor, probes

@@ -15,8 +15,8 @@ from django.http import HttpResponseBase
 from django.test import Client
 from django.urls import Resolver404, resolve
 
-from backoffice.access import ADMINISTRATOR, ROLES, SERVICE_ACCOUNT
 from backoffice.api import tokens
+from backoffice.core.access import ADMINISTRATOR, ROLES, SERVICE_ACCOUNT
 from backoffice.models import User
 from backoffice.team.subjects import Subject
 from orders.models import Order

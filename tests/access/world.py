@@ -28,8 +28,8 @@ from django.db import transaction  # noqa: E402
 from django.test import Client  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
-from backoffice.access import ADMINISTRATOR, ROLES  # noqa: E402
 from backoffice.api import tokens  # noqa: E402
+from backoffice.core.access import ADMINISTRATOR, ROLES  # noqa: E402
 from backoffice.models import (  # noqa: E402
     Drift,
     SyncRun,

@@ -13,7 +13,7 @@ from django.contrib.auth.models import Group
 from django.http import HttpRequest
 from django.test import Client
 
-from backoffice import encryption
+from backoffice.core.encryption import cipher
 from backoffice.models import User
 
 PASSWORD = "made up and long 7"
@@ -56,4 +56,4 @@ def with_app(client: Client) -> str:
 
 def kept_secret(user: User) -> str:
     data = Authenticator.objects.get(user=user, type="totp").data
-    return encryption.opened(data["secret"], "second factor")
+    return cipher.opened(data["secret"], "second factor")

@@ -11,8 +11,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from backoffice.access import ROLES
 from backoffice.admin import RecordAdmin, site
+from backoffice.core.access import ROLES
 from backoffice.models import ApiToken, AuditEntry, User
 from labs.models import Lab, LabAccount
 from orders.models import Order, Result, Transaction
@@ -167,7 +167,7 @@ def test_without_the_right_to_see_records_the_record_is_not_shown(
     row = a_row_of_each()[Patient]
     less = ROLES["administrator"] - {"records.view", "results.view"}
     monkeypatch.setitem(ROLES, "administrator", less)
-    from backoffice import access
+    from backoffice.core import access
 
     access._granted_to.cache_clear()
     try:

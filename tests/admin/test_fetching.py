@@ -12,7 +12,8 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
 
-from backoffice import remote, sync
+from backoffice import sync
+from backoffice.core import service_client
 from backoffice.models import AuditEntry, Lookup, SyncRun
 from labs import sync as labs_sync
 from labs.models import Marker
@@ -34,11 +35,11 @@ def alone() -> Iterator[Sandbox]:
 @pytest.fixture
 def desk(alone: Sandbox, settings: Settings) -> Iterator[Desk]:
     settings.SERVICE_BASE_URL = settings.MANAGEMENT_BASE_URL = alone.url
-    remote.service.cache_clear()
+    service_client.service.cache_clear()
     found = Desk(alone)
     found.mirror()
     yield found
-    remote.service.cache_clear()
+    service_client.service.cache_clear()
 
 
 def fetch(client: Client, row: Any) -> str:

@@ -15,8 +15,8 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from backoffice.access import ADMINISTRATOR, PERMISSIONS, ROLES, roles_of
-from backoffice.areas import AREAS, told
+from backoffice.accounts.role_summary import AREAS, told
+from backoffice.core.access import ADMINISTRATOR, PERMISSIONS, ROLES, roles_of
 from backoffice.models import AuditEntry, User
 from tests.accounts.people import freshly
 from tests.api.rows import staff, token_for

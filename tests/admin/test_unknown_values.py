@@ -17,9 +17,10 @@ from django.urls import reverse
 from django.utils import timezone
 from pytest_django import Settings
 
-from backoffice import remote, sync, vocabulary
+from backoffice import sync
+from backoffice.core import service_client, vocabulary
+from backoffice.core.vocabulary import given
 from backoffice.models import AuditEntry, Change, UnknownValue, User
-from backoffice.vocabulary import given
 from orders import deciding
 from orders import sync as orders_sync
 from orders.exceptions import queue
@@ -76,9 +77,9 @@ def alone() -> Iterator[Sandbox]:
 @pytest.fixture
 def desk(alone: Sandbox, settings: Settings) -> Iterator[Desk]:
     settings.SERVICE_BASE_URL = settings.MANAGEMENT_BASE_URL = alone.url
-    remote.service.cache_clear()
+    service_client.service.cache_clear()
     yield Desk(alone)
-    remote.service.cache_clear()
+    service_client.service.cache_clear()
 
 
 def beam_up(sandbox: Sandbox, position: int) -> UUID:

@@ -8,7 +8,7 @@ import pytest
 from django.core.cache import cache
 from django.test import Client
 
-from backoffice.access import SERVICE_ACCOUNT
+from backoffice.core.access import SERVICE_ACCOUNT
 from backoffice.models import AuditEntry
 from tests.api.rows import staff, token_for
 

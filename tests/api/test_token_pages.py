@@ -9,9 +9,9 @@ from uuid import uuid4
 import pytest
 from django.test import Client
 
-from backoffice.access import ADMINISTRATOR, SERVICE_ACCOUNT
 from backoffice.api import tokens
 from backoffice.api.models import ApiToken
+from backoffice.core.access import ADMINISTRATOR, SERVICE_ACCOUNT
 from backoffice.models import AuditEntry, User
 from tests.accounts.people import freshly
 from tests.api.rows import staff

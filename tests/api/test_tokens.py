@@ -15,10 +15,10 @@ from django.test import Client
 from django.urls import get_resolver
 from django.utils import timezone
 
-from backoffice.access import ROLES, SERVICE_ACCOUNT, declaration
 from backoffice.api import tokens
 from backoffice.api.models import ApiToken
 from backoffice.api.resources import Resource
+from backoffice.core.access import ROLES, SERVICE_ACCOUNT, declaration
 from backoffice.models import AuditEntry, User
 from tests.api.rows import order, patient, staff
 

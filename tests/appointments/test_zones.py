@@ -21,7 +21,7 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backoffice.lists.fields import MomentField
+from backoffice.pages.lists.fields import MomentField
 from backoffice.templatetags.spoken import spoken, zone_of
 from orders.appointments.clocks import clocks
 from orders.models import Appointment

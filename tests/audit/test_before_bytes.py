@@ -15,7 +15,7 @@ import pytest
 from django.db import connection, transaction
 from django.test import Client
 
-from backoffice.access import ADMINISTRATOR
+from backoffice.core.access import ADMINISTRATOR
 from backoffice.models import Assignment, AuditEntry, User
 from tests.api.rows import staff
 from tests.audit.trail import ENTRIES, sql

@@ -16,9 +16,9 @@ from django.db import connection, transaction
 from django.utils import timezone
 from pytest_django import Settings
 
-from backoffice import tasks
 from backoffice.audit import checking, seals
 from backoffice.audit.models import AuditCheck, AuditSeal
+from backoffice.operations import tasks
 from tests.api.rows import staff
 from tests.audit.trail import ENTRIES, SEALS, entries, owner, sql
 

@@ -12,10 +12,9 @@ from django.core.cache import cache
 from django.core.management import call_command
 from pytest_django import Settings
 
-from backoffice import tasks
 from backoffice.audit import checking, heads, seals
 from backoffice.audit.models import AuditCheck
-from backoffice.operations import status
+from backoffice.operations import status, tasks
 from tests.audit.trail import ENTRIES, SEALS, entries, owner, sql
 
 pytestmark = pytest.mark.django_db

@@ -12,9 +12,9 @@ from django.db import transaction
 from django.utils import timezone
 from pytest_django import Settings
 
-from backoffice import tasks
 from backoffice.audit import checking, retention, seals
 from backoffice.audit.models import AuditEntry, AuditSeal
+from backoffice.operations import tasks
 from tests.audit.trail import ENTRIES, SEALS, entries, keeping, owner, refused, sql
 
 pytestmark = pytest.mark.django_db

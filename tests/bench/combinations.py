@@ -13,9 +13,9 @@ from typing import Any, Final
 from django import forms
 from django.http import QueryDict
 
-from backoffice import vocabulary
-from backoffice.lists.forms import SIZES, SORTING
+from backoffice.core import vocabulary
 from backoffice.models import User
+from backoffice.pages.lists.forms import SIZES, SORTING
 from orders.forms import OrderFilters
 from orders.listing.rows import ORDERS
 

@@ -24,7 +24,7 @@ from django.core.management import call_command  # noqa: E402
 from django.db import connection  # noqa: E402
 from django.urls import reverse  # noqa: E402
 
-from backoffice.remote import service  # noqa: E402
+from backoffice.core.service_client import service  # noqa: E402
 from orders.commands import MoveVisit  # noqa: E402
 from tests.bench.common import at_most, report  # noqa: E402
 from tests.outbox.cases_visits import move, standing  # noqa: E402

@@ -24,7 +24,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backoffice.settings")
 os.environ.setdefault("LOCAL", "1")
 django.setup()
 
-from backoffice.embedded import dies_with_parent, free_port  # noqa: E402
+from backoffice.devtools.embedded import dies_with_parent, free_port  # noqa: E402
 from tests.bench.common import ROOT, Goal, at_most, report  # noqa: E402
 from tests.bench.person import Line  # noqa: E402
 from tests.bench.processes import memory_of  # noqa: E402

@@ -7,7 +7,7 @@ from typing import Final
 
 from django.db import connection
 
-from backoffice.sealing import Blob
+from backoffice.core.encryption.encrypted_fields import Blob
 from tests.bench.common import execute
 from tests.webhooks.records import TEAM, order
 from tests.webhooks.rows import event

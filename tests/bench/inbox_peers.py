@@ -23,7 +23,7 @@ from rest_framework.request import Request  # noqa: E402
 from rest_framework.response import Response  # noqa: E402
 from rest_framework.views import APIView  # noqa: E402
 
-from backoffice import buffering  # noqa: E402
+from backoffice.pages import request_buffer  # noqa: E402
 from orders.models import Order, OrderEvent  # noqa: E402
 from webhooks import door, receiving  # noqa: E402
 from webhooks.models import Event  # noqa: E402
@@ -89,10 +89,10 @@ if os.environ.get("BENCH_PEER") == "habits":
         _database["CONN_MAX_AGE"] = 0
 _habits = get_wsgi_application()
 
-bare_web = buffering.Web(bare)
-habits_web = buffering.Web(habits)
-bare_web = buffering.Web(bare)
-habits_web = buffering.Web(habits)
+bare_web = request_buffer.Web(bare)
+habits_web = request_buffer.Web(habits)
+bare_web = request_buffer.Web(bare)
+habits_web = request_buffer.Web(habits)
 
 
 # Applying

@@ -12,7 +12,7 @@ from django.db.models import Model, QuerySet
 from django.urls import NoReverseMatch, reverse
 
 from backoffice.models import User
-from backoffice.paging.pages import Sort, _encode
+from backoffice.pages.paging.pages import Sort, _encode
 from orders.exceptions.queue import GROUPS
 from orders.forms import SORTS as ORDER_SORTS
 from orders.forms import OrderFilters

@@ -59,7 +59,7 @@ SIGNS = {
     "postgres": "PostgreSQL",
     "valkey": "Redis",
     "redis-server": "Redis",
-    "backoffice.launcher": "launcher",
+    "backoffice.devtools.launcher": "launcher",
 }
 
 

@@ -29,7 +29,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from backoffice.embedded import dies_with_parent, free_port
+from backoffice.devtools.embedded import dies_with_parent, free_port
 
 WAIT_SECONDS = 30.0
 SCRIPT_SECONDS, CALL_SECONDS = 120, 150

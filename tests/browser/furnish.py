@@ -144,7 +144,7 @@ def _lists(by: User) -> None:
     """A saved view, and work on many rows that is done."""
     from django.utils import timezone
 
-    from backoffice.lists.models import BulkRun, SavedView
+    from backoffice.pages.lists.models import BulkRun, SavedView
 
     for listing in ("orders", "patients", "audit"):
         SavedView.objects.create(listing=listing, name="Made up", owner=by, shared=True)

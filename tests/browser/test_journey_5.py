@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from backoffice.encryption import opened
+from backoffice.core.encryption.cipher import opened
 from tests.browser import Browser, browser, needs_browser
 from tests.browser.office import ENTER, Office, at_work, within
 from tests.sync.house import House, wait_until

@@ -309,8 +309,8 @@ def test_it_works_without_scripts(page: Browser, office: Office) -> None:
 DYING = """
 import uuid, django
 django.setup()
-from backoffice.lists import bulk
-from backoffice.lists.models import BulkRun
+from backoffice.pages.lists import bulk
+from backoffice.pages.lists.models import BulkRun
 from orders.listing.rows import ORDERS
 token = uuid.uuid4()
 run = BulkRun.objects.get(state="stopped")

@@ -20,8 +20,8 @@ from typing import Final
 
 import httpx
 
-from backoffice.embedded import ROOT, dies_with_parent
-from backoffice.launcher import SERVICE_VARIABLES
+from backoffice.devtools.embedded import ROOT, dies_with_parent
+from backoffice.devtools.launcher import SERVICE_VARIABLES
 from tests.bench.processes import alive, family
 from tests.sync.house import House, wait_until
 
@@ -64,7 +64,7 @@ class Installation:
         self.started = time.monotonic()
         with (self.folder / "said").open("ab") as said:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "backoffice.launcher", "up"],
+                [sys.executable, "-m", "backoffice.devtools.launcher", "up"],
                 cwd=self.tree,
                 env=environment,
                 stdin=subprocess.DEVNULL,

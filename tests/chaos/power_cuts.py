@@ -16,8 +16,8 @@ from typing import Any, Final, NamedTuple
 
 import httpx
 
+from backoffice.devtools.progress import Standing
 from backoffice.management.commands.demo_users import PASSWORD
-from backoffice.progress import Standing
 from tests.chaos.installed import Installation, port_that_stays_free
 from tests.outbox.racing import Fields
 from tests.outbox.test_people import CARD, PERSON, phone, reference, unlike

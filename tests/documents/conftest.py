@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 from pytest_django import Settings
 
-from backoffice import remote
+from backoffice.core import service_client
 from orders.models import Order
 from orders.sync import store_orders
 from tests.mirrored import as_service
@@ -51,7 +51,7 @@ def find_order(world: Sandbox) -> FindOrder:
             [number],
         )
         assert rows, f"the sandbox has no such order: {where or state}"
-        store_orders([remote.service().orders.get(rows[0][0])])
+        store_orders([service_client.service().orders.get(rows[0][0])])
         return Order.objects.get(pk=rows[0][0])
 
     return find

@@ -13,7 +13,7 @@ from django.utils import timezone
 from pypdf import PdfReader
 
 from backoffice.models import User
-from backoffice.widgets import TO_THE_MINUTE
+from backoffice.pages.widgets import TO_THE_MINUTE
 from orders.documents.collection import CLOCK_CHANGE, EMPTY, FUTURE
 from orders.documents.fetching import BEFORE_ORDER, NO_TIME
 from orders.models import Appointment, Order, OrderEvent, Result

@@ -28,7 +28,7 @@ import psycopg
 import pytest
 import redis
 
-from backoffice import embedded
+from backoffice.devtools import embedded
 from backoffice.management.commands.demo_users import PASSWORD
 from tests.sandboxes import running as sandbox_running
 from tests.sync.house import House, Houses, running, wait_until

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django import Settings
 
-from backoffice import encryption
-from backoffice.encryption import CannotOpen, opened, opened_bytes, sealed, sealed_bytes
+from backoffice.core.encryption import cipher
+from backoffice.core.encryption.cipher import CannotOpen, opened, opened_bytes, sealed, sealed_bytes
 
 HERE = "people.secret:1"
 OLD, NEW = {1: b"o" * 32}, {2: b"n" * 32}
@@ -58,10 +58,10 @@ def test_what_is_no_token_is_told_without_quoting_it(token: str) -> None:
 def test_the_first_key_seals_and_all_open(settings: Settings) -> None:
     settings.FIELD_KEYS = OLD
     old = sealed("canary", HERE)
-    assert encryption.key_of(old) == encryption.writing_key() == 1
+    assert cipher.key_of(old) == cipher.writing_key() == 1
     settings.FIELD_KEYS = {**NEW, **OLD}
     new = sealed("canary", HERE)
-    assert encryption.key_of(new) == encryption.writing_key() == 2
+    assert cipher.key_of(new) == cipher.writing_key() == 2
     assert opened(old, HERE) == opened(new, HERE) == "canary"
     settings.FIELD_KEYS = NEW
     assert opened(new, HERE) == "canary"
@@ -73,5 +73,5 @@ def test_the_first_key_seals_and_all_open(settings: Settings) -> None:
 
 
 def test_a_stored_value_tells_whether_it_is_sealed() -> None:
-    assert encryption.key_of("canary") is None and encryption.key_of(b'{"data":1}') is None
-    assert encryption.key_of(sealed_bytes(b"", HERE)) == encryption.writing_key()
+    assert cipher.key_of("canary") is None and cipher.key_of(b'{"data":1}') is None
+    assert cipher.key_of(sealed_bytes(b"", HERE)) == cipher.writing_key()

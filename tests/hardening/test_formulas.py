@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from backoffice.lists.formulas import BEGINNINGS, SKIPPED, as_typed, harmless
+from backoffice.pages.lists.formulas import BEGINNINGS, SKIPPED, as_typed, harmless
 from orders.placing import sheet
 from orders.placing.table_reader import COLUMNS, read
 

@@ -18,9 +18,10 @@ from django.db import connection, connections, transaction
 from django.test import Client
 from pytest_django import Settings
 
-from backoffice import installation, rekeying
+from backoffice.core import installation
+from backoffice.core.encryption import rotation
+from backoffice.core.encryption.encrypted_fields import CANNOT_READ, sealed_fields
 from backoffice.models import CommandRecord, UnreadRecord, User
-from backoffice.sealing import CANNOT_READ, sealed_fields
 from labs.reports import storage
 from orders.documents.models import PrintFile, PrintJob, PrintPart
 from orders.models import OrderDraft
@@ -222,12 +223,12 @@ def test_large_bodies_are_taken_few_at_a_time(
     for size in (10, 30_000, 100_000, 30_000, 10, 10):
         event("labtest.order.updated", {"note": "x" * size}).save()
     settings.FIELD_KEYS = {2: NEXT, **settings.FIELD_KEYS}
-    column = next(one for one in rekeying.columns() if one.name == "webhooks_event.body")
-    monkeypatch.setattr(rekeying, "BYTES", 65_000)
+    column = next(one for one in rotation.columns() if one.name == "webhooks_event.body")
+    monkeypatch.setattr(rotation, "BYTES", 65_000)
     assert list(column.seal_anew()) == [2, 1, 3]
     assert column.count().keys() == {2}
-    monkeypatch.setattr(rekeying, "BATCH", 4)
-    monkeypatch.setattr(rekeying, "BYTES", 10**9)
+    monkeypatch.setattr(rotation, "BATCH", 4)
+    monkeypatch.setattr(rotation, "BYTES", 10**9)
     assert len(list(column.seal_anew())) == 2
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from backoffice.remote import service
+from backoffice.core.service_client import service
 from backoffice.service import signing
 from tests import databases
 from tests.sync.house import House

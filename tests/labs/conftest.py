@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
-from backoffice import remote
+from backoffice.core import service_client
 from tests.sandboxes import Sandbox, running
 
 
@@ -25,10 +25,10 @@ def point(settings: Settings) -> Iterator[Callable[[str], None]]:
 
     def at(url: str) -> None:
         settings.SERVICE_BASE_URL = settings.MANAGEMENT_BASE_URL = url
-        remote.service.cache_clear()
+        service_client.service.cache_clear()
 
     yield at
-    remote.service.cache_clear()
+    service_client.service.cache_clear()
 
 
 @pytest.fixture(scope="package")

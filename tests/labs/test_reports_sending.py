@@ -21,9 +21,10 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from backoffice import requests, sync
-from backoffice.embedded import dies_with_parent, free_port
-from backoffice.logs import JsonFormatter
+from backoffice import sync
+from backoffice.core import request_ids
+from backoffice.core.logs import JsonFormatter
+from backoffice.devtools.embedded import dies_with_parent, free_port
 from backoffice.models import Lookup, User
 from backoffice.service.events import Heard
 from labs import tasks
@@ -103,7 +104,7 @@ def test_from_upload_to_values(reading: Sandbox, patient: Patient, by: User) -> 
 def test_it_is_sent_under_the_id_of_the_request_that_asked(
     reading: Sandbox, patient: Patient, by: User, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with requests.on_behalf_of("a" * 32):
+    with request_ids.on_behalf_of("a" * 32):
         report = uploaded(patient, by)
     reading.control("reports", {"next_outcomes": ["low_quality"]})
     caplog.handler.setFormatter(JsonFormatter())
@@ -111,7 +112,7 @@ def test_it_is_sent_under_the_id_of_the_request_that_asked(
         sending.send_due()
         reading.control("reports", {"steps": 2})
         assert look(report).state == "failed"
-        with requests.on_behalf_of("b" * 32):
+        with request_ids.on_behalf_of("b" * 32):
             assert sending.send_again(report.pk, 1)
         sending.send_due()
     lines = [json.loads(line) for line in caplog.text.splitlines()]

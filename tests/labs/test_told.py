@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from backoffice import changes
+from backoffice.core import changes
 from backoffice.models import Change
 from labs.models import Report
 from tests.api.rows import uid

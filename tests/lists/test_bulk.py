@@ -12,11 +12,11 @@ from django.test import Client
 from django.utils import timezone
 
 from backoffice import team
-from backoffice.lists import bulk
-from backoffice.lists.listing import Listing
-from backoffice.lists.models import BulkRow, BulkRun
 from backoffice.models import Assignment, AuditEntry, CommandRecord, Note, User
 from backoffice.operations import restoring
+from backoffice.pages.lists import bulk
+from backoffice.pages.lists.listing import Listing
+from backoffice.pages.lists.models import BulkRow, BulkRun
 from orders.listing.rows import ORDERS
 from orders.models import Order
 from tests.api.rows import order, staff, uid

@@ -12,8 +12,8 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from backoffice.lists import export
 from backoffice.models import AuditEntry, User
+from backoffice.pages.lists import export
 from orders.models import Appointment, Order
 from tests.api.rows import NOW, demographics, envelope, order, patient, staff, uid
 from tests.audit.trail import forget

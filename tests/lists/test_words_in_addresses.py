@@ -12,9 +12,9 @@ import pytest
 from django.http import QueryDict
 from django.test import Client
 
-from backoffice.lists.models import SavedView
+from backoffice.core.encryption.url_tokens import MARK, Words, is_sealed, opened, sealed
 from backoffice.models import User
-from backoffice.sealed_words import MARK, Words, is_sealed, opened, sealed
+from backoffice.pages.lists.models import SavedView
 from tests.api.rows import demographics, order, patient, staff, uid
 
 pytestmark = pytest.mark.django_db

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from backoffice.checking import audited
+from backoffice.devtools.checks import audited
 
 FINE = {"name": "django", "version": "5.2.19", "vulns": []}
 FLAWED = {

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 import yaml
 
-from backoffice import programs
 from backoffice.celery import QUEUES
-from backoffice.checking import production_like
-from backoffice.embedded import free_port
+from backoffice.devtools import programs
+from backoffice.devtools.checks import production_like
+from backoffice.devtools.embedded import free_port
 from backoffice.operations.postgres import SILENT
 from tests.outbox.workers import environment
 from tests.sync.house import House, end, wait_until
@@ -214,7 +214,9 @@ def test_the_probe_of_a_container(tmp_path: Path) -> None:
 
     def probe() -> int:
         asked = {**os.environ, "ALLOWED_HOSTS": "office.example.com"}
-        return subprocess.call([sys.executable, "-m", "backoffice.probe", port], env=asked)
+        return subprocess.call(
+            [sys.executable, "-m", "backoffice.operations.probe", port], env=asked
+        )
 
     assert probe() == 1
     web = house.start(

@@ -17,7 +17,7 @@ from django.urls import reverse
 from prometheus_client.parser import text_string_to_metric_families
 from pytest_django import Settings
 
-from backoffice import counters, remote, upkeep
+from backoffice.core import duration_metrics, heartbeats, service_client
 from backoffice.service import errors
 from tests.api.rows import staff
 from tests.outbox.workers import environment
@@ -42,12 +42,12 @@ os.wait()
 @pytest.fixture(autouse=True)
 def nothing_counted() -> Iterator[None]:
     with redis.Redis.from_url(ours.REDIS_URL) as server:
-        server.delete(counters.KEY)
-        counters.hand_in()
-        server.delete(counters.KEY)
+        server.delete(duration_metrics.KEY)
+        duration_metrics.hand_in()
+        server.delete(duration_metrics.KEY)
         yield
-        server.delete(counters.KEY)
-    counters._server.cache_clear()
+        server.delete(duration_metrics.KEY)
+    duration_metrics._server.cache_clear()
 
 
 def scraped(client: Client, **headers: str) -> dict[tuple[str, ...], float]:
@@ -64,7 +64,7 @@ def scraped(client: Client, **headers: str) -> dict[tuple[str, ...], float]:
 
 @pytest.mark.django_db
 def test_the_figures_of_the_status(client: Client) -> None:
-    upkeep.beat("inbox", "worker@here")
+    heartbeats.beat("inbox", "worker@here")
     found = scraped(client)
     assert found["backoffice_database_up",] == found["backoffice_redis_up",] == 1
     assert found["backoffice_status", "failing"] == 1, "the other queues have no worker"
@@ -94,7 +94,7 @@ def test_requests_are_counted_by_the_name_of_their_route(client: Client) -> None
 
 @pytest.mark.django_db
 def test_all_processes_are_summed(client: Client) -> None:
-    counters.answered("counted-elsewhere", "GET", 200, 0.004)
+    duration_metrics.answered("counted-elsewhere", "GET", 200, 0.004)
     subprocess.run([sys.executable, "-c", ELSEWHERE], check=True, timeout=60)
     found = scraped(client)
     labels = ("GET", "counted-elsewhere", "2xx")
@@ -109,12 +109,12 @@ def test_all_processes_are_summed(client: Client) -> None:
 def test_calls_of_the_service_are_counted_by_operation(client: Client, settings: Settings) -> None:
     with serving(lambda asked: Reply(status=404, body={"detail": "no"})) as url:
         settings.SERVICE_BASE_URL = url
-        remote.service.cache_clear()
+        service_client.service.cache_clear()
         try:
             with pytest.raises(errors.Missing):
-                remote.service().orders.get(uuid.uuid4())
+                service_client.service().orders.get(uuid.uuid4())
         finally:
-            remote.service.cache_clear()
+            service_client.service.cache_clear()
     (labels,) = [
         labels
         for name, *labels in scraped(client)
@@ -126,11 +126,11 @@ def test_calls_of_the_service_are_counted_by_operation(client: Client, settings:
 @pytest.mark.django_db
 def test_without_redis_counts_wait_for_it(client: Client, settings: Settings) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
-    counters._server.cache_clear()
-    counters.answered("waits", "GET", 200, 0.1)
+    duration_metrics._server.cache_clear()
+    duration_metrics.answered("waits", "GET", 200, 0.1)
     assert scraped(client)["backoffice_redis_up",] == 0
     settings.REDIS_URL = ours.REDIS_URL
-    counters._server.cache_clear()
+    duration_metrics._server.cache_clear()
 
 
 @pytest.mark.django_db

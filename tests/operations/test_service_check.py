@@ -19,7 +19,7 @@ from urllib.request import Request, urlopen
 import pytest
 from pytest_django import Settings
 
-from backoffice.embedded import free_port
+from backoffice.devtools.embedded import free_port
 from backoffice.operations.service_check.answers import ServiceAnswers
 from backoffice.operations.service_check.checks import EnvironmentCheck
 from backoffice.operations.service_check.webhooks import address, is_here

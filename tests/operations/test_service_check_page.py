@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
-from backoffice.embedded import free_port
+from backoffice.devtools.embedded import free_port
 from backoffice.models import AuditEntry, Installation, Lookup, SyncRun
 from backoffice.operations import service_check
 from backoffice.operations.service_check import DeliveryCheck, ServiceAnswers

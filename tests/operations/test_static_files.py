@@ -11,7 +11,7 @@ import pytest
 from django.contrib.staticfiles import finders
 from django.test import Client
 
-from backoffice.checking import production_like
+from backoffice.devtools.checks import production_like
 from tests.accounts.people import freshly
 from tests.api.rows import staff
 

@@ -17,8 +17,8 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from backoffice import upkeep
 from backoffice.celery import QUEUES
+from backoffice.core import heartbeats
 from backoffice.models import (
     AuditEntry,
     Backup,
@@ -42,7 +42,7 @@ TOKEN = "made-up-token-of-a-monitor"
 def well(db: None) -> None:
     """Workers answer, a backup was made, a list was read."""
     for queue in QUEUES:
-        upkeep.beat(queue, "worker@here")
+        heartbeats.beat(queue, "worker@here")
     Backup.objects.create(at=timezone.now(), seconds=1, bytes=1)
 
 
@@ -114,7 +114,7 @@ TROUBLES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: command(state="undecided", sent_at=ago(hours=3)),
         "degraded",
     ),
-    upkeep.ON_HOLD: (lambda: Hold.objects.create(restored_to=timezone.now()), "degraded"),
+    heartbeats.ON_HOLD: (lambda: Hold.objects.create(restored_to=timezone.now()), "degraded"),
     "Not read to the end for too long: Orders (changes).": (
         lambda: SyncRun.objects.create(
             resource="orders", full=False, state="running", created_at=ago(hours=1)
@@ -177,7 +177,7 @@ def test_a_transaction_that_stays_open_is_seen(
     import psycopg
 
     for queue in QUEUES:
-        upkeep.beat(queue, "worker@here")
+        heartbeats.beat(queue, "worker@here")
     monkeypatch.setattr(status, "TRANSACTION_LASTS", 0.05)
     with psycopg.connect(environment()["DATABASE_URL"]) as other:
         other.execute("SELECT 1")
@@ -272,7 +272,7 @@ def test_beat_rings_through_every_queue() -> None:
     rung = [
         entry["options"]["queue"]
         for entry in schedule.values()
-        if entry["task"] == "backoffice.tasks.heartbeat"
+        if entry["task"] == "backoffice.operations.tasks.heartbeat"
     ]
     assert sorted(rung) == sorted(QUEUES)
 
@@ -288,7 +288,9 @@ def test_a_worker_leaves_its_heartbeat(tmp_path: Path) -> None:
     try:
 
         def rung() -> bool:
-            current_app.send_task("backoffice.tasks.heartbeat", queue="staff", expires=30)
+            current_app.send_task(
+                "backoffice.operations.tasks.heartbeat", queue="staff", expires=30
+            )
             return Heartbeat.objects.exists()
 
         wait_until(rung, 60, "a heartbeat", 0.3)
@@ -296,4 +298,4 @@ def test_a_worker_leaves_its_heartbeat(tmp_path: Path) -> None:
         end(worker)
     (beat,) = Heartbeat.objects.all()
     assert (beat.queue, beat.worker) == ("staff", "staff@test")
-    assert upkeep.heartbeat_ages()["staff"] < 60
+    assert heartbeats.heartbeat_ages()["staff"] < 60

@@ -16,7 +16,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from backoffice.access import roles_of
+from backoffice.core.access import roles_of
 from backoffice.models import Assignment, AuditEntry, CommandRecord, Contact, Note, User
 from orders.exceptions import queue
 from orders.exceptions.handling import stamp

@@ -7,8 +7,8 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from backoffice.lists.models import SavedView
 from backoffice.models import Assignment, User
+from backoffice.pages.lists.models import SavedView
 from tests.api.rows import demographics, order, patient, staff, uid
 
 pytestmark = pytest.mark.django_db

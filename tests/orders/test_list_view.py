@@ -14,7 +14,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from backoffice.models import AuditEntry, User
-from backoffice.paging.gathering import gathered
+from backoffice.pages.paging.gathering import gathered
 from orders.listing import finding
 from orders.models import Order, name
 from patients.names import name_key

@@ -12,8 +12,8 @@ import time_machine
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from backoffice.paging.counts import COUNT_CAP
-from backoffice.paging.pages import Page, Place
+from backoffice.pages.paging.counts import COUNT_CAP
+from backoffice.pages.paging.pages import Page, Place
 from orders.forms import SORTS, OrderFilters
 from orders.listing.finding import found, page_of_many
 from orders.listing.rows import ORDERS

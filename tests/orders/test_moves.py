@@ -11,8 +11,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from backoffice import live
 from backoffice.models import AuditEntry, Contact, Drift, Note, User
+from backoffice.pages import live
 from orders.exceptions import queue
 from orders.models import Handling, Happening, Order, OrderMove, Review
 from orders.today import digest

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from backoffice.paging import keys
-from backoffice.paging.pages import Page, Place
+from backoffice.pages.paging import keys
+from backoffice.pages.paging.pages import Page, Place
 from orders.forms import OrderFilters
 from orders.listing import finding
 from orders.listing.rows import ORDERS

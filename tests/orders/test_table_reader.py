@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backoffice.spreadsheets import damage, doubt
+from backoffice.core.spreadsheets import damage, doubt
 from orders.placing import sheet
 from orders.placing.table_reader import COLUMNS, Row, Unusable, read
 

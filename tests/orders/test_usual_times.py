@@ -16,7 +16,7 @@ from itertools import pairwise
 import pytest
 from django.db import connection, transaction
 
-from backoffice import vocabulary
+from backoffice.core import vocabulary
 from backoffice.mirror import Fact
 from orders.journey import turn_of
 from orders.models import Appointment, Order, OrderEvent, UsualTime

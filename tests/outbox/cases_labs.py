@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from uuid import UUID
 
-from backoffice.remote import service
+from backoffice.core.service_client import service
 from backoffice.service.labs import LabTestChange, NewLabTest
 from labs.allowlists import SetAllowlist
 from labs.allowlists.teams import teams_of

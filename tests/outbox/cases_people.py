@@ -11,7 +11,7 @@ from uuid import UUID
 import msgspec
 from django.utils import timezone
 
-from backoffice.remote import service
+from backoffice.core.service_client import service
 from backoffice.service.insurance import NewPayor
 from backoffice.service.users import NewAddress, NewUser, NewUserInfo
 from patients.commands import (

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from backoffice.remote import service
+from backoffice.core.service_client import service
 from backoffice.service.appointments import VisitAddress
 from orders.commands import BookCenter, BookVisit, CancelVisit, MoveVisit, RequestVisit
 from orders.models import Appointment, Order

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from uuid import UUID
 
-from backoffice.remote import service
+from backoffice.core.service_client import service
 from tests.outbox.scene import Case, Scene
 from webhooks.commands import CreateEndpoint, DeleteEndpoint, RotateSecret, SwitchEndpoint
 

@@ -10,7 +10,7 @@ from django.core.management import call_command
 from django.db import connections
 from pytest_django import DjangoDbBlocker, Settings
 
-from backoffice import remote
+from backoffice.core import service_client
 from tests.outbox.desk import Desk
 from tests.outbox.kept import Kept, keep, put_back
 from tests.outbox.keys import UseKey
@@ -41,7 +41,7 @@ def desk(
 ) -> Iterator[Desk]:
     """Staff at work: the mirror is current, nothing goes wrong yet."""
     settings.SERVICE_BASE_URL = settings.MANAGEMENT_BASE_URL = outbox_sandbox.url
-    remote.service.cache_clear()
+    service_client.service.cache_clear()
     made = Desk(outbox_sandbox)
     for database_url, rows in beginning.items():
         put_back(database_url, rows)
@@ -53,7 +53,7 @@ def desk(
         yield made
     finally:
         outbox_sandbox.control("faults", method="DELETE")
-        remote.service.cache_clear()
+        service_client.service.cache_clear()
 
 
 @pytest.fixture
@@ -62,11 +62,11 @@ def use_key(desk: Desk, settings: Settings) -> Iterator[UseKey]:
 
     def use(key: str) -> None:
         settings.SERVICE_API_KEY = key
-        remote.service.cache_clear()
+        service_client.service.cache_clear()
 
     yield use
     desk.sandbox.control("answers", method="DELETE")
-    remote.service.cache_clear()
+    service_client.service.cache_clear()
 
 
 @pytest.fixture

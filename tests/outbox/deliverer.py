@@ -27,7 +27,7 @@ from typing import Any
 
 import django
 
-from backoffice.embedded import dies_with_parent
+from backoffice.devtools.embedded import dies_with_parent
 
 IDLE_SECONDS = 0.02
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from backoffice.remote import service
+from backoffice.core.service_client import service
 from orders.models import Order, UnmatchedResult
 from orders.sync.orders import store_orders
 from orders.unmatched.sync import store_unmatched

@@ -16,7 +16,8 @@ from django.http import HttpRequest
 from django.test import RequestFactory, override_settings
 from django.utils import timezone
 
-from backoffice import outbox, remote
+from backoffice import outbox
+from backoffice.core import service_client
 from backoffice.models import CommandRecord, User
 from tests.outbox import workers
 from tests.outbox.desk import Desk
@@ -93,7 +94,7 @@ def proving(
     urls = {"SERVICE_BASE_URL": sandbox.url, "MANAGEMENT_BASE_URL": sandbox.url}
     theirs = {name: str(value) for name, value in {**urls, **settings}.items()}
     with override_settings(**urls, **settings):
-        remote.service.cache_clear()
+        service_client.service.cache_clear()
         desk = Desk(sandbox)
         desk.mirror()
         user = User.objects.create_user("coordinator", first_name="Lars", last_name="Madeup")
@@ -103,7 +104,7 @@ def proving(
                 yield Proof(desk, scene, ready, user)
         finally:
             scene.close()
-            remote.service.cache_clear()
+            service_client.service.cache_clear()
 
 
 def history(row: CommandRecord) -> str:

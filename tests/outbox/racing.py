@@ -17,7 +17,7 @@ from django.contrib.auth.models import Group
 from django.test import Client
 from django.urls import reverse
 
-from backoffice.access import ADMINISTRATOR
+from backoffice.core.access import ADMINISTRATOR
 from backoffice.models import CommandRecord, User
 from tests.outbox.cases_visits import freed, standing
 from tests.outbox.proving import Proof

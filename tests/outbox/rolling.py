@@ -15,8 +15,8 @@ from subprocess import Popen
 
 from celery import current_app
 
-from backoffice import programs
-from backoffice.embedded import free_port
+from backoffice.devtools import programs
+from backoffice.devtools.embedded import free_port
 from backoffice.models import CommandAttempt, CommandRecord, Heartbeat
 from tests.outbox.proving import Proof
 from tests.outbox.storm import Tally, mixed, prepared
@@ -65,7 +65,7 @@ def workers(proof: Proof, house: House, count: int, restarts: int, seed: int) ->
 
 
 def _has_answered(name: str) -> bool:
-    current_app.send_task("backoffice.tasks.heartbeat", queue="outbox", expires=5)
+    current_app.send_task("backoffice.operations.tasks.heartbeat", queue="outbox", expires=5)
     return Heartbeat.objects.filter(worker__startswith=name).exists()
 
 

@@ -9,8 +9,8 @@ from uuid import UUID
 
 import httpx
 
+from backoffice.core.service_client import service
 from backoffice.outbox import Command
-from backoffice.remote import service
 from orders.models import Order
 from orders.sync.orders import store_orders
 from tests.sandbox.conftest import TEAM_KEY

@@ -14,8 +14,9 @@ from django.urls import reverse
 from django.utils import timezone
 from pytest_django import Settings
 
-from backoffice import service_team, sync
-from backoffice.embedded import free_port
+from backoffice import sync
+from backoffice.core import service_team
+from backoffice.devtools.embedded import free_port
 from backoffice.management.commands.sync import LISTINGS, SUBJECTS
 from backoffice.models import AuditEntry, Drift, Installation, Lookup, SyncRun
 from orders.models import Order

@@ -17,9 +17,11 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
 
-from backoffice import launcher, remote, service_team, sync, upkeep
+from backoffice import sync
 from backoffice.celery import QUEUES
-from backoffice.embedded import free_port
+from backoffice.core import heartbeats, service_client, service_team
+from backoffice.devtools import launcher
+from backoffice.devtools.embedded import free_port
 from backoffice.management.commands.sync import LISTINGS, SUBJECTS
 from backoffice.models import CommandRecord, Lookup, SyncRun
 from orders.models import Order
@@ -48,7 +50,7 @@ def read_everything() -> None:
 def status(settings: Settings) -> dict[str, Any]:
     settings.HEALTH_TOKEN = TOKEN
     for queue in QUEUES:
-        upkeep.beat(queue, "worker@here")
+        heartbeats.beat(queue, "worker@here")
     headers = {"Authorization": f"Bearer {TOKEN}"}
     answer: dict[str, Any] = Client().get("/health/status", headers=headers).json()
     return answer
@@ -67,7 +69,7 @@ def test_another_teams_key_stores_and_flags_nothing(
     before = house.rows()
     assert not is_said(settings)
     use_key(OTHER_KEY)
-    with remote.service() as client:
+    with service_client.service() as client:
         assert client.users.list(0, 1).records, "the other team has patients of its own"
     use_key(OTHER_KEY)
     read_everything()

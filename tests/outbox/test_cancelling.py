@@ -19,7 +19,7 @@ from django.urls import reverse
 from django.utils import timezone
 from pytest_django import Settings
 
-from backoffice import vocabulary
+from backoffice.core import vocabulary
 from backoffice.models import AuditEntry, CommandRecord, User
 from backoffice.outbox import Sending
 from backoffice.service import Service, errors

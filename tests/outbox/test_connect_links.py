@@ -16,9 +16,9 @@ from django.utils import timezone
 from django.utils.html import escape
 from qrcode.main import QRCode
 
+from backoffice.core.encryption.encrypted_fields import sealed_fields
+from backoffice.core.service_client import service
 from backoffice.models import AuditEntry, CommandRecord
-from backoffice.remote import service
-from backoffice.sealing import sealed_fields
 from patients.models import ConnectLink, Patient, Provider
 from patients.qr_code import QUIET, qr_image
 from patients.tasks import forget

@@ -9,8 +9,8 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
 
-from backoffice import remote
-from backoffice.access import ADMINISTRATOR
+from backoffice.core import service_client
+from backoffice.core.access import ADMINISTRATOR
 from backoffice.models import AuditEntry, CommandRecord
 from backoffice.service import errors, signing
 from tests.accounts.people import freshly
@@ -38,13 +38,13 @@ def create(desk: Desk, client: Client, url: str = URL) -> CommandRecord:
 
 
 def secret_of(endpoint_id: str) -> str:
-    return remote.service().management.webhook_secret(TEAM, endpoint_id).data.key
+    return service_client.service().management.webhook_secret(TEAM, endpoint_id).data.key
 
 
 def test_endpoint_is_created_and_its_secret_shown(desk: Desk, administrator: Client) -> None:
     row = create(desk, administrator)
     assert row.state == "done", row.refusal
-    found = remote.service().management.webhook(TEAM, row.remote_id).data
+    found = service_client.service().management.webhook(TEAM, row.remote_id).data
     assert (found.url, found.disabled) == (URL, False)
     assert row.done_url == reverse("operations:endpoint-secret", args=[row.remote_id])
     answer = administrator.get(row.done_url)
@@ -82,7 +82,7 @@ def test_endpoint_is_turned_off_and_on(desk: Desk, administrator: Client) -> Non
         desk.deliver()
         row = desk.newest()
         assert (row.kind, row.state) == ("webhook.switch", "done"), row.refusal
-        found = remote.service().management.webhook(TEAM, made.remote_id).data
+        found = service_client.service().management.webhook(TEAM, made.remote_id).data
         assert (found.url, found.disabled) == (URL, is_off)
 
 
@@ -92,7 +92,7 @@ def test_endpoint_turned_off_by_somebody_else_counts_as_done(
     made = create(desk, administrator)
     address = reverse("operations:endpoint-switch", args=[made.remote_id])
     assert desk.fill(administrator, address, to="off").status_code == 302
-    remote.service().management.switch_webhook(TEAM, made.remote_id, disabled=True)
+    service_client.service().management.switch_webhook(TEAM, made.remote_id, disabled=True)
     desk.deliver()
     row = desk.newest()
     assert (row.state, row.confirmed_by, row.attempts) == ("done", "look-up", 0)
@@ -107,7 +107,7 @@ def test_endpoint_is_deleted(desk: Desk, administrator: Client) -> None:
     row = desk.newest()
     assert (row.kind, row.state) == ("webhook.delete", "done"), row.refusal
     with pytest.raises(errors.Missing):
-        remote.service().management.webhook(TEAM, made.remote_id)
+        service_client.service().management.webhook(TEAM, made.remote_id)
     for name in ("operations:endpoint-delete", "operations:endpoint-switch"):
         page = administrator.get(reverse(name, args=[made.remote_id]), follow=True)
         assert "does not list this webhook endpoint" in page.content.decode()
@@ -132,14 +132,14 @@ def test_endpoint_deleted_by_somebody_else_counts_as_done(
     made = create(desk, administrator)
     address = reverse("operations:endpoint-delete", args=[made.remote_id])
     assert desk.fill(administrator, address).status_code == 302
-    remote.service().management.delete_webhook(TEAM, made.remote_id)
+    service_client.service().management.delete_webhook(TEAM, made.remote_id)
     desk.deliver()
     row = desk.newest()
     assert (row.state, row.confirmed_by, row.attempts) == ("done", "look-up", 0)
 
 
 def test_endpoints_of_all_pages_are_listed(desk: Desk, administrator: Client) -> None:
-    management = remote.service().management
+    management = service_client.service().management
     others = [f"http://elsewhere.example.invalid/{n}/webhooks/" for n in range(55)]
     made = [management.create_webhook(TEAM, url, "Made up").data.id for url in others]
     try:

@@ -10,7 +10,7 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
 
-from backoffice import remote
+from backoffice.core import service_client
 from backoffice.models import AuditEntry, CommandRecord
 from backoffice.service import labs as service_labs
 from labs.allowlists.effects import effects_of
@@ -243,7 +243,7 @@ def test_without_the_key_the_page_is_read_only_and_says_so(
     wanted = teams_of(account) ^ {THIRD}
     assert save(client, account, wanted).status_code == 302
     settings.MANAGEMENT_KEY = ""
-    remote.service.cache_clear()
+    service_client.service.cache_clear()
     page = client.get(reverse("labs:account", args=[account.pk])).content.decode()
     assert "MANAGEMENT_KEY" in page and 'name="teams"' not in page
     assert client.post(reverse("labs:account-teams", args=[account.pk])).status_code == 422
@@ -257,7 +257,7 @@ def test_a_key_that_is_refused_is_said_plainly(
 ) -> None:
     save(desk.client("lab admin"), account, teams_of(account) ^ {THIRD})
     settings.MANAGEMENT_KEY = "mg_of_nobody"
-    remote.service.cache_clear()
+    service_client.service.cache_clear()
     desk.deliver()
     asked = desk.newest()
     assert asked.state == State.REFUSED and "refuses our key" in asked.refusal

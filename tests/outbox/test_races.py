@@ -12,7 +12,7 @@ import pytest
 import redis
 from celery import current_app
 
-from backoffice.embedded import free_port
+from backoffice.devtools.embedded import free_port
 from backoffice.models import CommandRecord
 from backoffice.outbox import decide, withdraw
 from tests.outbox import workers

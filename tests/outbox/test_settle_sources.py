@@ -10,8 +10,8 @@ import textwrap
 
 import pytest
 
+from backoffice.core.service_client import service
 from backoffice.outbox import Command
-from backoffice.remote import service
 from backoffice.service.labs import NewLabTest
 from labs.models import LabTest
 from tests.outbox.desk import COMMANDS

@@ -11,10 +11,10 @@ from uuid import UUID
 import pytest
 from django.utils import timezone
 
+from backoffice.core.service_client import service
 from backoffice.models import CommandRecord
 from backoffice.operations import status
 from backoffice.outbox import decide
-from backoffice.remote import service
 from backoffice.team.models import Notification
 from backoffice.team.telling import tell_of_requests
 from orders.commands import BookCenter, CancelOrder, MoveVisit

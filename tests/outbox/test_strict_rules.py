@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 from django.urls import reverse
 
-from backoffice.remote import service
+from backoffice.core.service_client import service
 from labs.allowlists.teams import teams_of
 from labs.models import LabAccount, LabAccountTeam, LabTest
 from labs.sync import store_lab_tests

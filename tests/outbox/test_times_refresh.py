@@ -13,9 +13,9 @@ from django import forms
 from django.test import Client
 from django.urls import reverse
 
-from backoffice.addresses import query_of
+from backoffice.core.service_client import service
+from backoffice.core.urls import query_of
 from backoffice.models import CommandRecord
-from backoffice.remote import service
 from orders.models import Order
 from orders.scheduling.forms import ADDRESS, CenterForm, HomeForm
 from orders.scheduling.sites import address_of

@@ -10,8 +10,8 @@ import pytest
 from django.urls import reverse
 from pytest_django import Settings
 
-from backoffice import remote, requests
-from backoffice.logs import JsonFormatter
+from backoffice.core import request_ids, service_client
+from backoffice.core.logs import JsonFormatter
 from backoffice.models import AuditEntry
 from backoffice.service import errors
 from orders.models import Order
@@ -47,11 +47,11 @@ def test_the_service_is_told_the_id(settings: Settings) -> None:
 
     with serving(answer) as url:
         settings.SERVICE_BASE_URL = url
-        remote.service.cache_clear()
+        service_client.service.cache_clear()
         try:
             for asker in ("", "0123456789abcdef0123456789abcdef"):
-                with requests.on_behalf_of(asker), pytest.raises(errors.Missing):
-                    remote.service().orders.get(uuid.uuid4())
+                with request_ids.on_behalf_of(asker), pytest.raises(errors.Missing):
+                    service_client.service().orders.get(uuid.uuid4())
         finally:
-            remote.service.cache_clear()
+            service_client.service.cache_clear()
     assert heard == [None, "0123456789abcdef0123456789abcdef"]

@@ -13,7 +13,8 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from backoffice import sync, vocabulary
+from backoffice import sync
+from backoffice.core import vocabulary
 from backoffice.models import AuditEntry, CommandRecord, Lookup, SyncRun, User
 from backoffice.service.events import Heard
 from orders.models import Order, Result, UnmatchedResult

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from django.db import connection
 
-from backoffice.embedded import dies_with_parent
+from backoffice.devtools.embedded import dies_with_parent
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from django.test import Client
 
 import patients.models.patient as models
-from backoffice.paging.counts import COUNT_CAP
+from backoffice.pages.paging.counts import COUNT_CAP
 from patients.models import Demographics, Patient, PatientNameWord
 from patients.names import name_key
 from tests.api.rows import demographics, patient, staff

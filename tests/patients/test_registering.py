@@ -17,7 +17,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
-from backoffice import remote
+from backoffice.core import service_client
 from backoffice.models import AuditEntry, CommandRecord, User
 from patients.duplicates import Person, possible_duplicates
 from patients.models import Connection, DifferentPeople
@@ -208,7 +208,7 @@ def test_payors_are_searched_by_name_alias_and_code(
     client: Client, desk: User, sandbox: Sandbox, settings: Settings
 ) -> None:
     settings.SERVICE_BASE_URL = sandbox.url
-    remote.service.cache_clear()
+    service_client.service.cache_clear()
 
     def found(text: str, **more: str) -> str:
         return client.post("/patients/payors/", {"payor_query": text, **more}).content.decode()
@@ -221,20 +221,20 @@ def test_payors_are_searched_by_name_alias_and_code(
     assert "Ours" in found("Local Plan")
     kept = found("shield", payor="MUPLAN1 Made-up Mutual")
     assert 'value="MUPLAN1 Made-up Mutual" checked' in kept and "Sample Shield" in kept
-    remote.service.cache_clear()
+    service_client.service.cache_clear()
 
 
 def test_a_search_that_gets_no_answer_loses_nothing(
     client: Client, desk: User, settings: Settings
 ) -> None:
     settings.SERVICE_BASE_URL = "http://127.0.0.1:9"
-    remote.service.cache_clear()
+    service_client.service.cache_clear()
     answer = send(client, payor_query="mutual", find_payor="1", last_name="Zoë")
     page = answer.content.decode()
     assert answer.status_code == 200 and "does not answer" in page
     assert 'value="Zoë"' in page and 'value="mutual"' in page
     assert not CommandRecord.objects.exists()
-    remote.service.cache_clear()
+    service_client.service.cache_clear()
 
 
 def test_a_search_at_a_silent_service_is_given_up_soon(
@@ -242,18 +242,18 @@ def test_a_search_at_a_silent_service_is_given_up_soon(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         settings.SERVICE_BASE_URL = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        remote.service.cache_clear()
+        service_client.service.cache_clear()
         began = time.monotonic()
         page = client.post("/patients/payors/", {"payor_query": "mutual"}).content.decode()
         assert "does not answer" in page and time.monotonic() - began < 10
-    remote.service.cache_clear()
+    service_client.service.cache_clear()
 
 
 def test_null_characters_are_no_fault_of_ours(
     client: Client, desk: User, sandbox: Sandbox, settings: Settings
 ) -> None:
     settings.SERVICE_BASE_URL = sandbox.url
-    remote.service.cache_clear()
+    service_client.service.cache_clear()
     somebody()
     for name in ("email", "payor_query", "first_name", "phone_number", "dob", "client_user_id"):
         given = {**PERSON, "payor_query": "mutual", name: "mut\0ual@"}
@@ -266,7 +266,7 @@ def test_null_characters_are_no_fault_of_ours(
         answer = send(client, f"/patients/{WHO}/insurance/", payor_query="mut\0ual", **more)
         assert answer.status_code == (200 if more else 422)
     assert not CommandRecord.objects.exists()
-    remote.service.cache_clear()
+    service_client.service.cache_clear()
 
 
 def test_whoever_sees_a_registration_again_is_in_the_record_of_access(

@@ -13,7 +13,7 @@ from django import forms
 from django.test import Client
 from pytest_django import Settings
 
-from backoffice import remote
+from backoffice.core import service_client
 from backoffice.models import User
 from patients.registering_forms import RegisterForm
 from tests.api.rows import uid
@@ -47,9 +47,9 @@ def sample(name: str, field: forms.Field) -> str:
 def search(settings: Settings, sandbox: Sandbox) -> Iterator[None]:
     """The service's search for payors."""
     settings.SERVICE_BASE_URL = sandbox.url
-    remote.service.cache_clear()
+    service_client.service.cache_clear()
     yield
-    remote.service.cache_clear()
+    service_client.service.cache_clear()
 
 
 @pytest.mark.parametrize("address", FRAGMENTS)
@@ -122,6 +122,6 @@ def test_chosen_payor_outlives_every_other_search(
         page.refresh(client, "/patients/payors/", "payors", swap="innerHTML")
         assert page.values()["payor"] == [chosen], text
     settings.SERVICE_BASE_URL = "http://127.0.0.1:9"
-    remote.service.cache_clear()
+    service_client.service.cache_clear()
     page.refresh(client, "/patients/payors/", "payors", swap="innerHTML")
     assert page.values()["payor"] == [chosen], "the search does not answer"

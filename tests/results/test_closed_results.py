@@ -9,7 +9,8 @@ from uuid import UUID
 import pytest
 from django.db import transaction
 
-from backoffice import mirror, remote
+from backoffice import mirror
+from backoffice.core import service_client
 from backoffice.mirror import Fact
 from backoffice.models import Notification
 from orders.models import Order, Result, ResultMarker, ResultVersion, Review
@@ -28,7 +29,7 @@ LOCAL = "2026-11-13T23:30:00"
 def stored_before(world: Sandbox, key: UUID, body: dict[str, Any]) -> None:
     """An earlier release stored this result: normal, its time shifted."""
     world.prepare_answer(f"^/v3/order/{key}/result$", body=body, times=1)
-    fact = Fact.of(remote.service().orders.result(str(key)), key)
+    fact = Fact.of(service_client.service().orders.result(str(key)), key)
     with transaction.atomic():
         mirror.apply(RESULTS, [fact])
         row = Result.objects.filter(pk=key)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backoffice import vocabulary
-from backoffice.vocabulary.interpretations import (
+from backoffice.core import vocabulary
+from backoffice.core.vocabulary.interpretations import (
     Reading,
     canonical,
     read_head,
@@ -17,7 +17,13 @@ from backoffice.vocabulary.interpretations import (
     read_status,
     read_word,
 )
-from backoffice.vocabulary.measures import fold_unit, interval_of, line_number, number_of, same_unit
+from backoffice.core.vocabulary.measures import (
+    fold_unit,
+    interval_of,
+    line_number,
+    number_of,
+    same_unit,
+)
 
 NORMAL_WORDS = ("normal", "N", "NORMAL", "Normal ", "within normal limits", "WNL", "w.n.l.", "NL")
 

@@ -16,7 +16,8 @@ from django.urls import reverse
 from django.utils import timezone
 from pytest_django import Settings
 
-from backoffice import remote, sync
+from backoffice import sync
+from backoffice.core import service_client
 from backoffice.management.commands import reviewed_elsewhere
 from backoffice.models import AuditEntry, User
 from orders.models import Delegation, Order, ResultVersion, Review, Signature
@@ -52,7 +53,7 @@ def order_id(world: Sandbox, settings: Settings) -> Iterator[UUID]:
             " AND patient_dob IS NOT NULL ORDER BY number LIMIT 1"
         )
         key = UUID(str(found[0][0]))
-        store_orders([remote.service().orders.get(key)])
+        store_orders([service_client.service().orders.get(key)])
         yield key
 
 

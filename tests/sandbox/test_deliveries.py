@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 import pytest
 
-from backoffice.embedded import dies_with_parent, free_port
+from backoffice.devtools.embedded import dies_with_parent, free_port
 from tests.sandbox.receiver import Answer, Received, Receiver, receiving, settled
 from tests.sandboxes import Sandbox, SandboxFactory, running
 

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from backoffice.embedded.processes import free_port
+from backoffice.devtools.embedded.processes import free_port
 from tests.sandboxes import Sandbox, SandboxFactory
 
 HEADERS = {"x-service-api-key": "sk_us_local_sandbox"}

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import psycopg
 
-from backoffice.embedded.places import account
+from backoffice.devtools.embedded.places import account
 from tests.sync.house import ROOT
 
 _HOLD = """
 import sys
-from backoffice.embedded import throwaway_servers
+from backoffice.devtools.embedded import throwaway_servers
 with throwaway_servers(durable=True) as servers:
     print(servers.database_url, servers.redis_url, flush=True)
     sys.stdin.read()

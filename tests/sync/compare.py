@@ -17,7 +17,7 @@ from urllib.request import Request, urlopen
 
 import psycopg
 
-from backoffice.encryption import opened
+from backoffice.core.encryption.cipher import opened
 from tests.sandboxes import Sandbox
 from tests.sync.expected import EVERYTHING, TEAM, Check, Row
 from tests.sync.house import House

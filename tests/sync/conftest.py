@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 from pytest_django import Settings
 
-from backoffice import remote
+from backoffice.core import service_client
 from tests.sandboxes import Sandbox, running
 from tests.sync.house import House, Houses
 from tests.sync.standin import Answer, serving
@@ -67,7 +67,7 @@ def point(settings: Settings) -> Iterator[Point]:
         def at(answer: Answer) -> None:
             settings.SERVICE_BASE_URL = stack.enter_context(serving(answer))
             settings.MANAGEMENT_BASE_URL = settings.SERVICE_BASE_URL
-            remote.service.cache_clear()
+            service_client.service.cache_clear()
 
         yield at
-        remote.service.cache_clear()
+        service_client.service.cache_clear()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from backoffice.encryption import opened
+from backoffice.core.encryption.cipher import opened
 
 TEAM = "7ea00000-0000-4000-8000-000000000001"
 ORG = "0d4f7c1e-0000-4000-8000-00000000c11c"

@@ -15,7 +15,7 @@ from typing import Any
 
 import psycopg
 
-from backoffice.embedded import dies_with_parent
+from backoffice.devtools.embedded import dies_with_parent
 from tests import databases
 
 ROOT = Path(__file__).resolve().parents[2]

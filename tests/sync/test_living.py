@@ -14,7 +14,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from backoffice.programs import WORKERS
+from backoffice.devtools.programs import WORKERS
 from tests.sandboxes import Sandbox, SandboxFactory
 from tests.sync import compare
 from tests.sync.cluster import Cluster, own_cluster

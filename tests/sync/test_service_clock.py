@@ -15,7 +15,8 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from backoffice import remote, sync
+from backoffice import sync
+from backoffice.core import service_client
 from backoffice.models import SyncRun
 from orders.models import Order
 from orders.sync import CHANGES, SWEEP
@@ -38,7 +39,7 @@ def mirror(world: Sandbox, settings: Settings) -> Iterator[Sandbox]:
     """The sandbox with the right time, and the mirror after its first sync."""
     settings.SERVICE_BASE_URL = settings.MANAGEMENT_BASE_URL = world.url
     settings.HEALTH_TOKEN = TOKEN
-    remote.service.cache_clear()
+    service_client.service.cache_clear()
     read(SWEEP)
     read(CHANGES)
     yield world
@@ -46,7 +47,7 @@ def mirror(world: Sandbox, settings: Settings) -> Iterator[Sandbox]:
     real = datetime.now(UTC)
     there = datetime.fromisoformat(world.control("status")["now"])
     advance(world, real - there)
-    remote.service.cache_clear()
+    service_client.service.cache_clear()
 
 
 def read(listing: sync.Listing) -> SyncRun:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from backoffice.embedded import free_port
+from backoffice.devtools.embedded import free_port
 from tests.sync.house import SYNC, House, Houses, end, running, wait_until
 from tests.sync.standin import Asked, Reply, serving
 

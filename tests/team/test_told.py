@@ -13,7 +13,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from backoffice import team
-from backoffice.access import roles_of
+from backoffice.core.access import roles_of
 from backoffice.models import CommandRecord, MailChoice, Notification, User
 from backoffice.team.telling import tell_of_requests, untold
 from orders.models import Appointment, Order

@@ -13,8 +13,8 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from backoffice import live
 from backoffice.models import User
+from backoffice.pages import live
 from orders.models import Appointment, Happening, Look, Order, Result, Review, Seen
 from orders.reviewing import criticals
 from orders.reviewing.models import READ_BACK

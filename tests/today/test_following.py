@@ -9,8 +9,10 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
-from backoffice import live, remote, sync
+from backoffice import sync
+from backoffice.core import service_client
 from backoffice.models import User
+from backoffice.pages import live
 from orders import sync as orders_sync
 from orders.models import Happening, Order, OrderCount
 from orders.today import counting, digest
@@ -31,9 +33,9 @@ def followed() -> Iterator[Sandbox]:
 @pytest.fixture
 def desk(followed: Sandbox, settings: Settings) -> Iterator[Desk]:
     settings.SERVICE_BASE_URL = settings.MANAGEMENT_BASE_URL = followed.url
-    remote.service.cache_clear()
+    service_client.service.cache_clear()
     yield Desk(followed)
-    remote.service.cache_clear()
+    service_client.service.cache_clear()
 
 
 def state() -> dict[object, tuple[str, str]]:

@@ -12,7 +12,8 @@ import pytest
 from django.db import transaction
 from pytest_django import Settings
 
-from backoffice import remote, sync
+from backoffice import sync
+from backoffice.core import service_client
 from backoffice.models import Lookup, UnreadRecord
 from backoffice.service import Record, Service
 from backoffice.service.wearables import SUMMARIES
@@ -35,10 +36,10 @@ DAYS = timedelta(days=3)
 def asking(sandbox: Sandbox, settings: Settings) -> Iterator[Service]:
     """The back office asks the sandbox; the same for the test."""
     settings.SERVICE_BASE_URL = sandbox.url
-    remote.service.cache_clear()
+    service_client.service.cache_clear()
     with sandbox.service() as service:
         yield service
-    remote.service.cache_clear()
+    service_client.service.cache_clear()
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import django
 
 django.setup()
 
-from backoffice import buffering  # noqa: E402 - needs the apps
+from backoffice.pages import request_buffer  # noqa: E402 - needs the apps
 
 LONG = 300_000
 SHOWN = (
@@ -33,4 +33,4 @@ def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> 
     return [json.dumps({**kept, "content": content}).encode()]
 
 
-web = buffering.Web(application)
+web = request_buffer.Web(application)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from backoffice.embedded import free_port
+from backoffice.devtools.embedded import free_port
 from tests.sync.house import House, end, wait_until
 from tests.webhooks.signed import Message
 

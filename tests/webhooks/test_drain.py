@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from backoffice.celery import app
-from backoffice.programs import WORKERS
+from backoffice.devtools.programs import WORKERS
 
 
 def test_the_drain_has_a_queue_of_its_own_and_staff_wait_for_no_upload() -> None:
@@ -14,6 +14,6 @@ def test_the_drain_has_a_queue_of_its_own_and_staff_wait_for_no_upload() -> None
         queues[bell["options"]["queue"]].add(bell["task"])
     assert queues.keys() == WORKERS.keys() == {queue.name for queue in app.conf.task_queues}
     # Heartbeats are rung through every queue, and take no time.
-    assert queues["inbox"] == {"webhooks.tasks.drain", "backoffice.tasks.heartbeat"}
+    assert queues["inbox"] == {"webhooks.tasks.drain", "backoffice.operations.tasks.heartbeat"}
     assert "orders.tasks.look_up" in queues["staff"]
     assert "labs.tasks.send_reports" not in queues["staff"]

@@ -10,7 +10,7 @@ import pytest
 from django.db import connection, connections, transaction
 from django.test import Client
 
-from backoffice.embedded import free_port
+from backoffice.devtools.embedded import free_port
 from tests.webhooks.signed import Message, message
 from webhooks.models import Event
 from webhooks.receiving import DATABASE, RETRY_AFTER, Answer, door_of_groups, receive

@@ -9,7 +9,7 @@ from django.db import connection
 from django.db.models.functions import Now
 from pytest_django import Settings
 
-from backoffice import encryption
+from backoffice.core.encryption import cipher
 from tests.webhooks.records import order
 from tests.webhooks.rows import know_our_team
 from tests.webhooks.signed import message
@@ -41,7 +41,7 @@ def stored() -> list[bool]:
     """Whether each is sealed, in the order they came."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT body FROM webhooks_event ORDER BY id")
-        return [encryption.is_sealed(bytes(body)) for (body,) in cursor.fetchall()]
+        return [cipher.is_sealed(bytes(body)) for (body,) in cursor.fetchall()]
 
 
 def test_old_ones_are_sealed_and_read_as_they_came() -> None:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from backoffice import buffering
+from backoffice.pages import request_buffer
 from tests.sync.house import House, Houses
 from tests.webhooks.echo import LONG
 from tests.webhooks.sending import Attempt, attempt, receiving, send
@@ -78,10 +78,10 @@ def test_slow_senders_hold_up_no_page_and_no_delivery(server: str) -> None:
         answers = send(server, [genuine() for _ in range(40)], connections=4)
         answers += send(server, [LIVE, READY] * 40, connections=4)
         answers += send(server, [POSTED] * 8, connections=4)
-        assert time.monotonic() - began < buffering.SECONDS, "none of them was given up yet"
+        assert time.monotonic() - began < request_buffer.SECONDS, "none of them was given up yet"
         assert {one.status for one in answers} <= {204, 200, 302}
         assert max(one.seconds for one in answers) < 3
-        ends = {status(line, buffering.SECONDS + 5) for line in held}
+        ends = {status(line, request_buffer.SECONDS + 5) for line in held}
         assert ends == {408}, "each has its time and no more"
     assert {one.status for one in send(server, [genuine()] * 4, connections=2)} == {204}
 
@@ -91,14 +91,14 @@ def test_bytes_that_drip_in_do_not_buy_time(server: str) -> None:
         line = opened(server, stack, "POST /x HTTP/1.1\r\nhost: a\r\ncontent-length: 1000\r\n\r\n")
         line.settimeout(0.2)
         began = time.monotonic()
-        while time.monotonic() - began < buffering.SECONDS + 5:
+        while time.monotonic() - began < request_buffer.SECONDS + 5:
             line.sendall(b"x")
             try:
                 assert line.recv(12)[9:12] == b"408"
                 break
             except TimeoutError:
                 continue
-        assert buffering.SECONDS - 1 < time.monotonic() - began < buffering.SECONDS + 5
+        assert request_buffer.SECONDS - 1 < time.monotonic() - began < request_buffer.SECONDS + 5
 
 
 @pytest.mark.parametrize("path", ["/accounts/login/", "/webhooks/", "/api/orders/", "/nowhere"])

@@ -1,7 +1,7 @@
 import django.db.models.functions.datetime
 from django.db import migrations, models
 
-import backoffice.sealing
+import backoffice.core.encryption.encrypted_fields
 
 
 class Migration(migrations.Migration):
@@ -22,7 +22,7 @@ class Migration(migrations.Migration):
                 ('last_received_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('deliveries', models.PositiveIntegerField(db_default=1, default=1)),
                 ('key_id', models.TextField(db_default='', default='', help_text='Which secret verified it')),
-                ('body', backoffice.sealing.SealedBytes(by='message_id', null=True)),
+                ('body', backoffice.core.encryption.encrypted_fields.SealedBytes(by='message_id', null=True)),
                 ('body_digest', models.BinaryField(max_length=16)),
                 ('body_conflict', models.BooleanField(db_default=False, default=False, help_text='Came again with another body; the first counts')),
                 ('event_type', models.TextField(db_default='', default='')),

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from django import template
 
-from backoffice.frame_numbers import declare, found
-from backoffice.paging.counts import Count
+from backoffice.pages.nav_badges import declare, found
+from backoffice.pages.paging.counts import Count
 from webhooks import log, silence
 from webhooks.models import Event
 

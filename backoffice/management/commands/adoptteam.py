@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
-from backoffice import remote, service_team
+from backoffice.core import service_client, service_team
 from backoffice.management.commands.sync import LISTINGS
 from backoffice.operations import team_move
 from backoffice.service import errors
@@ -50,7 +50,7 @@ class Command(BaseCommand):
     @staticmethod
     def _team_of_key() -> UUID | None:
         """None where the service shows no record of the key's team."""
-        with remote.configured() as service:
+        with service_client.configured() as service:
             try:
                 return service_team.read_key_team(service).team
             except errors.ServiceError as error:

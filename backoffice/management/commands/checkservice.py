@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from django.core.management.base import BaseCommand
 
-from backoffice import remote, service_team
+from backoffice.core import service_client, service_team
 from backoffice.management.commands.sync import warnings_only
 from backoffice.operations import service_check
 from backoffice.operations.service_check import DeliveryCheck, Finding, Outcome, ServiceAnswers
@@ -90,7 +90,7 @@ class Command(BaseCommand):
         ours = service_team.mirror_team()
         if ours is None:
             return
-        with remote.configured(attempts=1) as service:
+        with service_client.configured(attempts=1) as service:
             try:
                 service_team.compare(service_team.read_key_team(service, TEAM_SECONDS), ours)
             except service_team.AnotherTeam as error:

@@ -18,10 +18,10 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from backoffice import audit
+from backoffice.core.vocabulary import NEEDS_ACTION
+from backoffice.devtools.progress import Standing
 from backoffice.management.commands.reviewed_elsewhere import sign
 from backoffice.models import User
-from backoffice.progress import Standing
-from backoffice.vocabulary import NEEDS_ACTION
 from orders.exceptions.cards import HANDLED
 from orders.models import Handling, Order, Review
 from orders.reviewing import criticals, signing

@@ -8,8 +8,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from backoffice import upkeep
 from backoffice.celery import QUEUES
+from backoffice.core import heartbeats
 from backoffice.operations.status import QUEUE_SILENT
 
 
@@ -21,7 +21,7 @@ class Command(BaseCommand):
         parser.add_argument("queue", choices=QUEUES)
 
     def handle(self, *args: Any, queue: str, **options: Any) -> None:
-        age = upkeep.heartbeat_ages().get(queue)
+        age = heartbeats.heartbeat_ages().get(queue)
         if age is None or age > QUEUE_SILENT:
             self.stderr.write("never" if age is None else f"{age:.0f} s ago")
             sys.exit(1)

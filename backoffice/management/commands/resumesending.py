@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from backoffice import upkeep
+from backoffice.core import heartbeats
 from backoffice.models import CommandRecord
 
 
@@ -25,5 +25,5 @@ class Command(BaseCommand):
                 " say --yes. They are looked up either way before they are sent."
             )
             raise SystemExit(1)
-        said = "Sending goes on." if upkeep.release(None) else "Sending was not on hold."
+        said = "Sending goes on." if heartbeats.release(None) else "Sending was not on hold."
         self.stdout.write(said)

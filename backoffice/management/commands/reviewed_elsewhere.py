@@ -19,7 +19,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection, transaction
 
 from backoffice import audit
-from backoffice.access import may
+from backoffice.core.access import may
 from backoffice.models import User
 
 A_BATCH: Final = 1_000

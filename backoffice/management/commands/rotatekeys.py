@@ -10,9 +10,9 @@ from typing import Any, Final
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from backoffice import encryption
 from backoffice.accounts.factor_secrets import FactorSecrets
-from backoffice.rekeying import Holder, columns
+from backoffice.core.encryption import cipher
+from backoffice.core.encryption.rotation import Holder, columns
 from labs.reports.storage import Files
 
 ROUNDS: Final = 5
@@ -40,10 +40,10 @@ class Command(BaseCommand):
             left += found
             self.stdout.write(f"{holder.name}: {_told(found)}")
         self.stdout.write(f"All together: {_told(left)}")
-        del left[encryption.writing_key()]
+        del left[cipher.writing_key()]
         if not count and left:
             raise CommandError(
-                f"Not under key {encryption.writing_key()}: {_told(left)}. What stands under a key "
+                f"Not under key {cipher.writing_key()}: {_told(left)}. What stands under a key "
                 "that FIELD_KEYS has not cannot be read; anything else was being worked on: run "
                 "this again."
             )
@@ -56,7 +56,7 @@ class Command(BaseCommand):
                 if changed and self.stdout.isatty():
                     self.stdout.write(f"\r{holder.name}: {done:,} sealed anew", ending="")
             left = holder.count()
-            del left[encryption.writing_key()]
+            del left[cipher.writing_key()]
             if not set(left) & {None, *settings.FIELD_KEYS}:
                 break
             time.sleep(WAIT * turn)

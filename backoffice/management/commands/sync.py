@@ -18,7 +18,8 @@ import labs.sync
 import orders.sync
 import patients.sync
 import patients.wearables.sync
-from backoffice import service_team, sync
+from backoffice import sync
+from backoffice.core import service_team
 from backoffice.management.service_silence import reporting
 from backoffice.models import Lookup, SyncRun
 from backoffice.service import errors

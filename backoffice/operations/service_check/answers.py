@@ -13,7 +13,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from backoffice import remote, service_team
+from backoffice.core import service_client, service_team
 from backoffice.management.service_silence import REASONS
 from backoffice.service import Page, Service, errors
 from backoffice.service.labs import LabAccount
@@ -64,7 +64,7 @@ class ServiceAnswers:
     def _client(
         self, *, key_header: str | None = None, management_key_header: str | None = None
     ) -> Service:
-        made = remote.configured(
+        made = service_client.configured(
             key_header=key_header,
             management_key_header=management_key_header,
             deadline=CALL_SECONDS,

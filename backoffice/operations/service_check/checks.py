@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import redis
 from django.conf import settings
 
-from backoffice import counters, service_team
+from backoffice.core import duration_metrics, service_team
 from backoffice.models import Lookup, SyncRun
 from backoffice.operations.service_check.answers import NOT_ACCEPTED, ServiceAnswers, trouble
 from backoffice.operations.service_check.findings import Check, Finding
@@ -237,9 +237,11 @@ class RateLimitCheck(Check):
                 "Lists or single records wait, since the service was asked too often (429).",
                 ASK_LESS,
             )
-        counters.hand_in()
+        duration_metrics.hand_in()
         try:
-            calls = [one for one in counters.series() if one.family == counters.CALLS]
+            calls = [
+                one for one in duration_metrics.series() if one.family == duration_metrics.CALLS
+            ]
         except redis.RedisError:
             return self.ok("Nothing waits for it. Calls so far are not counted without Redis.")
         total = sum(one.counts[-1] for one in calls)

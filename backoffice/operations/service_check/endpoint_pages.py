@@ -14,9 +14,10 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from backoffice import audit, service_team
-from backoffice.access import requires
+from backoffice import audit
 from backoffice.accounts.fresh import fresh
+from backoffice.core import service_team
+from backoffice.core.access import requires
 from backoffice.operations.service_check.answers import ServiceAnswers, trouble
 from backoffice.operations.service_check.endpoint_forms import NewEndpointForm, SwitchForm
 from backoffice.operations.service_check.pages import PAGE_SECONDS

@@ -16,7 +16,7 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_POST, require_safe
 
 from backoffice import audit
-from backoffice.access import requires
+from backoffice.core.access import requires
 from backoffice.operations import service_check
 from backoffice.operations.service_check import DeliveryCheck, Outcome, ResentEvent, ServiceAnswers
 

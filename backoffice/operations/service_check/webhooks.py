@@ -14,7 +14,7 @@ from django.db import connection
 from django.http.request import validate_host
 from django.urls import reverse
 
-from backoffice import service_team
+from backoffice.core import service_team
 from backoffice.operations.service_check.answers import NOT_ACCEPTED, ServiceAnswers, trouble
 from backoffice.operations.service_check.findings import Check, Finding
 from backoffice.operations.status import spoken

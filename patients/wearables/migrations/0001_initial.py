@@ -2,7 +2,7 @@ import django.contrib.postgres.fields
 import django.db.models.deletion
 from django.db import migrations, models
 
-from backoffice.storage import keep_records_out_of_line
+from backoffice.core.migration_storage import keep_records_out_of_line
 
 # Django cannot say PARTITION BY. Wide columns first, so that none is padded.
 CHUNKS = """

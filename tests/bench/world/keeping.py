@@ -15,7 +15,7 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 from psycopg import sql
 
-from backoffice.embedded import make_database
+from backoffice.devtools.embedded import make_database
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 HERE: Final = Path(__file__).resolve().parent

@@ -1,0 +1,267 @@
+"""Who may do what: permissions, roles as data, and the declaration every view carries.
+
+A view says what it needs with `requires(...)`, or that it needs nothing with `public`. A route
+that says neither is refused by a test that walks the URLconf, and by `DeclaredPermission` in the
+JSON API. Roles are the names of the Django groups a user is in; a superuser is an administrator.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache, wraps
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from urllib.parse import quote
+
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.contrib.auth.middleware import get_user
+from django.contrib.auth.models import AnonymousUser
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import render
+from django.utils.encoding import escape_uri_path
+from django.utils.functional import SimpleLazyObject
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+
+from backoffice import audit
+from backoffice.core.encryption.url_tokens import is_sealed
+from backoffice.models import User
+
+if TYPE_CHECKING:
+    # Settings name `DeclaredPermission`: importing views here would be a circle.
+    from rest_framework.views import APIView
+
+PERMISSIONS: Final[dict[str, str]] = {
+    "orders.view": "see orders and their progress",
+    "patients.view": "see who a patient is: name, birth date, contact, insurance, devices",
+    "appointments.view": "see appointments",
+    "results.view": "see result values",
+    "labs.view": "see labs, tests, markers and lab accounts",
+    "reports.view": "see uploaded reports and their progress",
+    "reports.upload": "upload reports, and send them again",
+    "reports.accept": "correct, check and accept what was read from a report",
+    "records.view": "see records as the service sent them",
+    "system.view": "see sync runs, drift and unknown values",
+    "service.check": "check the connection to the service, and manage its webhook endpoints",
+    "vocabulary.change": "give meaning to unknown values from the service",
+    "events.view": "see webhook events and their outcomes",
+    "events.replay": "replay webhook events",
+    "audit.view": "see the audit trail: who saw and changed what",
+    "commands.view": "see requests to the service and their outcomes",
+    "commands.decide": "decide on requests whose outcome is unknown",
+    "orders.create": "order tests and import orders",
+    "orders.change": "cancel orders, change their dates and messages, mark draws as done",
+    "orders.simulate": "move sandbox orders along",
+    "appointments.change": "book, move and cancel visits",
+    "patients.change": "register patients, change their data, insurance and connected devices",
+    "results.match": "decide on results that match no order",
+    "results.acknowledge": "acknowledge critical results and record the calls about them",
+    "results.sign": "sign results",
+    "exceptions.work": "take, snooze and close exceptions, and record calls to patients",
+    "notes.write": "write notes and assign work",
+    "lists.export": "download lists as tables",
+    "views.share": "share saved views of lists, and set them for a role",
+    "lab_tests.change": "create and archive lab tests",
+    "lab_accounts.change": "change which teams may use a lab account",
+    "api.read": "read through the JSON API",
+    "tokens.manage": "create and revoke tokens of the JSON API",
+    "admin.open": "open the administration",
+    "staff.change": "create staff accounts, assign roles and close accounts",
+}
+
+ADMINISTRATOR: Final = "administrator"
+SERVICE_ACCOUNT: Final = "service account"
+
+WORDS_ABOUT_PEOPLE: Final = ("q", "search_input", "patient_name", "shipping_recipient_name")
+"""Parameters that hold free text typed by staff."""
+
+LONGEST_NEXT: Final = 1800
+"""Characters of an address that the log-in still leads back to: redirects have an end."""
+
+_WORK: Final = frozenset(
+    {"orders.view", "patients.view", "appointments.view", "labs.view", "reports.view", "api.read"}
+)
+_DESK: Final = frozenset(
+    {
+        "reports.upload",
+        "appointments.change",
+        "patients.change",
+        "commands.view",
+        "exceptions.work",
+        "notes.write",
+        "lists.export",
+    }
+)
+_ORDER: Final = frozenset({"orders.create", "orders.change", "orders.simulate", "results.match"})
+_REVIEW: Final = _DESK | _ORDER | {"results.view", "results.acknowledge", "reports.accept"}
+_DECIDE: Final = frozenset({"commands.decide", "system.view", "events.view", "views.share"})
+
+ROLES: Final[dict[str, frozenset[str]]] = {
+    "viewer": frozenset({"orders.view", "appointments.view", "labs.view"}),
+    "front desk": _WORK | _DESK,
+    "clinician": _WORK | _REVIEW | {"results.sign"},
+    "lab coordinator": _WORK | _REVIEW | _DECIDE,
+    "lab admin": _WORK
+    | _REVIEW
+    | _DECIDE
+    | {"records.view", "audit.view", "events.replay", "lab_tests.change", "lab_accounts.change"}
+    | {"vocabulary.change"},
+    "auditor": frozenset({"audit.view"}),
+    SERVICE_ACCOUNT: _WORK
+    | {"results.view", "records.view", "system.view", "events.view", "commands.view"},
+    ADMINISTRATOR: frozenset(PERMISSIONS),
+}
+"""Role (a group name) to permissions. A viewer sees no names, the front desk no result values,
+an auditor no health data at all."""
+
+_DECLARATION: Final = "declared_access"
+SIGNED_IN: Final = "signed in"
+"""What a view declares that every role may use."""
+View = TypeVar("View", bound=Callable[..., Any])
+
+
+def roles_of(user: AbstractBaseUser | AnonymousUser) -> frozenset[str]:
+    """Roles of a user, remembered on the user object of this request: no query where
+    `accounts.backend.Staff` found them, and one query elsewhere."""
+    if not isinstance(user, User) or not user.is_active:
+        return frozenset()
+    known: frozenset[str] | None = getattr(user, "_roles", None)
+    if known is None:
+        found = getattr(user, "group_names", None)
+        if found is None:
+            found = user.groups.values_list("name", flat=True)
+        names = ROLES.keys() & set(found)
+        known = frozenset(names | {ADMINISTRATOR} if user.is_superuser else names)
+        user._roles = known  # type: ignore[attr-defined]
+    return known
+
+
+def may(user: AbstractBaseUser | AnonymousUser, *permissions: str) -> bool:
+    """True when the roles of `user`, and the scopes of the token it came with, if it came with
+    one, grant every one of `permissions`."""
+    granted = _granted_to(roles_of(user))
+    scopes: frozenset[str] | None = getattr(user, "scopes", None)
+    return (granted if scopes is None else granted & scopes).issuperset(permissions)
+
+
+@lru_cache(maxsize=256)
+def _granted_to(roles: frozenset[str]) -> frozenset[str]:
+    return frozenset[str]().union(*(ROLES[role] for role in roles))
+
+
+def roles_with(permission: str) -> list[str]:
+    """Roles for people that grant a permission: whom to ask."""
+    return [
+        role for role, granted in ROLES.items() if permission in granted and role != SERVICE_ACCOUNT
+    ]
+
+
+def requires(*permissions: str) -> Callable[[View], View]:
+    """Declare, and for browser views enforce, the permissions a view needs.
+
+    On a function view: sends strangers to the log-in page, answers 403 (recorded) to staff who
+    lack a permission, and forbids storing the page.
+    On a DRF view class it only declares; `DeclaredPermission` enforces.
+    """
+    unknown = set(permissions) - PERMISSIONS.keys()
+    if unknown or not permissions:
+        raise LookupError(f"not a permission: {sorted(unknown)}")
+
+    def declare(view: View) -> View:
+        if isinstance(view, type):
+            setattr(view, _DECLARATION, permissions)
+            return view
+        return _guarded(view, permissions, permissions)
+
+    return declare
+
+
+def signed_in(view: View) -> View:
+    """Declare that a view is for everybody who has logged in, whatever their role."""
+    return _guarded(view, (), (SIGNED_IN,))
+
+
+def _guarded(view: View, permissions: tuple[str, ...], declared: tuple[str, ...]) -> View:
+    @wraps(view)
+    def checked(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        user = request.user
+        if not isinstance(user, User):
+            return _to_log_in(request)
+        if isinstance(user, SimpleLazyObject):
+            # Itself: what stands in for it is slow to ask, and a page asks hundreds of times.
+            request.user = user = cast(User, get_user(request))
+        try:
+            for permission in permissions:
+                if not may(user, permission):
+                    audit.denied(request, permission)
+                    return _refused(request, permission)
+            response: HttpResponseBase = view(request, *args, **kwargs)
+        except audit.AuditUnavailable:
+            return render(request, "503.html", status=503)
+        except PermissionDenied:
+            audit.denied(request, "")
+            raise
+        response.headers.setdefault("Cache-Control", "no-store, private")
+        return response
+
+    setattr(checked, _DECLARATION, declared)
+    # Checked above; the middleware would answer a table swap with the log-in page.
+    checked.login_required = False  # type: ignore[attr-defined]
+    return cast(View, checked)
+
+
+def public(view: View) -> View:
+    """Declare that a view needs no log-in (log-in page, health, webhooks)."""
+    setattr(view, _DECLARATION, ())
+    view.login_required = False  # type: ignore[attr-defined]  # read by LoginRequiredMiddleware
+    return view
+
+
+def declaration(view: Callable[..., Any]) -> tuple[str, ...] | None:
+    """What a URL's callback declares: permissions, () for public, None for nothing at all."""
+    for holder in (view, getattr(view, "cls", None), getattr(view, "view_class", None)):
+        found: tuple[str, ...] | None = getattr(holder, _DECLARATION, None)
+        if found is not None:
+            return found
+    return None
+
+
+class DeclaredPermission(BasePermission):
+    """JSON API: `api.read` and what the view declares. A view without declaration is refused."""
+
+    def has_permission(self, request: Request, view: "APIView") -> bool:
+        needed = declaration(type(view))
+        if needed is None:
+            return False
+        if not needed:
+            return True
+        user = request.user
+        if not isinstance(user, User):
+            return False
+        if may(user, "api.read", *needed):
+            return True
+        audit.denied(request._request, ", ".join(needed))
+        return False
+
+
+def _to_log_in(request: HttpRequest) -> HttpResponse:
+    if request.headers.get("HX-Request") == "true":
+        # A redirect would be followed out of sight and land inside the table. The page says that
+        # the session has ended, and keeps what was typed (`session.js`).
+        return HttpResponse(status=401)
+    return redirect_to_login(_without_words(request))
+
+
+def _without_words(request: HttpRequest) -> str:
+    """The address asked for, without what was typed about a person: `next` is kept and logged."""
+    query = request.GET.copy()
+    for name in WORDS_ABOUT_PEOPLE:
+        if not all(map(is_sealed, query.getlist(name))):
+            query.pop(name)
+    path = escape_uri_path(request.path)
+    address = f"{path}?{query.urlencode()}" if query else path
+    return next((one for one in (address, path) if len(quote(one)) <= LONGEST_NEXT), "/")
+
+
+def _refused(request: HttpRequest, permission: str) -> HttpResponse:
+    context = {"needed": PERMISSIONS[permission], "roles": roles_with(permission)}
+    return render(request, "403.html", context, status=403)

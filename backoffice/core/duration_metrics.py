@@ -1,0 +1,218 @@
+"""How long requests, tasks and calls of the service took: counted where they happen, summed in
+Redis for the whole deployment, read by `/metrics`.
+
+A process keeps its counts in memory and hands them in every few seconds from a thread of its own,
+so nothing that is counted waits for Redis. Sums are over all processes: scrape one web process, not
+each. What a killed process had not handed in, and what Redis forgets, is lost.
+
+Labels are names out of our own code: never an id, an address or a word somebody typed.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import threading
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+import redis
+from celery.signals import task_postrun, task_prerun, worker_process_shutdown
+from django.conf import settings
+from django.http import HttpRequest, HttpResponseBase
+
+from backoffice.core.request_ids import METHODS, route_of
+
+logger = logging.getLogger(__name__)
+
+KEY: Final = "bo:counters"
+EVERY: Final = 5.0
+"""Seconds between two hand-ins of a process."""
+PATIENCE: Final = 0.3
+"""Seconds Redis may take."""
+QUICK: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+SLOW: Final = (0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+_BETWEEN: Final = "\x1f"
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A histogram: seconds, by labels."""
+
+    name: str
+    help: str
+    labels: tuple[str, ...]
+    bounds: tuple[float, ...]
+
+
+REQUESTS: Final = Family(
+    "backoffice_request_seconds",
+    "Requests answered, until the answer began",
+    ("route", "method", "status"),
+    QUICK,
+)
+CALLS: Final = Family(
+    "backoffice_service_call_seconds",
+    "Calls of the service, each attempt, until its answer was read",
+    ("operation", "outcome"),
+    SLOW,
+)
+TASKS: Final = Family("backoffice_task_seconds", "Tasks of the workers", ("task", "outcome"), SLOW)
+FAMILIES: Final = {family.name: family for family in (REQUESTS, CALLS, TASKS)}
+
+Key = tuple[str, ...]
+"""Name of a family, then its labels."""
+
+
+class Counters:
+    """Counts of this process that Redis does not have yet: by key the sum of seconds, then how many
+    fell into each bucket."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: dict[Key, list[float]] = {}
+        self._pid = 0
+
+    def add(self, family: Family, labels: tuple[str, ...], seconds: float) -> None:
+        key = (family.name, *labels)
+        with self._lock:
+            found = self._counts.get(key)
+            if found is None:
+                found = self._counts[key] = [0.0] * (len(family.bounds) + 2)
+            found[0] += seconds
+            found[1 + bisect_left(family.bounds, seconds)] += 1
+            if self._pid != os.getpid():
+                self._pid = os.getpid()
+                threading.Thread(target=self._hand_in_often, name="counters", daemon=True).start()
+
+    def hand_in(self) -> None:
+        """Give Redis what it does not have; keep it for the next time where that fails."""
+        with self._lock:
+            counts, self._counts = self._counts, {}
+        if not counts:
+            return
+        try:
+            with _server().pipeline(transaction=True) as pipeline:
+                for key, (seconds, *buckets) in counts.items():
+                    name = _BETWEEN.join(key)
+                    pipeline.hincrbyfloat(KEY, f"{name}{_BETWEEN}sum", seconds)
+                    for place, count in enumerate(buckets):
+                        if count:
+                            pipeline.hincrby(KEY, f"{name}{_BETWEEN}{place}", int(count))
+                pipeline.execute()
+        except redis.RedisError as error:
+            logger.debug("counts could not be handed in: %s", type(error).__name__)
+            self._take_back(counts)
+
+    def forked(self) -> None:
+        """In a forked process: what was counted before is the parent's to hand in."""
+        self._lock = threading.Lock()
+        self._counts = {}
+
+    def _take_back(self, counts: dict[Key, list[float]]) -> None:
+        with self._lock:
+            for key, values in counts.items():
+                known = self._counts.get(key)
+                self._counts[key] = (
+                    values if known is None else [a + b for a, b in zip(known, values, strict=True)]
+                )
+
+    def _hand_in_often(self) -> None:
+        while True:
+            time.sleep(EVERY)
+            self.hand_in()
+
+
+_counters: Final = Counters()
+os.register_at_fork(after_in_child=_counters.forked)
+atexit.register(_counters.hand_in)
+hand_in: Final = _counters.hand_in
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One histogram: how many took no longer than each bound, those of shorter bounds included."""
+
+    family: Family
+    labels: tuple[str, ...]
+    counts: list[int]
+    seconds: float
+
+
+def series() -> Iterator[Series]:
+    """What all processes have handed in. Raises RedisError."""
+    counts: dict[Key, list[int]] = {}
+    sums: dict[Key, float] = {}
+    # redis-py declares the answers of its two kinds of client at once.
+    found: Any = _server().hgetall(KEY)
+    for field, value in found.items():
+        *key, last = field.decode().split(_BETWEEN)
+        family = FAMILIES.get(key[0])
+        if family is None or len(key) != 1 + len(family.labels):
+            continue  # of another release
+        if last == "sum":
+            sums[tuple(key)] = float(value)
+        elif int(last) <= len(family.bounds):
+            counts.setdefault(tuple(key), [0] * (len(family.bounds) + 1))[int(last)] = int(value)
+    for told, buckets in sorted(counts.items()):
+        so_far = [sum(buckets[: place + 1]) for place in range(len(buckets))]
+        yield Series(FAMILIES[told[0]], told[1:], so_far, sums.get(told, 0.0))
+
+
+@cache
+def _server() -> redis.Redis:
+    return redis.Redis.from_url(
+        settings.REDIS_URL, socket_timeout=PATIENCE, socket_connect_timeout=PATIENCE
+    )
+
+
+# What is counted
+
+
+def measured(
+    get_response: Callable[[HttpRequest], HttpResponseBase],
+) -> Callable[[HttpRequest], HttpResponseBase]:
+    """Middleware: every request by the name of its route."""
+
+    def answer(request: HttpRequest) -> HttpResponseBase:
+        began = time.perf_counter()
+        status = 500
+        try:
+            response = get_response(request)
+            status = response.status_code
+            return response
+        finally:
+            answered(route_of(request), request.method or "", status, time.perf_counter() - began)
+
+    return answer
+
+
+def answered(route: str, method: str, status: int, seconds: float) -> None:
+    said = method if method in METHODS else "other"
+    _counters.add(REQUESTS, (route, said, f"{status // 100}xx"), seconds)
+
+
+def called(operation: str, outcome: str, seconds: float) -> None:
+    _counters.add(CALLS, (operation, outcome), seconds)
+
+
+@task_prerun.connect
+def _task_began(task: Any, **_: Any) -> None:
+    task.request.began = time.perf_counter()
+
+
+@task_postrun.connect
+def _task_ended(task: Any, state: str | None = None, **_: Any) -> None:
+    began = getattr(task.request, "began", None)
+    if began is not None:
+        _counters.add(TASKS, (task.name, (state or "lost").lower()), time.perf_counter() - began)
+
+
+@worker_process_shutdown.connect
+def _worker_ended(**_: Any) -> None:
+    hand_in()

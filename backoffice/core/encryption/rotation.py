@@ -1,0 +1,146 @@
+"""Sealing anew: what another key sealed, or nobody did, is sealed under the first of `FIELD_KEYS`.
+
+Rows go in batches, each in a transaction of its own, by those that nobody works on just then: a
+run may be killed at any line and started again, beside everything else. Readers open what every
+key sealed, so no reader waits and none fails. A key may be taken out of the settings when nothing
+is counted under it any more, in the database and in the backups that are kept.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Final, Protocol
+
+from django.db import connection, models, transaction
+
+from backoffice.core.encryption import cipher
+from backoffice.core.encryption.encrypted_fields import (
+    Blob,
+    SealedBytes,
+    SealedField,
+    SealedJSON,
+    Token,
+    fields_of,
+    sealed_fields,
+)
+from backoffice.models import Installation
+
+BATCH: Final = 500
+BYTES: Final = 32 * 1024 * 1024
+"""Values held in memory at once, and about their size: bodies of events may be megabytes."""
+
+
+class Holder(Protocol):
+    """Something that holds sealed values."""
+
+    @property
+    def name(self) -> str: ...
+
+    def count(self) -> Counter[int | None]:
+        """Values by the id of their key; None: not sealed. Empty ones are not counted."""
+
+    def seal_anew(self) -> Iterator[int]:
+        """Seal what is not sealed under the first key; how many at each step. What somebody works
+        on, and what cannot be opened, is left."""
+
+
+class Column:
+    """One sealed column of a table."""
+
+    def __init__(self, field: SealedField) -> None:
+        self.field = field
+        self.model: type[models.Model] = field.model
+        self.name = field.place_name()
+
+    def count(self) -> Counter[int | None]:
+        table, column = self.model._meta.db_table, self.field.column
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f'SELECT {self._key()}, count(*) FROM "{table}"'
+                f' WHERE "{column}" IS NOT NULL AND {self._filled()} GROUP BY 1'
+            )
+            return Counter(dict(cursor.fetchall()))
+
+    def seal_anew(self) -> Iterator[int]:
+        keys = self._next(None)
+        while keys:
+            with transaction.atomic(durable=True):
+                rows = self._rows(keys)
+                changed = [pair for row in rows if (pair := self._anew(row)) is not None]
+                self._write(changed)
+            del rows  # before the next ones are read
+            yield len(changed)
+            keys = self._next(keys[-1])
+
+    def _next(self, after: Any) -> list[Any]:
+        """Keys of the rows that follow: `BATCH`, or as many as hold `BYTES`, and one at least."""
+        table, key = self.model._meta.db_table, self.model._meta.pk.column
+        where = "" if after is None else f'WHERE "{key}" > %s'
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f'SELECT "{key}", coalesce(octet_length({self._text()}), 0) FROM "{table}"'
+                f' {where} ORDER BY "{key}" LIMIT {BATCH}',
+                [] if after is None else [after],
+            )
+            found = cursor.fetchall()
+        held = 0
+        for number, (_, size) in enumerate(found):
+            held += size
+            if number and held > BYTES:
+                return [row[0] for row in found[:number]]
+        return [row[0] for row in found]
+
+    def _rows(self, keys: list[Any]) -> list[Any]:
+        names = {self.model._meta.pk.name, self.field.bound.name, self.field.name}
+        rows = self.model._default_manager.order_by("pk").only(*names).filter(pk__in=keys)
+        return list(rows.select_for_update(skip_locked=True, of=("self",), no_key=True))
+
+    def _anew(self, row: Any) -> tuple[Token | Blob, Any] | None:
+        value = row.__dict__[self.field.attname]
+        if not value:
+            return None
+        bound = getattr(row, self.field.bound.attname)
+        if isinstance(value, Token | Blob):
+            if cipher.key_of(value) == cipher.writing_key():
+                return None
+            try:
+                value = self.field.opened(value, bound)
+            except cipher.CannotOpen:
+                return None
+        return self.field.stored(value, bound), row.pk
+
+    def _write(self, changed: list[tuple[Token | Blob, Any]]) -> None:
+        table, column = self.model._meta.db_table, self.field.column
+        values = [(self.field.get_db_prep_save(value, connection), key) for value, key in changed]
+        with connection.cursor() as cursor:
+            cursor.executemany(
+                f'UPDATE "{table}" SET "{column}" = %s WHERE "{self.model._meta.pk.column}" = %s',
+                values,
+            )
+
+    def _text(self) -> str:
+        column = f'"{self.field.column}"'
+        return f"{column} #>> '{{}}'" if isinstance(self.field, SealedJSON) else column
+
+    def _filled(self) -> str:
+        if isinstance(self.field, SealedBytes):
+            return f'octet_length("{self.field.column}") > 1'
+        return f"({self._text()}) NOT IN ('', '{{}}')"
+
+    def _key(self) -> str:
+        """Id of a value's key, in SQL: see `encryption`."""
+        if isinstance(self.field, SealedBytes):
+            head = f'substring("{self.field.column}" FROM 1 FOR 2)'
+            sealed = f"get_byte({head}, 0) = {cipher.VERSION}"
+            return f"CASE WHEN {sealed} THEN get_byte({head}, 1) END"
+        prefix = f"sealed:{cipher.VERSION}:"
+        text = f"({self._text()})"
+        return f"CASE WHEN starts_with({text}, '{prefix}') THEN split_part({text}, ':', 3)::int END"
+
+
+def columns() -> list[Column]:
+    """Every sealed column. That by which a wrong key is noticed at the start comes last: while
+    anything is left under an old key, so is that."""
+    ours = fields_of(Installation)
+    return [Column(field) for field in [*(f for f in sealed_fields() if f not in ours), *ours]]

@@ -1,0 +1,70 @@
+"""Whose database is this? One row tells, made when the tables are, and asked when a process starts.
+
+Data of the service's sandbox and of production, or of two regions, must not meet in one database;
+and with other keys than those it was written with, half of it could not be read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import secrets
+from functools import cache
+from typing import Final
+from uuid import UUID
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.db import DEFAULT_DB_ALIAS, OperationalError, ProgrammingError, connection
+
+from backoffice.core.encryption.encrypted_fields import CANNOT_READ
+from backoffice.models import Installation
+
+logger = logging.getLogger(__name__)
+
+ONLY: Final = UUID(int=1)
+
+
+def environment() -> str:
+    return f"{settings.MANAGEMENT_ENV} {settings.MANAGEMENT_REGION}"
+
+
+def ensure(using: str = DEFAULT_DB_ALIAS) -> Installation:
+    """The row, made if it is not there; raises ImproperlyConfigured where it is another's."""
+    rows = Installation.objects.using(using)
+    if not rows.filter(pk=ONLY).exists():
+        row = Installation(pk=ONLY, environment=environment(), secret=secrets.token_hex(32))
+        rows.bulk_create([row], ignore_conflicts=True)
+    row = rows.get(pk=ONLY)
+    if row.environment != environment():
+        raise ImproperlyConfigured(
+            f"This database holds data of the service's {row.environment}, and the settings are of "
+            f"{environment()}. Set DATABASE_URL to another database, or the keys back."
+        )
+    if row.secret == CANNOT_READ:
+        raise ImproperlyConfigured(
+            "FIELD_KEYS are not the keys this database was written with: its sealed values could "
+            "not be read. Add the key that was removed or changed."
+        )
+    return row
+
+
+def verify() -> None:
+    """At the start of a process: raises ImproperlyConfigured. A database that cannot be reached, or
+    has no tables yet, is no reason not to start."""
+    try:
+        ensure()
+    except (OperationalError, ProgrammingError) as error:
+        logger.warning("the database could not be looked at: %s", type(error).__name__)
+    finally:
+        connection.close()  # Not for the processes that this one starts.
+
+
+def fingerprint(content: bytes) -> bytes:
+    """16 bytes that are the same for the same content, and tell nothing without our keys."""
+    return hashlib.blake2b(content, key=_secret(), digest_size=16).digest()
+
+
+@cache
+def _secret() -> bytes:
+    return bytes.fromhex(ensure().secret)

@@ -1,0 +1,86 @@
+"""The client of the configured service, one kept connection pool per process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Protocol
+
+from django.conf import settings
+
+from backoffice.core import duration_metrics, request_ids
+from backoffice.service import Service, Watch, errors
+
+
+class Observer(Protocol):
+    """Learns of every attempt of this process to call the service; from any thread."""
+
+    def began(self, operation: str) -> None: ...
+
+    def failed(self, error: errors.ServiceError) -> None: ...
+
+    def ended(self, operation: str, outcome: str, seconds: float) -> None: ...
+
+
+_observers: list[Observer] = []
+
+
+@contextmanager
+def observing(observer: Observer) -> Iterator[None]:
+    _observers.append(observer)
+    try:
+        yield
+    finally:
+        _observers.remove(observer)
+
+
+def _began(operation: str) -> None:
+    for observer in _observers:
+        observer.began(operation)
+
+
+def _failed(error: errors.ServiceError) -> None:
+    for observer in _observers:
+        observer.failed(error)
+
+
+def _ended(operation: str, outcome: str, seconds: float) -> None:
+    duration_metrics.called(operation, outcome, seconds)
+    for observer in _observers:
+        observer.ended(operation, outcome, seconds)
+
+
+@cache
+def service() -> Service:
+    """The service this deployment is a customer of. Called after a worker forks, never before."""
+    return configured()
+
+
+def configured(
+    *,
+    key_header: str | None = None,
+    management_key_header: str | None = None,
+    deadline: float = 20.0,
+    attempts: int = 3,
+) -> Service:
+    """Return a new client of the configured service, with connections of its own: close it.
+
+    `key_header` and `management_key_header` take the place of the configured names. `deadline`:
+    seconds of each read. `attempts`: how often a read is tried.
+    """
+    return Service(
+        settings.SERVICE_BASE_URL,
+        settings.SERVICE_API_KEY,
+        key_header=key_header or settings.SERVICE_API_KEY_HEADER,
+        order_create_path=settings.SERVICE_ORDER_CREATE_PATH,
+        management_url=settings.MANAGEMENT_BASE_URL,
+        management_key=settings.MANAGEMENT_KEY,
+        management_key_header=management_key_header or settings.MANAGEMENT_KEY_HEADER,
+        management_org_id=settings.MANAGEMENT_ORG_ID,
+        management_env=settings.MANAGEMENT_ENV,
+        management_region=settings.MANAGEMENT_REGION,
+        watch=Watch(request_id=request_ids.current.get, began=_began, failed=_failed, ended=_ended),
+        deadline=deadline,
+        attempts=attempts,
+    )

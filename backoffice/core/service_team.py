@@ -1,0 +1,146 @@
+"""Whether the service's key is of the team whose records are here.
+
+With another team's key every list is another's: its patients would be added to ours, and ours
+would be found gone. So the installation remembers the team of the first records that a sync stores,
+and before a process reads or sends anything, it asks the service once for one record and compares
+its team with the remembered one. `manage.py adoptteam` moves an installation to another team.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+from weakref import WeakKeyDictionary
+
+from django.apps import apps
+
+from backoffice.core.installation import ONLY
+from backoffice.core.service_client import service
+from backoffice.models import Installation
+from backoffice.service import Page, Service, errors
+
+ANOTHER_TEAM: Final = "SERVICE_API_KEY is of another team than the records here."
+"""How the error of every refused reading and the hindrance of every request begins."""
+SAMPLE: Final = 1_000
+"""Patients that are asked for their team where none is remembered: ids are random, and a few of
+another team may be left from a time when this was not checked."""
+EMPTY: Final = 10
+"""From so many patients on, a service that lists no user and no order is taken for another team's:
+ours cannot have vanished all at once."""
+PROBE_SECONDS: Final = 5.0
+UNCLEAR: Final = (errors.Missing, errors.Malformed, errors.NotEnabled)
+"""Answers of a list that say nothing about the team."""
+
+
+class AnotherTeam(Exception):
+    """The key is of another team: nothing may be stored, found gone, or sent."""
+
+    def __init__(self, theirs: UUID | None, ours: UUID) -> None:
+        shown = f"It is of team {theirs}" if theirs else "It lists no user and no order"
+        super().__init__(f"{ANOTHER_TEAM} {shown}, the records here are of team {ours}.")
+
+
+def mirror_team() -> UUID | None:
+    """Return the team that this installation remembers; None before the first sync.
+
+    A database of an earlier release remembers none until its next sync: there it is the team of
+    most patients.
+    """
+    remembered = Installation.objects.filter(pk=ONLY).values_list("team_id", flat=True).first()
+    if remembered is not None:
+        return remembered
+    patients = apps.get_model("patients", "Patient").objects.order_by("pk")
+    teams = Counter(patients.values_list("team_id", flat=True)[:SAMPLE])
+    return teams.most_common(1)[0][0] if teams else None
+
+
+def remember(teams: Collection[UUID]) -> UUID | None:
+    """Remember the team of the first records, in the transaction that stores them, and return it.
+
+    Raises AnotherTeam where `teams` are several, or where another process has remembered another
+    one meanwhile. Returns None where `teams` is empty and nothing is remembered.
+    """
+    if teams:
+        Installation.objects.filter(pk=ONLY, team_id=None).update(team_id=min(teams))
+    ours = mirror_team()
+    refuse_others(teams, ours)
+    return ours
+
+
+def verified() -> Service:
+    """The service, once its key is known to be of our team. Raises AnotherTeam, or a ServiceError
+    where the service does not answer."""
+    client = service()
+    ours = mirror_team()
+    if ours is not None and _checked.get(client) != ours:
+        with _checking:
+            if _checked.get(client) != ours and compare(read_key_team(client), ours):
+                _checked[client] = ours
+    return client
+
+
+def refuse_others(teams: Iterable[UUID], ours: UUID | None) -> None:
+    """Raise AnotherTeam where one of these records is not of our team."""
+    for team in teams:
+        if ours is not None and team != ours:
+            raise AnotherTeam(team, ours)
+
+
+_checked: Final[WeakKeyDictionary[Service, UUID]] = WeakKeyDictionary()
+"""The team that the key of each client was found to be of."""
+_checking: Final = threading.Lock()
+"""One thread asks, and the others wait for what it finds."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTeam:
+    """Whose key a client has, as the service's lists of users and orders show it.
+
+    `team` is that of the first record; None where no record is shown. `lists_nothing`: both lists
+    were answered, and both are empty.
+    """
+
+    team: UUID | None
+    lists_nothing: bool
+
+
+def read_key_team(client: Service, seconds: float = PROBE_SECONDS) -> KeyTeam:
+    """Ask the service for one user and, where it shows none, for one order, each for at most so
+    many seconds. Raises the ServiceError of a service that does not answer."""
+    quick = client.within(seconds)
+    lists: tuple[Callable[[], Page[Any]], ...] = (
+        lambda: quick.users.list(0, 1),
+        lambda: quick.orders.list(page=1, size=1),
+    )
+    trouble: errors.ServiceError | None = None
+    empty = 0
+    for read in lists:
+        try:
+            page = read()
+        except UNCLEAR:
+            continue
+        except errors.ServiceError as error:
+            trouble = error
+            continue
+        for record in page.records:
+            return KeyTeam(record.data.team_id, lists_nothing=False)
+        empty += not page.unreadable
+    if trouble is not None:
+        raise trouble
+    return KeyTeam(None, lists_nothing=empty == len(lists))
+
+
+def compare(key: KeyTeam, ours: UUID) -> bool:
+    """True where the key is of our team; False where the service does not show it. Raises
+    AnotherTeam."""
+    if key.team is not None:
+        refuse_others([key.team], ours)
+        return True
+    present = apps.get_model("patients", "Patient").objects.filter(missing_since=None, team_id=ours)
+    if key.lists_nothing and len(present.values_list("pk")[:EMPTY]) == EMPTY:
+        raise AnotherTeam(None, ours)
+    return False

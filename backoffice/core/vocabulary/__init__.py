@@ -1,0 +1,184 @@
+"""Every open enumeration of the interface: its words, its colour family, its glyph.
+
+All enumerations of the service are open (specification, "Conventions"): a value that is not
+listed here renders, sorts, filters and is counted like any other, with the raw value as its label
+and the family ``unknown``, until somebody gives it words and a bucket (`given`). Nothing in the
+back office matches exhaustively.
+
+`VOCABULARIES` is the data. `term` reads it and never fails. `is_known` tells a sync what to count.
+`order_bucket` and `order_term` know the one rule that is not a function of the status word alone.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Final
+
+from backoffice.core.vocabulary import given, interpretations
+from backoffice.core.vocabulary.families import (
+    ABNORMAL,
+    AT_LAB,
+    BUCKETS,
+    CLOSED,
+    COURIER,
+    CRITICAL,
+    GLYPHS,
+    LAB,
+    NEEDS_ACTION,
+    ON_THE_WAY,
+    PATIENT,
+    PLAIN,
+    PREPARING,
+    RESULT_IN,
+    SERVICE,
+    UNKNOWN,
+    US,
+    WITH_PATIENT,
+    Term,
+)
+from backoffice.core.vocabulary.words import ALIASES, LISTS, VOCABULARIES
+
+_REQUISITION: Final = frozenset({"requisition_created", "requisition_bypassed"})
+_READY: Final[dict[str, str]] = {
+    "testkit": "Paperwork ready",
+    "walk_in_test": "Ready to walk in",
+    "at_home_phlebotomy": "Ready to book",
+    "on_site_collection": "Ready to collect",
+}
+_READY_TURN: Final[dict[str, str]] = {
+    "walk_in_test": PATIENT,
+    "at_home_phlebotomy": PATIENT,
+    "on_site_collection": US,
+}
+_READY_QUIET: Final[dict[str, timedelta]] = {"walk_in_test": timedelta(days=7)}
+_BUCKET_TURN: Final[dict[str, str]] = {WITH_PATIENT: PATIENT, ON_THE_WAY: COURIER}
+
+
+def canonical(vocabulary: str, value: str) -> str:
+    """The usual spelling of a value; the value itself when it has only one or is unknown."""
+    if vocabulary in interpretations.VOCABULARIES:
+        return interpretations.canonical(value)
+    if vocabulary == "result.status":
+        return interpretations.read_status(value)
+    return ALIASES.get(vocabulary, {}).get(value, value)
+
+
+def term(vocabulary: str, value: str | None) -> Term:
+    """The words for a value; the default branch shows the raw value as unknown, or by the words
+    that somebody gave it.
+
+    A missing value (None or empty) is not an unknown one: it is an empty plain term.
+    """
+    if not value:
+        return Term("", "", PLAIN)
+    words = VOCABULARIES[vocabulary]
+    found = words.get(value) or words.get(canonical(vocabulary, value))
+    found = found or given.term(vocabulary, value)
+    if found is None and vocabulary in interpretations.VOCABULARIES:
+        label = f"{words['unknown'].label}: {value}"
+        return Term(value, label, UNKNOWN, GLYPHS[UNKNOWN], known=False)
+    return found or Term(value, value, UNKNOWN, GLYPHS[UNKNOWN], known=False)
+
+
+def is_known(vocabulary: str, value: str | None) -> bool:
+    """False for a value that the unknown-values page should count."""
+    if value and vocabulary in interpretations.VOCABULARIES:
+        return interpretations.is_blank(value) or interpretations.is_known(value)
+    return not value or canonical(vocabulary, value) in VOCABULARIES[vocabulary]
+
+
+def low_level(dotted: str) -> str:
+    """Third part of ``<high_level>.<method>.<low_level>``, in its usual spelling.
+
+    A string that is not dotted is taken as the low-level status itself (orders.md 4).
+    """
+    return canonical("order.low_level_status", dotted.split(".", 2)[-1])
+
+
+def bucket_of(dotted: str) -> str:
+    """High-level status, the first part of a dotted status; empty when there is none."""
+    head, dot, _ = dotted.partition(".")
+    return head if dot else ""
+
+
+def order_bucket(low_level_status: str, method: str, history: Iterable[str]) -> str:
+    """Working bucket (a key of `BUCKETS`) of an order.
+
+    `history` holds the statuses of its events, dotted or not, in any order. Paperwork means
+    something else per method: a kit not sent yet, a patient who may walk in, a draw to book.
+    """
+    status = canonical("order.low_level_status", low_level_status)
+    if status not in _REQUISITION:
+        return term("order.low_level_status", status or "unknown").family
+    if method in ("walk_in_test", "at_home_phlebotomy"):
+        return WITH_PATIENT
+    if method == "testkit":
+        been = {low_level(entry) for entry in history}
+        if been & {"with_customer", "registered"}:
+            return WITH_PATIENT
+        if "transit_customer" in been:
+            return ON_THE_WAY
+    return PREPARING
+
+
+def order_term(
+    low_level_status: str, method: str, history: Iterable[str], bucket: str = ""
+) -> Term:
+    """Words, family and turn of an order's status, with the bucket rule applied. `bucket`: as it is
+    stored, by those who do not have the history."""
+    known = term("order.low_level_status", low_level_status or "unknown")
+    if known.value not in _REQUISITION:
+        return known
+    bucket = bucket or order_bucket(low_level_status, method, history)
+    imported = known.value == "requisition_bypassed"
+    return replace(
+        known,
+        label=known.label if imported else _READY.get(method, known.label),
+        family=bucket,
+        glyph=GLYPHS[bucket],
+        turn=_READY_TURN.get(method) or _BUCKET_TURN.get(bucket, known.turn),
+        quiet_after=_READY_QUIET.get(method, known.quiet_after),
+    )
+
+
+def choices(vocabulary: str) -> list[tuple[str, str]]:
+    """(value, label) pairs for a filter; forms must still accept any other value."""
+    known = VOCABULARIES[vocabulary]
+    later = [item for item in given.terms(vocabulary) if item.value not in known]
+    return [(item.value, item.label) for item in (*known.values(), *later)]
+
+
+__all__ = [
+    "ABNORMAL",
+    "ALIASES",
+    "AT_LAB",
+    "BUCKETS",
+    "CLOSED",
+    "COURIER",
+    "CRITICAL",
+    "GLYPHS",
+    "LAB",
+    "LISTS",
+    "NEEDS_ACTION",
+    "ON_THE_WAY",
+    "PATIENT",
+    "PLAIN",
+    "PREPARING",
+    "RESULT_IN",
+    "SERVICE",
+    "UNKNOWN",
+    "US",
+    "VOCABULARIES",
+    "WITH_PATIENT",
+    "Term",
+    "bucket_of",
+    "canonical",
+    "choices",
+    "given",
+    "interpretations",
+    "is_known",
+    "low_level",
+    "order_bucket",
+    "order_term",
+    "term",
+]

@@ -1,0 +1,346 @@
+"""Interpretations of results, read once for the whole product (orders.md 8.2, 8.3).
+
+A reading is one of `critical`, `abnormal`, `unknown` (not interpreted), `normal`, or empty where
+there is nothing to interpret. All enumerations of the service are open, and laboratories have
+spellings of their own: a word is folded (case, spaces, dashes, marks) and looked up. What is still
+unknown is never normal. An administrator may rank such a word (System > Unknown values).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from backoffice.core.vocabulary import given
+from backoffice.core.vocabulary.measures import Interval, interval_of, range_of, same_unit, titer_of
+from backoffice.core.vocabulary.qualitative import contradicts, is_a_value
+
+CRITICAL: Final = "critical"
+ABNORMAL: Final = "abnormal"
+UNKNOWN: Final = "unknown"
+NORMAL: Final = "normal"
+NOTHING: Final = ""
+HIGH: Final = "high"
+LOW: Final = "low"
+
+RANK: Final = {CRITICAL: 0, ABNORMAL: 1, UNKNOWN: 1, NOTHING: 2, NORMAL: 3}
+"""Places of lines in a list: what is not interpreted stands with what is abnormal."""
+VOCABULARY: Final = "result.interpretation"
+"""Where words are counted that nobody knows, whatever they were met in."""
+VOCABULARIES: Final = frozenset({VOCABULARY, "order.interpretation"})
+RANKS_TO_GIVE: Final = {NORMAL: "Normal", ABNORMAL: "Abnormal", CRITICAL: "Critical"}
+"""What an administrator may say of a word."""
+
+_WORST: Final = (CRITICAL, ABNORMAL, UNKNOWN, NORMAL)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a word or a line means: `side` is high or low where it says so, else empty."""
+
+    interpretation: str
+    side: str = ""
+
+
+# Words: HL7 table 0078 with its version 3 codes, and what laboratories write out.
+_KNOWN: Final[dict[str, Reading]] = {
+    folded: Reading(interpretation, side)
+    for interpretation, side, words in (
+        (NORMAL, "", "n normal wnl nl withinnormallimits withinnormalrange withinrange inrange"
+                     " withinreferencerange withinlimits withinreferenceinterval"
+                     " withinreferencelimits normalrange normalresult innormalrange"),
+        (ABNORMAL, "", "a abn abnl abnormal outofrange outsiderange outofnormalrange"
+                       " outsidenormalrange outofreferencerange outsidereferencerange"
+                       " outofreference outsidereferenceinterval outsidenormallimits"
+                       " outofnormallimits outoflimits outsidelimits oor notnormal nonnormal"
+                       " abnormalresult abnormalvalue abnormalflag * ! flagged"),
+        (ABNORMAL, HIGH, "h hi high abovenormal aboverange abovehighnormal above abnormalhigh"
+                         " highabnormal elevated increased raised toohigh hu h> hx >"
+                         " abovereferencerange abovemax abovemaximum abovelimit abovelimits"
+                         " abovehighthreshold abovenormalrange aboveupperlimit ah ↑"),
+        (ABNORMAL, LOW, "l lo low belownormal belowrange belowlownormal below abnormallow"
+                        " lowabnormal decreased reduced toolow lu l< lx <"
+                        " belowreferencerange belowmin belowminimum belowlimit belowlimits"
+                        " belowlowthreshold belownormalrange belowlowerlimit al ↓"),
+        (CRITICAL, "", "aa c cr crit critical criticalvalue criticalresult criticalabnormal panic"
+                       " panicvalue alert alertvalue lifethreatening veryabnormal"
+                       " criticallyabnormal abnormalcritical abnormalalert stat !!"),
+        (CRITICAL, HIGH, "hh hhh criticalhigh highcritical criticallyhigh panichigh highpanic"
+                         " alerthigh highalert veryhigh extremelyhigh dangerouslyhigh ch hc h!"
+                         " crithigh critcalhigh aboveupperpaniclimits abovepanic abovecritical ↑↑"),
+        (CRITICAL, LOW, "ll lll criticallow lowcritical criticallylow paniclow lowpanic alertlow"
+                        " lowalert verylow extremelylow dangerouslylow cl lc l! critlow"
+                        " belowlowerpaniclimits belowpanic belowcritical ↓↓"),
+        (UNKNOWN, "", "unknown unk notinterpreted inconclusive indeterminate"),
+    )
+    for folded in words.split()
+}  # fmt: skip
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_NEGATIONS: Final = _words(
+    "no not non none never without neither nor un sub near noncritical nonpanic uncritical"
+    " subcritical cannot isnt free ruled rule excluded"
+)
+_CRITICAL_WORDS: Final = _words("critical critically crit panic alert")
+_ABNORMAL_WORDS: Final = _words(
+    "abnormal abnormally high low elevated decreased increased reduced raised above below"
+)
+_FILLERS: Final = _words(
+    "slightly mildly moderately markedly significantly borderline value result flag range limit"
+    " limits reference the is very upper lower a of"
+)
+_HIGH_WORDS: Final = _words("high elevated increased raised above hh")
+_LOW_WORDS: Final = _words("low decreased reduced below ll")
+_CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_SEPARATORS: Final = re.compile(r"[,;|/&+]")
+_SIGNS: Final = frozenset("<>*!?↑↓\N{REPLACEMENT CHARACTER}")
+"""Of a replaced character nobody knows what it was: such a word is never that for normal. Nor is
+one with a question mark."""
+
+
+@lru_cache(maxsize=4096)
+def fold(word: str) -> str:
+    """Letters, digits and `_SIGNS` of a word in lower case: what makes spellings of it equal."""
+    plain = unicodedata.normalize("NFKC", word).casefold()
+    return "".join(mark for mark in plain if mark.isalnum() or mark in _SIGNS)
+
+
+def is_same(one: str, other: str) -> bool:
+    """Whether two words are spellings of one."""
+    return _key(one) == _key(other)
+
+
+@lru_cache(maxsize=4096)
+def _known(word: str) -> Reading | None:
+    """What a release knows of a word; None: nothing."""
+    folded = fold(word)
+    if not folded:
+        return None
+    found = _KNOWN.get(folded) or _KNOWN.get(folded.strip("*!?"))
+    if found is not None and (folded in _KNOWN or found.interpretation != NORMAL):
+        return found
+    parts = [] if folded == "na" else [_KNOWN.get(fold(p)) for p in _SEPARATORS.split(word)]
+    found = worst([part for part in parts if part is not None])
+    if found.interpretation in (CRITICAL, ABNORMAL):
+        return found
+    return _phrase(word)
+
+
+def _phrase(word: str) -> Reading | None:
+    """A few words in a row: `Critical value, please call`."""
+    spaced = _CAMEL.sub(" ", unicodedata.normalize("NFKC", word)).casefold()
+    words = re.findall(r"[^\W\d_]+", spaced)
+    found = set(words)
+    if found & _NEGATIONS:
+        return None
+    side = HIGH if found & _HIGH_WORDS else LOW if found & _LOW_WORDS else ""
+    if found & _CRITICAL_WORDS:
+        return Reading(CRITICAL, side)
+    if found & _ABNORMAL_WORDS and found <= _ABNORMAL_WORDS | _FILLERS:
+        return Reading(ABNORMAL, side)
+    return None
+
+
+def is_blank(word: str | None) -> bool:
+    """Nothing was said: empty, or spaces alone."""
+    return not word or not word.strip()
+
+
+def is_known(word: str) -> bool:
+    """Whether the release knows the word. Punctuation alone is not known."""
+    return _known(word) is not None
+
+
+def read_word(word: str | None) -> Reading | None:
+    """What an interpretation or a flag means; None where nothing was said."""
+    if word is None or is_blank(word):
+        return None
+    return _known(word) or _ranked(word) or Reading(UNKNOWN)
+
+
+_ranks: tuple[object, dict[str, str]] = (None, {})
+
+
+def _ranked(word: str) -> Reading | None:
+    """What an administrator said of a word, in whatever spelling it came first."""
+    global _ranks
+    decided = given.decided()
+    if _ranks[0] is not decided:
+        ranks = {
+            _key(value): term.family
+            for (name, value), term in decided.items()
+            if name in VOCABULARIES and term.family in RANKS_TO_GIVE
+        }
+        _ranks = (decided, ranks)
+    rank = _ranks[1].get(_key(word))
+    return Reading(rank) if rank else None
+
+
+def _key(word: str) -> str:
+    return fold(word) or word.strip()
+
+
+def canonical(word: str) -> str:
+    """`critical` for `Critical_High`; the word itself where nobody knows it."""
+    found = _known(word) or _ranked(word)
+    return found.interpretation if found else word
+
+
+def worst(readings: Iterable[Reading]) -> Reading:
+    """The reading that matters most; empty where there is none."""
+    found = [one for one in readings if one.interpretation]
+    if not found:
+        return Reading(NOTHING)
+    return min(found, key=lambda one: (_WORST.index(one.interpretation), not one.side))
+
+
+# Lines
+
+
+def read_line(
+    word: str | None,
+    flag: str | None = None,
+    *,
+    type: str | None = "",
+    text: str | None = "",
+    value: float | None = None,
+    unit: str | None = "",
+    low: float | None = None,
+    high: float | None = None,
+    above: bool | None = None,
+    below: bool | None = None,
+    reference_range: str | None = "",
+) -> Reading:
+    """What a line of a result means: `word` is its interpretation, `flag` the lab's own.
+
+    The worst of both counts, and a value outside its range is abnormal whatever they say. A line
+    that has to be a number and has none, or of which nobody said anything, is not interpreted; a
+    comment of which nobody said anything has nothing to interpret.
+    """
+    kind = fold(type or "")
+    text = (text or "").strip()
+    said = [one for one in (read_word(word), read_word(flag)) if one is not None]
+    values, suffix = _values(kind, text, value, unit or "")
+    if suffix and (printed := read_word(suffix)) is not None:
+        said.append(printed)
+    if kind != "comment" and (named := _named_by(text)) is not None:
+        said.append(named)
+    ranges = [Interval(low, high), range_of(reference_range or "", unit or "")]
+    pairs = [(r, v) for r in ranges for v in values]
+    titers = titer_of(reference_range), titer_of(text)
+    if titers[0] and titers[1]:
+        pairs.append((titers[0], titers[1]))
+    is_above = above is True or any(r.is_exceeded_by(v) for r, v in pairs)
+    is_below = below is True or any(r.is_undercut_by(v) for r, v in pairs)
+    if not (is_above or is_below) and kind != "comment" and contradicts(text, reference_range):
+        said.append(Reading(ABNORMAL))
+    if is_above or is_below:
+        side = "" if is_above and is_below else HIGH if is_above else LOW
+        found = worst([*said, Reading(ABNORMAL, side)])
+        return Reading(found.interpretation, side or found.side)
+    if not said:
+        return Reading(NOTHING if kind == "comment" else UNKNOWN)
+    found = worst(said)
+    if found.interpretation == NORMAL and kind != "comment" and not _has_value(kind, text, values):
+        return Reading(UNKNOWN)
+    return found
+
+
+_NAMING: Final = ("abnormal", "critical", "panic", "outofrange", "outsiderange")
+_LONGEST_NAMED: Final = 40
+
+
+def _named_by(text: str) -> Reading | None:
+    """What a result in words says of itself: `Abnormal` is the whole result of some lines."""
+    if len(text) > _LONGEST_NAMED or not any(name in fold(text) for name in _NAMING):
+        return None
+    return _known(text)
+
+
+def _has_value(kind: str, text: str, values: list[Interval]) -> bool:
+    """Whether there is something that can be normal. The text counts, where there is one."""
+    if kind == "numeric":
+        return bool(values) and (not text or interval_of(text)[0] is not None)
+    return bool(values) if not text else is_a_value(text)
+
+
+def _values(kind: str, text: str, value: float | None, unit: str) -> tuple[list[Interval], str]:
+    """What was measured, as printed and as sent beside it, and a flag printed behind the number.
+
+    `value` is deprecated, and -1 where a line is no number.
+    """
+    printed, rest = interval_of(text)
+    suffix = ""
+    if printed is not None and rest and not same_unit(rest, unit):
+        suffix = _flag_behind(rest, unit)
+        printed = printed if suffix or kind == "numeric" else None
+    found = [] if printed is None else [printed]
+    if value is not None and kind in ("numeric", "") and value != -1:
+        found.append(Interval(value, value))
+    return found, suffix
+
+
+def _flag_behind(rest: str, unit: str) -> str:
+    """The flag that is printed behind a number, or behind its unit: `410 mg/dL H`."""
+    if is_known(rest):
+        return rest
+    before, _, last = rest.rpartition(" ")
+    is_flag = last == last.upper() and is_known(last)
+    return last if before and is_flag and same_unit(before, unit) else ""
+
+
+def read_head(
+    word: str | None,
+    lines: Iterable[Reading],
+    *,
+    all_read: bool = True,
+    is_partial: bool = False,
+) -> Reading:
+    """What a result means: its own word, raised by its lines and never lowered.
+
+    `all_read`: every line of it could be read. `is_partial`: lines are still to come; any other
+    result without a line has nothing that could be normal. Empty: there is neither word nor line.
+    """
+    read = list(lines)
+    own = read_word(word)
+    found = worst([*read, *([own] if own else []), *([] if all_read else [Reading(UNKNOWN)])])
+    if not found.interpretation and read:
+        return Reading(UNKNOWN)
+    if found.interpretation == NORMAL and not read and not is_partial:
+        return Reading(UNKNOWN)
+    return found
+
+
+def as_received(word: str | None, reading: str) -> str | None:
+    """The word, where it is not the reading itself; what is stored beside the reading."""
+    return None if word is None or is_blank(word) or word == reading else word
+
+
+# Statuses of a result (HL7 table 0123 beside the words of the interface)
+
+PARTIAL: Final = "partial"
+FINAL: Final = "final"
+CORRECTED: Final = "corrected"
+_STATUSES: Final[dict[str, str]] = {
+    folded: status
+    for status, words in (
+        (PARTIAL, "partial p preliminary prelim interim incomplete partialresult partialresults"
+                  " preliminaryresult preliminaryresults pending a inprogress"),
+        (FINAL, "final f complete completed finalresult finalresults finalized finalised"),
+        (CORRECTED, "corrected c amended revised correction correctedfinal finalcorrected"),
+    )
+    for folded in words.split()
+}  # fmt: skip
+
+
+def read_status(word: str) -> str:
+    """`partial`, `final` or `corrected`; the word itself where nobody knows it."""
+    return _STATUSES.get(fold(word), word)

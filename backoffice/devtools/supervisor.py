@@ -1,0 +1,181 @@
+"""Child processes of `./run demo` and `./run up`: started in order, restarted, stopped together.
+
+Each child leads a process group of its own, so a Ctrl-C reaches the supervisor alone and what a
+dead child left behind can be ended with it. On Linux the kernel ends the children when the
+supervisor is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from backoffice.devtools.embedded import ROOT, dies_with_parent
+
+STOP_SECONDS: Final = 8
+STEADY_SECONDS: Final = 60
+"""A child that lived this long has earned a quick restart again."""
+BACKOFF: Final = (1, 2, 5, 10, 30)
+
+
+class ChildError(Exception):
+    """A child did not do its work. The text is for the person at the terminal."""
+
+
+@dataclass
+class Child:
+    name: str
+    command: Sequence[str]
+    process: subprocess.Popen[bytes]
+    started: float
+    variables: Mapping[str, str] = field(repr=False)
+    orphaned: int
+    ends: bool = False
+    restarts: int = 0
+    restart_at: float | None = None
+
+
+@dataclass
+class Supervisor:
+    """Runs commands in `environment` with their output in `logs`/<name>.log."""
+
+    environment: Mapping[str, str] = field(repr=False)
+    logs: Path
+    say: Callable[[str], None]
+    children: list[Child] = field(default_factory=list)
+
+    def complete(self, name: str, *command: str) -> str:
+        """Run a command to its end and return what it printed. Raises ChildError."""
+        self.logs.mkdir(parents=True, exist_ok=True)
+        with (self.logs / f"{name}.log").open("ab") as log:
+            process = subprocess.Popen(  # noqa: S603 - our own commands
+                command,
+                cwd=ROOT,
+                env=dict(self.environment),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=dies_with_parent(signal.SIGKILL),
+            )
+        try:
+            printed = process.communicate()[0].decode(errors="replace")
+        except BaseException:
+            _signal(process, signal.SIGKILL)
+            process.wait()
+            raise
+        with (self.logs / f"{name}.log").open("a") as log_too:
+            log_too.write(printed)
+        if process.returncode:
+            raise ChildError(f"{name} failed.\n{self._last_words(name)}")
+        return printed
+
+    def start(
+        self,
+        name: str,
+        *command: str,
+        ready: Callable[[], bool] | None = None,
+        seconds: float = 60,
+        variables: Mapping[str, str] | None = None,
+        orphaned: int = signal.SIGTERM,
+        ends: bool = False,
+    ) -> None:
+        """Start a child and, given `ready`, wait for it. Raises ChildError as `await_ready` does.
+
+        `orphaned` is the signal it gets when the supervisor is gone. One that `ends` is started
+        again only until its work is done.
+        """
+        own = dict(variables or {})
+        process = self._spawn(name, command, own, orphaned)
+        self.children.append(Child(name, command, process, time.monotonic(), own, orphaned, ends))
+        if ready:
+            self.await_ready(name, ready, seconds)
+
+    def await_ready(self, name: str, ready: Callable[[], bool], seconds: float = 60) -> None:
+        """Wait until `ready()`. Raises ChildError when the child ends or never is."""
+        child = next(child for child in self.children if child.name == name)
+        give_up = time.monotonic() + seconds
+        while not ready():
+            if child.process.poll() is not None or time.monotonic() > give_up:
+                raise ChildError(f"{name} did not start.\n{self._last_words(name)}")
+            time.sleep(0.1)
+
+    def tend(self) -> None:
+        """Restart what died, each time a little later. Call about once a second."""
+        now = time.monotonic()
+        for child in list(self.children):
+            if child.restart_at is not None:
+                if now >= child.restart_at:
+                    child.process = self._spawn(
+                        child.name, child.command, child.variables, child.orphaned
+                    )
+                    child.started = now
+                    child.restart_at = None
+            elif child.ends and child.process.poll() == 0:
+                self.children.remove(child)
+            elif child.process.poll() is not None:
+                _signal(child.process, signal.SIGKILL)  # what it left behind
+                if now - child.started > STEADY_SECONDS:
+                    child.restarts = 0
+                pause = BACKOFF[min(child.restarts, len(BACKOFF) - 1)]
+                child.restarts += 1
+                child.restart_at = now + pause
+                self.say(
+                    f"{child.name} ended ({_ending(child.process)}), starting it again in "
+                    f"{pause} s. {self.logs / child.name}.log has its last words."
+                )
+
+    def stop(self) -> None:
+        """Stop all children, the last started first, and leave no process behind."""
+        for child in reversed(self.children):
+            _signal(child.process, signal.SIGTERM, leader_only=True)
+        give_up = time.monotonic() + STOP_SECONDS
+        for child in reversed(self.children):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.process.wait(max(0.1, give_up - time.monotonic()))
+            _signal(child.process, signal.SIGKILL)
+            child.process.wait()
+        self.children.clear()
+
+    def _spawn(
+        self, name: str, command: Sequence[str], variables: Mapping[str, str], orphaned: int
+    ) -> subprocess.Popen[bytes]:
+        self.logs.mkdir(parents=True, exist_ok=True)
+        with (self.logs / f"{name}.log").open("ab") as log:
+            return subprocess.Popen(  # noqa: S603 - our own commands
+                command,
+                cwd=ROOT,
+                env={**self.environment, **variables},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=dies_with_parent(orphaned),
+            )
+
+    def _last_words(self, name: str) -> str:
+        path = self.logs / f"{name}.log"
+        lines = path.read_text(errors="replace").splitlines()[-12:]
+        return "\n".join([f"Last words, from {path}:", *(f"  {name} | {line}" for line in lines)])
+
+
+def _signal(process: subprocess.Popen[bytes], signum: int, leader_only: bool = False) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if leader_only:
+            process.send_signal(signum)
+        else:
+            os.killpg(process.pid, signum)
+
+
+def _ending(process: subprocess.Popen[bytes]) -> str:
+    code = process.returncode
+    if code < 0:
+        return signal.Signals(-code).name
+    return f"exit code {code}"

@@ -1,0 +1,60 @@
+"""What beat rings for about the back office itself."""
+
+from typing import Any
+
+from celery import shared_task
+
+from backoffice import outbox, sync
+from backoffice.accounts import mailing as account_mailing
+from backoffice.accounts import throttle
+from backoffice.accounts.session_store import SessionStore
+from backoffice.audit import checking, heads, retention, seals
+from backoffice.core import changes, heartbeats
+from backoffice.pages.lists import bulk
+from backoffice.team import mailing, telling
+
+TIDYING = 30.0
+"""Seconds of one ring that are spent on sealing or forgetting: the rest waits for the next one."""
+
+
+@shared_task
+def prune() -> None:
+    sync.prune()
+    outbox.forget()
+    bulk.forget()
+    changes.prune()
+    throttle.forget()
+    SessionStore.clear_expired()
+
+
+@shared_task
+def tell() -> None:
+    telling.tell_of_requests()
+
+
+@shared_task
+def mail() -> None:
+    account_mailing.send_due()
+    mailing.send_due()
+
+
+@shared_task(bind=True)
+def heartbeat(self: Any) -> None:
+    """Rung through every queue."""
+    heartbeats.beat(self.request.delivery_info["routing_key"], self.request.hostname)
+
+
+@shared_task
+def seal() -> None:
+    heads.seal(seconds=TIDYING)
+    seals.tidy()
+
+
+@shared_task(soft_time_limit=sync.LONGEST, time_limit=sync.LONGEST + 60)
+def check_audit() -> None:
+    checking.work()
+
+
+@shared_task
+def retire_audit() -> None:
+    retention.retire(seconds=TIDYING)

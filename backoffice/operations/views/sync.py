@@ -1,0 +1,127 @@
+"""System: how current the mirror is, what it could not read, where it differed."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Final
+
+from django.core.exceptions import BadRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from backoffice.core import vocabulary
+from backoffice.core.access import requires
+from backoffice.models import Drift, SyncRun, UnreadRecord
+from backoffice.operations import sync_health
+from backoffice.operations.views import unknown_values
+from backoffice.pages.paging.pages import Sort, page_of, place_of
+
+SIZE: Final = 50
+LATEST: Final = 10
+NEWEST_FIRST: Final = Sort(("created_at", "id"), descending=True)
+LAST_FOUND: Final = Sort(("found_at", "id"), descending=True)
+LAST_SEEN: Final = Sort(("last_seen", "id"), descending=True)
+
+
+@requires("system.view")
+@require_safe
+def health(request: HttpRequest) -> HttpResponse:
+    """Runs, look-ups, differences, unknown values and unread records on one page."""
+    now = timezone.now()
+    walks = sync_health.walks()
+    rows = [_row(walk, now) for walk in walks]
+    lookups = sync_health.lookups()
+    drifts = list(Drift.objects.order_by("-found_at", "-id")[: LATEST + 1])
+    unknown = unknown_values.latest(LATEST + 1)
+    unread = list(UnreadRecord.objects.defer("record").order_by("-last_seen", "-id")[: LATEST + 1])
+    context = {
+        "as_of": sync_health.data_as_of(walks),
+        "rows": rows,
+        "failing": [row["name"] for row in rows if row["family"] in ("needs-action", "abnormal")],
+        "late": [row["name"] for row in rows if row["late"]],
+        "incomplete": [row["name"] for row in rows if row["as_of"] is None],
+        "lookups": lookups,
+        "drifts": drifts[:LATEST],
+        "more_drifts": len(drifts) > LATEST,
+        "unknown": unknown[:LATEST],
+        "more_unknown": len(unknown) > LATEST,
+        "unread": unread[:LATEST],
+        "more_unread": len(unread) > LATEST,
+    }
+    return render(request, "system/health.html", context)
+
+
+@requires("system.view")
+@require_safe
+def runs(request: HttpRequest) -> HttpResponse:
+    """Runs, newest first, of one list or of all."""
+    resource = request.GET.get("resource", "")[:40]
+    if "\x00" in resource:
+        raise BadRequest("There is no such list.")
+    found = SyncRun.objects.all()
+    if resource:
+        found = found.filter(resource=resource)
+    page = page_of(found, NEWEST_FIRST, size=SIZE, **place_of(request))
+    now = timezone.now()
+    context = {
+        "page": page,
+        "resource": resource,
+        "runs": [_told(run, now) for run in page.rows],
+    }
+    return render(request, "system/runs.html", context)
+
+
+@requires("system.view")
+@require_safe
+def drift(request: HttpRequest) -> HttpResponse:
+    """Differences that sweeps found and repaired, newest first."""
+    page = page_of(Drift.objects.all(), LAST_FOUND, size=SIZE, **place_of(request))
+    return render(request, "system/drift.html", {"page": page})
+
+
+@requires("system.view")
+@require_safe
+def unread(request: HttpRequest) -> HttpResponse:
+    """Records that could not be read into columns, last seen first."""
+    rows = UnreadRecord.objects.defer("record")
+    page = page_of(rows, LAST_SEEN, size=SIZE, **place_of(request))
+    return render(request, "system/unread.html", {"page": page})
+
+
+def _row(walk: sync_health.Walk, now: datetime) -> dict[str, Any]:
+    scope = "everything" if walk.full else "changes"
+    return {
+        **_told(walk.latest, now),
+        "name": f"{vocabulary.LISTS.get(walk.resource, walk.resource)} ({scope})",
+        "scope": scope,
+        "as_of": walk.as_of,
+        "late": walk.late(now),
+        "every": _spoken(walk.every.total_seconds()),
+    }
+
+
+def _told(run: SyncRun, now: datetime) -> dict[str, Any]:
+    family, glyph, word = sync_health.state_of(run)
+    length = sync_health.took(run, now)
+    return {
+        "run": run,
+        "family": family,
+        "glyph": glyph,
+        "word": word,
+        "open": run.state in (SyncRun.State.DUE, SyncRun.State.RUNNING),
+        "took": _spoken(length.total_seconds()) if length is not None else "",
+        "rate": sync_health.rate(run, now),
+    }
+
+
+def _spoken(seconds: float) -> str:
+    """A length in its largest unit: `0.4 s`, `30 s`, `15 min`, `24 h`."""
+    if seconds < 10:
+        return f"{seconds:.1f} s" if seconds >= 0.1 else "under 0.1 s"
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    if seconds < 3600:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h".replace(".0 ", " ")

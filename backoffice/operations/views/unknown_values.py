@@ -1,0 +1,202 @@
+"""System > Unknown values: what the service sent that no release knows, and what it means here."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django import forms
+from django.contrib import messages
+from django.db import connection, transaction
+from django.db.models import Max
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import NoReverseMatch, reverse
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_safe
+
+from backoffice import audit
+from backoffice.core import vocabulary
+from backoffice.core.access import may, requires
+from backoffice.core.vocabulary import interpretations
+from backoffice.models import UnknownValue, User
+from backoffice.pages.paging.pages import Sort, page_of, place_of
+
+SIZE: Final = 50
+LAST_SEEN: Final = Sort(("last_seen", "id"), descending=True)
+STATUS: Final = "order.low_level_status"
+EVENT_TYPE: Final = "event_type"
+BUCKETS: Final = {
+    bucket: label
+    for bucket, label in vocabulary.BUCKETS.items()
+    if bucket != vocabulary.UNKNOWN
+}  # fmt: skip
+RANKS: Final = interpretations.RANKS_TO_GIVE
+PLAIN: Final = {vocabulary.PLAIN: "Plain words, without a colour"}
+LEADS: Final = {
+    **dict.fromkeys(("order", "result", "missing"), "orders:detail"),
+    "lab": "labs:detail",
+    "lab_account": "labs:account",
+    "lab_test": "labs:test",
+    "marker": "labs:marker",
+    **dict.fromkeys(("person", "connection", "historical_pull"), "patients:detail"),
+    "unmatched": "unmatched:detail",
+}
+"""By the first word of a vocabulary, the page of the record that a sample's key names."""
+_ONE_AT_A_TIME: Final = "SELECT pg_advisory_xact_lock(hashtext('decide on an unknown value'))"
+SAVED: Final = "Saved. Pages say so from now on{}."
+TAKEN_BACK: Final = "Taken back. It is shown as it came{}."
+MOVING: Final = ", and orders move within seconds"
+RANKING: Final = ", and open results are ranked again within seconds"
+
+
+class DecisionForm(forms.Form):
+    """`seen` is the decision that stood on the page: two people do not overwrite each other."""
+
+    bucket = forms.ChoiceField(label="Bucket", widget=forms.RadioSelect)
+    label = forms.CharField(
+        label="Words", max_length=80, help_text="What staff read instead of the value."
+    )
+    seen = forms.IntegerField(widget=forms.HiddenInput)
+
+    def __init__(self, row: UnknownValue, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.row = row
+        field = self.fields["bucket"]
+        assert isinstance(field, forms.ChoiceField)
+        if row.vocabulary in interpretations.VOCABULARIES:
+            field.label, field.choices = "Rank", list(RANKS.items())
+        else:
+            plain = {} if row.vocabulary == STATUS else PLAIN
+            field.choices = list({**BUCKETS, **plain}.items())
+
+    @classmethod
+    def of(cls, row: UnknownValue) -> DecisionForm:
+        words = row.label or row.value.replace("_", " ").strip().capitalize()[:80]
+        return cls(row, initial={"bucket": row.bucket, "label": words, "seen": row.decision})
+
+
+class MeanwhileDecided(Exception):
+    """Somebody else decided since the page was shown."""
+
+
+@requires("system.view")
+@require_safe
+def unknown(request: HttpRequest) -> HttpResponse:
+    """Values we have no word for, last seen first."""
+    page = page_of(UnknownValue.objects.all(), LAST_SEEN, size=SIZE, **place_of(request))
+    context = {"page": page, "rows": [_told(row) for row in page.rows]}
+    return render(request, "system/unknown.html", context)
+
+
+@requires("system.view")
+@require_http_methods(["GET", "HEAD", "POST"])
+def value(request: HttpRequest, value_id: int) -> HttpResponse:
+    """One of them: where it was met, and what it means here."""
+    row = get_object_or_404(UnknownValue.objects.select_related("decided_by"), pk=value_id)
+    obstacle = _obstacle(row, request.user)
+    form = DecisionForm.of(row)
+    status = 200
+    if request.method == "POST":
+        back = "take_back" in request.POST
+        form, status = DecisionForm(row, request.POST), 422
+        if obstacle:
+            form.add_error(None, obstacle)
+        elif back or form.is_valid():
+            try:
+                _decide(request, row, form)
+            except MeanwhileDecided:
+                form.add_error(None, "Somebody has just decided on this. See what it says now.")
+                row.refresh_from_db()
+                form.data = {**request.POST.dict(), "seen": str(row.decision)}
+            else:
+                moving = MOVING if row.vocabulary == STATUS else ""
+                moving = RANKING if row.vocabulary in interpretations.VOCABULARIES else moving
+                messages.success(request, (TAKEN_BACK if back else SAVED).format(moving))
+                return redirect("system:unknown-value", row.pk)
+    context = {"told": _told(row), "row": row, "form": form, "obstacle": obstacle}
+    return render(request, "system/unknown_value.html", context, status=status)
+
+
+def _decide(request: HttpRequest, row: UnknownValue, form: DecisionForm) -> None:
+    """Keep the decision, number it, record it. Raises MeanwhileDecided, and has kept nothing."""
+    back = "take_back" in request.POST
+    bucket = "" if back else form.cleaned_data["bucket"]
+    label = "" if back else form.cleaned_data["label"]
+    with transaction.atomic():
+        # Numbers are committed in their order: whoever has heard of one has heard of all before.
+        with connection.cursor() as cursor:
+            cursor.execute(_ONE_AT_A_TIME)
+        row.refresh_from_db()
+        if request.POST.get("seen") != str(row.decision):
+            raise MeanwhileDecided
+        before = _words_of(row)
+        if (row.bucket, row.label) == (bucket, label):
+            return
+        last = UnknownValue.objects.aggregate(last=Max("decision"))["last"]
+        assert isinstance(request.user, User)
+        row.bucket, row.label, row.decision = bucket, label, last + 1
+        row.decided_at, row.decided_by = timezone.now(), request.user
+        row.spread_at, row.moved = None, 0
+        row.save()
+        audit.changed(
+            request, "unknown value", [f"{row.vocabulary}: {row.value}"],
+            before=before, after=_words_of(row),
+        )  # fmt: skip
+
+
+def latest(most: int) -> list[dict[str, Any]]:
+    """The values that were seen last, as pages show them."""
+    rows = UnknownValue.objects.order_by("-last_seen", "-id")[:most]
+    return [_told(row) for row in rows]
+
+
+def _words_of(row: UnknownValue) -> dict[str, str]:
+    return {"bucket": row.bucket, "words": row.label}
+
+
+def _obstacle(row: UnknownValue, user: Any) -> str:
+    """Why nothing can be decided here; empty if it can."""
+    if row.vocabulary not in vocabulary.VOCABULARIES:
+        return "Only a release can teach the back office this: it has to be read, not only named."
+    if vocabulary.is_known(row.vocabulary, row.value):
+        return "The release that runs here knows this value. Its words hold."
+    if not may(user, "vocabulary.change"):
+        return "Lab admins and administrators say what a value means."
+    return ""
+
+
+def _told(row: UnknownValue) -> dict[str, Any]:
+    """A value as pages show it: in its words, where it was met, where to find more."""
+    known = row.vocabulary in vocabulary.VOCABULARIES
+    term = vocabulary.term(row.vocabulary, row.value) if known else None
+    return {
+        "row": row,
+        "term": term,
+        "known": known and vocabulary.is_known(row.vocabulary, row.value),
+        "bucket": {**BUCKETS, **PLAIN, **RANKS}.get(row.bucket, ""),
+        "is_ranked": row.vocabulary in interpretations.VOCABULARIES and row.decision > 0,
+        "sample": _sample(row),
+        "all": _all(row),
+        "orders": row.vocabulary == STATUS and row.decision > 0,
+        "arrived": row.spread_at is not None,
+    }
+
+
+def _sample(row: UnknownValue) -> str:
+    """The page of the record it was first met in; empty where there is none."""
+    route = LEADS.get(row.vocabulary.partition(".")[0])
+    if not route or not row.sample_key:
+        return ""
+    try:
+        return reverse(route, args=[row.sample_key])
+    except NoReverseMatch:
+        return ""
+
+
+def _all(row: UnknownValue) -> tuple[str, str]:
+    """Where everything with this value is listed, and what that is called."""
+    if row.vocabulary == STATUS:
+        return reverse("orders:list", query={"status": row.value}), "Orders"
+    if row.vocabulary == EVENT_TYPE:
+        return reverse("events:list", query={"type": row.value}), "Events"
+    return "", ""

@@ -1,0 +1,354 @@
+"""One thing done to many rows, in the background.
+
+The rows of a run are written in one statement, by the filter itself, when somebody says go. A
+worker takes a run for a while (`lease_until`), does row by row and notes what came of each; one
+that dies leaves the rest waiting, and the next goes on. Where a row's doing and its note cannot be
+one transaction (`Verb.asks`), doing it twice is harmless: the second finds the first.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, ClassVar, Final
+from uuid import UUID
+
+from celery.exceptions import SoftTimeLimitExceeded
+from django.db import IntegrityError, connection, transaction
+from django.db.models import F, Q, QuerySet
+from django.db.models.functions import Now
+from django.http import HttpRequest
+from django.utils import timezone
+
+from backoffice import audit
+from backoffice.core.access import may
+from backoffice.models import User
+from backoffice.outbox import AskForm
+from backoffice.pages.lists.listing import Listing
+from backoffice.pages.lists.models import BulkRow, BulkRun
+
+logger = logging.getLogger(__name__)
+
+MOST: Final = 100_000
+"""Rows of one run."""
+BATCH: Final = 50
+SECONDS: Final = 8.0
+"""Of one task: other people's runs wait, too."""
+LONGEST: Final = 50
+LEASE: Final = timedelta(seconds=60)
+KEPT: Final = timedelta(days=30)
+FAULT: Final = "A fault of the back office; it was written to the log."
+NOT_ALLOWED: Final = "Who asked for this may not do it any more."
+
+State = BulkRun.State
+
+
+class NotDone(Exception):
+    """A row was left as it is: words for staff."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__(words)
+        self.words = words
+
+
+class TooMany(Exception):
+    """More rows than one run may have."""
+
+
+class Changed(Exception):
+    """Other rows match than those that were confirmed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Which rows match a filter: how many, and a digest of their keys in whatever order."""
+
+    total: int
+    digest: str
+
+    @classmethod
+    def of(cls, rows: QuerySet[Any]) -> Matches:
+        """Those that match now; one query."""
+        sql, parameters = rows.order_by().values_list("pk").query.sql_with_params()
+        return cls._read(f"SELECT {_DIGEST} FROM ({sql}) AS found (key)", parameters)  # noqa: S608
+
+    @classmethod
+    def of_run(cls, run: BulkRun) -> Matches:
+        """Those that a run is to work on."""
+        return cls._read(
+            f"SELECT {_DIGEST} FROM backoffice_bulkrow WHERE run_id = %s",  # noqa: S608
+            [run.pk],
+        )
+
+    @classmethod
+    def _read(cls, sql: str, parameters: Sequence[Any]) -> Matches:
+        with connection.cursor() as cursor:
+            cursor.execute(sql, parameters)
+            total, digest = cursor.fetchone()
+        return cls(total, str(digest or 0))
+
+
+_DIGEST: Final = "count(*), bit_xor(hashtextextended(key::text, 0))"
+
+
+class Verb:
+    """Something that can be done to many rows."""
+
+    name: ClassVar[str]
+    label: ClassVar[str]
+    """On its button, as a verb."""
+    needs: ClassVar[tuple[str, ...]]
+    form: ClassVar[type[AskForm]] = AskForm
+    asked_first: ClassVar[bool] = True
+    """A page with its form, or with what follows, comes before it."""
+    asks: ClassVar[bool] = False
+    """Each row is a command to the service, in a transaction of its own."""
+    most: ClassVar[int] = MOST
+
+    @property
+    def verb(self) -> str:
+        """On the button that does it."""
+        return self.label.removesuffix("…")
+
+    @property
+    def heading(self) -> str:
+        return self.title({})
+
+    def title(self, given: Mapping[str, Any]) -> str:
+        return self.verb
+
+    def given(self, form: AskForm) -> dict[str, Any]:
+        """What a worker must know of the form, as JSON."""
+        return {}
+
+    def review(self, rows: QuerySet[Any], user: Any) -> dict[str, Any]:
+        """What stands on the page before: `words`, or what its template needs; `shown` are the rows
+        that are told one by one."""
+        return {}
+
+    def do(self, request: HttpRequest, row: BulkRow, given: Mapping[str, Any]) -> UUID | None:
+        """Do it to one row, in the name of `request.user`; the id of a command asked for. Raises
+        NotDone."""
+        raise NotImplementedError
+
+
+def start(
+    request: HttpRequest,
+    listing: Listing,
+    verb: Verb,
+    rows: QuerySet[Any],
+    form: AskForm,
+    query: Mapping[str, list[str]],
+    again: BulkRun | None = None,
+    confirmed: Matches | None = None,
+) -> BulkRun | None:
+    """Write a run and its rows; the same form sent twice is one run. None where no row is left.
+
+    `confirmed` is what the person saw: other rows than those are not written. Raises TooMany or
+    Changed, and nothing is written then.
+    """
+    assert isinstance(request.user, User)
+    form_id: UUID = form.cleaned_data["form_id"]
+    known = BulkRun.objects.filter(form_id=form_id, asked_by=request.user).first()
+    if known is not None:
+        return known
+    given = verb.given(form) if again is None else again.given
+    run = BulkRun(
+        listing=listing.name,
+        verb=verb.name,
+        title=verb.title(given)[:200],
+        given=given,
+        query=dict(query),
+        asked_by=request.user,
+        form_id=form_id,
+        again=again,
+        total=0,
+    )
+    try:
+        with transaction.atomic(durable=True):
+            # Of two clicks at the same moment the second waits here, and breaks the constraint.
+            run.save(force_insert=True)
+            run.total = _gather(run, rows, verb.most)
+            if not run.total:
+                transaction.set_rollback(True)
+                return None
+            # Compared after the rows are written: the filter may match others at every moment.
+            if confirmed is not None and Matches.of_run(run) != confirmed:
+                raise Changed
+            run.save(update_fields=["total"])
+            audit.asked(request, f"bulk {verb.name}", [run.pk], [])
+    except IntegrityError:
+        return BulkRun.objects.get(form_id=form_id, asked_by=request.user)
+    return run
+
+
+def _gather(run: BulkRun, rows: QuerySet[Any], most: int) -> int:
+    """Write the keys of `rows`: one statement, whatever their number."""
+    found = rows.order_by().values_list("pk", "user_id")
+    sql, parameters = found.query.sql_with_params()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO backoffice_bulkrow (run_id, key, patient_id)"
+            f" SELECT %s, found.key, found.patient FROM ({sql}) AS found (key, patient) LIMIT %s",
+            [run.pk, *parameters, most + 1],
+        )
+        written = cursor.rowcount
+    if written > most:
+        raise TooMany
+    return int(written)
+
+
+def stop(run: BulkRun) -> bool:
+    """No further row is begun; False where it had ended."""
+    return bool(stop_open(BulkRun.objects.filter(pk=run.pk)))
+
+
+def stop_open(runs: QuerySet[BulkRun]) -> int:
+    """Those of them that had not ended; returns how many."""
+    return runs.filter(state=State.OPEN).update(
+        state=State.STOPPED, finished_at=Now(), lease_token=None, lease_until=None
+    )
+
+
+def work(lists: Sequence[Listing], seconds: float = SECONDS) -> int:
+    """Do what was asked, for about so long; returns how many rows were worked on."""
+    ends = time.monotonic() + seconds
+    done = 0
+    while time.monotonic() < ends:
+        token = uuid.uuid4()
+        run = _claimed(lists, token)
+        if run is None:
+            break
+        try:
+            done += _work(run, token, lists, ends)
+        finally:
+            # Others come first now: the longest left alone is the next.
+            BulkRun.objects.filter(pk=run.pk, lease_token=token).update(
+                lease_token=None, lease_until=Now()
+            )
+    return done
+
+
+def forget() -> int:
+    """Runs that ended long ago; what each row became is in the log."""
+    old = BulkRun.objects.exclude(state=State.OPEN).filter(finished_at__lt=timezone.now() - KEPT)
+    return old.delete()[0]
+
+
+def _claimed(lists: Sequence[Listing], token: UUID) -> BulkRun | None:
+    with transaction.atomic(durable=True):
+        free = Q(lease_until=None) | Q(lease_until__lt=Now())
+        found = BulkRun.objects.filter(
+            free, state=State.OPEN, listing__in=[one.name for one in lists]
+        )
+        # Of a table of open runs only, so the sort is of a handful.
+        run = (
+            found.order_by(F("lease_until").asc(nulls_first=True), "asked_at")
+            .select_for_update(skip_locked=True)
+            .first()
+        )
+        if run is None:
+            return None
+        BulkRun.objects.filter(pk=run.pk).update(lease_token=token, lease_until=Now() + LEASE)
+    return run
+
+
+def _work(run: BulkRun, token: UUID, lists: Sequence[Listing], ends: float) -> int:
+    listing = next(one for one in lists if one.name == run.listing)
+    verb = next((one for one in listing.verbs if one.name == run.verb), None)
+    user = User.objects.get(pk=run.asked_by_id)
+    waiting = BulkRow.objects.filter(run=run.pk, state=BulkRow.State.WAITING).order_by("key")
+    if verb is None or not (user.is_active and may(user, *listing.needs, *verb.needs)):
+        _give_up(run, token)
+        return 0
+    request = _in_the_name_of(user, run)
+    done = 0
+    while time.monotonic() < ends:
+        batch = list(waiting[:BATCH])
+        if not batch:
+            BulkRun.objects.filter(pk=run.pk, lease_token=token).update(
+                state=State.DONE, finished_at=Now()
+            )
+            break
+        for row in batch:
+            if not _one(verb, run, row, request, token):
+                return done
+            done += 1
+            if time.monotonic() > ends:
+                break
+    return done
+
+
+def _one(verb: Verb, run: BulkRun, row: BulkRow, request: HttpRequest, token: UUID) -> bool:
+    """Do one row and note it; False where the run is in other hands, or was stopped."""
+    if verb.asks:
+        if not _held(run, token):
+            return False
+        outcome = _tried(verb, run, row, request)
+        with transaction.atomic(durable=True):
+            return _noted(run, row, token, *outcome)
+    with transaction.atomic(durable=True):
+        # Locks the run's row: whoever stops it waits for this one.
+        if not _held(run, token):
+            return False
+        outcome = _tried(verb, run, row, request)
+        return _noted(run, row, token, *outcome)
+
+
+def _tried(verb: Verb, run: BulkRun, row: BulkRow, request: HttpRequest) -> tuple[str, UUID | None]:
+    """Why it was not done (empty where it was), and the command asked for."""
+    try:
+        if verb.asks:
+            return "", verb.do(request, row, run.given)
+        with transaction.atomic():
+            return "", verb.do(request, row, run.given)
+    except NotDone as error:
+        return error.words, None
+    except SoftTimeLimitExceeded:
+        raise
+    except Exception as error:
+        logger.exception("a row of %s failed: %s", run.pk, type(error).__name__)
+        return FAULT, None
+
+
+def _held(run: BulkRun, token: UUID) -> bool:
+    return bool(
+        BulkRun.objects.filter(pk=run.pk, lease_token=token, state=State.OPEN).update(
+            lease_until=Now() + LEASE
+        )
+    )
+
+
+def _noted(run: BulkRun, row: BulkRow, token: UUID, words: str, command: UUID | None) -> bool:
+    state = BulkRow.State.FAILED if words else BulkRow.State.DONE
+    noted = BulkRow.objects.filter(run=run.pk, key=row.key, state=BulkRow.State.WAITING).update(
+        state=state, words=words, command_id=command
+    )
+    if noted:
+        counter = "failed" if words else "done"
+        BulkRun.objects.filter(pk=run.pk).update(**{counter: F(counter) + 1})
+    return BulkRun.objects.filter(pk=run.pk, lease_token=token, state=State.OPEN).exists()
+
+
+def _give_up(run: BulkRun, token: UUID) -> None:
+    with transaction.atomic(durable=True):
+        if not _held(run, token):
+            return
+        left = BulkRow.objects.filter(run=run.pk, state=BulkRow.State.WAITING).update(
+            state=BulkRow.State.FAILED, words=NOT_ALLOWED
+        )
+        BulkRun.objects.filter(pk=run.pk).update(
+            state=State.DONE, finished_at=Now(), failed=F("failed") + left
+        )
+
+
+def _in_the_name_of(user: User, run: BulkRun) -> HttpRequest:
+    """For functions that note who asks: the person, and the run as the request."""
+    request = HttpRequest()
+    request.user = user
+    request.request_id = run.pk.hex  # type: ignore[attr-defined]
+    return request

@@ -1,0 +1,138 @@
+"""Fields that filters of several lists share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime, time, timedelta
+from functools import partial
+from typing import Any, Final
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.utils import timezone
+from django.utils.dateparse import parse_date, parse_datetime
+
+from backoffice.core import vocabulary
+
+DAYS: Final = {
+    "today": "today",
+    "yesterday": "yesterday",
+    "this_week": "this week",
+    "last_7": "last 7 days",
+    "this_month": "this month",
+    "last_30": "last 30 days",
+}
+"""Days counted from now, so that a saved view of "this week" stays one."""
+
+
+BACKWARDS: Final = "backwards"
+
+
+def in_order(form: forms.Form, first: str, last: str) -> None:
+    """Say beside the last day where it is before the first one."""
+    begins, ends = form.cleaned_data.get(first), form.cleaned_data.get(last)
+    if begins and ends and begins > ends:
+        form.add_error(last, ValidationError("This is before the first day.", code=BACKWARDS))
+
+
+def status_of(form: forms.Form) -> int:
+    """400 where something cannot be read. Days in the wrong order can, and are those of no row."""
+    wrong = [error.code for found in form.errors.as_data().values() for error in found]
+    return 400 if any(code != BACKWARDS for code in wrong) else 200
+
+
+class AnyChoice(forms.MultipleChoiceField):
+    """Any value is accepted, whatever is offered: one that is not there finds nothing."""
+
+    def valid_value(self, value: Any) -> bool:
+        return len(str(value)) <= 100 and "\x00" not in str(value)
+
+
+class OpenChoices(AnyChoice):
+    """Values of an open enumeration: the known ones are offered, any other one is accepted."""
+
+    def __init__(self, name: str, **kwargs: Any) -> None:
+        self.vocabulary = name
+        self.offered = partial(vocabulary.choices, name)
+        super().__init__(
+            choices=self.offered,
+            required=False,
+            widget=forms.CheckboxSelectMultiple,
+            **kwargs,
+        )
+
+
+class MomentField(forms.CharField):
+    """A date, or a date with time, in the staff member's zone unless it names its own.
+
+    A date alone means the start of that day, or its end with `end_of_day`.
+    """
+
+    widget = forms.DateInput(attrs={"type": "date"})
+
+    def __init__(self, *, end_of_day: bool = False, **kwargs: Any) -> None:
+        self.end_of_day = end_of_day
+        super().__init__(required=False, **kwargs)
+
+    def clean(self, value: Any) -> datetime | None:
+        text = str(value or "").strip()
+        if not text:
+            return None
+        try:
+            moment: date | None = parse_date(text) or parse_datetime(text)
+        except ValueError:
+            moment = None
+        if moment is None:
+            raise ValidationError("Type a date as YYYY-MM-DD.")
+        whole_day = self.end_of_day and not isinstance(moment, datetime)
+        try:
+            if not isinstance(moment, datetime):
+                # A day ends where the next one begins: its last hour may come twice.
+                moment = datetime.combine(moment + timedelta(days=whole_day), time.min)
+            if timezone.is_naive(moment):
+                moment = timezone.make_aware(moment)
+            return moment.astimezone(UTC) - timedelta(microseconds=whole_day)
+        except OverflowError as error:
+            raise ValidationError("Type a date of this age.") from error
+
+
+class UuidField(forms.UUIDField):
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(required=False, **kwargs)
+
+
+class LateChoices(AnyChoice):
+    """Choices out of a table, read only where they are shown."""
+
+    def offer(self, read: Callable[[], list[tuple[str, str]]]) -> None:
+        """`read` is asked each time."""
+        self.offered = self.choices = read
+
+
+class DaysField(forms.ChoiceField):
+    """Days counted from today in the staff member's zone; reads as (first moment, first after)."""
+
+    def __init__(self, short: str, **kwargs: Any) -> None:
+        self.short = short
+        super().__init__(required=False, choices=[("", "Any day"), *DAYS.items()], **kwargs)
+
+    def clean(self, value: Any) -> Any:
+        key = super().clean(value)
+        return _days(key, timezone.localdate()) if key else None
+
+
+def _days(key: str, today: date) -> tuple[datetime, datetime]:
+    first, after = today, today + timedelta(days=1)
+    if key == "yesterday":
+        first, after = today - timedelta(days=1), today
+    elif key == "this_week":
+        first = today - timedelta(days=today.weekday())
+    elif key == "this_month":
+        first = today.replace(day=1)
+    elif key in ("last_7", "last_30"):
+        first = today - timedelta(days=int(key.removeprefix("last_")) - 1)
+    begins, ends = (
+        timezone.make_aware(datetime.combine(day, time.min)).astimezone(UTC)
+        for day in (first, after)
+    )
+    return begins, ends

@@ -1,0 +1,254 @@
+"""The form of a list: what stands in the address, and how its filters look on the page."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Final
+
+from django import forms
+from django.forms import BoundField
+from django.http import QueryDict
+from django.utils import timezone
+
+from backoffice.core.encryption.url_tokens import Words, opened
+from backoffice.pages.form_controls import choices_of
+from backoffice.pages.lists.fields import LateChoices
+from backoffice.pages.paging.pages import Sort
+
+SIZE: Final = 50
+SIZES: Final = (25, 50, 100)
+PLACE: Final = frozenset({"after", "before", "at"})
+"""Where in the list a page is."""
+SORTING: Final = ("order_key", "order_direction")
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A chip of the filter row: one field with tick boxes, or a few ordinary fields.
+
+    `first` stands in the row always; others wait behind `+ Filter` until they are in force.
+    """
+
+    label: str
+    fields: tuple[str, ...]
+    first: bool = False
+    zoned: bool = False
+    """Its fields are days: the panel names their zone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """A filter as it stands on the page."""
+
+    label: str
+    form: FilterForm
+    names: list[str]
+    first: bool
+    options: bool
+    active: bool
+    wrong: bool
+    summary: str
+    drop: tuple[str, str] | None
+    """Parameter and value of a filter with one value."""
+    zone: str
+    looks: Hashable | None
+    """All that an untouched filter's looks depend on; None where the address speaks of it."""
+
+    @property
+    def fields(self) -> list[BoundField]:
+        return [self.form[name] for name in self.names]
+
+
+class _Shared(dict[str, forms.Field]):
+    """Fields of a class of forms, which Django copies for each form. Those of lists are read and
+    never changed, save for those whose choices are each form's own."""
+
+    def __deepcopy__(self, known: dict[int, Any]) -> dict[str, forms.Field]:
+        return {
+            name: deepcopy(field, known) if isinstance(field, LateChoices) else field
+            for name, field in self.items()
+        }
+
+
+class FilterForm(forms.Form):
+    """Filters, sort and size of a list, as they stand in its address."""
+
+    order_key = forms.CharField(required=False)
+    order_direction = forms.ChoiceField(required=False, choices=[("asc", "asc"), ("desc", "desc")])
+    size = forms.IntegerField(required=False, min_value=1, max_value=100)
+
+    SORTS: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """Sort key to its columns; the first is the sort without one."""
+    FALLING: ClassVar[frozenset[str]] = frozenset()
+    """Sort keys whose first click shows the greatest first."""
+    PRIVATE: ClassVar[frozenset[str]] = frozenset()
+    """Sort keys whose values name people."""
+    WORDS: ClassVar = Words("")
+    """Fields that take words about a person."""
+    FILTERS: ClassVar[Sequence[Filter]] = ()
+    TABBED: ClassVar[frozenset[str]] = frozenset()
+    """Fields that are tabs, not filters."""
+
+    def __init__(self, data: Any = None, *, by_name: bool = True) -> None:
+        self.words = replace(self.WORDS, by_name=by_name)
+        self.base_fields = _Shared(self.base_fields)  # type: ignore[misc]
+        super().__init__(opened(data, self.words) if isinstance(data, QueryDict) else data)
+        self.given = data
+        """As it stands in the address, where words are sealed."""
+        self.by_name = by_name
+        self.hidden: dict[str, str] = {}
+        """Fields that this person may not use: what their role does not show."""
+
+    def clean_order_key(self) -> str:
+        key: str = self.cleaned_data["order_key"]
+        if key and key not in self.SORTS:
+            raise forms.ValidationError(
+                "This list cannot be sorted by that.", code="invalid_choice"
+            )
+        return key
+
+    def clean(self) -> None:
+        """What a role does not show it may not ask for either: the answer would tell."""
+        for name, what in self.hidden.items():
+            if self.cleaned_data.get(name):
+                self.add_error(name, f"Your role does not show {what}.")
+        if self.cleaned_data.get("order_key") in self.PRIVATE and not self.by_name:
+            self.add_error("order_key", "Your role does not show who a patient is.")
+
+    def may_open(self, query: Mapping[str, Sequence[str]]) -> bool:
+        """Whether a view that somebody else saved tells this person nothing it should not: words
+        about a person are told by the view itself."""
+        hidden = {*self.hidden, *(() if self.by_name else (*self.words.names, *self.PRIVATE))}
+        return hidden.isdisjoint(query) and hidden.isdisjoint(query.get("order_key", ()))
+
+    @property
+    def sort(self) -> tuple[str, str]:
+        """(order_key, order_direction) in force."""
+        key = self.cleaned_data.get("order_key") or next(iter(self.SORTS))
+        default = "desc" if key in self.FALLING else "asc"
+        return key, self.cleaned_data.get("order_direction") or default
+
+    def sorts_by(self, key: str) -> bool:
+        """Whether this person may sort by it, with these filters."""
+        return key in self.SORTS and (self.by_name or key not in self.PRIVATE)
+
+    def keyset(self) -> Sort:
+        key, direction = self.sort
+        return Sort(self.SORTS[key], descending=direction == "desc", private=key in self.PRIVATE)
+
+    def filtering(self) -> list[str]:
+        """Names of the fields that narrow the list and are no tabs."""
+        frame = {*SORTING, "size", *self.TABBED}
+        return [name for name in self.fields if name not in frame]
+
+    def narrowed(self) -> bool:
+        """True when something besides a tab narrows the list."""
+        return any(self.cleaned_data.get(name) for name in self.filtering())
+
+    def searched(self) -> bool:
+        """True when words about a person were typed."""
+        return any(self.cleaned_data.get(name) for name in self.words.names)
+
+    @cached_property
+    def chips(self) -> list[Chip]:
+        """The filters as they stand on the page: those this person may use."""
+        return [chip for one in self.FILTERS if (chip := self._chip(one)) is not None]
+
+    @property
+    def more(self) -> bool:
+        """Some filters wait behind `+ Filter`."""
+        return not all(chip.first for chip in self.chips)
+
+    def in_force(self, given: QueryDict) -> list[dict[str, Any]]:
+        """Each value that narrows the list, in words, with the parameter it came by; `many` where
+        its filter has others."""
+        if given.keys().isdisjoint(self.filtering()):
+            return []
+        typed_in = opened(given, self.words)
+        several = {
+            name for one in self.FILTERS if len(self._given(one)) > 1 for name in one.fields
+        }  # fmt: skip
+        return [
+            {
+                "name": name,
+                "value": value,
+                "label": f"{self.fields[name].label}: {_words(self.fields[name], typed)}",
+                "many": name in several,
+            }
+            for name in self.filtering()
+            for value, typed in zip(given.getlist(name), typed_in.getlist(name), strict=True)
+            if value
+        ]
+
+    def _chip(self, one: Filter) -> Chip | None:
+        names = [name for name in one.fields if name not in self.hidden]
+        if not names:
+            return None
+        zone = timezone.get_current_timezone_name() if one.zoned else ""
+        given, wrong = self._given(one), not self.errors.keys().isdisjoint(names)
+        return Chip(
+            label=one.label,
+            form=self,
+            names=names,
+            first=one.first or bool(given) or wrong,
+            options=all(isinstance(self.fields[n], forms.MultipleChoiceField) for n in names),
+            active=bool(given),
+            wrong=wrong,
+            summary=_summary(given),
+            drop=self._as_given(*given[0]) if len(given) == 1 else None,
+            zone=zone,
+            looks=None
+            if given or not self.data.keys().isdisjoint(names)
+            else self._looks(one, zone),
+        )
+
+    def _as_given(self, bound: BoundField, value: str) -> tuple[str, str]:
+        """The parameter of a filter with one value, as it stands in the address."""
+        sealed = bound.name in self.words.names and self.given is not None
+        return bound.name, self.given.get(bound.name) if sealed else value
+
+    def _given(self, one: Filter) -> list[tuple[BoundField, str]]:
+        """Each value that the address gives for it, with its field."""
+        if self.data.keys().isdisjoint(one.fields):
+            return []
+        fields = [self[name] for name in one.fields if name not in self.hidden]
+        return [(bound, value) for bound in fields for value in _values(bound)]
+
+    def _looks(self, one: Filter, zone: str) -> Hashable:
+        fields: list[Any] = [self.fields[name] for name in one.fields]
+        offered = tuple(choices_of(field) for field in fields)
+        return type(self), one, *self.hidden, zone, offered
+
+
+def filters_in(data: QueryDict, form: FilterForm) -> dict[str, list[str]]:
+    """What of an address the form reads and a view keeps: filters, tab and sort, not the place."""
+    return {
+        name: values
+        for name, given in opened(data, form.words).lists()
+        if name in form.fields and name != "size" and (values := [text for text in given if text])
+    }
+
+
+def _values(bound: BoundField) -> list[str]:
+    value = bound.value()
+    many = value if isinstance(value, list | tuple) else [value]
+    return [str(one) for one in many if one not in (None, "")]
+
+
+def _summary(given: list[tuple[BoundField, str]]) -> str:
+    """What is chosen, short: the words of one value, the number of several."""
+    if not given:
+        return ""
+    if len(given) > 1:
+        return str(len(given))
+    bound, value = given[0]
+    words = _words(bound.field, value)
+    short = getattr(bound.field, "short", "")
+    return (f"{short}, {words}" if short else words)[:40]
+
+
+def _words(field: forms.Field, value: str) -> str:
+    return str(dict(choices_of(field)).get(value, value))

@@ -1,0 +1,76 @@
+"""What each member of staff sets for themselves: theme, height of rows, shortcuts, time zone."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from zoneinfo import available_timezones
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from backoffice.accounts.entrance import keep_theme
+from backoffice.core.access import signed_in
+from backoffice.models import User
+
+THEMES: Final = (("", "Same as the system"), ("light", "Light"), ("dark", "Dark"))
+DENSITIES: Final = (
+    ("compact", "Compact: most rows on a page"),
+    ("default", "Normal"),
+    ("touch", "Tall: easy to tap"),
+)
+
+
+class PreferencesForm(forms.Form):
+    """The fields of `User` that are everybody's own."""
+
+    theme = forms.ChoiceField(
+        label="Theme", choices=THEMES, required=False, widget=forms.RadioSelect
+    )
+    density = forms.ChoiceField(label="Row height", choices=DENSITIES, widget=forms.RadioSelect)
+    single_keys = forms.BooleanField(label="Single-key shortcuts", required=False)
+    time_zone = forms.CharField(
+        label="Your time zone",
+        max_length=64,
+        help_text="Times are shown in this zone unless another one is named, for example "
+        "America/New_York.",
+        widget=forms.TextInput({"list": "zones", "autocomplete": "off", "spellcheck": "false"}),
+    )
+
+    def clean_time_zone(self) -> str:
+        """The zone as it is written, however it was typed: `america/new york` will do."""
+        typed: str = self.cleaned_data["time_zone"]
+        wanted = typed.strip().replace(" ", "_").lower()
+        for name in available_timezones():
+            if name.lower() == wanted:
+                return name
+        raise forms.ValidationError(
+            "There is no time zone of this name. Type a region and a city, such as America/Chicago."
+        )
+
+
+@signed_in
+@require_http_methods(["GET", "HEAD", "POST"])
+def preferences(request: HttpRequest) -> HttpResponse:
+    """The form; saved preferences hold from the next page on."""
+    user = request.user
+    assert isinstance(user, User)
+    if request.method != "POST":
+        kept = {name: getattr(user, name) for name in PreferencesForm.base_fields}
+        return _shown(request, PreferencesForm(initial=kept))
+    form = PreferencesForm(request.POST)
+    if not form.is_valid():
+        return _shown(request, form, status=400)
+    User.objects.filter(pk=user.pk).update(**form.cleaned_data)
+    messages.success(request, "Preferences saved")
+    response = HttpResponseRedirect(reverse("preferences"))
+    keep_theme(response, form.cleaned_data["theme"])
+    return response
+
+
+def _shown(request: HttpRequest, form: PreferencesForm, status: int = 200) -> HttpResponse:
+    context: dict[str, Any] = {"form": form, "zones": sorted(available_timezones())}
+    return render(request, "preferences/page.html", context, status=status)
