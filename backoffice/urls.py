@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import include, path
 
-from backoffice.accounts import entrance
+from backoffice.accounts.views import sign_in
 from backoffice.admin import site
 from backoffice.operations.views import health
 from backoffice.pages import live, preferences
@@ -15,18 +15,18 @@ handler500 = "backoffice.pages.errors.broken"
 
 urlpatterns = [
     # What is asked most stands first: each request is tried against them in this order.
-    path("", entrance.home, name="home"),
+    path("", sign_in.home, name="home"),
     path("live/", live.live, name="live"),
     path("api/", include("backoffice.api.urls")),
-    path("find/", include("orders.finding.urls")),
+    path("find/", include("orders.search.urls")),
     path("today/", include("orders.today.urls")),
     path("orders/", include("orders.urls")),
     path("orders/", include("orders.documents.urls")),
-    path("results/", include("orders.reviewing.urls")),
+    path("results/", include("orders.results.urls")),
     path("exceptions/", include("orders.exceptions.urls")),
     path("unmatched/", include("orders.unmatched.urls")),
     path("appointments/", include("orders.appointments.urls")),
-    path("patients/", include("orders.of_patient.urls")),
+    path("patients/", include("orders.patient_tabs.urls")),
     path("patients/", include("patients.urls")),
     path("labs/", include("labs.urls")),
     path("reports/", include("labs.reports.urls")),
@@ -34,14 +34,14 @@ urlpatterns = [
     path("", include("backoffice.team.urls")),
     path("", include("backoffice.operations.urls")),
     path("accounts/", include("backoffice.accounts.urls")),
-    path("theme/", entrance.theme, name="theme"),
+    path("theme/", sign_in.theme, name="theme"),
     path("preferences/", preferences.preferences, name="preferences"),
     path("health/live", health.live, name="health-live"),
     path("health/ready", health.ready, name="health-ready"),
     path("admin/", site.urls),
     path("system/", include("backoffice.operations.system_urls")),
     path("system/audit/", include("backoffice.audit.urls")),
-    path("", include("patients.wearables.pulls_urls")),
-    path("", include("webhooks.pages_urls")),
+    path("", include("patients.wearables.pull_urls")),
+    path("", include("webhooks.event_urls")),
     path("", include("webhooks.urls")),
 ]

@@ -14,7 +14,7 @@ pages = get_wsgi_application()
 
 from backoffice.core import installation, statement_limits  # noqa: E402 - needs the settings
 from backoffice.pages import request_buffer  # noqa: E402
-from webhooks.door import DOORS, deliveries  # noqa: E402
+from webhooks.endpoint import DOORS, deliveries  # noqa: E402
 
 statement_limits.limit_statements()
 installation.verify()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from backoffice.outbox import Command
 from labs.allowlists import SetAllowlist
-from labs.testing import ArchiveLabTest, CreateLabTest, RenameLabTest, RestoreLabTest
+from labs.lab_tests import ArchiveLabTest, CreateLabTest, RenameLabTest, RestoreLabTest
 
 COMMANDS: tuple[type[Command], ...] = (
     SetAllowlist,

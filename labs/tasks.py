@@ -5,7 +5,7 @@ from django.utils import timezone
 
 from backoffice import outbox, sync
 from labs.commands import COMMANDS
-from labs.reports import intake, sending
+from labs.reports import delivery, intake
 from labs.reports.sync import JOB_SUBJECT, file_strays
 from labs.sync import LISTINGS, SUBJECTS
 
@@ -21,9 +21,9 @@ def look_up() -> None:
     sync.drain(SUBJECTS, seconds=sync.SLICE)
 
 
-@shared_task(soft_time_limit=sending.LONGEST, time_limit=sending.LONGEST + 30)
+@shared_task(soft_time_limit=delivery.LONGEST, time_limit=delivery.LONGEST + 30)
 def send_reports() -> None:
-    sending.send_due()
+    delivery.send_due()
 
 
 @shared_task

@@ -4,7 +4,7 @@ from django.urls import path
 
 from labs import views
 from labs.allowlists import views as allowlists
-from labs.testing import views as testing
+from labs.lab_tests import views as testing
 
 app_name = "labs"
 

@@ -19,9 +19,9 @@ from backoffice.pages.paging.counts import capped_count
 from backoffice.pages.paging.pages import Sort, page_of, place_of
 from labs.account_catalogs import compare_markers, compare_tests
 from labs.details import billing_by_state, questions
-from labs.drawing import Row, draw
+from labs.lab_tests.views import actions_of
 from labs.models import Lab, LabAccount, LabAccountTeam, LabTest, Marker
-from labs.testing.views import actions_of
+from labs.rendering import Row, draw
 
 SIZE: Final = 50
 BY_NAME: Final = Sort(("name", "id"))

@@ -12,8 +12,8 @@ from django.urls import reverse
 from backoffice.admin import RecordAdmin, site
 from backoffice.admin.records import MOST, Reasons
 from backoffice.pages.paging.pages import Sort
+from orders.handlers import DRAW_KIND_OF_TYPE
 from orders.models import Appointment, Order, Result, Transaction, UnmatchedResult
-from orders.sync.events import DRAW_KIND_OF_TYPE
 from orders.sync.orders import DRAW_KINDS
 
 

@@ -22,7 +22,7 @@ from orders.models import (
     Review,
     Transaction,
 )
-from orders.reviewing import unread
+from orders.results import unreadable_versions
 from orders.visit_zones import Basis, visit_zone
 from patients.api import OF_USER
 
@@ -249,7 +249,7 @@ class Results(Resource):
 
     def _items(self, request: Request, rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
         items = super()._items(request, rows)
-        unreadable = unread.among([item["order_id"] for item in items])
+        unreadable = unreadable_versions.among([item["order_id"] for item in items])
         for item in items:
             item["newer_version_unreadable"] = item["order_id"] in unreadable
         return items

@@ -6,7 +6,7 @@ class OrdersConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from orders.reviewing.identity import update_patients
+        from orders.results.identity import update_patients
         from patients.signals import demographics_stored
 
-        demographics_stored.connect(update_patients, dispatch_uid="orders.reviewing.identity")
+        demographics_stored.connect(update_patients, dispatch_uid="orders.results.identity")

@@ -8,7 +8,7 @@ from typing import Final
 
 from django.utils import timezone
 
-from orders.commands.changing import CANCELLABLE
+from orders.commands.order_changes import CANCELLABLE
 from orders.models import Appointment, Order, OrderEvent
 from orders.models.order import CANCELED
 from orders.scheduling import rules

@@ -4,18 +4,18 @@ from celery import shared_task
 
 from backoffice import outbox, sync
 from backoffice.pages.lists import bulk
-from orders import deciding
+from orders import status_groups
 from orders.commands import COMMANDS
 from orders.documents import printing
-from orders.listing.rows import ORDERS
 from orders.models import OrderDraft
-from orders.reviewing import ranking, waiting
-from orders.reviewing.escalating import tell_of_criticals
+from orders.notifications import tell_of_orders
+from orders.order_list.definition import ORDERS
+from orders.results import queue, ranking
+from orders.results.escalation import tell_of_criticals
 from orders.sync import CHANGES, SUBJECTS, SWEEP
-from orders.today import counting
+from orders.today import counts
+from orders.turnaround.measurement import measure_when_due
 from orders.unmatched.sync import LISTING as UNMATCHED
-from orders.usual.measuring import measure_when_due
-from orders.watching import tell_of_orders
 
 LOOK_UP_SECONDS = 8.0
 """Less than a slice: changes wait on the same queue while look-ups work."""
@@ -59,13 +59,13 @@ def tell() -> None:
 
 @shared_task
 def add_up() -> None:
-    counting.fold()
-    waiting.add_up()
+    counts.fold()
+    queue.add_up()
 
 
 @shared_task
 def follow_decisions() -> None:
-    deciding.follow()
+    status_groups.follow()
     ranking.follow()
 
 
@@ -81,8 +81,8 @@ def follow_release_later() -> None:
 
 @shared_task
 def check_counts() -> None:
-    counting.mend()
-    counting.forget_old()
+    counts.mend()
+    counts.forget_old()
 
 
 @shared_task

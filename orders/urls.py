@@ -3,27 +3,27 @@
 from django.urls import path
 
 from backoffice.pages.lists.urls import paths
-from orders import account_replay_views, changing_views, views
-from orders.listing.rows import ORDERS
-from orders.listing.views import order_list
-from orders.placing import sheet_views
-from orders.placing import views as placing
+from orders.order_list.definition import ORDERS
+from orders.order_list.views import order_list
+from orders.placing.views import account_replay, sheet_import
+from orders.placing.views import new_order as placing
 from orders.scheduling import views as scheduling
+from orders.views import changes, detail
 
 app_name = "orders"
 
 urlpatterns = [
     path("", order_list, name="list"),
     *paths(ORDERS),
-    path("refused/<uuid:account_id>/", account_replay_views.refused_orders, name="refused"),
+    path("refused/<uuid:account_id>/", account_replay.refused_orders, name="refused"),
     path("new/", placing.start, name="start"),
     path("new/<uuid:patient_id>/", placing.write, name="new"),
     path("new/<uuid:patient_id>/review/", placing.review, name="new-review"),
     path("new/<uuid:patient_id>/panels/", placing.panels, name="panels"),
     path("new/diagnoses/", placing.diagnoses, name="diagnoses"),
-    path("import/", sheet_views.import_sheet, name="import-sheet"),
-    path("import/sample/", sheet_views.sample_sheet, name="import-sample"),
-    path("import/standing/", sheet_views.standing, name="import-standing"),
+    path("import/", sheet_import.import_sheet, name="import-sheet"),
+    path("import/sample/", sheet_import.sample_sheet, name="import-sample"),
+    path("import/standing/", sheet_import.standing, name="import-standing"),
     path("import/<uuid:patient_id>/", placing.write, {"importing": True}, name="import"),
     path(
         "import/<uuid:patient_id>/review/",
@@ -31,16 +31,16 @@ urlpatterns = [
         {"importing": True},
         name="import-review",
     ),
-    path("<uuid:order_id>/", views.order_detail, name="detail"),
-    path("<uuid:order_id>/cancel/", changing_views.cancel, name="cancel"),
-    path("<uuid:order_id>/activation/", changing_views.activation, name="activation"),
-    path("<uuid:order_id>/drawn/", changing_views.drawn, name="drawn"),
-    path("<uuid:order_id>/messages/", changing_views.messages, name="messages"),
-    path("<uuid:order_id>/messages/state/", changing_views.message_state, name="message-state"),
+    path("<uuid:order_id>/", detail.order_detail, name="detail"),
+    path("<uuid:order_id>/cancel/", changes.cancel, name="cancel"),
+    path("<uuid:order_id>/activation/", changes.activation, name="activation"),
+    path("<uuid:order_id>/drawn/", changes.drawn, name="drawn"),
+    path("<uuid:order_id>/messages/", changes.messages, name="messages"),
+    path("<uuid:order_id>/messages/state/", changes.message_state, name="message-state"),
     path("<uuid:order_id>/visit/book/", scheduling.book, name="book"),
     path("<uuid:order_id>/visit/move/", scheduling.move, name="move"),
     path("<uuid:order_id>/visit/times/", scheduling.times, name="times"),
     path("<uuid:order_id>/visit/cancel/", scheduling.cancel, name="cancel-visit"),
-    path("<uuid:order_id>/resend/", changing_views.resend, name="resend"),
-    path("<uuid:order_id>/simulate/", changing_views.simulate, name="simulate"),
+    path("<uuid:order_id>/resend/", changes.resend, name="resend"),
+    path("<uuid:order_id>/simulate/", changes.simulate, name="simulate"),
 ]

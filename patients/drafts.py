@@ -13,7 +13,7 @@ from backoffice.models import CommandRecord, User
 from backoffice.pages.drafts import WRITTEN
 from patients.commands import CreateUser
 from patients.models import RegistrationDraft
-from patients.registering_forms import RegisterForm
+from patients.registration_forms import RegisterForm
 
 KEPT_OUT: Final = ("csrfmiddlewaretoken", "do", "find_payor", "shown", WRITTEN)
 GIVEN: Final = {

@@ -13,7 +13,7 @@ from django.db.models import QuerySet
 from backoffice.core.prepared_queries import by_key, where
 from backoffice.models import AS_RECEIVED, CommandRecord
 from patients.models import Connection, Patient, Provider
-from patients.registering_views import done_but_connected
+from patients.views.registration import done_but_connected
 
 TROUBLE: Final = ("failure", "retrying")
 

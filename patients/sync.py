@@ -22,7 +22,6 @@ from backoffice.service.insurance import Payor as PayorRecord
 from backoffice.service.users import Address, User, UserInfo
 from backoffice.service.users import Connection as ConnectionRecord
 from backoffice.service.wearables import Provider as ProviderRecord
-from patients.alike import mark_of_insurance
 from patients.models import (
     Connection,
     Demographics,
@@ -32,6 +31,7 @@ from patients.models import (
     Provider,
 )
 from patients.names import name_key, phone_key
+from patients.record_comparison import mark_of_insurance
 from patients.signals import demographics_stored
 
 USERS_A_PAGE = 500

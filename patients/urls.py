@@ -3,11 +3,11 @@
 from django.urls import path
 
 from backoffice.pages.lists.urls import paths
-from patients import connecting_views, record_views
-from patients import registering_views as registering
-from patients.listing import PATIENTS, patient_list
-from patients.wearables import strips
-from patients.wearables import views as wearables
+from patients.patient_list import PATIENTS, patient_list
+from patients.views import connections, records
+from patients.views import registration as registering
+from patients.wearables import draw_day_strip
+from patients.wearables.views import devices as wearables
 
 app_name = "patients"
 
@@ -19,20 +19,20 @@ urlpatterns = [
     path("duplicates/", registering.duplicates, name="duplicates"),
     path("check/", registering.check, name="check"),
     path("payors/", registering.payors, name="payors"),
-    path("<uuid:patient_id>/", record_views.patient_detail, name="detail"),
+    path("<uuid:patient_id>/", records.patient_detail, name="detail"),
     path("<uuid:patient_id>/details/", registering.edit, name="edit"),
     path("<uuid:patient_id>/registration/", registering.register_on, name="register-on"),
     path("<uuid:patient_id>/insurance/", registering.insure, name="insure"),
-    path("<uuid:patient_id>/insured/", record_views.insurance, name="insurance"),
-    path("<uuid:patient_id>/viewers/", record_views.viewers, name="viewers"),
-    path("<uuid:patient_id>/viewers/sheet/", record_views.viewers_sheet, name="viewers-sheet"),
-    path("<uuid:patient_id>/different/", record_views.different, name="different"),
+    path("<uuid:patient_id>/insured/", records.insurance, name="insurance"),
+    path("<uuid:patient_id>/viewers/", records.viewers, name="viewers"),
+    path("<uuid:patient_id>/viewers/sheet/", records.viewers_sheet, name="viewers-sheet"),
+    path("<uuid:patient_id>/different/", records.different, name="different"),
     path("<uuid:patient_id>/devices/", wearables.device_data, name="devices"),
-    path("<uuid:patient_id>/devices/strip/", strips.strip, name="strip"),
-    path("<uuid:patient_id>/devices/connect/", connecting_views.connect, name="connect"),
+    path("<uuid:patient_id>/devices/strip/", draw_day_strip.strip, name="strip"),
+    path("<uuid:patient_id>/devices/connect/", connections.connect, name="connect"),
     path(
         "<uuid:patient_id>/devices/connect/link/",
-        connecting_views.connect_link,
+        connections.connect_link,
         name="connect-link",
     ),
     path(

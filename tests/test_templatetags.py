@@ -15,7 +15,7 @@ from django.test import RequestFactory
 from django.utils import timezone
 
 from backoffice.core import vocabulary
-from backoffice.templatetags import frame, shapes, spoken, ui
+from backoffice.templatetags import ages, frame, shapes, ui
 
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
 
@@ -120,7 +120,7 @@ def test_the_staff_clock_stands_beside_another_one_only_when_it_differs() -> Non
 )  # fmt: skip
 def test_ago_uses_one_unit(seconds: int, expected: str) -> None:
     moment = datetime.fromtimestamp(NOW.timestamp() - seconds, UTC)
-    assert spoken.ago(moment, NOW) == expected
+    assert ages.ago(moment, NOW) == expected
 
 
 @pytest.mark.parametrize(
@@ -136,8 +136,8 @@ def test_age(born: date | None, expected: str) -> None:
 
 def test_somebody_born_on_leap_day_grows_older_on_the_first_of_march() -> None:
     born = date(2008, 2, 29)
-    assert spoken.years(born, date(2026, 2, 28)) == 17
-    assert spoken.years(born, date(2026, 3, 1)) == 18
+    assert ages.years(born, date(2026, 2, 28)) == 17
+    assert ages.years(born, date(2026, 3, 1)) == 18
     assert ui.is_minor(date(2008, 11, 21))
     assert not ui.is_minor(date(2008, 11, 20))
 

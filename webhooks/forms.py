@@ -10,7 +10,7 @@ from django import forms
 from django.db.models import Q, QuerySet
 
 from backoffice.pages.lists.fields import MomentField, UuidField, in_order
-from webhooks import log
+from webhooks import event_log
 from webhooks.models import Event
 
 TABS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
@@ -70,7 +70,7 @@ class EventFilters(forms.Form):
     def types(self, known: Iterable[str]) -> list[str] | None:
         """Those of the `known` types that fit; None when any does."""
         prefix = self.cleaned_data.get("type")
-        return log.chosen(list(known), prefix) if prefix else None
+        return event_log.chosen(list(known), prefix) if prefix else None
 
     def names_one(self) -> bool:
         """Whether it names a person, a record or a message: few events are about one."""
@@ -87,12 +87,14 @@ class EventFilters(forms.Form):
         rows = rows.filter(**{name: value for name, value in plain.items() if value})
         if given.get("conflict"):
             rows = rows.filter(Q(body_conflict=True))
-        return log.received_between(rows, given.get("since"), given.get("until"), self.within)
+        return event_log.received_between(rows, given.get("since"), given.get("until"), self.within)
 
     @cached_property
     def within(self) -> tuple[int, int]:
         """Numbers between which all lie that fit the dates."""
-        return log.numbers_between(self.cleaned_data.get("since"), self.cleaned_data.get("until"))
+        return event_log.numbers_between(
+            self.cleaned_data.get("since"), self.cleaned_data.get("until")
+        )
 
     def chips(self) -> list[dict[str, str]]:
         """Filters in force, in words."""
@@ -137,11 +139,11 @@ class ReplayFilters(forms.Form):
         given = self.cleaned_data
         rows = rows.filter(state=self.state_chosen())
         if given.get("type"):
-            rows = rows.filter(event_type__in=log.chosen(types, given["type"]))
+            rows = rows.filter(event_type__in=event_log.chosen(types, given["type"]))
         if given.get("reason"):
             rows = rows.filter(reason=given["reason"])
         if given.get("through"):
             rows = rows.filter(pk__lte=given["through"])
         if given.get("shown_at"):
             rows = rows.filter(applied_at__lte=given["shown_at"])
-        return log.received_between(rows, given.get("since"), None)
+        return event_log.received_between(rows, given.get("since"), None)

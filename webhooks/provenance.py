@@ -30,7 +30,6 @@ from backoffice.pages.lists.fields import status_of
 from orders.models import Appointment, CriticalResult, Order, OrderEvent, OrderMove, Result
 from webhooks import payloads
 from webhooks.models import Event
-from webhooks.pages import Row, rows_of
 from webhooks.record_history import (
     ADDRESS,
     RecordHistory,
@@ -42,6 +41,7 @@ from webhooks.record_history import (
     warning_history,
 )
 from webhooks.record_history_forms import MomentForm
+from webhooks.views.events import Row, rows_of
 
 HEARD: Final = 100
 """Latest events about an order that are looked into."""

@@ -26,8 +26,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from backoffice.service import signing
 from backoffice.service.events import Misread
-from webhooks import reading
-from webhooks.grouping import Group, Row
+from webhooks import event_envelope
+from webhooks.group_commit import Group, Row
 
 logger = logging.getLogger(__name__)
 
@@ -152,12 +152,12 @@ def _secrets(texts: tuple[str, ...]) -> tuple[signing.Secret, ...]:
 def _store(signed: signing.Signed, body: bytes) -> Answer:
     outside = signed.message_id, signed.sent_at, signed.key, body, _digest(body)
     try:
-        envelope = reading.read(body)
+        envelope = event_envelope.read(body)
     except Misread as error:
         statement: str = STORE_DEAD
-        row: tuple[object, ...] = (*outside, error.event_type, *reading.words(error))
+        row: tuple[object, ...] = (*outside, error.event_type, *event_envelope.words(error))
     else:
-        subject_id, user_id = reading.subject(envelope)
+        subject_id, user_id = event_envelope.subject(envelope)
         # As text, so that a statement is the same whether there are any or not.
         ids = (str(one) if one else None for one in (user_id, envelope.team_id))
         row = (*outside, envelope.event_type, subject_id, *ids)

@@ -16,11 +16,11 @@ from uuid import UUID
 
 from backoffice.core.urls import uuid_in
 from orders.models import Appointment, Order, OrderMove, Result, ResultVersion
-from orders.reviewing.differences import Line, lines_by_marker
+from orders.results.differences import Line, lines_by_marker
 from webhooks import payloads, record_fields
 from webhooks.models import Event
-from webhooks.pages import Row
 from webhooks.record_fields import EMPTY, FieldRow, Shown, Values
+from webhooks.views.events import Row
 
 VERSIONS: Final = 50
 """Newest versions of a result that are looked into."""
@@ -311,7 +311,7 @@ def _known_since(event: Event) -> datetime:
 
 
 def _version_of(data: dict[str, Any], received_at: datetime) -> tuple[datetime, int] | None:
-    """The version of an order (`orders.sync.events`); None where the event has less than it."""
+    """The version of an order (`orders.handlers`); None where the event has less than it."""
     updated_at = payloads.moment_of(data.get("updated_at"))
     if updated_at is None or updated_at > received_at + AHEAD:
         return None

@@ -12,19 +12,19 @@ from typing import Final
 from uuid import UUID
 
 from backoffice.service.events import Envelope, Heard
-from labs.reports.hearing import hear_report_jobs
-from orders.sync.events import hear_appointments, hear_critical_results, hear_orders
+from labs.reports.handlers import hear_report_jobs
+from orders.handlers import hear_appointments, hear_critical_results, hear_orders
 from orders.unmatched.sync import hear_match_reviews
-from patients.hearing import hear_connections
-from patients.wearables.hearing import (
+from patients.handlers import hear_connections
+from patients.wearables.handlers import (
     hear_backfills,
     hear_samples,
     hear_summaries,
     hear_workout_streams,
 )
-from webhooks import reading
+from webhooks import event_envelope
+from webhooks.event_envelope import EXHAUSTED
 from webhooks.models import Event
-from webhooks.reading import EXHAUSTED
 
 Handler = Callable[[Sequence[Heard]], Mapping[str, str] | None]
 
@@ -131,7 +131,7 @@ ROUTES: Final[Mapping[str, Route]] = {
 def route_of(envelope: Envelope, our_team: UUID | None) -> Route | Aside:
     """Who gets an event, or why nobody does. Its team stands around it, inside it, in both or
     nowhere; `our_team` is None until a sync has remembered it."""
-    teams = reading.teams(envelope)
+    teams = event_envelope.teams(envelope)
     if our_team is not None and teams - {our_team}:
         return FOREIGN
     route = ROUTES.get(envelope.event_type)

@@ -3,7 +3,7 @@
 from celery import shared_task
 
 from backoffice import outbox, sync
-from webhooks import applying, pruning, sealing, silence
+from webhooks import apply_events, body_encryption, retention, silence
 from webhooks.commands import COMMANDS
 
 SLICE = 5.0
@@ -14,7 +14,7 @@ TIDYING = 30.0
 
 @shared_task
 def drain() -> None:
-    applying.drain(seconds=SLICE)
+    apply_events.drain(seconds=SLICE)
 
 
 @shared_task
@@ -25,12 +25,12 @@ def listen() -> None:
 
 @shared_task
 def seal() -> None:
-    sealing.seal_bodies(seconds=TIDYING)
+    body_encryption.seal_bodies(seconds=TIDYING)
 
 
 @shared_task
 def forget() -> None:
-    pruning.forget_bodies(seconds=TIDYING)
+    retention.forget_bodies(seconds=TIDYING)
 
 
 @shared_task(soft_time_limit=outbox.LONGEST, time_limit=outbox.LONGEST + 30)

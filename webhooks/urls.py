@@ -2,6 +2,9 @@
 
 from django.urls import path
 
-from webhooks import views
+from webhooks.views import receive
 
-urlpatterns = [path("webhooks/", views.receive, name="webhooks"), path("webhooks", views.receive)]
+urlpatterns = [
+    path("webhooks/", receive.receive, name="webhooks"),
+    path("webhooks", receive.receive),
+]

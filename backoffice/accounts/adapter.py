@@ -18,7 +18,13 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from backoffice import audit
-from backoffice.accounts import first_passwords, fresh, known_devices, second_factor, throttle
+from backoffice.accounts import (
+    first_passwords,
+    known_devices,
+    recent_authentication,
+    second_factor,
+    throttle,
+)
 from backoffice.accounts.session_store import BEGAN, ORIGIN
 from backoffice.core.request_ids import address_of
 from backoffice.models import User
@@ -70,7 +76,7 @@ class Adapter(DefaultAccountAdapter):
         return address_of(request) or ""
 
     def is_reauthentication_required(self, *, app: str, **_: Any) -> bool:
-        return not fresh.is_fresh(self.request)
+        return not recent_authentication.is_fresh(self.request)
 
     def add_message(
         self,

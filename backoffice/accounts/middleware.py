@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from backoffice.accounts import first_passwords, limits, second_factor
 from backoffice.models import User
-from backoffice.templatetags.spoken import zone_of
+from backoffice.templatetags.ages import zone_of
 
 
 class SignedIn:

@@ -25,7 +25,7 @@ from django.urls import reverse, reverse_lazy
 from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice import audit
-from backoffice.accounts import known_devices, mailing, throttle
+from backoffice.accounts import emails, known_devices, throttle
 from backoffice.accounts.first_passwords import with_first_password
 from backoffice.accounts.models import StaffSession
 from backoffice.core.access import public, signed_in
@@ -57,7 +57,7 @@ class _Chosen:
             saved: User = super().save(commit)  # type: ignore[misc]
             others_of(saved.pk, request).delete()
             audit.asked(request, "password", [saved.pk], (), self.way)
-            mailing.tell(request, saved, "Your password was changed")
+            emails.tell(request, saved, "Your password was changed")
         return saved
 
 

@@ -34,7 +34,7 @@ from django.views.decorators.http import require_POST, require_safe
 from jwt import PyJWTError
 
 from backoffice import audit
-from backoffice.accounts import mailing, members
+from backoffice.accounts import emails, staff_changes
 from backoffice.accounts.adapter import refused
 from backoffice.accounts.id_tokens import Verifying
 from backoffice.core.access import ROLES, SERVICE_ACCOUNT, public
@@ -144,7 +144,7 @@ def _link(request: HttpRequest, sociallogin: SocialLogin, user: User) -> None:
         after={"single sign-on": f"linked to {sociallogin.account.uid[:100]}"},
         reason=_SAID,
     )
-    mailing.tell(request, user, LINKED)
+    emails.tell(request, user, LINKED)
 
 
 def unlink(request: HttpRequest, user: User) -> bool:
@@ -158,7 +158,7 @@ def unlink(request: HttpRequest, user: User) -> bool:
     before = {"single sign-on": ", ".join(f"linked to {uid[:100]}" for uid in uids)}
     after = {"single sign-on": "not linked"}
     audit.changed(request, TOPIC, [user.pk], before=before, after=after)
-    mailing.tell(request, user, UNLINKED)
+    emails.tell(request, user, UNLINKED)
     return True
 
 
@@ -177,8 +177,8 @@ def _made(request: HttpRequest, claims: dict[str, Any]) -> User | None:
         first_name=str(claims.get("given_name") or "")[:150],
         last_name=str(claims.get("family_name") or "")[:150],
     )
-    after = members.told(user)
-    audit.changed(request, members.TOPIC, [user.pk], before={}, after=after, reason=_SAID)
+    after = staff_changes.told(user)
+    audit.changed(request, staff_changes.TOPIC, [user.pk], before={}, after=after, reason=_SAID)
     return user
 
 
@@ -189,11 +189,13 @@ def _give_roles(request: HttpRequest, user: User, claims: dict[str, Any]) -> Non
         said = said.get(part) if isinstance(said, dict) else None
     names = said.split(",") if isinstance(said, str) else said if isinstance(said, list) else []
     wanted = {str(name).strip() for name in names} & (ROLES.keys() - {SERVICE_ACCOUNT})
-    before = members.told(User.objects.select_for_update().get(pk=user.pk))
-    members.give_roles(user, wanted)
-    after = members.told(user)
+    before = staff_changes.told(User.objects.select_for_update().get(pk=user.pk))
+    staff_changes.give_roles(user, wanted)
+    after = staff_changes.told(user)
     if before != after:
-        audit.changed(request, members.TOPIC, [user.pk], before=before, after=after, reason=_SAID)
+        audit.changed(
+            request, staff_changes.TOPIC, [user.pk], before=before, after=after, reason=_SAID
+        )
 
 
 # The way there and back

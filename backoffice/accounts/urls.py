@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from django.urls import path
 
-from backoffice.accounts import account_page, entrance, limits, passwords, single_sign_on
-from backoffice.accounts import second_factor_pages as factors
+from backoffice.accounts import limits, passwords, single_sign_on
+from backoffice.accounts.views import account, sign_in
+from backoffice.accounts.views import second_factor as factors
 
 urlpatterns = [
-    path("", account_page.account, name="account"),
-    path("", account_page.account, name="mfa_index"),
-    path("", account_page.account, name="mfa_list_webauthn"),
-    path("login/", entrance.log_in, name="login"),
-    path("login/", entrance.log_in, name="account_login"),
+    path("", account.account, name="account"),
+    path("", account.account, name="mfa_index"),
+    path("", account.account, name="mfa_list_webauthn"),
+    path("login/", sign_in.log_in, name="login"),
+    path("login/", sign_in.log_in, name="account_login"),
     path("login/passkey/", factors.passkey_log_in, name="mfa_login_webauthn"),
     path("login/second-factor/", factors.code_or_passkey, name="mfa_authenticate"),
-    path("logout/", entrance.log_out, name="logout"),
+    path("logout/", sign_in.log_out, name="logout"),
     path("session/", limits.session, name="session"),
-    path("sessions/end/", account_page.end_sessions, name="end-sessions"),
+    path("sessions/end/", account.end_sessions, name="end-sessions"),
     path("second-factor/", factors.set_up, name="second-factor"),
     path("second-factor/app/", factors.add_app, name="mfa_activate_totp"),
     path("second-factor/app/remove/", factors.remove_app, name="mfa_deactivate_totp"),

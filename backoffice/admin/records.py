@@ -30,7 +30,7 @@ from backoffice.core.access import may, roles_with
 from backoffice.core.identifiers import same_identifier
 from backoffice.models import Lookup, SyncRun
 from backoffice.operations.sync_health import state_of
-from backoffice.templatetags.spoken import ago
+from backoffice.templatetags.ages import ago
 
 MOST: Final = 100
 """Rows that are fetched again at once."""

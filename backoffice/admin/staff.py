@@ -22,9 +22,15 @@ from django.shortcuts import render
 from django.utils.decorators import method_decorator
 
 from backoffice import audit
-from backoffice.accounts import first_passwords, mailing, members, role_summary, single_sign_on
-from backoffice.accounts.fresh import fresh
+from backoffice.accounts import (
+    emails,
+    first_passwords,
+    role_summary,
+    single_sign_on,
+    staff_changes,
+)
 from backoffice.accounts.passwords import others_of
+from backoffice.accounts.recent_authentication import fresh
 from backoffice.admin import groups
 from backoffice.admin.lists import Kind, display
 from backoffice.admin.site import site
@@ -68,7 +74,7 @@ class StaffForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in t
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        held = set(members.roles_of_account(self.instance)) if self.instance.pk else set()
+        held = set(staff_changes.roles_of_account(self.instance)) if self.instance.pk else set()
         self.is_service = SERVICE_ACCOUNT in held
         for name in ("first_name", "last_name", "email"):
             self.fields[name].required = not self.is_service
@@ -104,7 +110,7 @@ class StaffForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in t
     def warning(self) -> str:
         """What is wrong with the account as it is kept."""
         account = self.instance
-        if not account.pk or not account.is_active or members.roles_of_account(account):
+        if not account.pk or not account.is_active or staff_changes.roles_of_account(account):
             return ""
         return _without_role(account)
 
@@ -200,7 +206,7 @@ class StaffAdmin(Kind):
     @display("Roles")
     def held(self, user: User) -> str:
         nothing = "none: finds no pages" if user.is_active else ""
-        return ", ".join(members.roles_of_account(user)) or nothing
+        return ", ".join(staff_changes.roles_of_account(user)) or nothing
 
     @display("Second factor")
     def second_factor(self, user: Any) -> bool:
@@ -220,7 +226,7 @@ class StaffAdmin(Kind):
                 Authenticator.objects.filter(user=user).delete()
                 others_of(user.pk, request).delete()
                 audit.asked(request, "second factor", [user.pk], (), "taken away")
-                mailing.tell(request, user, "Your second factors were taken away")
+                emails.tell(request, user, "Your second factors were taken away")
         messages.success(
             request, "They are logged out, and set up a new second factor at their next log-in."
         )
@@ -238,16 +244,16 @@ class StaffAdmin(Kind):
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
         """The account, its roles and the entry about both, in the transaction of the request."""
-        before = members.told(obj) if change else {}
+        before = staff_changes.told(obj) if change else {}
         given = form.cleaned_data
         obj.save()
-        members.give_roles(obj, given["roles"])
-        after = members.told(obj)
+        staff_changes.give_roles(obj, given["roles"])
+        after = staff_changes.told(obj)
         if not change or given.get("anew"):
             first = first_passwords.give(obj, voided=change)
             request.first_password = first  # type: ignore[attr-defined]  # for `_handed_over`
         told = {**after, "password": "set anew"} if given.get("anew") else after
-        audit.changed(request, members.TOPIC, [obj.pk], before=before, after=told)
+        audit.changed(request, staff_changes.TOPIC, [obj.pk], before=before, after=told)
         if obj.pk != getattr(request.user, "pk", None) and _lesser(before, told):
             others_of(obj.pk, request).delete()
         if obj.is_active and not given["roles"]:
@@ -276,7 +282,7 @@ class StaffAdmin(Kind):
             "person": user,
             "password": first,
             "hours": first_passwords.HOURS,
-            "warning": "" if members.roles_of_account(user) else _without_role(user),
+            "warning": "" if staff_changes.roles_of_account(user) else _without_role(user),
         }
         return render(request, "administration/first_password.html", context)
 
@@ -297,9 +303,9 @@ def _administrators() -> set[int]:
 def _tell_owner(request: HttpRequest, user: User, email: str, *, voided: bool) -> None:
     """At the address they had: whoever voids the password may have changed it, too."""
     if voided:
-        mailing.tell(request, user, "Your password was voided", email=email)
+        emails.tell(request, user, "Your password was voided", email=email)
     if email != user.email:
-        mailing.tell(request, user, "Your e-mail address was changed", email=email)
+        emails.tell(request, user, "Your e-mail address was changed", email=email)
 
 
 def _lesser(before: dict[str, str], after: dict[str, str]) -> bool:

@@ -22,8 +22,8 @@ from rest_framework import serializers
 from rest_framework.request import Request
 
 from backoffice import audit
+from backoffice.api.base import Face
 from backoffice.api.errors import bad_request
-from backoffice.api.face import Face
 from backoffice.api.schema import ResourceSchema, column
 from backoffice.core.access import may
 from backoffice.core.identifiers import same_identifier

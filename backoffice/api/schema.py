@@ -83,7 +83,7 @@ def _example(status: int) -> OpenApiExample:
 
 
 class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    target_class = "backoffice.api.face.TokenAuthentication"
+    target_class = "backoffice.api.base.TokenAuthentication"
     name = "token"
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, str]:

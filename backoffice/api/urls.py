@@ -9,8 +9,8 @@ from django.views.decorators.csrf import csrf_exempt
 from drf_spectacular.renderers import OpenApiJsonRenderer2
 from drf_spectacular.views import SpectacularAPIView
 
+from backoffice.api.base import Face
 from backoffice.api.errors import error_body
-from backoffice.api.face import Face
 from backoffice.api.resources import routes
 from backoffice.api.system import Commands, Runs
 from backoffice.core.access import public, requires

@@ -19,7 +19,7 @@ from django.db.models import DurationField, Func, QuerySet, Sum, Value
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from backoffice.audit import checking, seals
+from backoffice.audit import seals, verification
 from backoffice.audit.models import AuditEntry, AuditSeal
 
 logger = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ def _retire_next() -> int:
             rows += one.rows
         if not chosen:
             return 0
-        found = checking.check(after=chosen[0].n - 1, until=chosen[-1].n)
+        found = verification.check(after=chosen[0].n - 1, until=chosen[-1].n)
         if found.troubles:
             logger.error("audit entries stay: what has grown old does not fit its seals")
             return 0

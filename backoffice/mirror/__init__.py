@@ -12,12 +12,12 @@ and the columns that do not fit are left empty. One that cannot be stored even s
 """
 
 from backoffice.mirror.applying import NotStored, apply, flag_missing, storing_all
-from backoffice.mirror.facts import Children, Fact, Key, Outcome, Table, Values, key_text
-from backoffice.mirror.moments import readable
-from backoffice.mirror.promoting import promote_again, same_records
+from backoffice.mirror.datetime_limits import readable
+from backoffice.mirror.promotion import promote_again, same_records
 from backoffice.mirror.rows import Known, Stored, add_children, known, uuid_array
-from backoffice.mirror.strange import count_unknown
-from backoffice.mirror.unread import keep_partly_read, keep_unread, key_of, now_read
+from backoffice.mirror.tables import Children, Fact, Key, Outcome, Table, Values, key_text
+from backoffice.mirror.unknown_values import count_unknown
+from backoffice.mirror.unreadable_records import keep_partly_read, keep_unread, key_of, now_read
 
 __all__ = [
     "Children",

@@ -14,9 +14,9 @@ from django.db import DataError, IntegrityError, OperationalError, connection, t
 
 from backoffice.core import changes
 from backoffice.mirror import rows
-from backoffice.mirror.facts import Fact, Key, Outcome, Table, Values, key_text
-from backoffice.mirror.strange import Strange
-from backoffice.mirror.unread import keep_partly_read, keep_unread, now_read
+from backoffice.mirror.tables import Fact, Key, Outcome, Table, Values, key_text
+from backoffice.mirror.unknown_values import Strange
+from backoffice.mirror.unreadable_records import keep_partly_read, keep_unread, now_read
 from backoffice.models import Drift
 from backoffice.service import DroppedField, Unreadable
 

@@ -15,10 +15,10 @@ from django.db.backends.utils import CursorWrapper
 
 from backoffice.core import binary_rows
 from backoffice.core.installation import fingerprint
-from backoffice.mirror.facts import Children, Fact, Key, Table, Values, key_text
-from backoffice.mirror.fitting import NotFitting, fit_row
-from backoffice.mirror.moments import keep_readable
-from backoffice.mirror.strange import Strange
+from backoffice.mirror.column_errors import NotFitting, fit_row
+from backoffice.mirror.datetime_limits import keep_readable
+from backoffice.mirror.tables import Children, Fact, Key, Table, Values, key_text
+from backoffice.mirror.unknown_values import Strange
 from backoffice.models import Drift
 from backoffice.service import DroppedField, digest_of
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from backoffice.models.commands import CommandAttempt, CommandRecord, CommandRecords
-from backoffice.models.house import Change, Installation
+from backoffice.models.installation import Change, Installation
 from backoffice.models.records import AS_RECEIVED, Mirrored, Read, UnreadRecord
 from backoffice.models.staff import User
-from backoffice.models.syncing import Drift, Lookup, SyncRun
+from backoffice.models.sync import Drift, Lookup, SyncRun
 from backoffice.models.values import UnknownValue
 
 # isort: split

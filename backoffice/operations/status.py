@@ -19,12 +19,12 @@ from django.db import connection
 from django.utils import timezone
 
 from backoffice import outbox
-from backoffice.audit import checking
+from backoffice.audit import verification
 from backoffice.celery import QUEUES
 from backoffice.core import heartbeats, service_team, vocabulary
 from backoffice.models import CommandRecord, SyncRun
 from backoffice.operations import postgres, sync_health, sync_watch
-from webhooks import log, silence
+from webhooks import event_log, silence
 from webhooks.models import Event
 
 Level = Literal["ok", "degraded", "failing"]
@@ -117,14 +117,14 @@ def read() -> Status:
 
 def _audit_findings() -> int:
     """How many findings the last check of the audit trail has."""
-    latest = checking.latest()
+    latest = verification.latest()
     return len(latest.trouble) if latest else 0
 
 
 def _inbox(hearing: silence.Hearing, now: datetime) -> dict[str, Figure]:
-    counts = {state: count.value for state, count in log.state_counts().items()}
+    counts = {state: count.value for state, count in event_log.state_counts().items()}
     waiting = counts[Event.State.PENDING] + counts[Event.State.RETRY]
-    oldest = log.oldest_waiting()
+    oldest = event_log.oldest_waiting()
     return {
         "waiting": waiting,
         "failed": counts[Event.State.DEAD],

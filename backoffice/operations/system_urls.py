@@ -2,8 +2,8 @@
 
 from django.urls import path
 
-from backoffice.accounts import roles_page
-from backoffice.api import pages
+from backoffice.accounts.views import roles
+from backoffice.api import views
 from backoffice.operations.views import sync, unknown_values
 
 app_name = "system"
@@ -13,10 +13,10 @@ urlpatterns = [
     path("runs/", sync.runs, name="runs"),
     path("drift/", sync.drift, name="drift"),
     path("unread/", sync.unread, name="unread"),
-    path("tokens/", pages.listed, name="tokens"),
-    path("tokens/new/", pages.new, name="token-new"),
-    path("tokens/<int:token_id>/revoke/", pages.revoke, name="token-revoke"),
-    path("roles/", roles_page.roles, name="roles"),
+    path("tokens/", views.listed, name="tokens"),
+    path("tokens/new/", views.new, name="token-new"),
+    path("tokens/<int:token_id>/revoke/", views.revoke, name="token-revoke"),
+    path("roles/", roles.roles, name="roles"),
     path("unknown/", unknown_values.unknown, name="unknown"),
     path("unknown/<int:value_id>/", unknown_values.value, name="unknown-value"),
 ]

@@ -5,13 +5,13 @@ from typing import Any
 from celery import shared_task
 
 from backoffice import outbox, sync
-from backoffice.accounts import mailing as account_mailing
+from backoffice.accounts import emails as account_mailing
 from backoffice.accounts import throttle
 from backoffice.accounts.session_store import SessionStore
-from backoffice.audit import checking, heads, retention, seals
+from backoffice.audit import chain_head, retention, seals, verification
 from backoffice.core import changes, heartbeats
 from backoffice.pages.lists import bulk
-from backoffice.team import mailing, telling
+from backoffice.team import emails, notifications
 
 TIDYING = 30.0
 """Seconds of one ring that are spent on sealing or forgetting: the rest waits for the next one."""
@@ -29,13 +29,13 @@ def prune() -> None:
 
 @shared_task
 def tell() -> None:
-    telling.tell_of_requests()
+    notifications.tell_of_requests()
 
 
 @shared_task
 def mail() -> None:
     account_mailing.send_due()
-    mailing.send_due()
+    emails.send_due()
 
 
 @shared_task(bind=True)
@@ -46,13 +46,13 @@ def heartbeat(self: Any) -> None:
 
 @shared_task
 def seal() -> None:
-    heads.seal(seconds=TIDYING)
+    chain_head.seal(seconds=TIDYING)
     seals.tidy()
 
 
 @shared_task(soft_time_limit=sync.LONGEST, time_limit=sync.LONGEST + 60)
 def check_audit() -> None:
-    checking.work()
+    verification.work()
 
 
 @shared_task

@@ -29,7 +29,6 @@ workers do, `ended.py` what happens after the end, `pages.py` and `api.py` the f
 errors and limits, chapter 2.
 """
 
-from backoffice.outbox.asking import Busy, ask, decide, follow, kept, sent_before, withdraw
 from backoffice.outbox.command import (
     Absent,
     Again,
@@ -41,7 +40,8 @@ from backoffice.outbox.command import (
     Sending,
     Several,
 )
-from backoffice.outbox.delivering import LONGEST, SEALED, deliver
+from backoffice.outbox.delivery import LONGEST, SEALED, deliver
+from backoffice.outbox.enqueueing import Busy, ask, decide, follow, kept, sent_before, withdraw
 from backoffice.outbox.forms import AskForm, asked_again
 from backoffice.outbox.maintenance import forget
 

@@ -13,9 +13,9 @@ from django.utils import timezone
 
 from backoffice.core.urls import query_of
 from backoffice.models import CommandRecord, User
-from backoffice.outbox.asking import Busy, FormUsed, ask, typed_in
 from backoffice.outbox.command import Command, NotNow
-from backoffice.templatetags.spoken import spoken
+from backoffice.outbox.enqueueing import Busy, FormUsed, ask, typed_in
+from backoffice.templatetags.ages import spoken
 
 LATELY: Final = timedelta(hours=1)
 

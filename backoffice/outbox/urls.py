@@ -2,14 +2,14 @@
 
 from django.urls import path
 
-from backoffice.outbox import pages
+from backoffice.outbox import views
 
 app_name = "commands"
 
 urlpatterns = [
-    path("", pages.commands, name="list"),
-    path("<uuid:command_id>/", pages.command, name="detail"),
-    path("<uuid:command_id>/strip/", pages.strip, name="strip"),
-    path("<uuid:command_id>/withdraw/", pages.take_back, name="withdraw"),
-    path("<uuid:command_id>/decide/", pages.decision, name="decide"),
+    path("", views.commands, name="list"),
+    path("<uuid:command_id>/", views.command, name="detail"),
+    path("<uuid:command_id>/strip/", views.strip, name="strip"),
+    path("<uuid:command_id>/withdraw/", views.take_back, name="withdraw"),
+    path("<uuid:command_id>/decide/", views.decision, name="decide"),
 ]

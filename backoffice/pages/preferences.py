@@ -12,7 +12,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from backoffice.accounts.entrance import keep_theme
+from backoffice.accounts.views.sign_in import keep_theme
 from backoffice.core.access import signed_in
 from backoffice.models import User
 

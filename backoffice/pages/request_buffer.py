@@ -24,8 +24,8 @@ from urllib.parse import unquote_to_bytes
 
 from django.conf import settings
 
-from labs.reports import uploading
-from webhooks.door import DOORS as DELIVERIES
+from labs.reports import upload_views
+from webhooks.endpoint import DOORS as DELIVERIES
 
 logger = logging.getLogger(__name__)
 
@@ -177,7 +177,7 @@ def most_bytes(path: str) -> int:
     if path in DELIVERIES:
         return int(settings.WEBHOOK_MAX_BYTES)
     if path.startswith("/reports/upload/"):
-        return uploading.HOPELESS * int(settings.REPORT_MAX_BYTES) + uploading.BESIDE_FILES
+        return upload_views.HOPELESS * int(settings.REPORT_MAX_BYTES) + upload_views.BESIDE_FILES
     return FORM_BYTES
 
 

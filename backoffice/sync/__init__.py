@@ -9,9 +9,9 @@ Each app's `sync.py` says what its lists and look-ups are and how a record becom
 """
 
 from backoffice.sync.lookups import Subject, drain, mark, mark_all
+from backoffice.sync.missing_records import InCreationOrder, InWholeList, flagging, looking_up
+from backoffice.sync.pagination import Batch, WalkError, by_creation, by_cursor, by_number, once
 from backoffice.sync.runs import LONGEST, SLICE, Listing, prune, request, tick, work
-from backoffice.sync.unseen import InCreationOrder, InWholeList, flagging, looking_up
-from backoffice.sync.walks import Batch, WalkError, by_creation, by_cursor, by_number, once
 
 __all__ = [
     "LONGEST",

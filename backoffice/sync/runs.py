@@ -34,7 +34,7 @@ from backoffice.service import Record, Service, Unreadable, errors
 from backoffice.sync import clocks
 from backoffice.sync.clocks import latest_window
 from backoffice.sync.lookups import mark, under_way
-from backoffice.sync.walks import Batch, WalkError, in_background
+from backoffice.sync.pagination import Batch, WalkError, in_background
 
 logger = logging.getLogger(__name__)
 

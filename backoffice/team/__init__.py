@@ -4,10 +4,7 @@
 people. On pages: `{% load team %}`.
 """
 
-from backoffice.team.kinds import KINDS
-from backoffice.team.reading import holders
-from backoffice.team.subjects import SUBJECTS, url_of, word_for
-from backoffice.team.writing import (
+from backoffice.team.actions import (
     LETTERS,
     Empty,
     Taken,
@@ -20,6 +17,9 @@ from backoffice.team.writing import (
     people_who_may,
     release,
 )
+from backoffice.team.notification_kinds import KINDS
+from backoffice.team.queries import holders
+from backoffice.team.subjects import SUBJECTS, url_of, word_for
 
 __all__ = [
     "KINDS",

@@ -12,7 +12,7 @@ from django.utils.dateparse import parse_datetime
 
 from backoffice.models import AuditEntry, CommandRecord, User
 from backoffice.team.models import AssignmentChange, Contact, Note
-from backoffice.team.reading import elsewhere
+from backoffice.team.queries import elsewhere
 from backoffice.team.subjects import OF_RESULTS, Subject, url_of, word_for
 
 MOST: Final = 100

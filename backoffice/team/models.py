@@ -160,7 +160,7 @@ class Notification(models.Model):
             models.Index(
                 fields=["mail_id"], condition=Q(mail_id__isnull=False), name="notification_mail"
             ),
-            # Reader: orders.reviewing.escalating, every few seconds
+            # Reader: orders.results.escalation, every few seconds
             models.Index(
                 fields=["subject_id", "about"],
                 condition=Q(kind="critical-waits"),

@@ -2,18 +2,18 @@
 
 from django.urls import path
 
-from backoffice.team import pages, told
+from backoffice.team.views import notifications, records
 
 app_name = "team"
 
 urlpatterns = [
-    path("team/note/", pages.write_note, name="note"),
-    path("team/take/", pages.take, name="take"),
-    path("team/give/", pages.give, name="give"),
-    path("team/release/", pages.give_back, name="release"),
-    path("team/changes/", pages.changes, name="changes"),
-    path("notifications/", told.notifications, name="notifications"),
-    path("notifications/seen/", told.seen, name="seen"),
-    path("notifications/choices/", told.choices, name="choices"),
-    path("notifications/<int:notification_id>/", told.open_one, name="open"),
+    path("team/note/", records.write_note, name="note"),
+    path("team/take/", records.take, name="take"),
+    path("team/give/", records.give, name="give"),
+    path("team/release/", records.give_back, name="release"),
+    path("team/changes/", records.changes, name="changes"),
+    path("notifications/", notifications.notifications, name="notifications"),
+    path("notifications/seen/", notifications.seen, name="seen"),
+    path("notifications/choices/", notifications.choices, name="choices"),
+    path("notifications/<int:notification_id>/", notifications.open_one, name="open"),
 ]

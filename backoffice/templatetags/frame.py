@@ -19,7 +19,7 @@ from backoffice.accounts import limits
 from backoffice.core import access
 from backoffice.models import User
 from backoffice.pages import live
-from backoffice.templatetags.spoken import MONTHS, hour
+from backoffice.templatetags.ages import MONTHS, hour
 from backoffice.templatetags.team import staff_name
 
 register = template.Library()

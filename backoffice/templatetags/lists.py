@@ -6,11 +6,11 @@ from django import template
 from django.template import Context
 from django.utils.safestring import SafeString
 
-from backoffice.pages.lists import drawing
+from backoffice.pages.lists import rendering
+from backoffice.pages.lists.context import Pager, Screen
+from backoffice.pages.lists.definition import Listing
 from backoffice.pages.lists.forms import FilterForm
-from backoffice.pages.lists.listing import Listing
-from backoffice.pages.lists.screen import Pager, Screen
-from backoffice.pages.lists.views import ViewForm
+from backoffice.pages.lists.saved_views import ViewForm
 
 register = template.Library()
 
@@ -23,22 +23,22 @@ def list_url(listing: Listing, route: str, *args: object) -> str:
 
 @register.simple_tag(takes_context=True)
 def filters(context: Context, form: FilterForm) -> SafeString:
-    return drawing.filters(form, context["request"].GET)
+    return rendering.filters(form, context["request"].GET)
 
 
 @register.simple_tag(takes_context=True)
 def heads(context: Context, screen: Screen) -> SafeString:
-    return drawing.heads(screen, context["request"].GET)
+    return rendering.heads(screen, context["request"].GET)
 
 
 @register.simple_tag(takes_context=True)
 def buckets(context: Context, tabs: list[dict[str, Any]]) -> SafeString:
-    return drawing.buckets(tabs, context["request"].GET)
+    return rendering.buckets(tabs, context["request"].GET)
 
 
 @register.simple_tag(takes_context=True)
 def pager(context: Context, screen: Screen, shown: Pager) -> SafeString:
-    return drawing.pager(screen, shown, context["request"].GET)
+    return rendering.pager(screen, shown, context["request"].GET)
 
 
 @register.simple_tag
@@ -54,9 +54,9 @@ def new_view(shares: bool) -> ViewForm:
 
 @register.simple_tag
 def held(screen: Screen) -> SafeString:
-    return drawing.held(screen)
+    return rendering.held(screen)
 
 
 @register.simple_tag
 def column_choices(screen: Screen) -> SafeString:
-    return drawing.column_choices(screen)
+    return rendering.column_choices(screen)

@@ -21,9 +21,9 @@ from backoffice.core.access import may
 from backoffice.models import User
 from backoffice.pages.nav_badges import declare, found
 from backoffice.pages.paging.counts import Count
-from backoffice.team.reading import SHOWN, said_about, who_has
+from backoffice.team.actions import LETTERS, MENTION
+from backoffice.team.queries import SHOWN, said_about, who_has
 from backoffice.team.subjects import Subject, subject
-from backoffice.team.writing import LETTERS, MENTION
 
 register = template.Library()
 

@@ -20,8 +20,7 @@ from backoffice.core import access, phone_numbers, vocabulary
 from backoffice.core.urls import record_url
 from backoffice.pages.form_controls import choices_of
 from backoffice.service.written_times import Precision, WrittenTime, read_written_time
-from backoffice.templatetags.shapes import COPY, copy_icon, glyph_svg, icon_svg
-from backoffice.templatetags.spoken import (
+from backoffice.templatetags.ages import (
     MONTHS,
     ago,
     calendar_day,
@@ -31,6 +30,7 @@ from backoffice.templatetags.spoken import (
     zone_name,
     zone_of,
 )
+from backoffice.templatetags.shapes import COPY, copy_icon, glyph_svg, icon_svg
 
 register = template.Library()
 

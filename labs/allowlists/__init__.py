@@ -5,6 +5,6 @@ written, compared with what the person saw, and read again afterwards. Only the 
 interface can do it, with its own key.
 """
 
-from labs.allowlists.command import SetAllowlist
+from labs.allowlists.commands import SetAllowlist
 
 __all__ = ["SetAllowlist"]

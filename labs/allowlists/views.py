@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from backoffice.core.access import may, requires
 from backoffice.core.service_team import mirror_team
 from labs.account_catalogs import NAMED, compare_markers, compare_tests
-from labs.allowlists.command import SetAllowlist, obstacle
+from labs.allowlists.commands import SetAllowlist, obstacle
 from labs.allowlists.effects import effects_of, three_ways
 from labs.allowlists.forms import TeamsForm
 from labs.allowlists.teams import in_order, known_teams, names, teams_of

@@ -2,15 +2,15 @@
 
 from django.urls import path
 
-from labs.reports import uploading, views
+from labs.reports import upload_views, views
 
 app_name = "reports"
 
 urlpatterns = [
     path("", views.report_list, name="list"),
     path("of/<uuid:patient_id>/", views.of_patient, name="of-patient"),
-    path("upload/", uploading.choose, name="choose"),
-    path("upload/<uuid:patient_id>/", uploading.upload, name="upload"),
+    path("upload/", upload_views.choose, name="choose"),
+    path("upload/<uuid:patient_id>/", upload_views.upload, name="upload"),
     path("<uuid:report_id>/", views.detail, name="detail"),
     path("<uuid:report_id>/progress/", views.progress, name="progress"),
     path("<uuid:report_id>/files/<int:position>/", views.document, name="file"),

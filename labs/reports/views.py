@@ -21,7 +21,7 @@ from backoffice.core.encryption.cipher import CannotOpen
 from backoffice.models import User
 from backoffice.pages.paging.counts import capped_count
 from backoffice.pages.paging.pages import Sort, page_of, place_of
-from labs.reports import acceptance, review, sending, storage
+from labs.reports import acceptance, delivery, review, storage
 from labs.reports.forms import TABS, RowForm, TickForm
 from labs.reports.models import Report, ReportFile
 from patients.models import Demographics, Patient
@@ -134,7 +134,7 @@ def _context(request: HttpRequest, report: Report) -> dict[str, Any]:
         "agrees": any(fact.same for fact in facts),
         "seen": seen,
         "changed": report.changed_since_accepted,
-        "candidates": sending.candidates(report),
+        "candidates": delivery.candidates(report),
         "waiting": report.state in WAITING,
         "raw": report.job.pretty() if report.job and may(request.user, "records.view") else None,
     }
@@ -211,7 +211,7 @@ def again(request: HttpRequest, report_id: UUID) -> HttpResponse:
     """Send the same files again, as a new job."""
     report = _report(report_id)
     _recorded(request, report)
-    done = sending.send_again(report.pk, _attempt(request))
+    done = delivery.send_again(report.pk, _attempt(request))
     return _back(request, report, "It is being sent again." if done else "")
 
 
@@ -224,7 +224,7 @@ def arrived(request: HttpRequest, report_id: UUID) -> HttpResponse:
     if job_id is None:
         raise BadRequest("Which job it is was not said.")
     _recorded(request, report)
-    done = sending.arrived_as(report.pk, _attempt(request), job_id)
+    done = delivery.arrived_as(report.pk, _attempt(request), job_id)
     return _back(request, report, "This job is now the one of this report." if done else "")
 
 
@@ -234,7 +234,7 @@ def give_up(request: HttpRequest, report_id: UUID) -> HttpResponse:
     """Do not send it any more."""
     report = _report(report_id)
     _recorded(request, report)
-    done = sending.give_up(report.pk, _attempt(request))
+    done = delivery.give_up(report.pk, _attempt(request))
     return _back(request, report, "It will not be sent." if done else "")
 
 

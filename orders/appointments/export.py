@@ -15,9 +15,9 @@ from django.views.decorators.http import require_POST
 from backoffice.core import vocabulary
 from backoffice.core.access import may, requires
 from backoffice.models import User
+from backoffice.pages.lists.definition import Cell, Column, Listing
 from backoffice.pages.lists.export import download
 from backoffice.pages.lists.forms import FilterForm
-from backoffice.pages.lists.listing import Cell, Column, Listing
 from backoffice.pages.paging.pages import Sort
 from orders.appointments.forms import TABS, AppointmentFilters
 from orders.appointments.rows import Visit, visits

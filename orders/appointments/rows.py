@@ -18,7 +18,7 @@ from backoffice.core.prepared_queries import array, by_key, cursor
 from backoffice.core.urls import record_url
 from backoffice.models import AS_RECEIVED, User
 from labs.models import Lab
-from orders.appointments.clocks import Clocks, clocks
+from orders.appointments.display_times import Clocks, clocks
 from orders.appointments.forms import OVER, AppointmentFilters, methods_of
 from orders.models import Appointment, Order
 from orders.models.order import CANCELED, TO_BOOK

@@ -1,22 +1,22 @@
 """What staff may ask about orders and draws: one class per write (orders.md, appointments.md)."""
 
-from orders.commands.changing import (
-    CancelOrder,
-    ChangeActivation,
-    CompleteDraw,
-    ResendEvents,
-    Simulate,
-)
-from orders.commands.importing import ImportOrder
-from orders.commands.messages import SwitchMessages
-from orders.commands.placing import CreateOrder
-from orders.commands.visits import (
+from orders.commands.appointments import (
     BookCenter,
     BookVisit,
     CancelVisit,
     MoveVisit,
     RequestVisit,
 )
+from orders.commands.importing import ImportOrder
+from orders.commands.messages import SwitchMessages
+from orders.commands.order_changes import (
+    CancelOrder,
+    ChangeActivation,
+    CompleteDraw,
+    ResendEvents,
+    Simulate,
+)
+from orders.commands.placing import CreateOrder
 from orders.unmatched.commands import AcceptResult, ResolveResult
 
 COMMANDS = (

@@ -9,7 +9,7 @@ from django.urls import reverse
 from backoffice.outbox import Absent, Again, Happened, Sending
 from backoffice.service import Record, Service
 from backoffice.service.orders import CommunicationSettings
-from orders.commands.of_order import OfOrder
+from orders.commands.base import OfOrder
 
 Answer = Record[CommunicationSettings]
 

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from backoffice.pages.widgets import TO_THE_MINUTE, DateTimeLocalInput
 from backoffice.service.written_times import read_written_time
-from backoffice.templatetags.spoken import spoken, zone_name
+from backoffice.templatetags.ages import spoken, zone_name
 from orders.local_time import here, place_of
 from orders.models import Appointment, Order, OrderEvent
 from orders.visit_zones import Basis

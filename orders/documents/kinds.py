@@ -20,7 +20,7 @@ from django.utils import timezone
 from backoffice.core.access import may
 from backoffice.service import Service
 from backoffice.service.exchange import Document
-from backoffice.templatetags.spoken import calendar_day
+from backoffice.templatetags.ages import calendar_day
 from labs.models import LabTest
 from orders.documents.collection import Collected, draws_of, known_times
 from orders.models import Appointment, Order, Result

@@ -2,22 +2,24 @@
 
 from django.urls import path
 
-from orders.documents import job_views, views
 from orders.documents.kinds import KINDS
+from orders.documents.views import documents, print_jobs
 
 app_name = "documents"
 
 urlpatterns = [
-    path("documents/", job_views.jobs, name="jobs"),
-    path("documents/print/", job_views.choose, name="choose"),
-    path("documents/<uuid:job_id>/", job_views.job, name="job"),
-    path("documents/<uuid:job_id>/progress/", job_views.progress, name="job-progress"),
-    path("documents/<uuid:job_id>/file/", job_views.file, name="job-file"),
-    path("documents/<uuid:job_id>/cancel/", job_views.cancel_job, name="job-cancel"),
-    path("documents/<uuid:job_id>/retry/", job_views.retry_job, name="job-retry"),
-    path("<uuid:order_id>/documents/", views.order_documents, name="order"),
+    path("documents/", print_jobs.jobs, name="jobs"),
+    path("documents/print/", print_jobs.choose, name="choose"),
+    path("documents/<uuid:job_id>/", print_jobs.job, name="job"),
+    path("documents/<uuid:job_id>/progress/", print_jobs.progress, name="job-progress"),
+    path("documents/<uuid:job_id>/file/", print_jobs.file, name="job-file"),
+    path("documents/<uuid:job_id>/cancel/", print_jobs.cancel_job, name="job-cancel"),
+    path("documents/<uuid:job_id>/retry/", print_jobs.retry_job, name="job-retry"),
+    path("<uuid:order_id>/documents/", documents.order_documents, name="order"),
     *(
-        path(f"<uuid:order_id>/documents/{kind.slug}/", views.document_view(kind), name=kind.slug)
+        path(
+            f"<uuid:order_id>/documents/{kind.slug}/", documents.document_view(kind), name=kind.slug
+        )
         for kind in KINDS.values()
     ),
 ]

@@ -18,12 +18,12 @@ from django.utils import timezone
 from backoffice.core import vocabulary
 from backoffice.core.access import may
 from backoffice.models import Contact
-from backoffice.templatetags.spoken import spoken
-from orders.changing_views import actions_of
+from backoffice.templatetags.ages import spoken
 from orders.exceptions.queue import MOVED, QUIET, STUCK, UNKNOWN
 from orders.local_time import Place, here, place_of
 from orders.models import Appointment, Order
 from orders.scheduling.rules import HOME
+from orders.views.changes import actions_of
 
 _HELLO: Final = "Hello, this is the clinic. May I ask your name and date of birth?"
 _UNUSABLE: Final = "The lab could not use your sample. That happens."

@@ -24,7 +24,7 @@ from backoffice.pages.paging.counts import Count, counted, counting
 from backoffice.pages.paging.pages import Page, Sort, page_of
 from orders.models import Handling, Order, OrderMove, UnmatchedResult
 from orders.models.order import CAN_GO_QUIET, OTHER_TROUBLE, TROUBLE, OrderQuerySet
-from orders.reviewing import open_criticals
+from orders.results import open_criticals
 from orders.unmatched.models import OURS
 
 SIZE: Final = 25

@@ -17,14 +17,14 @@ from backoffice.core.access import may, requires
 from backoffice.core.urls import record_url
 from backoffice.models import User
 from backoffice.pages.paging.pages import place_of
-from backoffice.templatetags.spoken import ago
+from backoffice.templatetags.ages import ago
 from backoffice.templatetags.team import staff_name
-from orders.exceptions import cards, handling, queue
+from orders.exceptions import cards, outcomes, queue
 from orders.exceptions.forms import OutcomeForm
 from orders.exceptions.queue import CRITICAL, GROUPS, PUT_OFF
-from orders.journey import turn_of
 from orders.local_time import Place
 from orders.models import Handling, Order, OrderEvent, UsualTime, order_with_move
+from orders.progress import turn_of
 from orders.scheduling.rules import standing_visit
 
 NEEDED = ("exceptions.work", "orders.view", "patients.view")
@@ -58,7 +58,7 @@ def card(request: HttpRequest, group: str, order_id: UUID) -> HttpResponse:
         return _page(request, group, order, form=form, status=400)
     given = form.cleaned_data
     try:
-        row = handling.record(
+        row = outcomes.record(
             request,
             order.pk,
             given["outcome"],
@@ -68,9 +68,9 @@ def card(request: HttpRequest, group: str, order_id: UUID) -> HttpResponse:
             seen_move=given["move"],
             seen_outcome=given["seen"],
         )
-    except handling.Changed:
+    except outcomes.Changed:
         return _page(request, group, order, form=form, trouble=CHANGED, status=409)
-    except handling.Recorded as recorded:
+    except outcomes.Recorded as recorded:
         told = _recorded(recorded.handling, clock)
         return _page(request, group, order, form=form, trouble=told, status=409)
     except team.Taken as taken:
@@ -111,7 +111,7 @@ def check(request: HttpRequest, group: str, order_id: UUID) -> HttpResponse:
 def back(request: HttpRequest, group: str, order_id: UUID) -> HttpResponse:
     """What was put off waits again."""
     order = _order(order_id)
-    if handling.bring_back(request, order.pk):
+    if outcomes.bring_back(request, order.pk):
         messages.success(request, "Back in the queue.")
     return redirect("exceptions:card", queue.group_of(order, timezone.now()) or group, order.pk)
 
@@ -232,7 +232,7 @@ def _card(
         "handled": handled,
         "holder": holder,
         "mine": holder is not None and holder.user_id == request.user.pk,
-        "seen": handling.stamp(last),
+        "seen": outcomes.stamp(last),
     }
 
 

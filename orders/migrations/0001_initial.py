@@ -70,7 +70,7 @@ class Migration(migrations.Migration):
                 ('updated_at', models.DateTimeField()),
                 ('last_event_id', models.BigIntegerField(default=0)),
                 ('last_event_at', models.DateTimeField(null=True)),
-                ('quiet_at', models.DateTimeField(help_text='When it is over its usual time (`orders.usual`); null: never', null=True)),
+                ('quiet_at', models.DateTimeField(help_text='When it is over its usual time (`orders.turnaround`); null: never', null=True)),
                 ('last_status', models.TextField(default='', help_text='Dotted, as received')),
                 ('status', models.TextField(default='')),
                 ('low_level_status', models.TextField(default='')),

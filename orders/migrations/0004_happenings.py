@@ -6,7 +6,7 @@ from django.db import migrations
 # Plans are kept, and the first call may bring one row: a nested loop would be kept for thousands.
 #
 # An order that is first heard of is news only where something happened to it lately: the first
-# sync brings years of orders. Where `orders.deciding` moves orders, only the counts follow.
+# sync brings years of orders. Where `orders.status_groups` moves orders, only the counts follow.
 ORDERS = """
 CREATE FUNCTION today_orders_added() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

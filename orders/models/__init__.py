@@ -7,7 +7,7 @@ from orders.models.move import OrderMove, order_with_move
 from orders.models.name import OrderName, OrderNameWord
 from orders.models.order import Order, OrderEvent, Transaction
 from orders.models.result import Result, ResultMarker
-from orders.reviewing.models import (
+from orders.results.models import (
     CriticalAcknowledgement,
     CriticalCall,
     Delegation,
@@ -17,8 +17,8 @@ from orders.reviewing.models import (
     Signature,
 )
 from orders.today.models import Happening, Look, OrderCount, Seen
+from orders.turnaround.models import UsualTime
 from orders.unmatched.models import Candidate, UnmatchedResult
-from orders.usual.models import UsualTime
 
 __all__ = [
     "Appointment",

@@ -63,7 +63,7 @@ TROUBLE: Final[dict[str, tuple[str, ...]]] = {
 OTHER_TROUBLE: Final = Q(bucket=vocabulary.NEEDS_ACTION) & ~Q(
     low_level_status__in=tuple(status for each in TROUBLE.values() for status in each)
 )
-"""Orders that need a person because people decided so of their status (`orders.deciding`)."""
+"""Orders that need a person because people decided so of their status (`orders.status_groups`)."""
 
 CAN_GO_QUIET: Final = (
     vocabulary.PREPARING,
@@ -90,7 +90,7 @@ row: seconds at a million orders. With these columns in the index, rows are pass
 and the table is visited only for those that are shown. That serves every filter with every sort,
 where an index per pair would take thirty. Statistics over the same columns together
 (`order_kinds`) tell the planner what goes with what. Where it is shorter to find all that match
-than to walk, the same columns find and sort them inside one index (`orders.listing.ways`).
+than to walk, the same columns find and sort them inside one index (`orders.order_list.query_plan`).
 """
 
 
@@ -318,7 +318,7 @@ class Order(Mirrored):
     last_event_id = models.BigIntegerField(default=0)
     last_event_at = models.DateTimeField(null=True)
     quiet_at = models.DateTimeField(
-        null=True, help_text="When it is over its usual time (`orders.usual`); null: never"
+        null=True, help_text="When it is over its usual time (`orders.turnaround`); null: never"
     )
     last_status = models.TextField(default="", help_text="Dotted, as received")
     status = models.TextField(default="")
@@ -443,7 +443,7 @@ class Order(Mirrored):
                 condition=Q(interpretation__isnull=False) & ~Q(interpretation="normal"),
                 include=BY_NAME,
             ),
-            # Reader: `orders.reviewing.ranking`, orders with a word that was ranked.
+            # Reader: `orders.results.ranking`, orders with a word that was ranked.
             models.Index(
                 fields=["interpretation_received"],
                 condition=Q(interpretation_received__isnull=False),

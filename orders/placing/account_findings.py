@@ -14,7 +14,7 @@ from labs.models import LabAccount
 from orders.placing.account_offers import account_name
 from orders.placing.finding_type import WARN, Finding
 from orders.placing.forms import account_label
-from orders.placing.wish import Wish
+from orders.placing.order_request import Wish
 
 NOT_OFFERED: Final = "not offered"
 NOT_CHECKED: Final = "account not checked"

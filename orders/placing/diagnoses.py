@@ -22,7 +22,7 @@ from backoffice.core.service_client import service
 from backoffice.service import errors
 from orders.models import Order
 from orders.placing.finding_type import STOP, WARN, Finding
-from orders.placing.wish import codes_in
+from orders.placing.order_request import codes_in
 
 logger = logging.getLogger(__name__)
 

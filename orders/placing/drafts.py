@@ -10,7 +10,7 @@ from backoffice.core import vocabulary
 from backoffice.models import User
 from labs.models import LabAccount, LabTest, Marker, Physician
 from orders.models import Order, OrderDraft
-from orders.placing.wish import TYPED_PHYSICIAN, Typed
+from orders.placing.order_request import TYPED_PHYSICIAN, Typed
 from patients.models import Demographics, Patient
 
 

@@ -20,12 +20,12 @@ from backoffice.core.spreadsheets import damage, doubt
 from orders.commands.placing import NOT_CANCELED
 from orders.models import Order
 from orders.models.order import CANCELED
-from orders.placing import drafts, people
+from orders.placing import drafts, patient_rules
 from orders.placing.account_findings import account_findings
 from orders.placing.finding_type import CONFIRM, STOP, WARN, Finding
 from orders.placing.forms import NOTE_LETTERS
+from orders.placing.order_request import TYPED_PHYSICIAN, Wish
 from orders.placing.questions import doubt_of
-from orders.placing.wish import TYPED_PHYSICIAN, Wish
 
 UNNAMED: Final = "on"
 """A tick that does not say which order it confirms."""
@@ -95,23 +95,27 @@ def _who(wish: Wish) -> Iterator[Finding]:
         text = wish.one(name)
         if not text:
             yield Finding(f"no {name}", words, name)
-        elif name in ("first_name", "last_name") and not people.is_name(text):
+        elif name in ("first_name", "last_name") and not patient_rules.is_name(text):
             what = "first" if name == "first_name" else "last"
-            plain = people.plain_name(text)
+            plain = patient_rules.plain_name(text)
             near = f" “{plain}” would do." if plain else ""
             words = (
-                f"Labs refuse the {what} name: at most {people.NAME_LETTERS} letters, digits and "
-                f". , ' -, without accents, with single spaces.{near}"
+                f"Labs refuse the {what} name: at most {patient_rules.NAME_LETTERS} letters, digits"
+                f" and . , ' -, without accents, with single spaces.{near}"
             )
             yield Finding("name rule", words, name)
-    if wish.one("zip") and not people.is_zip(wish.one("zip")) and not _is_on_record(wish, "zip"):
+    if (
+        wish.one("zip")
+        and not patient_rules.is_zip(wish.one("zip"))
+        and not _is_on_record(wish, "zip")
+    ):
         yield Finding("zip", "The ZIP code has five digits, or five and four.", "zip")
     if wish.one("phone_number"):
         try:
             e164(wish.one("phone_number"))
         except NotAPhoneNumber as error:
             yield Finding("phone", error.words, "phone_number")
-    if wish.one("email") and not people.is_mail(wish.one("email")):
+    if wish.one("email") and not patient_rules.is_mail(wish.one("email")):
         yield Finding("email", "The e-mail address looks like name@example.org.", "email")
     state = wish.one("state")
     if state and not (len(state) == 2 and state.isalpha()) and not _is_on_record(wish, "state"):
@@ -132,7 +136,7 @@ def _minor(wish: Wish) -> Iterator[Finding]:
     today = timezone.localdate()
     if born > today:
         yield Finding("dob", "The birth date lies in the future.", "dob")
-    elif people.age_on(born, today) < people.ADULT:
+    elif patient_rules.age_on(born, today) < patient_rules.ADULT:
         if not wish.proxy:
             words = "The patient is under 18 and the service knows nobody who answers for them."
             yield Finding("minor without proxy", words, "dob")
@@ -240,7 +244,7 @@ def _physician(wish: Wish) -> Iterator[Finding]:
         npi = wish.identifier("physician_npi")
         if not (npi.isascii() and npi.isdigit() and len(npi) == 10):
             yield Finding("npi", "An NPI has ten digits.", "physician_npi")
-        elif not people.is_npi(npi):
+        elif not patient_rules.is_npi(npi):
             words = "The NPI does not check: a digit may be mistyped."
             yield Finding("npi", words, "physician_npi", WARN)
     elif wish.needs_physician and chosen not in {one.npi for one in wish.physicians}:

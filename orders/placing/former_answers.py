@@ -7,9 +7,9 @@ as long as the contents of that request are stored.
 from __future__ import annotations
 
 from labs.models import Marker
+from orders.placing.order_request import Wish
 from orders.placing.questions import Question, questions_of
-from orders.placing.wish import Wish
-from orders.requested_accounts import OrderSource
+from orders.placing.requested_accounts import OrderSource
 
 
 def former_answers(source: OrderSource | None, wish: Wish) -> dict[str, list[str]]:

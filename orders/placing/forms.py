@@ -13,8 +13,8 @@ from backoffice.core.urls import query_of
 from backoffice.pages.drafts import WRITTEN
 from labs.models import LabAccount
 from orders.commands.placing import USABLE
+from orders.placing.order_request import TYPED_PHYSICIAN, Wish
 from orders.placing.questions import Question
-from orders.placing.wish import TYPED_PHYSICIAN, Wish
 
 NOTE_LETTERS: Final = 1000
 PERSON: Final = ("first_name", "last_name", "dob", "gender", "phone_number", "email")

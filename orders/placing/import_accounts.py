@@ -13,7 +13,7 @@ from backoffice.core.spreadsheets import damage
 from labs.models import Lab, LabAccount, LabAccountTeam
 from orders.placing.account_offers import AccountOffers
 from orders.placing.forms import account_label, account_words
-from orders.placing.wish import Wish
+from orders.placing.order_request import Wish
 
 LEAST_OF_ID: Final = 4
 LEAST_OF_NAME: Final = 3

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from backoffice.core.identifiers import visible
 from backoffice.pages.lists.formulas import as_typed
-from orders.placing.wish import Wish
+from orders.placing.order_request import Wish
 
 MOST_ROWS: Final = 200
 MOST_BYTES: Final = 256 * 1024

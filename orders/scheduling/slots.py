@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from backoffice.service import Service, errors
 from backoffice.service import appointments as service_appointments
-from backoffice.templatetags.spoken import zone_name, zone_of
+from backoffice.templatetags.ages import zone_name, zone_of
 from orders.scheduling import rules
 from orders.visit_zones import Basis, VisitZone, visit_zone
 

@@ -15,7 +15,7 @@ from backoffice.service import Record
 from backoffice.service import appointments as service_appointments
 from orders.models import Appointment, AppointmentEvent
 from orders.models.appointment import ENDED, draw_day
-from orders.usual.measuring import after_visits
+from orders.turnaround.measurement import after_visits
 from orders.visit_zones import visit_zone
 
 SOON = timedelta(hours=24)

@@ -18,9 +18,9 @@ from backoffice.models import SyncRun
 from backoffice.service import Record, Service
 from backoffice.service import orders as service_orders
 from orders.models import Order, OrderEvent, Transaction
-from orders.reviewing.identity import update_reviews
-from orders.reviewing.versions import carry_to_orders, orders_with_result
-from orders.usual import limits
+from orders.results.identity import update_reviews
+from orders.results.versions import carry_to_orders, orders_with_result
+from orders.turnaround import limits
 from patients.names import name_key, plain_key
 from patients.sync import unknown_patients
 

@@ -15,9 +15,9 @@ from backoffice.service import Record
 from backoffice.service import results as service_results
 from backoffice.service.written_times import read_written_time
 from orders.models import Result, ResultMarker
-from orders.reviewing.identity import checks_of, lock_patients_of, write_checks
-from orders.reviewing.models import OPEN, Review
-from orders.reviewing.versions import digests_of, note_versions
+from orders.results.identity import checks_of, lock_patients_of, write_checks
+from orders.results.models import OPEN, Review
+from orders.results.versions import digests_of, note_versions
 from orders.sync import unreadable_lines as unreadable
 
 

@@ -1,4 +1,4 @@
-"""Rows of the review queue: see `orders.reviewing.drawing`."""
+"""Rows of the review queue: see `orders.results.rendering`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from django import template
 from django.utils.safestring import SafeString
 
 from orders.models import Review
-from orders.reviewing.drawing import draw
-from orders.reviewing.pages import Item
+from orders.results.page_context import Item
+from orders.results.rendering import draw
 
 register = template.Library()
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 from backoffice import audit
 from backoffice.core.access import may
 from labs.models import LabAccount
-from orders.account_replay import DAYS, MOST, replay
+from orders.placing.account_replay import DAYS, MOST, replay
 
 register = template.Library()
 

@@ -18,17 +18,17 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from backoffice.templatetags.ages import calendar_day, spoken
 from backoffice.templatetags.chart import scale, written
 from backoffice.templatetags.shapes import glyph_svg
-from backoffice.templatetags.spoken import calendar_day, spoken
 from backoffice.templatetags.ui import DASH
-from orders.journey import span
 from orders.models import Review
-from orders.reviewing import at_a_glance
-from orders.reviewing.completeness import Completeness
-from orders.reviewing.forms import OUTCOMES, TELLS
-from orders.reviewing.history import Value
-from orders.reviewing.models import SOMEBODY_ELSE
+from orders.progress import span
+from orders.results import at_a_glance
+from orders.results.completeness import Completeness
+from orders.results.forms import OUTCOMES, TELLS
+from orders.results.history import Value
+from orders.results.models import SOMEBODY_ELSE
 
 register = template.Library()
 

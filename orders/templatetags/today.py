@@ -11,10 +11,10 @@ from django.utils.safestring import SafeString
 
 from backoffice.core.access import may
 from orders.models import Order, Review
-from orders.reviewing import at_a_glance
-from orders.reviewing.criticals import MOST
+from orders.results import at_a_glance
+from orders.results.criticals import MOST
 from orders.today.digest import Group
-from orders.today.drawing import Sight, criticals, draw
+from orders.today.rendering import Sight, criticals, draw
 
 register = template.Library()
 

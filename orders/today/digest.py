@@ -25,7 +25,7 @@ from backoffice.models import User
 from backoffice.team.models import Assignment
 from orders.models import Appointment, Happening, Look, Order, Seen
 from orders.models.order import LIST_COLUMNS
-from orders.reviewing.models import OPEN_CRITICAL, Review
+from orders.results.models import OPEN_CRITICAL, Review
 from orders.visit_zones import VisitZone, visit_zone
 
 FIRST_LOOK: Final = timedelta(hours=24)

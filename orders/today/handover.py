@@ -21,12 +21,12 @@ from backoffice.pages.widgets import DateTimeLocalInput
 from backoffice.team.models import Assignment, Contact, Note
 from backoffice.team.subjects import OF_RESULTS
 from backoffice.templatetags.team import staff_name
-from orders.finding import looking
 from orders.models import Order
-from orders.reviewing import open_criticals
-from orders.reviewing.models import Review
-from orders.today import mine
-from orders.today.waiting import Waiting, waiting
+from orders.results import open_criticals
+from orders.results.models import Review
+from orders.search import lookup
+from orders.today import my_work
+from orders.today.exception_counts import Waiting, waiting
 from patients.commands import CreateUser
 
 SHIFT: Final = timedelta(hours=8)
@@ -148,7 +148,7 @@ class Sheet:
     more: int
     capped: bool
     criticals: list[tuple[Review, Order | None]]
-    held: list[mine.Held]
+    held: list[my_work.Held]
     asked: list[tuple[CommandRecord, str]]
     """Requests, and the names of those they are about."""
     exceptions: list[Waiting]
@@ -196,7 +196,7 @@ def sheet(
         max(len(did) - LINES, 0),
         len(found) > ENTRIES,
         [(row, orders.get(row.pk)) for row in criticals],
-        mine.described(held, OPEN, results=results),
+        my_work.described(held, OPEN, results=results),
         [(row, names[about_request(row)]) for row in requests],
         waiting(user, timezone.now(), all_staff=all_staff) if exceptions else [],
     )
@@ -213,7 +213,7 @@ def about_request(row: CommandRecord) -> About:
 
 def names_of(found: Collection[About]) -> dict[About, str]:
     """As the service knows them; else as on their order, or as they were typed: two queries."""
-    names = looking.names_of({(one.patient, one.order) for one in found})
+    names = lookup.names_of({(one.patient, one.order) for one in found})
     return {one: names[one.patient, one.order] or one.typed for one in found}
 
 

@@ -1,7 +1,7 @@
 """Tiles of Today: how much work of each kind there is, each a link to the list of just that.
 
 Where a count comes from: orders by where they are from the exact counters (`counting`), results to
-sign from theirs (`orders.reviewing`). The other lists are worked off every day: they are counted by
+sign from theirs (`orders.results`). The other lists are worked off every day: they are counted by
 the partial indexes their own pages read, exactly up to `MOST`; beyond it the tile says `100+`.
 """
 
@@ -26,8 +26,8 @@ from orders.appointments.forms import visits_of
 from orders.appointments.rows import to_book
 from orders.exceptions import queue
 from orders.models import UnmatchedResult
-from orders.reviewing import open_criticals, unsigned_count
-from orders.today.counting import counts as orders_counted
+from orders.results import open_criticals, unsigned_count
+from orders.today.counts import counts as orders_counted
 from orders.unmatched.models import OURS
 
 MOST: Final = 100

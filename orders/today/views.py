@@ -18,7 +18,7 @@ from backoffice.models import User
 from backoffice.pages import live
 from orders.appointments.forms import visits_of
 from orders.appointments.rows import visits
-from orders.today import digest, mine
+from orders.today import digest, my_work
 from orders.today.handover import Period, sheet
 from orders.today.tiles import tiles
 
@@ -35,10 +35,10 @@ def page(request: HttpRequest) -> HttpResponse:
     told = digest.digest(user, sees_results=may(user, "results.view"))
     work, buckets = tiles(user)
     draws = _draws(user) if may(user, "appointments.view") else []
-    taken = mine.held_by(user)
-    held = taken[: mine.MOST]
-    drafts = mine.drafts_of(user) if may(user, "orders.create", "patients.view") else []
-    asked = mine.requests_of(user) if may(user, "commands.view") else []
+    taken = my_work.held_by(user)
+    held = taken[: my_work.MOST]
+    drafts = my_work.drafts_of(user) if may(user, "orders.create", "patients.view") else []
+    asked = my_work.requests_of(user) if may(user, "commands.view") else []
     shown = [news for group in told.groups for news in group.orders]
     audit.listed(
         request,

@@ -17,7 +17,7 @@ from backoffice.pages.paging.counts import capped_count
 from backoffice.pages.paging.pages import Sort, page_of, place_of
 from orders.models import Order
 from orders.unmatched.commands import AcceptResult, ResolveResult, fate
-from orders.unmatched.comparing import compared, patients_beside, plain_choice
+from orders.unmatched.comparison import compared, patients_beside, plain_choice
 from orders.unmatched.forms import ACTIONS, DecisionForm
 from orders.unmatched.models import OURS, RESOLVED, THEIRS, Candidate, UnmatchedResult
 from orders.unmatched.sync import enabled

@@ -1,9 +1,9 @@
 """What staff may ask about patients: one class per write (users.md 2 to 5, 7 and 8)."""
 
 from backoffice.outbox import Command
-from patients.commands.insuring import AddInsurance, CreatePayor, Insuring, carry_on
+from patients.commands.insurance import AddInsurance, CreatePayor, Insuring, carry_on
 from patients.commands.links import MakeConnectLink
-from patients.commands.people import CreateUser, SetUserInfo
+from patients.commands.patients import CreateUser, SetUserInfo
 from patients.commands.sources import Deregister
 
 COMMANDS: tuple[type[Command], ...] = (

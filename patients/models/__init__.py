@@ -1,6 +1,6 @@
-from patients.models.alike import DifferentPeople
 from patients.models.device import Connection, Provider
 from patients.models.draft import RegistrationDraft
+from patients.models.duplicate import DifferentPeople
 from patients.models.insurance import Insurance, Payor
 from patients.models.link import ConnectLink
 from patients.models.name import PatientNameWord, first_sought, has_word, in_index

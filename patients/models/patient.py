@@ -19,8 +19,8 @@ from django.db.models.functions import Lower
 from backoffice.core.identifiers import IdentifierKey, key, key_expression, same_identifier
 from backoffice.models import Mirrored
 from backoffice.pages.paging.counts import COUNT_CAP
-from backoffice.pages.paging.gathering import up_to
 from backoffice.pages.paging.keys import Among, unguessed
+from backoffice.pages.paging.row_query import up_to
 from patients.models.name import PatientNameWord, has_word
 from patients.names import sought, told
 

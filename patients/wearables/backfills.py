@@ -21,7 +21,7 @@ from backoffice.models import Lookup
 from backoffice.service import Page, Record, Service
 from backoffice.service.payload import Payload, Reader
 from backoffice.service.wearables import SUMMARIES, Sample, Samples, Summary, WorkoutStream
-from patients.wearables import storing, summaries
+from patients.wearables import sample_writer, summaries
 from patients.wearables.arrivals import Arrival, Origin, unfit
 
 BACKFILL: Final = "backfill"
@@ -116,7 +116,7 @@ def _store_samples(groups: list[Group]) -> None:
     """Keep what can be kept of these groups. What cannot is kept unread, and stops nothing."""
     try:
         with transaction.atomic():
-            storing.store([_arrival(group) for group in groups])
+            sample_writer.store([_arrival(group) for group in groups])
     except (ValueError, DataError) as error:
         if len(groups) > 1:
             for group in groups:

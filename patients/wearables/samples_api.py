@@ -21,7 +21,7 @@ from backoffice.api.errors import bad_request
 from backoffice.api.resources import Resource, exactly
 from backoffice.core.access import requires
 from patients.wearables.models import Chunk, Sample, Series, Source
-from patients.wearables.reading import COLUMNS, samples_of
+from patients.wearables.sample_reader import COLUMNS, samples_of
 
 _DAYS: Final = 20
 """Chunks read at once: enough for a page of most series, and little memory for the densest."""

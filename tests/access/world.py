@@ -39,7 +39,7 @@ from backoffice.models import (  # noqa: E402
 )
 from labs.models import LabAccount, Marker, Physician, Team  # noqa: E402
 from orders.models import Order, Result, UnmatchedResult  # noqa: E402
-from orders.reviewing.models import Delegation, Signature  # noqa: E402
+from orders.results.models import Delegation, Signature  # noqa: E402
 from patients.models import (  # noqa: E402
     Connection,
     Demographics,
@@ -47,7 +47,7 @@ from patients.models import (  # noqa: E402
     Payor,
     Provider,
 )
-from patients.wearables.hearing import hear_samples  # noqa: E402
+from patients.wearables.handlers import hear_samples  # noqa: E402
 from patients.wearables.models import HistoricalPull, Summary, WorkoutStream  # noqa: E402
 from tests.access.canaries import (  # noqa: E402
     BORN,

@@ -14,7 +14,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from backoffice.accounts import first_passwords
-from backoffice.accounts.mailing import send_due
+from backoffice.accounts.emails import send_due
 from backoffice.models import AuditEntry, PasswordReset, StaffSession, User
 from tests.accounts.people import PASSWORD, freshly, log_in, person, with_app
 from tests.accounts.test_passwords import link, set_anew

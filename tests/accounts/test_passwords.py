@@ -17,7 +17,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from backoffice.accounts import throttle
-from backoffice.accounts.mailing import send_due
+from backoffice.accounts.emails import send_due
 from backoffice.models import AccountNews, AuditEntry, PasswordReset, StaffSession
 from tests.accounts.people import PASSWORD, code, log_in, person, with_app
 from tests.team.posting import Post, posting

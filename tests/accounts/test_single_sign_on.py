@@ -19,7 +19,7 @@ from django.db import connection
 from django.test import Client
 from pytest_django import Settings
 
-from backoffice.accounts import mailing, single_sign_on
+from backoffice.accounts import emails, single_sign_on
 from backoffice.models import AuditEntry, User
 from tests.accounts.people import log_in, person, with_app
 from tests.accounts.provider import CLIENT, SECRET, Provider, new_key, providing
@@ -159,7 +159,7 @@ def test_link_is_recorded_and_mailed(client: Client, provider: Provider, post: P
     entry = AuditEntry.objects.get(action="change", object_type="single sign-on")
     assert entry.object_ids == [str(user.pk)]
     assert entry.after == {"single sign-on": "linked to sample-7"}
-    assert mailing.send_due() == 1
+    assert emails.send_due() == 1
     (mail,) = post.taken
     assert (mail["To"], mail["Subject"]) == ("ada@clinic.invalid", single_sign_on.LINKED)
 
@@ -178,7 +178,7 @@ def test_administrator_unlinks_and_another_identity_can_link(
     provider.person |= {"sub": "sample-8"}
     come_in(client)
     assert SocialAccount.objects.get(user=user).uid == "sample-8" and inside(client)
-    assert mailing.send_due() == 3
+    assert emails.send_due() == 3
     subjects = [mail["Subject"] for mail in post.taken]
     assert subjects == [single_sign_on.LINKED, single_sign_on.UNLINKED, single_sign_on.LINKED]
 

@@ -22,8 +22,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backoffice.pages.lists.fields import MomentField
-from backoffice.templatetags.spoken import spoken, zone_of
-from orders.appointments.clocks import clocks
+from backoffice.templatetags.ages import spoken, zone_of
+from orders.appointments.display_times import clocks
 from orders.models import Appointment
 from orders.models.appointment import draw_day
 from orders.visit_zones import STATE_NAMES, Basis, visit_zone

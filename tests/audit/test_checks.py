@@ -16,7 +16,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 from pytest_django import Settings
 
-from backoffice.audit import checking, seals
+from backoffice.audit import seals, verification
 from backoffice.audit.models import AuditCheck, AuditSeal
 from backoffice.operations import tasks
 from tests.api.rows import staff
@@ -104,21 +104,21 @@ def test_a_check_is_made_every_day() -> None:
     assert made.finished_at is not None and made.asked_by is None
     tasks.check_audit()
     assert AuditCheck.objects.count() == 1
-    checking.work(now=timezone.now() + timedelta(hours=25))
+    verification.work(now=timezone.now() + timedelta(hours=25))
     assert AuditCheck.objects.count() == 2
 
 
 def test_the_end_that_a_check_saw_must_still_be_there_at_the_next() -> None:
     entries(4)
     seals.seal()
-    checking.work()
+    verification.work()
     entries(4)
     seals.seal()
     with owner():
         sql(f"DELETE FROM {ENTRIES}")
         sql(f"DELETE FROM {SEALS}")
-    checking.work(now=timezone.now() + timedelta(hours=25))
-    last = checking.latest()
+    verification.work(now=timezone.now() + timedelta(hours=25))
+    last = verification.latest()
     assert last is not None and "cut off" in last.trouble[0]
 
 
@@ -128,25 +128,25 @@ def test_the_log_remembers_the_end_and_says_when_it_is_broken(
     entries(4)
     seals.seal()
     with caplog.at_level(logging.INFO, "backoffice.audit"):
-        checking.work()
+        verification.work()
         assert seals.head() in caplog.text
         assert "broken" not in caplog.text
         with owner():
             sql(f"DELETE FROM {ENTRIES}")
-        checking.work(now=timezone.now() + timedelta(hours=25))
+        verification.work(now=timezone.now() + timedelta(hours=25))
     assert caplog.records[-1].levelname == "ERROR"
     assert "broken: 1 findings" in caplog.text
 
 
 def test_what_an_auditor_asked_for_is_checked_and_what_was_cut_short_again() -> None:
-    checking.work()
+    verification.work()
     AuditCheck.objects.create(asked_by=staff("auditor"))
-    made = checking.work()
+    made = verification.work()
     assert made is not None and made.asked_by is not None
     AuditCheck.objects.filter(pk=made.pk).update(finished_at=None)
-    again = checking.work()
+    again = verification.work()
     assert again == made and again.finished_at is not None
-    assert checking.work() is None
+    assert verification.work() is None
 
 
 @pytest.mark.django_db(transaction=True)
@@ -156,7 +156,7 @@ def test_one_process_checks_at_a_time() -> None:
     def busy() -> None:
         try:
             with transaction.atomic():
-                sql("SELECT pg_advisory_xact_lock(%s)", checking.LOCK)
+                sql("SELECT pg_advisory_xact_lock(%s)", verification.LOCK)
                 held.set()
                 assert go.wait(20)
         finally:
@@ -165,19 +165,19 @@ def test_one_process_checks_at_a_time() -> None:
     other = threading.Thread(target=busy)
     other.start()
     assert held.wait(20)
-    assert checking.work() is None
+    assert verification.work() is None
     go.set()
     other.join()
-    assert checking.work() is not None
+    assert verification.work() is not None
 
 
 def test_progress_is_told_every_hundred_seals() -> None:
     """A hundred seals at a time, whatever is in them."""
-    for _ in range(checking.STEP + 5):
+    for _ in range(verification.STEP + 5):
         entries(1)
         seals.seal()
     told: list[Any] = []
-    found = checking.check(progress=lambda now: told.append(now.seals))
-    assert told == [checking.STEP] and found.seals == checking.STEP + 5
+    found = verification.check(progress=lambda now: told.append(now.seals))
+    assert told == [verification.STEP] and found.seals == verification.STEP + 5
     assert json.dumps(found.told) == "[]"
     assert AuditSeal.objects.count() == found.seals

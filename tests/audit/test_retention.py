@@ -12,7 +12,7 @@ from django.db import transaction
 from django.utils import timezone
 from pytest_django import Settings
 
-from backoffice.audit import checking, retention, seals
+from backoffice.audit import retention, seals, verification
 from backoffice.audit.models import AuditEntry, AuditSeal
 from backoffice.operations import tasks
 from tests.audit.trail import ENTRIES, SEALS, entries, keeping, owner, refused, sql
@@ -47,22 +47,22 @@ def test_a_dry_run_says_how_many_and_takes_none(trail: None) -> None:
 def test_what_has_grown_old_goes_and_the_rest_stays(trail: None) -> None:
     assert "2,000 taken away." in said()
     assert AuditEntry.objects.count() == 340
-    found = checking.check()
+    found = verification.check()
     assert (found.entries, found.removed, found.trouble) == (340, 2_000, [])
     assert AuditSeal.objects.filter(removal=True).count() == 2
     assert retention.retire() == 0
     entries(5)
     seals.seal()
-    assert checking.check().trouble == []
+    assert verification.check().trouble == []
 
 
 def test_it_goes_on_where_it_was_stopped(trail: None) -> None:
     assert retention.retire(seconds=0) == 1_000
-    assert checking.check().trouble == []
+    assert verification.check().trouble == []
     assert retention.due() == retention.Due(1, 1_000)
     tasks.retire_audit()
     assert AuditEntry.objects.count() == 340
-    assert checking.check().trouble == []
+    assert verification.check().trouble == []
 
 
 def test_a_step_that_fails_took_nothing(trail: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,7 +120,7 @@ def test_to_take_away_oneself_shows(trail: None) -> None:
     with transaction.atomic():
         sql(keeping("6"))
         sql(f"DELETE FROM {ENTRIES} WHERE at < now() - interval '6 years'")
-    assert checking.check().troubles == 2
+    assert verification.check().troubles == 2
 
 
 def test_what_was_taken_away_cannot_come_back(trail: None) -> None:
@@ -131,7 +131,7 @@ def test_what_was_taken_away_cannot_come_back(trail: None) -> None:
         f"INSERT INTO {ENTRIES} (id, {columns}) SELECT 5 + (SELECT min(from_id) FROM {SEALS}),"
         f" {columns} FROM {ENTRIES} LIMIT 1"
     )
-    assert "stand here again" in checking.check().trouble[0]
+    assert "stand here again" in verification.check().trouble[0]
 
 
 def test_a_removal_before_its_time_shows_though_its_code_is_right(trail: None) -> None:
@@ -144,4 +144,4 @@ def test_a_removal_before_its_time_shows_though_its_code_is_right(trail: None) -
     with owner():
         sql(f"DELETE FROM {ENTRIES} WHERE id BETWEEN %s AND %s", young.from_id, young.to_id)
     retention._seal_removal([ours, young], 340)
-    assert any("before they were old" in words for words in checking.check().trouble)
+    assert any("before they were old" in words for words in verification.check().trouble)

@@ -17,7 +17,7 @@ from backoffice.core import vocabulary
 from backoffice.models import User
 from backoffice.pages.lists.forms import SIZES, SORTING
 from orders.forms import OrderFilters
-from orders.listing.rows import ORDERS
+from orders.order_list.definition import ORDERS
 
 MOST: Final = 3
 """Values of a filter that are paired with those of the others, from all over its list; each value

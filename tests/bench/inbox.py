@@ -43,7 +43,7 @@ from tests.sync.house import House, end, wait_until  # noqa: E402
 from tests.webhooks.records import OUR_TEAM, order  # noqa: E402
 from tests.webhooks.sending import attempt, percentile, receiving, send  # noqa: E402
 from tests.webhooks.signed import Message, message  # noqa: E402
-from webhooks import applying  # noqa: E402
+from webhooks import apply_events  # noqa: E402
 from webhooks.models import Event  # noqa: E402
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "5"))
@@ -133,7 +133,7 @@ def _applying(house: House) -> tuple[list[Goal], dict[str, object], list[Growth]
     drain: list[float] = []
     statement: list[float] = []
     for turn in range(ROUNDS):
-        drain.append(_rate(applying.drain, EVENTS))
+        drain.append(_rate(apply_events.drain, EVENTS))
         history = events.count_of("orders_orderevent")
         statement.append(_rate(_by_statement, EVENTS))
         assert events.count_of("orders_orderevent") == history, "the statement did not do the same"
@@ -141,7 +141,7 @@ def _applying(house: House) -> tuple[list[Goal], dict[str, object], list[Growth]
             f"  turn {turn + 1} drain {drain[-1]:7,.0f}, statement {statement[-1]:7,.0f} a second",
             flush=True,
         )
-    of_few = statistics.median(_rate(applying.drain, few) for _ in range(ROUNDS))
+    of_few = statistics.median(_rate(apply_events.drain, few) for _ in range(ROUNDS))
     events.put(EVENTS, SAMPLE)
     tasks = _by_tasks(house)
     print(f"  one task per event {tasks:,.0f} a second", flush=True)
@@ -151,9 +151,9 @@ def _applying(house: House) -> tuple[list[Goal], dict[str, object], list[Growth]
         at_least("6 apply, beside a task per event", ours / tasks, 50, "{:.0f} times"),
     ]
     events.put(EVENTS)
-    explain(goals, "6", f"applying {EVENTS:,} events", applying.drain)
+    explain(goals, "6", f"applying {EVENTS:,} events", apply_events.drain)
     events.put(EVENTS)
-    applying.drain()
+    apply_events.drain()
     figures: dict[str, object] = {
         "bytes_an_event": size_of("webhooks_event") // EVENTS,
         "drain_per_second": [round(rate) for rate in drain],

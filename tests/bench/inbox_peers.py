@@ -25,7 +25,7 @@ from rest_framework.views import APIView  # noqa: E402
 
 from backoffice.pages import request_buffer  # noqa: E402
 from orders.models import Order, OrderEvent  # noqa: E402
-from webhooks import door, receiving  # noqa: E402
+from webhooks import endpoint, receiving  # noqa: E402
 from webhooks.models import Event  # noqa: E402
 
 BARE = "CREATE TABLE IF NOT EXISTS bench_bare (id bigserial PRIMARY KEY, body bytea NOT NULL)"
@@ -35,11 +35,11 @@ def bare(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterabl
     """The limit: the same server reads the same request on the same kept connection, verifies
     nothing, does one bare durable insert, answers."""
     if environ["REQUEST_METHOD"] == "POST":
-        headers = door._headers(environ)
+        headers = endpoint._headers(environ)
         read = environ["wsgi.input"].read
         body = receiving._body(headers["content-length"], read, settings.WEBHOOK_MAX_BYTES)
         receiving._execute("INSERT INTO bench_bare (body) VALUES ($1)", (body,))
-    status, answered, words = door._said(204, "")
+    status, answered, words = endpoint._said(204, "")
     start_response(f"{status} No Content", answered)
     return [words]
 

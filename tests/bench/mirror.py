@@ -35,7 +35,7 @@ from backoffice.mirror import Fact  # noqa: E402
 from backoffice.models import SyncRun  # noqa: E402
 from backoffice.service import Record, Service  # noqa: E402
 from backoffice.service.orders import ORDER, Order  # noqa: E402
-from backoffice.sync.walks import in_background  # noqa: E402
+from backoffice.sync.pagination import in_background  # noqa: E402
 from orders.models import Order as OrderRow  # noqa: E402
 from orders.models import OrderEvent  # noqa: E402
 from orders.sync.orders import ORDERS, SWEEP, store_orders  # noqa: E402

@@ -16,8 +16,8 @@ from backoffice.pages.paging.pages import Sort, _encode
 from orders.exceptions.queue import GROUPS
 from orders.forms import SORTS as ORDER_SORTS
 from orders.forms import OrderFilters
-from orders.listing.rows import ORDERS
 from orders.models import Order
+from orders.order_list.definition import ORDERS
 from patients.forms import PatientFilters
 from patients.models import Demographics, Patient
 from tests.bench import combinations

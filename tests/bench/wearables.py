@@ -40,9 +40,9 @@ from backoffice.models import User  # noqa: E402
 from backoffice.service.events import Heard  # noqa: E402
 from patients.models import Demographics, Patient  # noqa: E402
 from patients.wearables.charts import POINTS, asked  # noqa: E402
-from patients.wearables.hearing import hear_samples, hear_summaries  # noqa: E402
+from patients.wearables.handlers import hear_samples, hear_summaries  # noqa: E402
 from patients.wearables.models import Chunk, Series  # noqa: E402
-from patients.wearables.reading import COLUMNS, samples_of  # noqa: E402
+from patients.wearables.sample_reader import COLUMNS, samples_of  # noqa: E402
 from patients.wearables.spans import YEAR, Span  # noqa: E402
 from tests.api.rows import demographics, patient, staff, uid  # noqa: E402
 from tests.bench.common import (  # noqa: E402

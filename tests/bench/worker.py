@@ -21,11 +21,11 @@ from django.db.models.functions import Now  # noqa: E402
 from backoffice import sync  # noqa: E402
 from backoffice.management.commands.sync import LISTINGS, SUBJECTS  # noqa: E402
 from backoffice.models import Lookup, SyncRun  # noqa: E402
-from webhooks import applying  # noqa: E402
+from webhooks import apply_events  # noqa: E402
 
 
 def inbox() -> None:
-    applying.drain()
+    apply_events.drain()
 
 
 def whole() -> None:

@@ -44,7 +44,7 @@ def _trail(order: Order, ada: User, frida: User) -> None:
     """Entries of two months, one with what it changed; a check, and a month that was reviewed."""
     from django.utils import timezone
 
-    from backoffice.audit import checking, seals
+    from backoffice.audit import seals, verification
     from backoffice.audit.models import AuditEntry, AuditReview
 
     now = timezone.now()
@@ -70,7 +70,7 @@ def _trail(order: Order, ada: User, frida: User) -> None:
     last_month = (now.replace(day=1) - timedelta(days=1)).date().replace(day=1)
     AuditReview.objects.create(month=last_month, by=ada, note="Made up: nothing out of order.")
     seals.seal()
-    checking.work()
+    verification.work()
 
 
 def _reports(by: User) -> None:
@@ -213,7 +213,7 @@ def _request(order: Order, by: User, state: str) -> None:
 def _registration(by: User) -> None:
     """One that the service refused."""
     from backoffice.models import CommandRecord
-    from patients.commands.people import CreateUser
+    from patients.commands.patients import CreateUser
     from tests.contract.test_people_writes import info
 
     asked = CreateUser(client_user_id="made-up-2", info=info())

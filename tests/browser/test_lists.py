@@ -311,7 +311,7 @@ import uuid, django
 django.setup()
 from backoffice.pages.lists import bulk
 from backoffice.pages.lists.models import BulkRun
-from orders.listing.rows import ORDERS
+from orders.order_list.definition import ORDERS
 token = uuid.uuid4()
 run = BulkRun.objects.get(state="stopped")
 BulkRun.objects.filter(pk=run.pk).update(

@@ -14,9 +14,9 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from backoffice.models import AuditEntry, User
-from orders.finding import looking
-from orders.finding.looking import LAST, MOST
 from orders.models import Appointment, Order, OrderNameWord
+from orders.search import lookup
+from orders.search.lookup import LAST, MOST
 from patients.models import Demographics, Patient
 from patients.names import name_key, phone_key
 from tests.api.rows import NOBODY, NOW, demographics, envelope, order, patient, staff, uid
@@ -187,11 +187,11 @@ def test_whoever_has_something_open_comes_first_however_old_it_is(
 def test_open_orders_are_read_by_the_index_of_the_patient(desk: User) -> None:
     Patient.objects.bulk_create(patient(n) for n in range(40))
     Order.objects.bulk_create(order(n, user_id=uid("patient", n % 40)) for n in range(800))
-    asked: list[Any] = [list(looking.FINISHED), [uid("patient", n) for n in range(20)]]
+    asked: list[Any] = [list(lookup.FINISHED), [uid("patient", n) for n in range(20)]]
     with connection.cursor() as cursor:
         cursor.execute("REINDEX TABLE orders_order")
         cursor.execute("ANALYZE orders_order, patients_patient")
-        cursor.execute(f"EXPLAIN {looking._LAST}", asked)
+        cursor.execute(f"EXPLAIN {lookup._LAST}", asked)
         plan = "\n".join(line for (line,) in cursor.fetchall())
     assert "order_of_patient" in plan and "Seq Scan on orders_order" not in plan
 

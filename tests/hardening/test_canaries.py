@@ -209,7 +209,7 @@ def test_nothing_personal_and_no_secret_leaves(world: World) -> None:
         "mails": "\n".join(str(mail) for mail in world.post.taken),
     }
     log = places["log of web, workers and clock"]
-    assert '"error": "' in log and "celery" in log and "webhooks.applying" in log
+    assert '"error": "' in log and "celery" in log and "webhooks.apply_events" in log
     assert "ERROR" in places["log of PostgreSQL"], "the database had something to complain of"
     assert places["mails"], "somebody was told"
     found = {

@@ -13,7 +13,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from pytest_django import Settings
 
 from tests.api.rows import staff
-from webhooks.door import STRICT
+from webhooks.endpoint import STRICT
 
 pytestmark = pytest.mark.django_db
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 from backoffice import sync
 from backoffice.models import Lookup
 from labs.models import Report
-from labs.reports import sending
+from labs.reports import delivery
 from labs.reports.sync import JOB_SUBJECT
 from patients.models import Patient
 from tests.api.rows import demographics, patient, staff
@@ -53,7 +53,7 @@ def signed_in(page: Browser, url: str, role: str = "clinician") -> None:
 
 def the_clock_ticks() -> None:
     """What beat would ring for."""
-    sending.send_due()
+    delivery.send_due()
     Lookup.objects.filter(kind="report-jobs").update(due_at=timezone.now())
     sync.drain([JOB_SUBJECT], seconds=10)
 

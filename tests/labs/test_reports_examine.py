@@ -17,7 +17,7 @@ from PIL import Image
 from pypdf import PdfReader
 
 from labs.reports import intake, storage
-from labs.reports.examine import Problem, examine
+from labs.reports.file_checks import Problem, examine
 from tests.labs import odd_files
 from tests.labs.documents import HTML, archive, bombs, flate, hostile, jpeg, listed, pdf, png
 

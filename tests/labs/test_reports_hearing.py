@@ -12,7 +12,7 @@ from django.db import transaction
 
 from backoffice.models import Lookup, UnknownValue
 from labs.models import Report, ReportJob
-from labs.reports.hearing import hear_report_jobs
+from labs.reports.handlers import hear_report_jobs
 from labs.reports.sync import file_strays
 from tests.api.rows import staff, uid
 from tests.labs.reporting import FRAGILITY, GLUCOSE, heard, kept, person, record, with_job

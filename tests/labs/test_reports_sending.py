@@ -29,9 +29,9 @@ from backoffice.models import Lookup, User
 from backoffice.service.events import Heard
 from labs import tasks
 from labs.models import Report, ReportJob
-from labs.reports import review, sending
+from labs.reports import delivery, review
 from labs.reports import sync as sync_reports
-from labs.reports.hearing import hear_report_jobs
+from labs.reports.handlers import hear_report_jobs
 from labs.reports.sync import JOB_SUBJECT
 from patients.models import Patient
 from tests.api.rows import staff
@@ -87,7 +87,7 @@ def jobs_at(sandbox: Sandbox) -> int:
 
 def test_from_upload_to_values(reading: Sandbox, patient: Patient, by: User) -> None:
     report = uploaded(patient, by)
-    assert sending.send_due() == 1
+    assert delivery.send_due() == 1
     report.refresh_from_db()
     assert (report.state, report.attempts) == ("upload_pending", 1)
     reading.control("reports", {"steps": 1})
@@ -98,7 +98,7 @@ def test_from_upload_to_values(reading: Sandbox, patient: Patient, by: User) -> 
     assert job.user_id == patient.pk
     assert job.results.count() > 0
     assert Lookup.objects.get(kind="report-jobs").due_at is None, "a final job is not asked for"
-    assert sending.send_due() == 0
+    assert delivery.send_due() == 0
 
 
 def test_it_is_sent_under_the_id_of_the_request_that_asked(
@@ -109,12 +109,12 @@ def test_it_is_sent_under_the_id_of_the_request_that_asked(
     reading.control("reports", {"next_outcomes": ["low_quality"]})
     caplog.handler.setFormatter(JsonFormatter())
     with caplog.at_level(logging.INFO, "backoffice.service"):
-        sending.send_due()
+        delivery.send_due()
         reading.control("reports", {"steps": 2})
         assert look(report).state == "failed"
         with request_ids.on_behalf_of("b" * 32):
-            assert sending.send_again(report.pk, 1)
-        sending.send_due()
+            assert delivery.send_again(report.pk, 1)
+        delivery.send_due()
     lines = [json.loads(line) for line in caplog.text.splitlines()]
     sent = [line for line in lines if line["message"].startswith("POST ")]
     assert [line.get("request_id") for line in sent] == ["a" * 32, "b" * 32]
@@ -127,7 +127,7 @@ def test_pictures_go_as_one_report_in_their_order(
         patient, by, *(file(png(shade=n), f"{n}.png") for n in range(4)), file(jpeg(), "a.jpg")
     )
     before = jobs_at(reading)
-    sending.send_due()
+    delivery.send_due()
     assert jobs_at(reading) == before + 1
     assert reading.query(
         "SELECT kind, pages FROM sandbox_reportjob ORDER BY created_at DESC LIMIT 1"
@@ -137,7 +137,7 @@ def test_pictures_go_as_one_report_in_their_order(
 def test_human_review_waits_for_people(reading: Sandbox, patient: Patient, by: User) -> None:
     reading.control("reports", {"review_enabled": True})
     report = uploaded(patient, by, review=True)
-    sending.send_due()
+    delivery.send_due()
     reading.control("reports", {"steps": 2})
     assert look(report).state == "pending_review"
     reading.control("reports", {"steps": 1})
@@ -149,13 +149,13 @@ def test_a_refusal_keeps_the_services_words(reading: Sandbox, patient: Patient, 
     reading.control("reports", {"review_enabled": False})
     report = uploaded(patient, by, review=True)
     before = jobs_at(reading)
-    sending.send_due()
+    delivery.send_due()
     report.refresh_from_db()
     assert (report.state, report.refusal) == (
         "refused",
         "Human review is not enabled for this team",
     )
-    assert sending.send_due() == 0
+    assert delivery.send_due() == 0
     assert jobs_at(reading) == before
 
 
@@ -164,15 +164,15 @@ def test_a_failed_job_says_why_and_can_be_tried_again(
 ) -> None:
     reading.control("reports", {"next_outcomes": ["low_quality"]})
     report = uploaded(patient, by)
-    sending.send_due()
+    delivery.send_due()
     reading.control("reports", {"steps": 2})
     assert look(report).state == "failed"
     assert report.job is not None
     assert report.job.failure_reason == "low_quality"
     first = report.job_id
-    assert sending.send_again(report.pk, 1)
-    assert not sending.send_again(report.pk, 1), "a second click"
-    sending.send_due()
+    assert delivery.send_again(report.pk, 1)
+    assert not delivery.send_again(report.pk, 1), "a second click"
+    delivery.send_due()
     report.refresh_from_db()
     assert report.earlier_job_ids == [first]
     assert report.job_id not in (first, None)
@@ -186,13 +186,13 @@ def test_a_lost_answer_is_uncertain_and_never_sent_again_by_itself(
     report = uploaded(patient, by)
     reading.control("faults", {"drop_rate": 1.0, "paths": "parser/job$"})
     before = jobs_at(reading)
-    sending.send_due()
+    delivery.send_due()
     reading.control("faults", method="DELETE")
     report.refresh_from_db()
     assert report.state == "uncertain"
     assert jobs_at(reading) == before + 1, "it did arrive"
     for _ in range(3):
-        assert sending.send_due() == 0
+        assert delivery.send_due() == 0
     assert jobs_at(reading) == before + 1
 
 
@@ -201,20 +201,20 @@ def test_an_uncertain_one_is_settled_by_the_job_that_was_heard_of(
 ) -> None:
     report = uploaded(patient, by)
     reading.control("faults", {"drop_rate": 1.0, "paths": "parser/job$"})
-    sending.send_due()
+    delivery.send_due()
     reading.control("faults", method="DELETE")
     report.refresh_from_db()
-    assert sending.candidates(report) == []
+    assert delivery.candidates(report) == []
     ((job_id,),) = reading.query(
         "SELECT id FROM sandbox_reportjob ORDER BY created_at DESC LIMIT 1"
     )
     told([heard(1, record(job_id, "started"), patient.pk, "created")])
-    assert [job.pk for job in sending.candidates(report)] == [job_id]
+    assert [job.pk for job in delivery.candidates(report)] == [job_id]
     assert Report.objects.count() == 1, "it may be the answer: it is no report of its own yet"
-    assert not sending.arrived_as(report.pk, 0, job_id), "decided on another attempt"
-    assert not sending.arrived_as(report.pk, 1, uuid.uuid4())
-    assert sending.arrived_as(report.pk, 1, job_id)
-    assert not sending.arrived_as(report.pk, 1, job_id)
+    assert not delivery.arrived_as(report.pk, 0, job_id), "decided on another attempt"
+    assert not delivery.arrived_as(report.pk, 1, uuid.uuid4())
+    assert delivery.arrived_as(report.pk, 1, job_id)
+    assert not delivery.arrived_as(report.pk, 1, job_id)
     reading.control("reports", {"steps": 2})
     assert look(report).state == "completed"
 
@@ -224,12 +224,12 @@ def test_a_person_may_send_an_uncertain_one_again_once(
 ) -> None:
     report = uploaded(patient, by)
     reading.control("faults", {"drop_rate": 1.0, "paths": "parser/job$"})
-    sending.send_due()
+    delivery.send_due()
     reading.control("faults", method="DELETE")
     before = jobs_at(reading)
-    assert sending.send_again(report.pk, 1)
-    assert not sending.send_again(report.pk, 1)
-    sending.send_due()
+    assert delivery.send_again(report.pk, 1)
+    assert not delivery.send_again(report.pk, 1)
+    delivery.send_due()
     report.refresh_from_db()
     assert (report.state, report.attempts) == ("upload_pending", 2)
     assert jobs_at(reading) == before + 1
@@ -238,10 +238,10 @@ def test_a_person_may_send_an_uncertain_one_again_once(
 def test_giving_up(by: User, patient: Patient) -> None:
     report = uploaded(patient, by)
     Report.objects.filter(pk=report.pk).update(state="uncertain", attempts=1)
-    assert not sending.give_up(report.pk, 2)
-    assert sending.give_up(report.pk, 1)
-    assert sending.send_due() == 0
-    assert sending.send_again(report.pk, 1), "somebody thinks better of it"
+    assert not delivery.give_up(report.pk, 2)
+    assert delivery.give_up(report.pk, 1)
+    assert delivery.send_due() == 0
+    assert delivery.send_again(report.pk, 1), "somebody thinks better of it"
 
 
 def test_a_service_that_cannot_be_reached_changes_nothing(
@@ -250,11 +250,11 @@ def test_a_service_that_cannot_be_reached_changes_nothing(
     person(1)
     report = kept(by)
     point(f"http://127.0.0.1:{free_port()}")
-    sending.send_due()
+    delivery.send_due()
     report.refresh_from_db()
     assert (report.state, report.attempts) == ("stored", 1)
     assert report.due_at > timezone.now()
-    assert sending.send_due() == 0, "not before its time"
+    assert delivery.send_due() == 0, "not before its time"
 
 
 @pytest.mark.parametrize("status", [429, 503, 500])
@@ -264,7 +264,7 @@ def test_an_answer_that_is_none(reading: Sandbox, patient: Patient, by: User, st
     reading.control(
         "faults", {"rate": 1.0, "statuses": [status], "paths": "parser/job$", "retry_after": 7}
     )
-    sending.send_due()
+    delivery.send_due()
     report.refresh_from_db()
     assert report.state == ("stored" if status == 429 else "uncertain")
     if status == 429:
@@ -274,14 +274,14 @@ def test_an_answer_that_is_none(reading: Sandbox, patient: Patient, by: User, st
 
 def test_a_worker_that_died_while_sending_leaves_it_uncertain(by: User, patient: Patient) -> None:
     report = uploaded(patient, by)
-    claim = sending.claimed()
+    claim = delivery.claimed()
     assert claim is not None
-    assert sending.claimed() is None, "taken"
-    sending.send_due()
+    assert delivery.claimed() is None, "taken"
+    delivery.send_due()
     report.refresh_from_db()
     assert report.state == "sending", "its lease still holds"
     Report.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
-    assert sending.send_due() == 0
+    assert delivery.send_due() == 0
     report.refresh_from_db()
     assert report.state == "uncertain"
 
@@ -290,21 +290,21 @@ def test_an_answer_after_the_lease_still_counts_unless_somebody_decided(
     by: User, patient: Patient
 ) -> None:
     report = uploaded(patient, by)
-    claim = sending.claimed()
+    claim = delivery.claimed()
     assert claim is not None
     Report.objects.update(state="uncertain")
     late = uuid.uuid4()
-    sending._accept(claim, answer(record(late, "upload_pending")))
+    delivery._accept(claim, answer(record(late, "upload_pending")))
     report.refresh_from_db()
     assert (report.state, report.job_id) == ("upload_pending", late)
 
     second = uploaded(patient, by, file(pdf(2)))
-    claim = sending.claimed()
+    claim = delivery.claimed()
     assert claim is not None
     Report.objects.filter(pk=second.pk).update(state="uncertain")
-    assert sending.send_again(second.pk, 1)
+    assert delivery.send_again(second.pk, 1)
     other = uuid.uuid4()
-    sending._accept(claim, answer(record(other, "upload_pending")))
+    delivery._accept(claim, answer(record(other, "upload_pending")))
     second.refresh_from_db()
     assert (second.state, second.job_id) == ("stored", None)
     assert Report.objects.get(job=other).uploaded_by is None, "its job is not lost from sight"
@@ -314,7 +314,7 @@ def test_an_event_that_does_not_say_whose_it_is_does_not_stop_the_answer(
     by: User, patient: Patient
 ) -> None:
     report = uploaded(patient, by)
-    claim = sending.claimed()
+    claim = delivery.claimed()
     assert claim is not None
     job_id = uuid.uuid4()
     told([heard(1, record(job_id), None, "created")])
@@ -322,7 +322,7 @@ def test_an_event_that_does_not_say_whose_it_is_does_not_stop_the_answer(
     line = review.line(stray, 0)
     assert line is not None
     review.say(stray, 0, by, reading=line.reading, latest=0, checked=True)
-    sending._accept(claim, answer(record(job_id, "upload_pending")))
+    delivery._accept(claim, answer(record(job_id, "upload_pending")))
     report = Report.objects.get()
     assert (report.state, report.job_id) == ("completed", job_id)
     assert report.files.count() == 1
@@ -335,7 +335,7 @@ def test_an_event_that_is_written_at_the_same_moment_does_not_stop_the_answer(
 ) -> None:
     """The event's report is there, unseen and uncommitted, when the answer looks for it."""
     report = uploaded(patient, by)
-    claim = sending.claimed()
+    claim = delivery.claimed()
     assert claim is not None
     job_id = uuid.uuid4()
     with transaction.atomic():
@@ -350,9 +350,9 @@ def test_an_event_that_is_written_at_the_same_moment_does_not_stop_the_answer(
     assert (report.state, report.job_id) == ("started", job_id)
 
 
-def accept_in_thread(claim: sending.Claim, job_id: uuid.UUID) -> None:
+def accept_in_thread(claim: delivery.Claim, job_id: uuid.UUID) -> None:
     try:
-        sending._accept(claim, answer(record(job_id, "started")))
+        delivery._accept(claim, answer(record(job_id, "started")))
     finally:
         connection.close()
 
@@ -372,9 +372,9 @@ def test_jobs_that_waited_for_an_upload_are_filed_once_it_is_settled(
     by: User, patient: Patient, settle: str
 ) -> None:
     report = uploaded(patient, by)
-    claim = sending.claimed()
+    claim = delivery.claimed()
     assert claim is not None
-    sending._close(claim, "uncertain")
+    delivery._close(claim, "uncertain")
     mine, other = uuid.uuid4(), uuid.uuid4()
     for number, job_id in enumerate((mine, other)):
         told([heard(number, record(job_id, "started"), patient.pk, "created")])
@@ -384,13 +384,13 @@ def test_jobs_that_waited_for_an_upload_are_filed_once_it_is_settled(
     assert Report.objects.count() == 1
     match settle:
         case "arrived":
-            assert sending.arrived_as(report.pk, 1, mine)
+            assert delivery.arrived_as(report.pk, 1, mine)
         case "again":
-            assert sending.send_again(report.pk, 1)
+            assert delivery.send_again(report.pk, 1)
         case "give up":
-            assert sending.give_up(report.pk, 1)
+            assert delivery.give_up(report.pk, 1)
         case "answer":
-            sending._accept(claim, answer(record(mine, "started")))
+            delivery._accept(claim, answer(record(mine, "started")))
         case _:
             Report.objects.update(state="refused")
             tasks.tidy_reports()
@@ -409,16 +409,16 @@ def test_a_file_that_is_not_what_was_uploaded_is_not_sent(
     else:
         path.write_bytes(pdf(2))
     before = jobs_at(reading)
-    sending.send_due()
+    delivery.send_due()
     report.refresh_from_db()
-    assert (report.state, report.refusal) == ("refused", sending.LOST_FILE)
+    assert (report.state, report.refusal) == ("refused", delivery.LOST_FILE)
     assert jobs_at(reading) == before
 
 
 def test_a_patient_the_service_does_not_know(reading: Sandbox, by: User) -> None:
     person(1)
     report = kept(by)
-    sending.send_due()
+    delivery.send_due()
     report.refresh_from_db()
     assert report.state == "refused"
     assert report.refusal
@@ -429,7 +429,7 @@ def test_an_accepted_report_that_is_sent_again_is_not_accepted_any_more(by: User
     report = kept(by)
     with_job(report, "failed", failure_reason="processing_error")
     Report.objects.update(accepted_at=timezone.now(), accepted_by=by, changed_since_accepted=True)
-    assert sending.send_again(report.pk, 1)
+    assert delivery.send_again(report.pk, 1)
     report.refresh_from_db()
     assert (report.accepted_at, report.accepted_by) == (None, None)
     assert not report.changed_since_accepted
@@ -463,11 +463,11 @@ def test_a_killed_worker_never_makes_it_sent_twice(
     finally:
         worker.kill()
         worker.wait()
-    assert sending.send_due() == 0, "its lease still holds"
+    assert delivery.send_due() == 0, "its lease still holds"
     Report.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
     reading.control("faults", method="DELETE")
     for _ in range(3):
-        assert sending.send_due() == 0
+        assert delivery.send_due() == 0
     report.refresh_from_db()
     assert (report.state, report.attempts) == ("uncertain", 1)
     time.sleep(3)

@@ -13,12 +13,12 @@ from django.utils import timezone
 
 from backoffice import team
 from backoffice.models import Assignment, AuditEntry, CommandRecord, Note, User
-from backoffice.operations import restoring
+from backoffice.operations import restore
 from backoffice.pages.lists import bulk
-from backoffice.pages.lists.listing import Listing
+from backoffice.pages.lists.definition import Listing
 from backoffice.pages.lists.models import BulkRow, BulkRun
-from orders.listing.rows import ORDERS
 from orders.models import Order
+from orders.order_list.definition import ORDERS
 from tests.api.rows import order, staff, uid
 
 pytestmark = pytest.mark.django_db
@@ -404,7 +404,7 @@ def test_what_was_stopped_after_the_backup_does_not_go_on(
 ) -> None:
     given = {"go": "1", "why": "duplicate", "reason": "Made up"}
     ask(client, "cancel", 1, 2, 3, 4, 5, **given)
-    restoring.hold(timezone.now())
+    restore.hold(timezone.now())
     work()
     run = BulkRun.objects.get()
     assert (run.state, run.done) == ("stopped", 0) and run.finished_at

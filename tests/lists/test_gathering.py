@@ -8,8 +8,8 @@ import pytest
 from django.db import connection
 from django.db.models import QuerySet
 
-from backoffice.pages.paging.gathering import expected, gathered
 from backoffice.pages.paging.pages import Page, Place, Sort, at_once, page_of
+from backoffice.pages.paging.row_query import expected, gathered
 from orders.models import Order
 from tests.api.rows import order
 

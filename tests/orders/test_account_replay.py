@@ -20,10 +20,10 @@ from pytest_django import Settings
 from backoffice.models import AuditEntry, CommandRecord, User
 from backoffice.outbox import maintenance
 from labs.models import LabAccount, LabAccountMarker, LabAccountTeam, LabAccountTest, Marker
-from orders import account_replay
-from orders.account_replay import Replay, replay
 from orders.commands import CreateOrder, ImportOrder
 from orders.models import Order
+from orders.placing import account_replay
+from orders.placing.account_replay import Replay, replay
 from tests.api.rows import TEAM, envelope, order, patient, staff, uid
 from tests.labs.test_pages import account as make_account
 from tests.labs.test_pages import lab, lab_test

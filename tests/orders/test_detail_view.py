@@ -26,7 +26,7 @@ from orders.models import (
     ResultMarker,
     Transaction,
 )
-from orders.reviewing.signing import sign
+from orders.results.sign_off import sign
 from tests.api.rows import envelope, order, staff, uid
 from tests.reviewing.rows import came
 

@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from orders.models import Appointment, Result
-from orders.templatetags.drawn import drawn_on
+from orders.templatetags.draw_days import drawn_on
 from tests.api.rows import NOW, envelope, order, patient, staff, uid
 
 PHOENIX = "America/Phoenix"

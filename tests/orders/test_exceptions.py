@@ -19,7 +19,7 @@ from django.utils import timezone
 from backoffice.core.access import roles_of
 from backoffice.models import Assignment, AuditEntry, CommandRecord, Contact, Note, User
 from orders.exceptions import queue
-from orders.exceptions.handling import stamp
+from orders.exceptions.outcomes import stamp
 from orders.local_time import place_of
 from orders.models import Appointment, Handling, Order, OrderEvent, UnmatchedResult
 from tests.api.rows import envelope, order, patient, staff, uid

@@ -14,9 +14,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from backoffice.models import AuditEntry, User
-from backoffice.pages.paging.gathering import gathered
-from orders.listing import finding
+from backoffice.pages.paging.row_query import gathered
 from orders.models import Order, name
+from orders.order_list import list_query
 from patients.names import name_key
 from tests.api.rows import NOW, order, staff, uid
 
@@ -78,10 +78,10 @@ def test_of_many_orders_of_few_or_many_who_are_called_so_a_page_is_found(
     among: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(finding, "gathered", partial(gathered, cap=5))
-    monkeypatch.setattr(finding, "FEW_NAMES", few)
+    monkeypatch.setattr(list_query, "gathered", partial(gathered, cap=5))
+    monkeypatch.setattr(list_query, "FEW_NAMES", few)
     monkeypatch.setattr(name, "FIRST_NAMES", among)
-    monkeypatch.setattr(finding, "OF_FEW_NAMES", theirs)
+    monkeypatch.setattr(list_query, "OF_FEW_NAMES", theirs)
     for n in range(60):
         place(n, ("Ada", "Bea")[n % 2], f"Sample{n % 7}")
     asked = {"patient_name": "ad", "search_input": "sam", "size": "25"}

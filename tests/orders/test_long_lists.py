@@ -15,9 +15,9 @@ from django.test.utils import CaptureQueriesContext
 from backoffice.pages.paging.counts import COUNT_CAP
 from backoffice.pages.paging.pages import Page, Place
 from orders.forms import SORTS, OrderFilters
-from orders.listing.finding import found, page_of_many
-from orders.listing.rows import ORDERS
 from orders.models import Order
+from orders.order_list.definition import ORDERS
+from orders.order_list.list_query import found, page_of_many
 from tests.api.rows import order
 
 pytestmark = pytest.mark.django_db

@@ -21,7 +21,7 @@ from tests.api.rows import demographics, patient, staff, uid
 from tests.reviewing.rows import came
 from tests.webhooks.records import USER, at, order, order_id
 from tests.webhooks.rows import put
-from webhooks import applying
+from webhooks import apply_events
 
 pytestmark = pytest.mark.django_db
 
@@ -32,7 +32,7 @@ HANDLED = {"outcome": "handled", "done": "Asked the lab"}
 
 def heard(steps: int, user: object = USER, **changed: Any) -> None:
     event = put("labtest.order.updated", order(1, steps, user_id=str(user), **changed))
-    applying.drain()
+    apply_events.drain()
     event.refresh_from_db()
     assert (event.state, event.outcome) == ("done", "applied")
 

@@ -13,9 +13,9 @@ from django.db import connection
 from backoffice.pages.paging import keys
 from backoffice.pages.paging.pages import Page, Place
 from orders.forms import OrderFilters
-from orders.listing import finding
-from orders.listing.rows import ORDERS
 from orders.models import Order, name
+from orders.order_list import list_query
+from orders.order_list.definition import ORDERS
 from tests.api.rows import NOW, order
 
 pytestmark = pytest.mark.django_db
@@ -67,9 +67,9 @@ def orders() -> None:
 def test_every_page_and_number(
     orders: None, few: int, first: int, of_few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(finding, "FEW_NAMES", few)
+    monkeypatch.setattr(list_query, "FEW_NAMES", few)
     monkeypatch.setattr(name, "FIRST_NAMES", first)
-    monkeypatch.setattr(finding, "OF_FEW_NAMES", of_few)
+    monkeypatch.setattr(list_query, "OF_FEW_NAMES", of_few)
     for typed in TYPED:
         for state in STATES:
             for sort in SORTED_BY:
@@ -87,7 +87,7 @@ def assert_as_in_one_statement(form: OrderFilters, asked: dict[str, Any], size: 
     pages: list[Page[Order]] = []
     place: Place = {"after": None, "before": None}
     while not pages or place["after"]:
-        count, page = finding.found(form, size, place, None)
+        count, page = list_query.found(form, size, place, None)
         pages.append(page)
         place = {"after": page.next, "before": None}
         told = len(wanted) > count.value if count.capped else len(wanted) == count.value
@@ -95,7 +95,7 @@ def assert_as_in_one_statement(form: OrderFilters, asked: dict[str, Any], size: 
     assert [row.pk for page in pages for row in page.rows] == wanted, asked
     for earlier, later in pairwise(pages):
         before: Place = {"after": None, "before": later.previous}
-        _, again = finding.found(form, size, before, None)
+        _, again = list_query.found(form, size, before, None)
         assert [row.pk for row in again.rows] == [row.pk for row in earlier.rows], asked
 
 
@@ -108,8 +108,8 @@ def test_what_is_found_by_key_is_sorted_by_what_no_filter_has(
         used.append(1)
         return keys.all_by_key(*given)
 
-    monkeypatch.setattr(finding, "all_by_key", noted)
-    monkeypatch.setattr(finding, "FEW_NAMES", 0)
+    monkeypatch.setattr(list_query, "all_by_key", noted)
+    monkeypatch.setattr(list_query, "FEW_NAMES", 0)
     asked = {"patient_name": "a", "status": ["lost"], "order_key": "patient_name"}
     for direction in ("asc", "desc"):
         form = OrderFilters(

@@ -21,7 +21,7 @@ from backoffice.outbox import NotNow
 from labs.models import Lab, LabAccount, LabAccountTeam, LabTest, LabTestMarker, Marker, Physician
 from orders.commands import CreateOrder
 from orders.models import Order, OrderDraft
-from orders.placing.people import is_name, is_npi, phone, plain_name
+from orders.placing.patient_rules import is_name, is_npi, phone, plain_name
 from orders.tasks import forget
 from patients.models import Demographics, Insurance
 from tests.api.rows import TEAM, demographics, envelope, order, patient, staff, uid

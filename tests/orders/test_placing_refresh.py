@@ -16,7 +16,7 @@ from django.urls import reverse
 from labs.models import LabAccount, LabTestMarker, Marker, Physician
 from orders.models import Order, OrderDraft
 from orders.placing.forms import PlaceForm
-from orders.placing.wish import Wish
+from orders.placing.order_request import Wish
 from patients.models import Demographics, Patient
 from tests.api.rows import envelope, uid
 from tests.dom import Page

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backoffice.core.spreadsheets import damage, doubt
-from orders.placing import sheet
+from orders.placing import sheet_import
 from orders.placing.table_reader import COLUMNS, Row, Unusable, read
 
 HEAD = "patient,test,sample_id"
@@ -117,8 +117,8 @@ def test_a_table_survives_every_trip_through_the_page(cells: list[list[str]]) ->
     ]
     if any("\x00" in cell for row in rows for cell in row.cells.values()):
         return
-    once = read(sheet.write(rows, reasons=False).encode("utf-8", "replace"))
-    again = read(sheet.write(once, reasons=False).encode())
+    once = read(sheet_import.write(rows, reasons=False).encode("utf-8", "replace"))
+    again = read(sheet_import.write(once, reasons=False).encode())
     assert [row.cells for row in again] == [row.cells for row in once]
 
 

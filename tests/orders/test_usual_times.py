@@ -18,11 +18,11 @@ from django.db import connection, transaction
 
 from backoffice.core import vocabulary
 from backoffice.mirror import Fact
-from orders.journey import turn_of
 from orders.models import Appointment, Order, OrderEvent, UsualTime
+from orders.progress import turn_of
 from orders.sync.orders import ORDERS
-from orders.templatetags.turns import whose_turn
-from orders.usual import limits, measuring
+from orders.templatetags.whose_turn import whose_turn
+from orders.turnaround import limits, measurement
 from tests.api.rows import envelope, order, uid
 from tests.test_mirror import apply, event, minutes
 from tests.test_mirror import order as told
@@ -158,7 +158,7 @@ def minute_by_minute(since: datetime, hours: int) -> datetime:
 @pytest.mark.django_db
 def test_a_seeded_history_yields_the_right_orders_over_their_time() -> None:
     seed()
-    assert measuring.measure(NOW)
+    assert measurement.measure(NOW)
     measured = {
         (u.low_level_status, u.method, u.lab_slug): (u.samples, u.p50_seconds, u.p90_seconds)
         for u in UsualTime.objects.all()
@@ -170,14 +170,14 @@ def test_a_seeded_history_yields_the_right_orders_over_their_time() -> None:
     }
     assert any(len(v) >= 30 for v in learned.values()), "something must be learned"
     assert any(len(v) < 30 for v in learned.values()), "and something not"
-    measuring.tell()
+    measurement.tell()
     right = {row.pk: expected_moment(row, learned) for row in Order.objects.all()}
     held = dict(Order.objects.values_list("pk", "quiet_at"))
     assert held == right
     over = set(Order.objects.filter(quiet_at__lte=NOW).values_list("pk", flat=True))
     assert over == {key for key, moment in right.items() if moment and moment <= NOW}
     assert 20 < len(over) < SEEDED - 20
-    assert measuring.tell() == 0, "a second telling has nothing to write"
+    assert measurement.tell() == 0, "a second telling has nothing to write"
 
 
 @pytest.mark.django_db
@@ -193,7 +193,7 @@ def test_what_the_sync_writes_is_what_measuring_would() -> None:
     limits.believe(usual("with_customer", 3 * 86_400 - 100, samples=30))
     apply(ORDERS, told(1, updated=2, events=[event(1, "with_customer")]))
     assert Order.objects.get().quiet_at == row.last_event_at + timedelta(days=3)
-    assert measuring.tell() == 0
+    assert measurement.tell() == 0
 
 
 def usual(status: str, p90: int, samples: int = 30, method: str = "testkit") -> list[UsualTime]:
@@ -278,14 +278,14 @@ def test_a_booked_visit_is_over_some_hours_after_its_start() -> None:
         Appointment(id=uid("visit", number), order_id=row.pk, type="phlebotomy", provider="p",
                     status="confirmed", event_status="scheduled", superseded_at=superseded,
                     start_at=start + timedelta(days=number), **envelope()).save()  # fmt: skip
-    measuring.tell()
+    measurement.tell()
     row.refresh_from_db()
     assert row.quiet_at == start + timedelta(days=2, hours=6)
-    measuring.after_visits({row.pk: None})
+    measurement.after_visits({row.pk: None})
     row.refresh_from_db()
     assert row.quiet_at is None
     Order.objects.filter(pk=row.pk).update(low_level_status="draw_completed", quiet_at=NOW)
-    measuring.after_visits({row.pk: start})
+    measurement.after_visits({row.pk: start})
     row.refresh_from_db()
     assert row.quiet_at == NOW, "the visit is no longer what it waits for"
 
@@ -293,8 +293,8 @@ def test_a_booked_visit_is_over_some_hours_after_its_start() -> None:
 @pytest.mark.django_db
 def test_a_measure_reads_only_the_orders_that_changed_last(monkeypatch: pytest.MonkeyPatch) -> None:
     seed()
-    monkeypatch.setattr(measuring, "ORDERS", 20)
-    assert measuring.measure(NOW)
+    monkeypatch.setattr(measurement, "ORDERS", 20)
+    assert measurement.measure(NOW)
     newest = Order.objects.order_by("-updated_at")[:20].values("pk")
     told_events = OrderEvent.objects.filter(order_id__in=newest)
     pairs = told_events.count() - told_events.values("order_id").distinct().count()
@@ -304,17 +304,17 @@ def test_a_measure_reads_only_the_orders_that_changed_last(monkeypatch: pytest.M
 @pytest.mark.django_db
 def test_it_is_measured_once_an_hour() -> None:
     seed()
-    assert measuring.measure_when_due(NOW) is not None
-    assert measuring.measure_when_due(NOW + timedelta(minutes=59)) is None
-    assert measuring.measure_when_due(NOW + timedelta(minutes=61)) == 0
+    assert measurement.measure_when_due(NOW) is not None
+    assert measurement.measure_when_due(NOW + timedelta(minutes=59)) is None
+    assert measurement.measure_when_due(NOW + timedelta(minutes=61)) == 0
 
 
 @pytest.mark.django_db
 def test_orders_far_apart_are_told_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     seed()
-    monkeypatch.setattr(measuring, "BATCH", 7)
-    measuring.measure(NOW)
-    measuring.tell()
+    monkeypatch.setattr(measurement, "BATCH", 7)
+    measurement.measure(NOW)
+    measurement.tell()
     learned = dwells()
     right = {row.pk: expected_moment(row, learned) for row in Order.objects.all()}
     assert dict(Order.objects.values_list("pk", "quiet_at")) == right
@@ -332,7 +332,7 @@ def test_one_process_measures_and_nobody_waits_for_a_locked_order() -> None:
 
     def other() -> None:
         with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [measuring._LOCK])
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [measurement._LOCK])
             list(Order.objects.select_for_update().filter(pk=uid("order", 1)))
             held.set()
             done.wait(20)
@@ -342,13 +342,13 @@ def test_one_process_measures_and_nobody_waits_for_a_locked_order() -> None:
     thread.start()
     try:
         assert held.wait(20)
-        assert measuring.measure(NOW) is False
-        assert measuring.tell() == 1
+        assert measurement.measure(NOW) is False
+        assert measurement.tell() == 1
         assert Order.objects.get(pk=uid("order", 1)).quiet_at is None
     finally:
         done.set()
         thread.join()
-    assert measuring.tell() == 1
+    assert measurement.tell() == 1
 
 
 def test_the_sync_asks_the_database_once_a_minute_at_most(

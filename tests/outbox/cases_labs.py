@@ -9,9 +9,9 @@ from backoffice.core.service_client import service
 from backoffice.service.labs import LabTestChange, NewLabTest
 from labs.allowlists import SetAllowlist
 from labs.allowlists.teams import teams_of
+from labs.lab_tests import ArchiveLabTest, CreateLabTest, RenameLabTest, RestoreLabTest
 from labs.models import Lab, LabAccount, LabTest
 from labs.sync import store_lab_accounts, store_lab_tests
-from labs.testing import ArchiveLabTest, CreateLabTest, RenameLabTest, RestoreLabTest
 from tests.outbox.scene import Case, Scene
 
 THIRD = UUID("7ea00000-0000-4000-8000-000000000003")

@@ -23,7 +23,7 @@ from patients.commands import (
     MakeConnectLink,
     SetUserInfo,
 )
-from patients.commands.people import insured_of
+from patients.commands.patients import insured_of
 from patients.models import ConnectLink
 from patients.sync import store_connections, store_demographics, store_users
 from tests.outbox.scene import Case, Scene

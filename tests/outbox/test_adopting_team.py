@@ -29,7 +29,7 @@ from tests.outbox.keys import OTHER_KEY, OUR_KEY, UseKey
 from tests.outbox.test_another_team import is_said
 from tests.sync.house import House
 from tests.webhooks.rows import event
-from webhooks import applying
+from webhooks import apply_events
 from webhooks.models import Event
 
 OURS = UUID("7ea00000-0000-4000-8000-000000000001")
@@ -183,7 +183,7 @@ def test_events_follow_the_adopted_team(desk: Desk, use_key: UseKey) -> None:
     for number, team in enumerate((OURS, OTHER)):
         body = {"event_type": kept, "data": [], "team_id": str(team)}
         event(kept, json.dumps(body).encode(), message_id=f"msg_{number}").save()
-    applying.drain(seconds=10)
+    apply_events.drain(seconds=10)
     states = Event.objects.order_by("message_id").values_list("state", flat=True)
     assert list(states) == ["quarantined", "done"]
 

@@ -6,7 +6,7 @@ import pytest
 from django.urls import reverse
 
 from backoffice.models import AuditEntry, CommandRecord
-from orders.commands.visits import lock_of
+from orders.commands.appointments import lock_of
 from orders.models import Order
 from tests.api.rows import staff
 from tests.outbox.desk import Desk

@@ -12,7 +12,7 @@ from backoffice import outbox
 from backoffice.models import CommandRecord
 from orders.models import Order
 from patients.commands import CreatePayor
-from patients.commands.insuring import carry_on
+from patients.commands.insurance import carry_on
 from tests.api.rows import staff
 from tests.outbox.desk import Desk
 from tests.outbox.test_pages import asked

@@ -15,7 +15,7 @@ from backoffice.models import CommandRecord
 from labs.models import LabTest
 from orders.models import Order
 from orders.placing import drafts
-from orders.placing.people import is_name
+from orders.placing.patient_rules import is_name
 from orders.placing.table_reader import Row
 from patients.models import Demographics, Patient
 from tests.outbox.desk import FORM_ID, Desk

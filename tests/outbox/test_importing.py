@@ -18,10 +18,10 @@ from django.urls import reverse
 from backoffice.models import AuditEntry, CommandRecord
 from labs.models import LabAccount, LabAccountTeam, LabTest, Physician
 from orders.models import Order
-from orders.placing import drafts, sheet
-from orders.placing.people import is_name
+from orders.placing import drafts, sheet_import
+from orders.placing.order_request import PHYSICIAN_NEEDED
+from orders.placing.patient_rules import is_name
 from orders.placing.table_reader import COLUMNS, NEEDED, Row, read
-from orders.placing.wish import PHYSICIAN_NEEDED
 from patients.models import Demographics, Patient
 from tests.api.rows import NOBODY, envelope, uid
 from tests.audit.trail import forget
@@ -306,9 +306,9 @@ def test_a_table_that_cannot_be_read_says_why(desk: Desk, raw: bytes, words: str
 def test_cells_come_back_as_they_were_after_a_spreadsheet() -> None:
     raw = table(["=cmd", "-x", "@y"], ["plain", "it's", "'z"])
     rows = read(raw)
-    again = read(sheet.write(rows, reasons=True).encode())
+    again = read(sheet_import.write(rows, reasons=True).encode())
     assert [row.cells for row in again] == [row.cells for row in rows]
-    assert "'=cmd" in sheet.write(rows, reasons=False)
+    assert "'=cmd" in sheet_import.write(rows, reasons=False)
 
 
 def test_semicolons_and_marks_of_spreadsheets_are_read() -> None:
@@ -439,9 +439,9 @@ def test_rows_have_the_numbers_of_their_lines_however_often_they_travel() -> Non
     raw = "\r\n".join([head, *records]).encode()
     rows = read(raw)
     assert [row.number for row in rows] == [3, 7, 8, 11]
-    again = read(sheet.write(rows, reasons=False).encode())
+    again = read(sheet_import.write(rows, reasons=False).encode())
     assert [(row.number, row.cells) for row in again] == [(row.number, row.cells) for row in rows]
-    given_back = read(sheet.write(rows, reasons=True).encode())
+    given_back = read(sheet_import.write(rows, reasons=True).encode())
     assert [row.number for row in given_back] == [2, 4, 5, 7]
 
 

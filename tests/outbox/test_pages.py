@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from backoffice.models import AuditEntry, CommandRecord, User
-from backoffice.outbox.asking import typed_in
+from backoffice.outbox.enqueueing import typed_in
 from backoffice.templatetags.commands import SHOWN, asked_about
 from tests.api.rows import staff
 

@@ -16,7 +16,7 @@ from backoffice.models import AuditEntry, CommandRecord
 from labs.models import LabAccount, LabTest, Marker
 from orders.models import Order, OrderDraft
 from orders.placing import drafts
-from orders.placing.people import is_name
+from orders.placing.patient_rules import is_name
 from patients.models import Demographics
 from tests.outbox.desk import Desk
 

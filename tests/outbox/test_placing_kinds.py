@@ -12,9 +12,9 @@ from django.urls import reverse
 from backoffice.models import CommandRecord
 from labs.models import LabAccount, LabTest, Marker
 from orders.models import Order
-from orders.placing.people import is_name
+from orders.placing.order_request import Wish
+from orders.placing.patient_rules import is_name
 from orders.placing.questions import questions_of
-from orders.placing.wish import Wish
 from patients.models import Demographics, Insurance, Patient
 from tests.outbox.desk import Desk
 from tests.outbox.test_placing import person, place, typed, write

@@ -17,11 +17,11 @@ from backoffice.models import CommandRecord, User
 from backoffice.outbox import Command, ask
 from backoffice.service.insurance import NewPayor
 from backoffice.service.users import NewAddress, NewGuarantor, NewUserInfo
-from patients.alike import mark_of_person
 from patients.commands import AddInsurance, CreatePayor, Insuring, SetUserInfo
-from patients.commands.people import insured_of
+from patients.commands.patients import insured_of
 from patients.models import Insurance, Patient
-from patients.registering_forms import InsuranceForm, PersonForm
+from patients.record_comparison import mark_of_person
+from patients.registration_forms import InsuranceForm, PersonForm
 from tests.api.rows import staff
 from tests.outbox import workers
 from tests.outbox.desk import Desk

@@ -16,7 +16,7 @@ from backoffice.models import CommandRecord
 from backoffice.operations import status
 from backoffice.outbox import decide
 from backoffice.team.models import Notification
-from backoffice.team.telling import tell_of_requests
+from backoffice.team.notifications import tell_of_requests
 from orders.commands import BookCenter, CancelOrder, MoveVisit
 from orders.scheduling.rules import CENTER
 from orders.scheduling.slots import Place, Time, look_up

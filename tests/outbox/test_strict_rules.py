@@ -14,7 +14,7 @@ from labs.allowlists.teams import teams_of
 from labs.models import LabAccount, LabAccountTeam, LabTest
 from labs.sync import store_lab_tests
 from orders.models import Appointment, Order
-from orders.placing.wish import Wish
+from orders.placing.order_request import Wish
 from orders.scheduling import rules
 from orders.scheduling.sites import lab_slug_of
 from orders.sync.orders import store_orders

@@ -15,7 +15,7 @@ from pytest_django import Settings
 
 from backoffice.core import service_client
 from backoffice.models import User
-from patients.registering_forms import RegisterForm
+from patients.registration_forms import RegisterForm
 from tests.api.rows import uid
 from tests.dom import Page
 from tests.patients.test_registering import REGISTER, desk, somebody

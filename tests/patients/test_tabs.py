@@ -17,7 +17,7 @@ from django.utils import timezone
 from backoffice import team
 from backoffice.models import AuditEntry, CommandRecord, User
 from orders.models import Appointment, AppointmentEvent, Order, OrderEvent, Result, ResultMarker
-from orders.of_patient import latest
+from orders.patient_tabs import latest
 from patients.models import Connection, DifferentPeople, Insurance
 from patients.wearables.models import HistoricalPull
 from tests.api.rows import NOW, demographics, envelope, order, patient, staff, uid

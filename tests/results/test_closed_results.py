@@ -14,8 +14,8 @@ from backoffice.core import service_client
 from backoffice.mirror import Fact
 from backoffice.models import Notification
 from orders.models import Order, Result, ResultMarker, ResultVersion, Review
-from orders.reviewing import open_criticals, ranking
-from orders.reviewing.versions import note_versions
+from orders.results import open_criticals, ranking
+from orders.results.versions import note_versions
 from orders.sync.results import RESULTS
 from tests.results.test_over_the_wire import odd, readings, sent, sign, signed_in
 from tests.sandboxes import Sandbox

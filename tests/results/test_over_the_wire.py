@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from backoffice.models import AuditEntry, UnknownValue
 from orders.models import Delegation, Order, Result, ResultMarker, ResultVersion, Review
-from orders.reviewing import criticals, open_criticals, ranking
+from orders.results import criticals, open_criticals, ranking
 from tests.api.rows import staff, token_for
 from tests.mirrored import look_up
 from tests.reviewing.test_pages import text_of as shown_text

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from backoffice.models import User
 from backoffice.service.written_times import Precision, read_written_time
-from backoffice.templatetags.spoken import calendar_day
+from backoffice.templatetags.ages import calendar_day
 from orders.models import Order, ResultMarker
 from tests.api.rows import staff, token_for
 from tests.mirrored import look_up

@@ -14,8 +14,8 @@ from django.utils import timezone
 from backoffice.management.commands import demo_past
 from backoffice.models import SyncRun
 from orders.models import Handling, Review
-from orders.reviewing.criticals import open_criticals
-from orders.reviewing.models import CriticalCall
+from orders.results.criticals import open_criticals
+from orders.results.models import CriticalCall
 from tests.api.rows import staff, uid
 from tests.reviewing.rows import came, ordered
 from tests.sync.house import wait_until

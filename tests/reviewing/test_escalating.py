@@ -12,11 +12,11 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from backoffice.models import Notification, User
-from backoffice.team.mailing import send_due
+from backoffice.team.emails import send_due
 from orders.models import CriticalResult, Order, Review
-from orders.reviewing import escalating
-from orders.reviewing.criticals import acknowledge
-from orders.reviewing.escalating import tell_of_criticals
+from orders.results import escalation
+from orders.results.criticals import acknowledge
+from orders.results.escalation import tell_of_criticals
 from orders.tasks import tell
 from tests.api.rows import staff
 from tests.reviewing.rows import Line, came, ordered, uid
@@ -116,7 +116,7 @@ def test_a_result_that_is_critical_again_is_told_again(
     acknowledge(review, review.version, people["anna"])
     came(review.pk, ("Potassium", "7.4", "critical"))
     assert tell_of_criticals() == 0, "its half hour begins with it"
-    monkeypatch.setattr(escalating, "AFTER", timedelta())
+    monkeypatch.setattr(escalation, "AFTER", timedelta())
     assert tell_of_criticals() == 2
 
 

@@ -21,8 +21,8 @@ from backoffice.core import service_client
 from backoffice.management.commands import reviewed_elsewhere
 from backoffice.models import AuditEntry, User
 from orders.models import Delegation, Order, ResultVersion, Review, Signature
-from orders.reviewing.identity import identity_of
-from orders.reviewing.signing import delegation, delegation_obstacles
+from orders.results.identity import identity_of
+from orders.results.sign_off import delegation, delegation_obstacles
 from orders.sync import SUBJECTS as OF_ORDERS
 from orders.sync import store_orders
 from patients.models import Demographics

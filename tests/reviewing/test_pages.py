@@ -17,7 +17,7 @@ from django.utils.html import escape
 
 from backoffice.models import AuditEntry, User
 from orders.models import CriticalAcknowledgement, CriticalCall, Delegation, Review, Signature
-from orders.reviewing.forms import LONGEST, SHOWN, CallForm, SignForm
+from orders.results.forms import LONGEST, SHOWN, CallForm, SignForm
 from tests.api.rows import NOW, envelope, patient, staff, uid
 from tests.reviewing.rows import came, corrected, ordered
 

@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from orders.reviewing import ranking
+from orders.results import ranking
 from orders.sync.results import RESULTS
 
 pytestmark = pytest.mark.django_db

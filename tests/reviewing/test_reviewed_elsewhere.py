@@ -10,9 +10,9 @@ from django.core.management import CommandError, call_command
 
 from backoffice.models import AuditEntry
 from orders.models import Review, Signature
-from orders.reviewing import open_criticals
-from orders.reviewing.models import CriticalCall
-from orders.reviewing.waiting import counts
+from orders.results import open_criticals
+from orders.results.models import CriticalCall
+from orders.results.queue import counts
 from tests.api.rows import NOW, staff, uid
 from tests.reviewing.rows import came, ordered
 

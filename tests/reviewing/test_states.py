@@ -21,10 +21,11 @@ from orders.models import (
     Review,
     Signature,
 )
-from orders.reviewing import at_a_glance, open_criticals, unsigned_count
-from orders.reviewing.criticals import acknowledge, record_call
-from orders.reviewing.models import NOT_REACHED, READ_BACK, SEEN, SIGNED, UNDONE
-from orders.reviewing.signing import (
+from orders.results import at_a_glance, open_criticals, unsigned_count
+from orders.results.criticals import acknowledge, record_call
+from orders.results.models import NOT_REACHED, READ_BACK, SEEN, SIGNED, UNDONE
+from orders.results.queue import add_up, counts, in_order, queue
+from orders.results.sign_off import (
     CannotSign,
     Changed,
     NotAcknowledged,
@@ -33,7 +34,6 @@ from orders.reviewing.signing import (
     sign,
     undo,
 )
-from orders.reviewing.waiting import add_up, counts, in_order, queue
 from tests.api.rows import staff
 from tests.reviewing.rows import came, corrected, ordered, uid
 

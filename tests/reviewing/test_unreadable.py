@@ -23,7 +23,7 @@ from backoffice import sync
 from backoffice.models import Lookup, UnreadRecord, User
 from backoffice.operations import status
 from orders.models import Order, Result, ResultMarker, Review
-from orders.reviewing import unread
+from orders.results import unreadable_versions
 from orders.sync import CHANGES, SUBJECTS
 from tests.api.rows import staff
 from tests.mirrored import as_service
@@ -251,13 +251,13 @@ def test_outage_is_not_told_as_a_result_that_cannot_be_read(
 ) -> None:
     sync.mark("results", [order_id])
     world.prepare_answer(f"/v3/order/{order_id}/result$", times=None, **given)
-    for attempt in range(unread.FAILS_OFTEN):
-        assert unread.of_order(order_id) == []
+    for attempt in range(unreadable_versions.FAILS_OFTEN):
+        assert unreadable_versions.of_order(order_id) == []
         Lookup.objects.filter(kind="results").update(due_at=timezone.now())
         sync.drain(SUBJECTS)
         assert Lookup.objects.get(kind="results").attempts == attempt + 1
-    assert bool(unread.of_order(order_id)) == is_told
-    assert unread.among([order_id]) == ({order_id} if is_told else set())
+    assert bool(unreadable_versions.of_order(order_id)) == is_told
+    assert unreadable_versions.among([order_id]) == ({order_id} if is_told else set())
 
 
 def test_result_never_read_is_told_where_it_would_stand(
@@ -297,5 +297,5 @@ def test_unread_record_with_an_odd_id_breaks_no_page(
     """The id of an order or a user that cannot be read is whatever was sent."""
     for resource in ("orders", "users"):
         UnreadRecord.objects.create(resource=resource, key=key, record="{}")
-    assert unread.of_order(order_id) == []
-    assert unread.of_all() == []
+    assert unreadable_versions.of_order(order_id) == []
+    assert unreadable_versions.of_all() == []

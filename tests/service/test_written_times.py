@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from backoffice.service.written_times import Precision, read_written_time
 from backoffice.templatetags import ui
-from backoffice.templatetags.spoken import calendar_day
+from backoffice.templatetags.ages import calendar_day
 
 ZONES = tuple(map(ZoneInfo, ("Pacific/Honolulu", "Pacific/Auckland", "UTC", "Asia/Kathmandu")))
 

@@ -15,9 +15,9 @@ from backoffice.service import Record
 from backoffice.service.events import Heard
 from backoffice.service.insurance import Insurance as InsuranceRecord
 from backoffice.service.payload import Reader
+from orders.handlers import hear_appointments
 from orders.models import Appointment, AppointmentEvent, Result
 from orders.sync import SUBJECTS as OF_ORDERS
-from orders.sync.events import hear_appointments
 from patients.models import Insurance
 from patients.sync import SUBJECTS as OF_PATIENTS
 from patients.sync import store_insurance

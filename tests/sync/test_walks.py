@@ -15,7 +15,7 @@ import pytest
 from backoffice.service import Service
 from backoffice.service.labs import LabTest, Marker
 from backoffice.service.orders import Order
-from backoffice.sync.walks import (
+from backoffice.sync.pagination import (
     WINDOW,
     Batch,
     WalkError,

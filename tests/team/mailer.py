@@ -5,7 +5,7 @@ import django
 
 def main() -> None:
     django.setup()
-    from backoffice.team.mailing import send_due
+    from backoffice.team.emails import send_due
 
     send_due()
 

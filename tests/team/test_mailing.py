@@ -18,7 +18,7 @@ from pytest_django import Settings
 
 from backoffice import team
 from backoffice.models import MailChoice, Notification, User
-from backoffice.team.mailing import MOST, TRIES, send_due
+from backoffice.team.emails import MOST, TRIES, send_due
 from tests.api.rows import patient, staff
 from tests.team.forms import ORDER
 from tests.team.posting import Post, posting

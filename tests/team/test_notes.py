@@ -8,7 +8,7 @@ from django.test import Client, RequestFactory
 
 from backoffice import team
 from backoffice.models import AuditEntry, Contact, Note, Notification
-from backoffice.team.writing import names_in
+from backoffice.team.actions import names_in
 from tests.api.rows import staff
 from tests.team.forms import ORDER, PATIENT, about, post, shown, signed
 

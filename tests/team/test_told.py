@@ -15,9 +15,9 @@ from pytest_django import DjangoAssertNumQueries
 from backoffice import team
 from backoffice.core.access import roles_of
 from backoffice.models import CommandRecord, MailChoice, Notification, User
-from backoffice.team.telling import tell_of_requests, untold
+from backoffice.team.notifications import tell_of_requests, untold
 from orders.models import Appointment, Order
-from orders.watching import tell_of_orders
+from orders.notifications import tell_of_orders
 from tests.api.rows import NOW, envelope, order, patient, staff, uid
 from tests.team.forms import ORDER, shown
 

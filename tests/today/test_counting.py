@@ -16,7 +16,7 @@ from django.db import connection, transaction
 
 from backoffice.models import Drift
 from orders.models import Happening, Order, OrderCount
-from orders.today import counting
+from orders.today import counts
 from tests.api.rows import order
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -35,7 +35,7 @@ def truth() -> Counter[tuple[str, str, str]]:
 
 
 def exact() -> bool:
-    return counting.counts().by_state == dict(truth())
+    return counts.counts().by_state == dict(truth())
 
 
 def place(numbers: range, state: int = 0) -> None:
@@ -56,18 +56,18 @@ def scatter() -> int:
 def test_every_kind_of_statement_is_counted() -> None:
     place(range(20))
     place(range(20, 25), 1)
-    assert counting.counts().by_bucket() == {"preparing": 20, "needs-action": 5}
+    assert counts.counts().by_bucket() == {"preparing": 20, "needs-action": 5}
     Order.objects.filter(bucket="needs-action").update(
         bucket="closed", low_level_status="cancelled"
     )
-    assert counting.counts().of(statuses=["cancelled"]) == 5 and exact()
+    assert counts.counts().of(statuses=["cancelled"]) == 5 and exact()
     Order.objects.update(method="walk_in_test")
-    assert counting.counts().of(bucket="preparing", methods=["walk_in_test"]) == 20 and exact()
+    assert counts.counts().of(bucket="preparing", methods=["walk_in_test"]) == 20 and exact()
     Order.objects.filter(bucket="closed").delete()
-    assert counting.counts().of(bucket="closed") == 0 and exact()
+    assert counts.counts().of(bucket="closed") == 0 and exact()
     with connection.cursor() as cursor:
         cursor.execute("TRUNCATE orders_order CASCADE")
-    assert counting.counts().by_state == {}
+    assert counts.counts().by_state == {}
 
 
 def test_what_moves_no_order_writes_nothing() -> None:
@@ -85,26 +85,26 @@ def test_a_rollback_takes_its_counts_with_it() -> None:
         Order.objects.update(bucket="closed")
         assert exact(), "one's own changes are counted at once"
         raise RuntimeError
-    assert counting.counts().by_bucket() == {"preparing": 3} and exact()
+    assert counts.counts().by_bucket() == {"preparing": 3} and exact()
 
 
 def test_folding_keeps_the_sums_and_leaves_a_row_per_state() -> None:
     rows = scatter()
-    before = counting.counts().by_state
-    assert counting.fold() == rows == 250
-    assert counting.counts().by_state == before and exact()
+    before = counts.counts().by_state
+    assert counts.fold() == rows == 250
+    assert counts.counts().by_state == before and exact()
     assert OrderCount.objects.count() == len(STATES)
-    assert counting.fold() == 0, "nothing to add up is left alone"
+    assert counts.fold() == 0, "nothing to add up is left alone"
 
 
 def test_a_wrong_count_is_mended_and_noted() -> None:
     place(range(7))
-    assert counting.mend() == 0 and not Drift.objects.exists()
+    assert counts.mend() == 0 and not Drift.objects.exists()
     OrderCount.objects.create(
         bucket="preparing", low_level_status="ordered", method="testkit", change=3
     )
     OrderCount.objects.create(bucket="closed", low_level_status="cancelled", method="", change=-2)
-    assert counting.mend() == 2 and exact()
+    assert counts.mend() == 2 and exact()
     notes = {note.key: note.detail for note in Drift.objects.all()}
     assert notes == {
         "preparing · ordered · testkit": "Counted 10, there are 7. Put right.",
@@ -214,8 +214,8 @@ def test_counts_are_exact_beside_writers_rollbacks_and_kills(address: str) -> No
                     cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
                 assert exact()
             looks += 1
-            counting.fold()
-            assert counting.mend() == 0, "a check beside writers finds nothing to mend"
+            counts.fold()
+            assert counts.mend() == 0, "a check beside writers finds nothing to mend"
             assert time.monotonic() < ends + 120, writers.done
     assert not writers.failures
     assert exact() and not Drift.objects.filter(kind=Drift.Kind.STALE).exists()
@@ -223,22 +223,22 @@ def test_counts_are_exact_beside_writers_rollbacks_and_kills(address: str) -> No
 
 def test_two_that_add_up_at_once_lose_nothing(address: str) -> None:
     scatter()
-    before = counting.counts().by_state
+    before = counts.counts().by_state
     with psycopg.connect(address) as other:
         other.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", ["today_ordercount"])
-        assert counting.fold() == 0
+        assert counts.fold() == 0
         other.rollback()
     threads = [threading.Thread(target=_folding) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(30)
-    assert counting.counts().by_state == before and exact()
+    assert counts.counts().by_state == before and exact()
     assert OrderCount.objects.count() == len(STATES)
 
 
 def _folding() -> None:
     try:
-        counting.fold()
+        counts.fold()
     finally:
         connection.close()

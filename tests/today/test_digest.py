@@ -16,8 +16,8 @@ from django.utils import timezone
 from backoffice.models import User
 from backoffice.pages import live
 from orders.models import Appointment, Happening, Look, Order, Result, Review, Seen
-from orders.reviewing import criticals
-from orders.reviewing.models import READ_BACK
+from orders.results import criticals
+from orders.results.models import READ_BACK
 from orders.today import digest
 from tests.api.rows import envelope, staff, uid
 from tests.today.test_page import critical, enter, place, visit

@@ -15,7 +15,7 @@ from backoffice.models import User
 from backoffice.pages import live
 from orders import sync as orders_sync
 from orders.models import Happening, Order, OrderCount
-from orders.today import counting, digest
+from orders.today import counts, digest
 from tests.api.rows import staff
 from tests.outbox.desk import Desk
 from tests.sandboxes import Sandbox, running
@@ -45,7 +45,7 @@ def state() -> dict[object, tuple[str, str]]:
 
 def test_counts_and_news_follow_five_hundred_changes(desk: Desk) -> None:
     sync.tick(orders_sync.SWEEP, seconds=60)
-    assert sum(counting.counts().by_state.values()) == 600 and exact()
+    assert sum(counts.counts().by_state.values()) == 600 and exact()
     rows, news = OrderCount.objects.count(), Happening.objects.count()
     old = Order.objects.filter(last_event_at__lt=timezone.now() - digest.FIRST_LOOK * 4)
     assert not Happening.objects.filter(order_id__in=old.values("pk")).exists()
@@ -64,7 +64,7 @@ def test_counts_and_news_follow_five_hundred_changes(desk: Desk) -> None:
         sync.request(orders_sync.SWEEP)
         sync.tick(orders_sync.SWEEP, seconds=60)
         assert exact()
-        counting.fold()
+        counts.fold()
         assert exact()
     assert len(changed) > 100
     after = state()
@@ -72,7 +72,7 @@ def test_counts_and_news_follow_five_hundred_changes(desk: Desk) -> None:
     told = set(Happening.objects.filter(pk__gt=_last(news)).values_list("order_id", flat=True))
     assert moved and moved <= told
     assert {str(key) for key in told} <= changed
-    assert counting.mend() == 0
+    assert counts.mend() == 0
     groups = digest.digest(one, sees_results=True)
     assert groups.total and not groups.first
 

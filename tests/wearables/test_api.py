@@ -12,7 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from backoffice.models import AuditEntry
-from patients.wearables.hearing import hear_samples, hear_summaries
+from patients.wearables.handlers import hear_samples, hear_summaries
 from patients.wearables.samples_api import Samples
 from tests.api.rows import staff, token_for, uid
 from tests.wearables.test_samples import NOON, expected, heard, sample

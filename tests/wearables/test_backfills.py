@@ -20,7 +20,7 @@ from backoffice.service.wearables import SUMMARIES
 from backoffice.service.wearables.timeseries import GROUPED, grouped_page
 from patients.wearables import arrivals
 from patients.wearables.backfills import SUBJECTS, Range, Read
-from patients.wearables.hearing import hear_backfills, hear_samples, hear_workout_streams
+from patients.wearables.handlers import hear_backfills, hear_samples, hear_workout_streams
 from patients.wearables.models import Source, Summary, WorkoutStream
 from tests.api.rows import uid
 from tests.sandboxes import Sandbox

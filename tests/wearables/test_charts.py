@@ -19,7 +19,7 @@ from backoffice.templatetags import chart
 from backoffice.templatetags.chart import BARS, LINE, SPAN, Chart, Point, Tick
 from patients.models import Provider
 from patients.wearables.charts import sample_charts
-from patients.wearables.hearing import hear_samples, hear_summaries
+from patients.wearables.handlers import hear_samples, hear_summaries
 from patients.wearables.measures import sampled
 from patients.wearables.models import Series, Summary
 from patients.wearables.spans import DAY, LENGTHS, WEEK, YEAR, Span

@@ -13,7 +13,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from patients.wearables.charts import newest_samples, sample_charts
-from patients.wearables.hearing import hear_samples
+from patients.wearables.handlers import hear_samples
 from patients.wearables.measures import sampled
 from patients.wearables.models import Series
 from patients.wearables.recency import last_data

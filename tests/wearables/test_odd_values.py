@@ -12,7 +12,7 @@ from pytest_django import Settings
 from backoffice.templatetags import chart
 from backoffice.templatetags.chart import BARS, LINE, SPAN, Chart, Point
 from patients.wearables.charts import daily_charts, newest_days, newest_samples, sample_charts
-from patients.wearables.hearing import hear_samples, hear_summaries
+from patients.wearables.handlers import hear_samples, hear_summaries
 from patients.wearables.measures import DAILY, sampled
 from patients.wearables.models import Series
 from patients.wearables.spans import DAY, LENGTHS, WEEK, Span

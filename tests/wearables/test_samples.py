@@ -24,11 +24,11 @@ from pytest_django import Settings
 
 from backoffice.service.events import Heard
 from backoffice.service.wearables import Sample
-from patients.wearables import arrivals, chunks, partitions, storing
+from patients.wearables import arrivals, chunks, partitions, sample_writer
 from patients.wearables.arrivals import Arrival, Origin
-from patients.wearables.hearing import hear_samples
+from patients.wearables.handlers import hear_samples
 from patients.wearables.models import Chunk, Series, Source
-from patients.wearables.reading import COLUMNS, samples_of
+from patients.wearables.sample_reader import COLUMNS, samples_of
 from tests.api.rows import uid
 
 NOON = datetime(2026, 3, 29, 12, tzinfo=UTC)
@@ -248,7 +248,7 @@ def test_a_correction_takes_what_was_rare_with_it() -> None:
 def test_a_range_that_is_read_again_brings_what_is_so_now() -> None:
     """A read counts as received when its event was; of two reads the later one tells the truth."""
     for value in (60, 61):
-        storing.store([
+        sample_writer.store([
             Arrival(uid("patient", 1), "heartrate", Origin("band", "watch"), 5,
                     [Sample(timestamp=NOON, unit="bpm", value=value)])
         ])  # fmt: skip
@@ -266,7 +266,7 @@ def test_a_day_of_minutes_one_by_one() -> None:
         hear_samples(events[begin : begin + 10])
     assert kept() == expected(events)
     row = Chunk.objects.get()
-    assert len(row.seconds) > 600 and 0 < len(row.tail_seconds or ()) <= storing.TAIL
+    assert len(row.seconds) > 600 and 0 < len(row.tail_seconds or ()) <= sample_writer.TAIL
 
 
 @pytest.mark.django_db

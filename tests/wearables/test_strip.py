@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from backoffice.models import AuditEntry
-from patients.wearables.hearing import hear_samples
+from patients.wearables.handlers import hear_samples
 from patients.wearables.models import HistoricalPull, Summary
 from patients.wearables.recency import last_data
 from tests.api.rows import envelope, patient, staff, uid

@@ -14,7 +14,7 @@ from django.db import transaction
 
 from backoffice.models import Lookup
 from backoffice.service.events import Heard
-from patients.wearables.hearing import (
+from patients.wearables.handlers import (
     hear_backfills,
     hear_samples,
     hear_summaries,

@@ -16,7 +16,7 @@ from orders.models import Order
 from patients.models import Patient
 from tests.webhooks.records import TEAM, order, order_id
 from tests.webhooks.rows import know_our_team, put
-from webhooks import applying
+from webhooks import apply_events
 from webhooks.models import Event
 
 pytestmark = pytest.mark.django_db
@@ -24,29 +24,29 @@ pytestmark = pytest.mark.django_db
 
 def test_it_works() -> None:
     event = put("labtest.order.created", order(1, 2))
-    assert applying.drain() == 1
+    assert apply_events.drain() == 1
     event.refresh_from_db()
     assert (event.state, event.outcome, event.attempts) == ("done", "applied", 0)
     assert event.applied_at is not None
     assert Order.objects.get().low_level_status == "requisition_created"
-    assert applying.drain() == 0
+    assert apply_events.drain() == 0
 
 
 def test_more_than_a_batch() -> None:
-    for number in range(applying.BATCH + 30):
+    for number in range(apply_events.BATCH + 30):
         put("labtest.order.created", order(number, 1))
-    assert applying.drain() == applying.BATCH + 30
-    assert Order.objects.count() == applying.BATCH + 30
+    assert apply_events.drain() == apply_events.BATCH + 30
+    assert Order.objects.count() == apply_events.BATCH + 30
 
 
 def test_a_batch_is_cut_where_its_bodies_are_too_many_bytes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(applying, "BYTES", 2_000)
+    monkeypatch.setattr(apply_events, "BYTES", 2_000)
     for number in range(7):
         put("labtest.order.created", order(number, 1, notes="n" * 5_000))
-    assert applying.drain(seconds=0) == 1
-    assert applying.drain() == 6
+    assert apply_events.drain(seconds=0) == 1
+    assert apply_events.drain() == 6
 
 
 @pytest.mark.parametrize("position", [0, 57, 99])
@@ -56,20 +56,20 @@ def test_a_poisonous_event_fails_alone(position: int) -> None:
         put("labtest.order.created", poison if number == position else order(number + 10, 1))
         for number in range(100)
     ]
-    assert applying.drain() == 100
+    assert apply_events.drain() == 100
     assert Order.objects.count() == 99
     bad = events[position]
     bad.refresh_from_db()
     assert (bad.state, bad.outcome, bad.attempts) == ("retry", "failed", 1)
     assert bad.path == "$.data.updated_at" and "datetime" in bad.reason
     assert timedelta(seconds=40) < bad.due_at - datetime.now(UTC) < timedelta(seconds=80)
-    assert applying.drain() == 0, "it is not due yet"
+    assert apply_events.drain() == 0, "it is not due yet"
     Event.objects.update(due_at=Now())
-    applying.drain()
+    apply_events.drain()
     bad.refresh_from_db()
     assert (bad.state, bad.attempts) == ("dead", 2)
     Event.objects.update(due_at=Now())
-    assert applying.drain() == 0, "the dead wait for a person"
+    assert apply_events.drain() == 0, "the dead wait for a person"
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_poison_in_a_field_ends_dead_with_a_reason_and_its_neighbours_are_applie
     bad = put("labtest.order.updated", order(1, 2, **changed))
     put("labtest.order.updated", order(2, 2))
     for _ in range(3):
-        applying.drain()
+        apply_events.drain()
         Event.objects.update(due_at=Now())
     bad.refresh_from_db()
     assert (bad.reason and bad.state == "dead") or bad.state == "done"
@@ -104,7 +104,7 @@ def test_poison_in_a_field_ends_dead_with_a_reason_and_its_neighbours_are_applie
 def test_an_unknown_type_is_skipped_and_counted() -> None:
     for _ in range(3):
         put("labtest.teleport.completed", {"id": order_id(1)})
-    applying.drain()
+    apply_events.drain()
     assert set(Event.objects.values_list("state", "outcome")) == {("skipped", "unknown type")}
     seen = UnknownValue.objects.get(vocabulary="event_type")
     assert (seen.value, seen.sightings) == ("labtest.teleport.completed", 3)
@@ -116,7 +116,7 @@ def test_what_nobody_knows_of_is_kept_beside_and_changes_nothing() -> None:
     del less["last_event"], less["priority"], less["requisition_form_url"]
     put("labtest.order.created", order(1, 2, **more))
     put("labtest.order.created", less)
-    applying.drain()
+    apply_events.drain()
     assert set(Event.objects.values_list("state", "outcome")) == {("done", "applied")}
     first, second = Order.objects.order_by("pk")
     assert first.low_level_status == second.low_level_status == "requisition_created"
@@ -141,13 +141,13 @@ def test_a_connection_killed_in_the_middle_costs_one_round() -> None:
         )
     try:
         with contextlib.suppress(OperationalError):
-            applying.drain()
+            apply_events.drain()
         connection.close()
         event = Event.objects.get()
         assert event.state == "pending" and event.attempts == 0, event.reason
         assert not Order.objects.exists()
         Event.objects.update(due_at=Now())
-        applying.drain()
+        apply_events.drain()
         assert Event.objects.get().state == "done" and Order.objects.count() == 1
     finally:
         connection.close()
@@ -170,7 +170,7 @@ def test_an_event_of_another_team_is_quarantined(said: dict[str, Any]) -> None:
     body = {"event_type": "labtest.order.created", **said}
     put("labtest.order.created", json.dumps(body).encode())
     put("labtest.order.created", order(1, 1))
-    applying.drain()
+    apply_events.drain()
     assert list(Event.objects.order_by("id").values_list("state", "outcome")) == [
         ("quarantined", "foreign team"),
         ("done", "applied"),
@@ -185,7 +185,7 @@ def test_until_our_team_is_known_an_event_is_held_back() -> None:
     nobodys = {"event_type": "continuous_query.result_table.changed", "data": {"id": "x"}}
     put("continuous_query.result_table.changed", json.dumps(nobodys).encode())
     Patient.objects.all().delete()
-    assert applying.drain() == 4
+    assert apply_events.drain() == 4
     found = Event.objects.order_by("id").values_list("state", "outcome", "attempts")
     assert list(found) == [
         ("pending", "team not known yet", 0),
@@ -193,11 +193,11 @@ def test_until_our_team_is_known_an_event_is_held_back() -> None:
         ("skipped", "unknown type", 0),
         ("done", "kept", 0),
     ]
-    assert applying.drain() == 0, "not before half a minute has passed"
+    assert apply_events.drain() == 0, "not before half a minute has passed"
     assert not Order.objects.exists()
     know_our_team()
     Event.objects.update(due_at=Now())
-    applying.drain()
+    apply_events.drain()
     assert list(found.values_list("state", flat=True)[:2]) == ["quarantined", "done"]
     assert [str(found.pk) for found in Order.objects.all()] == [order_id(1)]
 
@@ -205,17 +205,17 @@ def test_until_our_team_is_known_an_event_is_held_back() -> None:
 def test_what_the_driver_itself_refuses_is_about_the_event() -> None:
     """No SQLSTATE: the database found nothing wrong. Such an event is not tried for hours."""
     put("labtest.order.created", order(1, 1))
-    applying.drain()
+    apply_events.drain()
     Event.objects.all().delete()
     with connection.cursor() as cursor:
         cursor.execute("UPDATE orders_order SET updated_at = '0044-03-15T12:00:00Z BC'")
     bad = put("labtest.order.updated", order(1, 2))
-    applying.drain()
+    apply_events.drain()
     bad.refresh_from_db()
     assert (bad.state, bad.reason) == ("retry", "DataError")
     assert timedelta(seconds=40) < bad.due_at - datetime.now(UTC) < timedelta(seconds=80)
     Event.objects.update(due_at=Now())
-    applying.drain()
+    apply_events.drain()
     assert Event.objects.get().state == "dead"
 
 
@@ -229,14 +229,14 @@ def test_what_the_driver_itself_refuses_is_about_the_event() -> None:
 )
 def test_known_types_nobody_reads(event_type: str, outcome: str) -> None:
     put(event_type, [{"id": "x"}])
-    applying.drain()
+    apply_events.drain()
     assert Event.objects.values_list("state", "outcome").get() == ("done", outcome)
 
 
 def test_a_body_that_is_gone_cannot_be_applied() -> None:
     put("labtest.order.created", order(1, 1))
     Event.objects.update(body=None)
-    applying.drain()
+    apply_events.drain()
     event = Event.objects.get()
     assert event.state == "dead" and event.reason == "the body is no longer kept"
 
@@ -244,11 +244,11 @@ def test_a_body_that_is_gone_cannot_be_applied() -> None:
 def test_a_body_that_is_no_event_is_dead_at_once() -> None:
     put("", b"[]")
     put("labtest.order.created", order(1, 1))
-    applying.drain()
+    apply_events.drain()
     assert list(Event.objects.order_by("id").values_list("state", flat=True)) == ["dead", "done"]
 
 
 def test_a_state_of_a_newer_version_is_left_alone() -> None:
     put("labtest.order.created", order(1, 1), state="parked")
-    assert applying.drain() == 0
+    assert apply_events.drain() == 0
     assert Event.objects.get().state == "parked"

@@ -31,9 +31,9 @@ from tests.webhooks.records import USER, at, order, order_id
 from tests.webhooks.rows import put
 from tests.webhooks.sending import Attempt, attempt, receiving, send
 from tests.webhooks.signed import Message
-from webhooks import applying
+from webhooks import apply_events
+from webhooks.event_envelope import EXHAUSTED
 from webhooks.models import Event
-from webhooks.reading import EXHAUSTED
 from webhooks.receiving import receive
 
 MUTATED = 10_000
@@ -137,7 +137,7 @@ def settle() -> None:
     """Drain until nothing will be tried again; every event ends where a person can see it, and
     what was stored can be read."""
     for _ in range(3):
-        applying.drain()
+        apply_events.drain()
         Event.objects.filter(state="retry").update(due_at=Now())
     # An error of a kind we did not expect would be tried again for hours.
     unexpected = Event.objects.filter(state="retry").values_list("event_type", "reason", "path")
@@ -279,7 +279,7 @@ def test_anything_at_all(raw: bytes, event_type: str, wrapped: bool) -> None:
     whole = b'{"%b":"%b","data":%b}' % (name, event_type.encode(), raw)
     body = whole if wrapped else raw
     assert deliver(body, Message(body).headers()) == 204
-    assert applying.drain() <= 1
+    assert apply_events.drain() <= 1
     event = Event.objects.latest("id")
     assert event.state in SETTLED and (event.outcome or event.reason)
 

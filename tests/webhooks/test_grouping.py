@@ -16,7 +16,7 @@ from tests.webhooks.elsewhere import elsewhere
 from tests.webhooks.records import TEAM, USER, order
 from tests.webhooks.signed import Message, message
 from webhooks import receiving
-from webhooks.grouping import Group, Row
+from webhooks.group_commit import Group, Row
 from webhooks.models import Event
 
 THREADS = 12

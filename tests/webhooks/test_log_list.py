@@ -15,7 +15,7 @@ from backoffice.models import AuditEntry, User
 from tests.api.rows import NOW, demographics, patient, staff, uid
 from tests.audit.trail import forget
 from tests.webhooks.events import body_of, event, failed
-from webhooks import log
+from webhooks import event_log
 from webhooks.models import Event
 
 pytestmark = pytest.mark.django_db
@@ -155,10 +155,10 @@ def test_counts_by_state_and_by_type(client: Client, many: None) -> None:
 
 
 def test_counts_stop_at_a_cap(monkeypatch: pytest.MonkeyPatch, many: None) -> None:
-    monkeypatch.setattr(log, "COUNT_CAP", 2)
-    assert str(log.state_counts()["done"]) == "2+"
-    assert str(log.type_counts()["labtest.order.updated"]) == "2+"
-    assert str(log.type_counts()["labtest.order.created"]) == "1"
+    monkeypatch.setattr(event_log, "COUNT_CAP", 2)
+    assert str(event_log.state_counts()["done"]) == "2+"
+    assert str(event_log.type_counts()["labtest.order.updated"]) == "2+"
+    assert str(event_log.type_counts()["labtest.order.created"]) == "1"
 
 
 def test_what_waits_longest_is_told(client: Client, admin: User) -> None:
@@ -174,7 +174,7 @@ def test_a_retry_has_waited_since_it_was_received(client: Client, admin: User) -
     event(1, state="retry", received_at=now - timedelta(hours=12), due_at=later)
     event(2, state="retry", received_at=now - timedelta(hours=3), due_at=now)
     event(3, state="pending", received_at=now - timedelta(minutes=1))
-    assert log.oldest_waiting() == now - timedelta(hours=12)
+    assert event_log.oldest_waiting() == now - timedelta(hours=12)
     assert b"Waiting longest: received 12 h ago" in client.get(ADDRESS).content
     assert b"Received 12 h ago" in client.get("/system/").content
 
@@ -228,15 +228,15 @@ def test_a_page_of_many_types_does_not_walk_the_inbox(client: Client, admin: Use
     )
     rows = Event.objects.order_by("-pk")
     types = ["historical.data.hrv.created", "historical.data.sleep.created"]
-    everything = (0, log.LAST)
-    few, values = log._first_of_each(types, everything, rows, 51, descending=True)
+    everything = (0, event_log.LAST)
+    few, values = event_log._first_of_each(types, everything, rows, 51, descending=True)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE webhooks_event")
         cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) SELECT id FROM {few}", values)
         plan = cursor.fetchone()[0]
     assert "event_of_type" in str(plan), plan
     assert most_rows(plan[0]["Plan"]) <= 4, plan
-    assert [row.pk for row in log.merged(types, everything, rows, None, 51, True)] == [
+    assert [row.pk for row in event_log.merged(types, everything, rows, None, 51, True)] == [
         first.pk + 1,
         first.pk,
     ]
@@ -253,13 +253,13 @@ def test_a_moment_is_found_in_the_numbers(admin: User) -> None:
     rows = [event(n) for n in range(1, 60)]
     Event.objects.filter(pk__in=[row.pk for row in rows[10:30]]).delete()
     for row in (rows[0], rows[5], rows[40], rows[58]):
-        found = log.last_before(row.received_at + log.SLACK)
+        found = event_log.last_before(row.received_at + event_log.SLACK)
         before = Event.objects.filter(received_at__lt=row.received_at).order_by("-pk").first()
         assert found == (before.pk if before else rows[0].pk - 1)
-    assert log.last_before(NOW - timedelta(days=9)) == rows[0].pk - 1
-    assert log.last_before(NOW + timedelta(days=9)) == rows[58].pk
+    assert event_log.last_before(NOW - timedelta(days=9)) == rows[0].pk - 1
+    assert event_log.last_before(NOW + timedelta(days=9)) == rows[58].pk
     Event.objects.all().delete()
-    assert log.last_before(NOW) == 0
+    assert event_log.last_before(NOW) == 0
 
 
 def test_what_was_shown_is_recorded(client: Client, many: None) -> None:
@@ -330,7 +330,7 @@ def test_failed_events_are_counted_in_the_navigation(client: Client, admin: User
     ],
 )
 def test_types_in_words(event_type: str, words: str) -> None:
-    assert log.type_words(event_type) == words
+    assert event_log.type_words(event_type) == words
 
 
 def test_a_body_that_is_no_json_is_listed_all_the_same(client: Client, admin: User) -> None:

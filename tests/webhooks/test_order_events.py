@@ -14,20 +14,20 @@ from backoffice.models import Drift, Lookup
 from backoffice.service import Record
 from backoffice.service import orders as service_orders
 from backoffice.service.events import Heard
+from orders.handlers import hear_orders
 from orders.models import Appointment, CriticalResult, Order, OrderEvent
 from orders.sync import store_orders
-from orders.sync.events import hear_orders
 from tests.webhooks.elsewhere import elsewhere
 from tests.webhooks.records import TEAM, USER, at, order, order_id
 from tests.webhooks.rows import put
-from webhooks import applying
+from webhooks import apply_events
 from webhooks.models import Event
 
 pytestmark = pytest.mark.django_db
 
 
 def drained(*events: Event) -> list[str]:
-    applying.drain()
+    apply_events.drain()
     for event in events:
         event.refresh_from_db()
         assert event.state == "done", (event.reason, event.path)
@@ -166,7 +166,7 @@ def test_moments_that_could_not_be_read_back_are_no_news(moment: str) -> None:
         updated(1, 1, events=[{**step, "id": 901}]),
     ]
     good = updated(5, 1)
-    applying.drain()
+    apply_events.drain()
     assert Event.objects.get(pk=good.pk).outcome == "applied"
     for event in partly:
         event.refresh_from_db()

@@ -13,7 +13,7 @@ import pytest
 from orders.models import Order, OrderEvent
 from tests.webhooks.records import order, order_id
 from tests.webhooks.rows import event
-from webhooks import applying
+from webhooks import apply_events
 from webhooks.models import Event
 
 pytestmark = pytest.mark.usefixtures("inbox")
@@ -53,7 +53,7 @@ def test_every_order_of_arrival_ends_the_same() -> None:
             event("labtest.order.updated", stories[number][which])
             for number, which in sequence[start : start + 5_000]
         )
-    assert applying.drain() == len(sequence)
+    assert apply_events.drain() == len(sequence)
     assert set(Event.objects.values_list("state", flat=True)) == {"done"}
 
     records = dict(Order.objects.values_list("pk", "record"))

@@ -14,13 +14,13 @@ import pytest
 from django.db import connections, transaction
 
 from backoffice.service.events import Heard
+from orders.handlers import hear_orders
 from orders.models import Order, OrderEvent
-from orders.sync.events import hear_orders
 from tests.webhooks.elsewhere import elsewhere
 from tests.webhooks.records import order, order_id
 from tests.webhooks.rows import put
 from tests.webhooks.signed import Message, message
-from webhooks import applying
+from webhooks import apply_events
 from webhooks.models import Event
 from webhooks.receiving import receive
 
@@ -53,7 +53,7 @@ def test_two_drains_share_the_work_and_lose_nothing(named: bool) -> None:
 
     def work(_: int) -> int:
         try:
-            return applying.drain()
+            return apply_events.drain()
         finally:
             connections.close_all()
 
@@ -69,7 +69,7 @@ def test_two_drains_share_the_work_and_lose_nothing(named: bool) -> None:
 
 
 def claim() -> None:
-    assert applying._claimed()
+    assert apply_events._claimed()
 
 
 def test_what_another_worker_has_in_hand_is_left_and_the_rest_is_not_held_up() -> None:
@@ -78,10 +78,10 @@ def test_what_another_worker_has_in_hand_is_left_and_the_rest_is_not_held_up() -
         left = put("labtest.order.updated", order(1, 2), subject_id=order_id(1))
         other = put("labtest.order.created", order(2, 1), subject_id=order_id(2))
         unnamed = put("labtest.order.created", order(3, 1))
-        assert applying.drain(seconds=0) == 2
+        assert apply_events.drain(seconds=0) == 2
     done = Event.objects.filter(state="done")
     assert {event.pk for event in done} == {other.pk, unnamed.pk}
-    assert applying.drain() == 2
+    assert apply_events.drain() == 2
     assert done.filter(pk=left.pk).exists()
     assert Order.objects.get(pk=order_id(1)).low_level_status == "requisition_created"
 
@@ -93,7 +93,7 @@ def test_a_worker_waits_where_all_that_is_due_is_in_hand() -> None:
 
     def drain() -> None:
         try:
-            drained.append(applying.drain())
+            drained.append(apply_events.drain())
         finally:
             connections.close_all()
 
@@ -126,7 +126,7 @@ def test_a_hundred_deliveries_of_one_message_at_once() -> None:
         assert set(pool.map(deliver, range(100))) == {204}
     event = Event.objects.get()
     assert 90 <= event.deliveries <= 100 and not event.body_conflict
-    assert applying.drain() == 1
+    assert apply_events.drain() == 1
     assert OrderEvent.objects.count() == 1
 
 

@@ -11,7 +11,7 @@ from tests.webhooks.catalogue import CATALOGUE, Catalogue
 from tests.webhooks.records import order
 from tests.webhooks.signed import message
 from tests.webhooks.test_fuzz import NOTICE, POISON, with_bytes_changed, with_poison
-from webhooks import reading
+from webhooks import event_envelope
 
 UNSOUND = (
     b'{"event_type":"x","data":{"id":"a","id":"b"}}',
@@ -33,20 +33,20 @@ def catalogue() -> list[bytes]:
 
 def told(body: bytes) -> object:
     try:
-        return reading.read(body)
+        return event_envelope.read(body)
     except Misread as error:
         return error.args
 
 
 def test_every_type_is_told_at_a_glance(catalogue: list[bytes]) -> None:
-    assert all(reading._is_plain(body) for body in catalogue)
-    assert reading._is_plain(message("labtest.order.updated", order(1, 6)).body)
+    assert all(event_envelope._is_plain(body) for body in catalogue)
+    assert event_envelope._is_plain(message("labtest.order.updated", order(1, 6)).body)
 
 
 @pytest.mark.parametrize("body", UNSOUND)
 def test_what_could_harm_a_reader_is_refused(body: bytes) -> None:
     with pytest.raises(Misread):
-        reading.read(body)
+        event_envelope.read(body)
 
 
 def test_looking_through_says_the_same(
@@ -58,5 +58,5 @@ def test_looking_through_says_the_same(
     bodies += [with_bytes_changed(chance, chance.choice(catalogue)) for _ in range(2_000)]
     at_a_glance = [told(body) for body in bodies]
     assert any(isinstance(one, tuple) for one in at_a_glance)
-    monkeypatch.setattr(reading, "_is_plain", lambda body: False)
+    monkeypatch.setattr(event_envelope, "_is_plain", lambda body: False)
     assert [told(body) for body in bodies] == at_a_glance

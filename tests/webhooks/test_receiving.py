@@ -17,7 +17,7 @@ from orders.models import Order
 from tests.sync.house import wait_until
 from tests.webhooks.records import order
 from tests.webhooks.signed import Message, headers, message
-from webhooks import applying, door, replaying
+from webhooks import apply_events, endpoint, replay
 from webhooks.models import Event, Refusal
 from webhooks.receiving import Answer, Refusals, receive
 
@@ -193,9 +193,9 @@ def test_what_was_refused_when_received_is_refused_when_replayed(record: str) ->
     event = Event.objects.get()
     reason = event.reason
     assert event.state == "dead" and reason
-    assert replaying.preview(event).reason == reason
-    assert replaying.replay(Event.objects.all()) == 1
-    assert applying.drain() == 1
+    assert replay.preview(event).reason == reason
+    assert replay.replay(Event.objects.all()) == 1
+    assert apply_events.drain() == 1
     event.refresh_from_db()
     assert (event.state, event.reason) == ("dead", reason)
     assert not Order.objects.exists()
@@ -319,9 +319,9 @@ def test_plain_http_is_refused_where_the_settings_want_https(
     if forwarded:
         environ["HTTP_X_FORWARDED_PROTO"] = forwarded
     told: list[Any] = []
-    list(door.deliveries(environ, lambda *said: told.extend(said)))
+    list(endpoint.deliveries(environ, lambda *said: told.extend(said)))
     assert told[0].startswith(str(status))
-    assert (door.STRICT in told[1]) is https_only
+    assert (endpoint.STRICT in told[1]) is https_only
     assert Event.objects.exists() == (status == 204)
 
 

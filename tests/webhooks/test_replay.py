@@ -20,8 +20,9 @@ from tests.webhooks.catalogue import CATALOGUE, Catalogue
 from tests.webhooks.events import event, failed
 from tests.webhooks.records import TEAM
 from tests.webhooks.rows import know_our_team
-from webhooks import applying, reading, replay_pages, replaying
+from webhooks import apply_events, event_envelope, replay
 from webhooks.models import Event
+from webhooks.views import replay as replay_views
 
 pytestmark = pytest.mark.django_db
 
@@ -53,11 +54,11 @@ def state_of_everything() -> list[Any]:
 
 def test_a_preview_says_what_would_differ_and_changes_nothing(told: dict[str, Any]) -> None:
     known = event(1, data=told, state="pending")
-    applying.drain()
+    apply_events.drain()
     assert Order.objects.get(pk=told["id"])
     row = failed(2, data=newer(told, sample_id="NEW-SAMPLE"))
     before = state_of_everything()
-    found = replaying.preview(row)
+    found = replay.preview(row)
     assert state_of_everything() == before
     assert (found.failed, found.outcome.value) == (False, "applied")
     changed = {change.table: change for change in found.rows}["order"]
@@ -71,7 +72,7 @@ def test_a_preview_says_what_would_differ_and_changes_nothing(told: dict[str, An
 
 
 def test_a_preview_of_something_new(told: dict[str, Any]) -> None:
-    found = replaying.preview(failed(1, data=told))
+    found = replay.preview(failed(1, data=told))
     tables = [change.table for change in found.rows]
     assert tables.count("order") == 1
     assert tables.count("order event") == len(told["events"])
@@ -82,18 +83,18 @@ def test_a_preview_of_something_new(told: dict[str, Any]) -> None:
 
 
 def test_a_preview_of_what_would_fail_again(told: dict[str, Any]) -> None:
-    found = replaying.preview(failed(1, data={**told, "created_at": "yesterday"}))
+    found = replay.preview(failed(1, data={**told, "created_at": "yesterday"}))
     assert found.failed
     assert "yesterday" not in found.reason
-    assert replaying.preview(failed(2, body=b"{")).failed
-    assert replaying.preview(failed(3, body=None)).reason == "its body has been forgotten"
+    assert replay.preview(failed(2, body=b"{")).failed
+    assert replay.preview(failed(3, body=None)).reason == "its body has been forgotten"
 
 
 def test_a_preview_of_what_nobody_reads(told: dict[str, Any]) -> None:
     row = event(1, "teleport.done", data={"id": "x"}, state="skipped", outcome="unknown type")
-    assert replaying.preview(row).outcome.value == "unknown type"
+    assert replay.preview(row).outcome.value == "unknown type"
     kept = event(2, "continuous_query.result_table.changed", data={"id": "x"})
-    assert replaying.preview(kept).outcome.value == "kept"
+    assert replay.preview(kept).outcome.value == "kept"
 
 
 def test_a_replay_is_applied_and_never_beats_newer_facts(
@@ -102,14 +103,14 @@ def test_a_replay_is_applied_and_never_beats_newer_facts(
     old = failed(1, data=newer(told, sample_id="OLD"))
     event(2, data={**newer(told, sample_id="NEW"), "updated_at": datetime.now(UTC).isoformat()})
     Event.objects.filter(message_id="msg_2").update(state="pending")
-    applying.drain()
+    apply_events.drain()
     client.force_login(staff("lab admin"))
     answer = client.post(f"/system/events/{old.pk}/replay/", follow=True)
     assert "applied again within seconds" in answer.content.decode()
     again = Event.objects.get(pk=old.pk)
     assert (again.state, again.attempts, again.reason) == ("pending", 0, "")
     Event.objects.filter(pk=old.pk).update(due_at=NOW)  # Time stands still in this transaction.
-    assert applying.drain() == 1
+    assert apply_events.drain() == 1
     again.refresh_from_db()
     assert (again.state, again.outcome) == ("done", "stale")
     assert Order.objects.get(pk=told["id"]).sample_id == "NEW"
@@ -222,8 +223,8 @@ def test_what_fails_after_the_page_was_shown_is_not_replayed(client: Client) -> 
 def test_many_are_replayed_in_steps_and_turns(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replaying, "STEP", 3)
-    monkeypatch.setattr(replay_pages, "SECONDS", 0)
+    monkeypatch.setattr(replay, "STEP", 3)
+    monkeypatch.setattr(replay_views, "SECONDS", 0)
     client.force_login(staff("lab admin"))
     for n in range(1, 9):
         failed(n)
@@ -238,7 +239,7 @@ def test_many_are_replayed_in_steps_and_turns(
     Event.objects.filter(message_id="msg_1").update(state="dead", applied_at=timezone.now())
     again = {name: str(page.context[name]) for name in ("through", "shown_at")}
     assert again["shown_at"] == form["shown_at"]
-    monkeypatch.setattr(replay_pages, "SECONDS", 10)
+    monkeypatch.setattr(replay_views, "SECONDS", 10)
     answer = client.post("/system/events/replay/", {**again, "type": "labtest.order"}, follow=True)
     assert "5 events are applied again" in answer.content.decode()
     assert Event.objects.get(message_id="msg_1").state == "dead"
@@ -352,11 +353,11 @@ def test_every_type_of_the_catalogue_can_be_previewed() -> None:
     catalogue = Catalogue(5)
     for n, event_type in enumerate(CATALOGUE, 1):
         body = catalogue.message(event_type).body
-        envelope = reading.read(body)
-        subject, user = reading.subject(envelope)
+        envelope = event_envelope.read(body)
+        subject, user = event_envelope.subject(envelope)
         failed(n, event_type=event_type, body=body, subject_id=subject, user_id=user)
     before = rows_everywhere()
-    trials = replaying.try_some(list(Event.objects.order_by("pk")))
+    trials = replay.try_some(list(Event.objects.order_by("pk")))
     assert rows_everywhere() == before
     failing = {t.event.event_type: t.preview.reason for t in trials if t.preview.failed}
     assert failing == {}

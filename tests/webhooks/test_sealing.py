@@ -13,10 +13,10 @@ from backoffice.core.encryption import cipher
 from tests.webhooks.records import order
 from tests.webhooks.rows import know_our_team
 from tests.webhooks.signed import message
-from webhooks import applying
+from webhooks import apply_events
+from webhooks.body_encryption import seal_bodies
 from webhooks.models import Event
 from webhooks.receiving import receive
-from webhooks.sealing import seal_bodies
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "hooks"])
 
@@ -61,7 +61,7 @@ def test_what_waits_is_applied_though_it_was_sealed() -> None:
     received(2)
     age()
     assert seal_bodies() == 2
-    assert applying.drain() == 2
+    assert apply_events.drain() == 2
     assert set(Event.objects.values_list("outcome", flat=True)) == {"applied"}
 
 
@@ -72,11 +72,11 @@ def test_a_body_of_an_unknown_key_waits_until_the_key_is_back(settings: Settings
     seal_bodies()
     keys = settings.FIELD_KEYS
     settings.FIELD_KEYS = {9: b"x" * 32}
-    applying.drain()
+    apply_events.drain()
     row = Event.objects.get()
     assert (row.state, row.outcome) == ("pending", "body cannot be opened")
     settings.FIELD_KEYS = {**keys, 9: b"x" * 32}
     Event.objects.update(due_at=Now())
-    assert applying.drain() == 1
+    assert apply_events.drain() == 1
     row.refresh_from_db()
     assert (row.state, row.outcome) == ("done", "applied")

@@ -8,7 +8,7 @@ from django import template
 
 from backoffice.pages.nav_badges import declare, found
 from backoffice.pages.paging.counts import Count
-from webhooks import log, silence
+from webhooks import event_log, silence
 from webhooks.models import Event
 
 register = template.Library()
@@ -56,7 +56,7 @@ def body_conflicts() -> bool:
 @register.simple_tag
 def oldest_waiting() -> Any:
     """When the event was received that has been waiting longest."""
-    return log.oldest_waiting()
+    return event_log.oldest_waiting()
 
 
 @register.filter

@@ -24,8 +24,8 @@ from backoffice.management.commands.reviewed_elsewhere import sign
 from backoffice.models import User
 from orders.exceptions.cards import HANDLED
 from orders.models import Handling, Order, Review
-from orders.reviewing import criticals, signing
-from orders.reviewing.models import OPEN_CRITICAL, READ_BACK
+from orders.results import criticals, sign_off
+from orders.results.models import OPEN_CRITICAL, READ_BACK
 
 NIGHT: Final = timedelta(hours=12)
 TROUBLE: Final = timedelta(days=2)
@@ -76,12 +76,12 @@ def _tell_all(before: datetime, by: User) -> None:
 def _tell(order_id: UUID, patient: UUID | None, by: User) -> None:
     """Acknowledge, call, sign, as the pages do."""
     with transaction.atomic(durable=True):
-        review = signing.held(order_id)
+        review = sign_off.held(order_id)
         if review.critical_since is None:
             return
         criticals.acknowledge(review, review.version, by)
         criticals.record_call(
             review, review.version, by, recipient="Made-up physician", outcome=READ_BACK
         )
-        signing.sign(order_id, review.version, by)
+        sign_off.sign(order_id, review.version, by)
         audit.followed(by, "sign result", [order_id], [patient])

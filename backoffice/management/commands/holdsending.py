@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from backoffice.operations import restoring
+from backoffice.operations import restore
 
 
 class Command(BaseCommand):
@@ -28,5 +28,5 @@ class Command(BaseCommand):
             shown = None
         if shown is None or shown.tzinfo is None:
             raise CommandError("Say the moment with its zone: 2026-11-22T10:00:00+00:00.")
-        restoring.hold(shown)
+        restore.hold(shown)
         self.stdout.write("Sending is on hold until manage.py resumesending, or System > Status.")

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from backoffice.operations import restoring
+from backoffice.operations import restore
 
 
 class Command(BaseCommand):
@@ -19,7 +19,7 @@ class Command(BaseCommand):
         parser.add_argument("folder", type=Path)
 
     def handle(self, *args: Any, folder: Path, **options: Any) -> None:
-        manifest = restoring.restore(folder.resolve())
+        manifest = restore.restore(folder.resolve())
         self.stdout.write(
             f"Restored to {manifest.moment:%Y-%m-%d %H:%M:%S} UTC; every table and file is as the"
             " manifest says.\nSending is on hold: start the workers, let them look up what was open"

@@ -10,7 +10,7 @@ from typing import Any, Final
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from backoffice.accounts.factor_secrets import FactorSecrets
+from backoffice.accounts.second_factor_rotation import FactorSecrets
 from backoffice.core.encryption import cipher
 from backoffice.core.encryption.rotation import Holder, columns
 from labs.reports.storage import Files

@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_date
 
 from backoffice import audit
-from backoffice.audit import checking, heads
+from backoffice.audit import chain_head, verification
 from backoffice.audit.models import AuditCheck
 
 BROKEN, UNKNOWN_KEY = 1, 3
@@ -63,10 +63,10 @@ class Command(BaseCommand):
         if accept:
             self._accept()
             return
-        if not head and (last := heads.remembered()):
+        if not head and (last := chain_head.remembered()):
             head = [last]
-        after = checking.last_before(since) if since else 0
-        found = checking.check(after=after, heads=head, progress=self._progress)
+        after = verification.last_before(since) if since else 0
+        found = verification.check(after=after, heads=head, progress=self._progress)
         self.stdout.write(
             f"{found.seals:,} seals over {found.entries:,} entries checked"
             f"{f', {found.removed:,} taken away because of their age' if found.removed else ''}."
@@ -85,17 +85,17 @@ class Command(BaseCommand):
 
     def _accept(self) -> None:
         """Only an end of a sound chain; on record with the end that was remembered before."""
-        found = checking.check()
+        found = verification.check()
         if found.troubles:
             for words in found.told:
                 self.stderr.write(self.style.ERROR(words))
             raise SystemExit(BROKEN)
-        before, now = heads.remembered(), timezone.now()
+        before, now = chain_head.remembered(), timezone.now()
         audit.by_machine("audit trail", [], f"end accepted; remembered before: {before or 'none'}")
-        AuditCheck(asked_at=now, finished_at=now, **checking.as_columns(found)).save()
-        heads.write(found.head)
+        AuditCheck(asked_at=now, finished_at=now, **verification.as_columns(found)).save()
+        chain_head.write(found.head)
         self.stdout.write(f"Continuing from: {found.head or 'none'}")
 
-    def _progress(self, found: checking.Checked) -> None:
+    def _progress(self, found: verification.Checked) -> None:
         if self.stderr.isatty():
             self.stderr.write(f"\r{found.entries:,} entries", ending="")

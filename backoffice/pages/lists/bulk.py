@@ -28,7 +28,7 @@ from backoffice import audit
 from backoffice.core.access import may
 from backoffice.models import User
 from backoffice.outbox import AskForm
-from backoffice.pages.lists.listing import Listing
+from backoffice.pages.lists.definition import Listing
 from backoffice.pages.lists.models import BulkRow, BulkRun
 
 logger = logging.getLogger(__name__)

@@ -18,9 +18,9 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.utils import timezone
 
 from backoffice import audit
+from backoffice.pages.lists.definition import Cell, Column, Listing
 from backoffice.pages.lists.forms import FilterForm
 from backoffice.pages.lists.formulas import harmless
-from backoffice.pages.lists.listing import Cell, Column, Listing
 from backoffice.pages.paging.pages import Place
 
 PAGE: Final = 2_000

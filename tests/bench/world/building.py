@@ -22,9 +22,9 @@ from backoffice.service.results import RESULT
 from labs.sync import LABS, store_lab_accounts, store_lab_tests
 from labs.sync import _store as store_in
 from orders.models import ResultMarker
-from orders.reviewing.versions import note_versions
+from orders.results.versions import note_versions
 from orders.sync.results import RESULTS
-from orders.usual import limits
+from orders.turnaround import limits
 from patients.names import name_key
 from tests.bench.world import people, rows
 from tests.bench.world.lives import METHODS, lives

@@ -1,0 +1,95 @@
+"""Your account: how you log in, and where you are logged in."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django.conf import settings
+from django.contrib import messages
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.crypto import salted_hmac
+from django.views.decorators.http import require_http_methods, require_safe
+
+from backoffice import audit
+from backoffice.accounts import second_factor
+from backoffice.accounts.models import StaffSession
+from backoffice.accounts.passwords import others_of
+from backoffice.accounts.recent_authentication import fresh
+from backoffice.accounts.views.second_factor import factors_of
+from backoffice.core.access import signed_in
+from backoffice.models import User
+
+_BROWSERS: Final = {
+    "Edg/": "Edge",
+    "OPR/": "Opera",
+    "Firefox/": "Firefox",
+    "Chrome/": "Chrome",
+    "Safari/": "Safari",
+}
+_SYSTEMS: Final = {
+    "Windows": "Windows",
+    "Android": "Android",
+    "iPhone": "iPhone",
+    "iPad": "iPad",
+    "Mac OS X": "macOS",
+    "Linux": "Linux",
+}
+"""Marks in what browsers say of themselves, the more special first."""
+
+
+@signed_in
+@require_safe
+def account(request: HttpRequest) -> HttpResponse:
+    user = request.user
+    assert isinstance(user, User)
+    rows = StaffSession.objects.filter(user=user, expire_date__gt=timezone.now())
+    here = request.session.session_key
+    sessions = [told(row) | {"here": row.pk == here} for row in rows.order_by("-seen_at")]
+    context = {
+        **factors_of(user),
+        "demanded": second_factor.demanded_of(user),
+        "sessions": sessions,
+        "mails": bool(settings.EMAIL_URL),
+    }
+    return render(request, "accounts/account.html", context)
+
+
+@signed_in
+@fresh
+@require_http_methods(["GET", "HEAD", "POST"])
+def end_sessions(request: HttpRequest) -> HttpResponse:
+    """Ask once more, then end the session that `session` names, or all of this person but this."""
+    user = request.user
+    assert isinstance(user, User)
+    rows = others_of(user.pk, request)
+    one = request.GET.get("session", "")
+    if one:
+        rows = rows.filter(pk__in=[row.pk for row in rows if name_of(row) == one])
+    sessions = [told(row) for row in rows.filter(expire_date__gt=timezone.now())]
+    if request.method != "POST" or not sessions:
+        return render(request, "accounts/sessions_end.html", {"sessions": sessions, "one": one})
+    with transaction.atomic(durable=True):
+        rows.delete()
+        audit.asked(request, "sessions", [user.pk], (), "one ended" if one else "others ended")
+    messages.success(request, f"You are logged out {'there' if one else 'everywhere else'}")
+    return HttpResponseRedirect(reverse("account"))
+
+
+def told(row: StaffSession) -> dict[str, Any]:
+    return {"row": row, "device": device(row.agent), "name": name_of(row)}
+
+
+def name_of(row: StaffSession) -> str:
+    """What a session is called in addresses: its key would open it."""
+    return salted_hmac(__name__, row.pk, algorithm="sha256").hexdigest()[:20]
+
+
+def device(agent: str) -> str:
+    """`Firefox on Windows`, from what a browser says of itself."""
+    browser = next((name for sign, name in _BROWSERS.items() if sign in agent), "")
+    system = next((name for sign, name in _SYSTEMS.items() if sign in agent), "")
+    return " on ".join(part for part in (browser, system) if part) or "Unknown browser"

@@ -1,0 +1,99 @@
+"""System > API tokens: who reads by token, for how long and what; make one, revoke one."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_safe
+
+from backoffice import audit
+from backoffice.accounts.recent_authentication import fresh
+from backoffice.api import tokens
+from backoffice.api.forms import TokenForm
+from backoffice.api.models import ApiToken
+from backoffice.core.access import requires
+from backoffice.models import User
+from backoffice.pages.paging.pages import Sort, page_of, place_of
+
+SIZE: Final = 50
+NEWEST_FIRST: Final = Sort(("created_at", "id"), descending=True)
+METHODS: Final = ("GET", "HEAD", "POST")
+_STATES: Final = {
+    "good": ("result-in", "tick", "Active"),
+    "expired": ("closed", "dash", "Expired"),
+    "revoked": ("closed", "dash", "Revoked"),
+}
+
+
+@requires("tokens.manage")
+@require_safe
+def listed(request: HttpRequest) -> HttpResponse:
+    """Every token there was, newest first."""
+    found = ApiToken.objects.select_related("user", "created_by")
+    page = page_of(found, NEWEST_FIRST, size=SIZE, **place_of(request))
+    now = timezone.now()
+    rows = [(token, _STATES[token.state(now)]) for token in page.rows]
+    return render(request, "system/tokens.html", {"page": page, "rows": rows})
+
+
+@requires("tokens.manage")
+@fresh
+@require_http_methods(METHODS)
+def new(request: HttpRequest) -> HttpResponse:
+    """The form; its answer is the one page that ever shows the text of the token."""
+    if request.method != "POST":
+        return _form(request, TokenForm())
+    form = TokenForm(request.POST)
+    if form.is_valid():
+        try:
+            made, text = _made(request, form.cleaned_data)
+        except ValidationError as error:
+            form.add_error("account", error)
+        else:
+            return render(request, "system/token.html", {"token": made, "text": text})
+    return _form(request, form, status=422)
+
+
+@requires("tokens.manage")
+@require_http_methods(METHODS)
+def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
+    """Ask once more, then end it."""
+    token = get_object_or_404(ApiToken.objects.select_related("user"), pk=token_id)
+    if request.method != "POST":
+        state = _STATES[token.state(timezone.now())]
+        return render(request, "system/token_revoke.html", {"token": token, "state": state})
+    with transaction.atomic(durable=True):
+        token = ApiToken.objects.select_for_update().get(pk=token_id)
+        if token.revoked_at is None:
+            tokens.revoke(token)
+            audit.asked(request, "revoke token", [token.key_id], [])
+    return redirect("system:tokens")
+
+
+def _made(request: HttpRequest, asked: dict[str, Any]) -> tuple[ApiToken, str]:
+    """The token and its text, which is empty where this very form has made it before."""
+    assert isinstance(request.user, User)
+    with transaction.atomic(durable=True):
+        account, _ = tokens.account_of(asked["account"])
+        earlier = ApiToken.objects.filter(form_id=asked["form_id"]).select_related("user").first()
+        if earlier is not None:
+            return earlier, ""
+        made, text = tokens.issue(
+            account,
+            name=asked["name"],
+            scopes=asked["scopes"],
+            days=asked["days"],
+            by=request.user,
+            form_id=asked["form_id"],
+        )
+        audit.asked(request, "make token", [made.key_id, account.username], [])
+    return made, text
+
+
+def _form(request: HttpRequest, form: TokenForm, status: int = 200) -> HttpResponse:
+    return render(request, "system/token_new.html", {"form": form}, status=status)

@@ -1,0 +1,108 @@
+"""The end of the audit trail, remembered outside the database.
+
+Whoever owns the database can remove the newest entries together with their seals, and what remains
+is a sound chain. So each sealing writes the last seal (the head, `N:MAC`) to the log, to the file
+`AUDIT_HEAD_FILE` where one is set, and to Redis; and before the next sealing the chain must still
+hold the head that was written last. Where it does not, a check records the finding, and no other
+head is written until an administrator accepts the present end (`manage.py verifyaudit --accept`).
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import redis
+from django.conf import settings
+from django.core.cache import cache
+from django.db import connection
+from django.utils import timezone
+
+from backoffice.audit import seals, verification
+from backoffice.audit.models import AuditCheck, AuditSeal
+
+logger = logging.getLogger(__name__)
+
+_TAIL_BYTES: Final = 4_096
+"""Of the file: many lines, of which the last is read."""
+
+
+def seal(seconds: float | None = None) -> None:
+    """Seal what came, for about `seconds`, and write the new head; or record that the chain no
+    longer holds the head that was written last, and seal on without forgetting that one."""
+    last = remembered()
+    lost = bool(last) and not is_in_chain(last)
+    if lost:
+        logger.error("audit trail no longer holds its last recorded end, seal %s", last)
+        _record_finding(last)
+    seals.seal(seconds=seconds)
+    head = seals.head()
+    if not lost and head and head != last:
+        write(head)
+
+
+def is_in_chain(head: str) -> bool:
+    number, _, _ = head.partition(":")
+    found = AuditSeal.objects.filter(n=int(number)).first() if number.isdigit() else None
+    return found is not None and seals.name_of(found) == head
+
+
+def remembered() -> str:
+    """The head that was written last: of the file, else of Redis; empty where neither has one."""
+    return _last_of_file(settings.AUDIT_HEAD_FILE) or _in_cache()
+
+
+def write(head: str, now: datetime | None = None) -> None:
+    """Remember `head`: in the log, in the file, and in Redis."""
+    logger.info("audit trail ends with seal %s", head)
+    if settings.AUDIT_HEAD_FILE:
+        moment = (now or timezone.now()).isoformat(timespec="seconds")
+        try:
+            with settings.AUDIT_HEAD_FILE.open("a") as file:
+                file.write(f"{moment} {head}\n")
+        except OSError as error:
+            logger.error("AUDIT_HEAD_FILE cannot be written: %s", error.strerror)
+    try:
+        cache.set(_cache_key(), head, timeout=None)
+    except redis.RedisError as error:
+        logger.warning("Redis does not remember the audit trail's end: %s", type(error).__name__)
+
+
+def _last_of_file(path: Path | None) -> str:
+    """Empty where there is no file, no line, or no right to read it back."""
+    if path is None:
+        return ""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
+            lines = file.read().decode("ascii", "replace").splitlines()
+    except OSError:
+        return ""
+    return lines[-1].rpartition(" ")[2] if lines else ""
+
+
+def _in_cache() -> str:
+    try:
+        return str(cache.get(_cache_key()) or "")
+    except redis.RedisError:
+        return ""
+
+
+def _cache_key() -> str:
+    """Of this database: one that was restored into another, or made anew, is another one."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT oid FROM pg_database WHERE datname = current_database()")
+        return f"audit:head:{settings.DATABASES['default']['NAME']}:{cursor.fetchone()[0]}"
+
+
+def _record_finding(head: str) -> None:
+    """One check with the finding, not one a minute: until another check was made since."""
+    latest = verification.latest()
+    if latest is None or not any(
+        verification.lost_words(head) == words for words in latest.trouble
+    ):
+        found = verification.check(heads=[head])
+        now = timezone.now()
+        AuditCheck(asked_at=now, finished_at=now, **verification.as_columns(found)).save()

@@ -1,0 +1,232 @@
+"""The list of audit entries: its columns, its rows as HTML, what its download says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from html import escape
+from typing import Any, ClassVar, Final
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.http import QueryDict
+from django.urls import NoReverseMatch, reverse
+from django.utils import timezone
+from django.utils.html import conditional_escape
+from django.utils.safestring import SafeString
+
+from backoffice.audit.forms import TrailFilters
+from backoffice.audit.models import AuditEntry
+from backoffice.audit.recording import ACTIONS, kind_words
+from backoffice.core.access import may
+from backoffice.core.urls import record_url
+from backoffice.pages.lists.context import Screen
+from backoffice.pages.lists.definition import Cell, Column, Listing, Preset
+from backoffice.templatetags.ages import MONTHS
+from backoffice.templatetags.shapes import glyph_svg
+from backoffice.templatetags.ui import DASH, dash, short_id
+
+PAGES: Final = {
+    "order": ("orders:detail", "orders.view"),
+    "patient": ("patients:detail", "patients.view"),
+    "result": ("reviewing:report", "results.view"),
+    "report": ("reports:detail", "reports.view"),
+    "unmatched result": ("unmatched:detail", "results.match"),
+    "command": ("commands:detail", "commands.view"),
+    "event": ("events:detail", "events.view"),
+    "event payload": ("events:detail", "events.view"),
+    "audit entry": ("audit:entry", "audit.view"),
+}
+"""Kinds of records that have a page: its route, and who may open it."""
+
+
+UNNAMED: Final = {"anonymous": "Nobody known", "machine": "Somebody at the machine"}
+LONG: Final = 36
+"""Letters of an id that stand in a row: those of a UUID, which is shortened by itself."""
+
+
+def page_of(kind: str, key: str, user: Any) -> str:
+    """Address of a record's page; empty where it has none, or not for this person."""
+    route, permission = PAGES.get(kind, ("", ""))
+    if not route or not may(user, permission):
+        return ""
+    try:
+        return reverse(route, args=[key])
+    except NoReverseMatch:
+        return ""
+
+
+def who(entry: AuditEntry) -> str:
+    """Who did it, in words."""
+    if entry.actor is None:
+        return UNNAMED.get(entry.actor_kind, "The back office")
+    return entry.actor.get_full_name()
+
+
+def did(entry: AuditEntry) -> str:
+    return ACTIONS.get(entry.action, entry.action.capitalize())
+
+
+def outcome(value: str) -> SafeString:
+    """How it ended: only what was not simply done is marked."""
+    if value == "ok":
+        return SafeString("Done")
+    told = glyph_svg("warning") + escape(value.capitalize())
+    return SafeString(f'<span class="st bare" data-st="needs-action">{told}</span>')
+
+
+def patient_of(entry: AuditEntry) -> UUID | None:
+    """The patient it is about, where it is about one."""
+    return entry.patient_ids[0] if len(entry.patient_ids) == 1 else None
+
+
+def _lines(values: Iterable[object]) -> str:
+    return " ".join(map(str, values))
+
+
+COLUMNS: Final = (
+    Column("at", "When", (Cell("When", lambda row: row.at, timed=True),), sort="at"),
+    Column(
+        "who",
+        "Who",
+        (
+            Cell("Who", lambda row: row.actor.get_username() if row.actor else ""),
+            Cell("As", lambda row: row.actor_kind),
+        ),
+    ),
+    Column("did", "Action", (Cell("Action", lambda row: row.action),)),
+    Column(
+        "about",
+        "About",
+        (
+            Cell("Kind", lambda row: row.object_type),
+            Cell("Records", lambda row: _lines(row.object_ids)),
+        ),
+    ),
+    Column("patient", "Patient", (Cell("Patients", lambda row: _lines(row.patient_ids)),)),
+    Column("outcome", "Outcome", (Cell("Outcome", lambda row: row.outcome),)),
+    Column("reason", "Reason", (Cell("Reason", lambda row: row.reason),)),
+    Column("ip", "From", (Cell("From", lambda row: row.ip),)),
+    Column("request", "Request", (Cell("Request", lambda row: row.request_id),), shown=False),
+    Column("route", "Page", (Cell("Page", lambda row: row.route),), shown=False),
+    Column("number", "Number", (Cell("Number", lambda row: row.pk),), css="num", shown=False),
+)
+OWN_COLUMNS: Final = tuple(column for column in COLUMNS if column.shown and column.key != "who")
+
+
+class Trail(Listing):
+    name = "audit"
+    subject = "audit entry"
+    nouns = ("entry", "entries")
+    needs = ("audit.view",)
+    exports = "audit.view"
+    columns = COLUMNS
+    presets: ClassVar = (
+        Preset("refused", "Refused", {"outcome": ["refused"]}),
+        Preset("changed", "Changes", {"did": ["change"]}),
+        Preset("taken", "Downloaded or printed", {"did": ["export", "print"]}),
+        Preset("entered", "Log-ins", {"did": ["login"]}),
+    )
+
+    def form(self, data: QueryDict, user: Any) -> TrailFilters:
+        return TrailFilters(data)
+
+    def everything(self, user: Any) -> QuerySet[AuditEntry]:
+        return AuditEntry.objects.select_related("actor").defer("before", "after")
+
+    def rows(self, form: Any, user: Any) -> QuerySet[AuditEntry]:
+        found: QuerySet[AuditEntry] = form.apply(self.everything(user))
+        return found
+
+    def drawn(self, rows: list[Any], screen: Screen) -> SafeString:
+        return draw(rows, screen.columns, screen.user)
+
+    def patient_of(self, row: AuditEntry) -> UUID | None:
+        return patient_of(row)
+
+
+TRAIL: Final = Trail()
+
+
+# Rows. `named` is what a template that may know it calls the one patient of an entry.
+
+
+def draw(rows: Iterable[AuditEntry], columns: Sequence[Column], user: Any) -> SafeString:
+    drawn = []
+    leads = may(user, "audit.view")
+    for row in rows:
+        drawn.append(f"<tr>{_at(row, leads)}")
+        drawn += [CELLS[column.key](row, user) for column in columns[1:]]
+        drawn.append("</tr>\n")
+    return SafeString("".join(drawn))
+
+
+def _at(row: AuditEntry, leads: bool) -> str:
+    moment = _moment(row.at)
+    if leads:
+        url = reverse("audit:entry", args=[row.pk])
+        moment = f'<a href="{url}" hx-boost="false">{moment}</a>'
+    return f'<th scope="row" class="lead nowrap">{moment}</th>\n'
+
+
+def _moment(at: datetime) -> str:
+    """To the second: entries of one minute are told apart."""
+    local = timezone.localtime(at)
+    year = "" if local.year == timezone.localdate().year else f" {local.year}"
+    told = f"{local.day} {MONTHS[local.month]}{year}, {local:%H:%M:%S}"
+    return f'<time datetime="{at.astimezone(UTC).isoformat()}">{told}</time>'
+
+
+def _who(row: AuditEntry, user: Any) -> str:
+    chip = ' <span class="chip">by token</span>' if row.actor_kind == "token" else ""
+    return f'<td data-label="Who" class="nowrap">{escape(who(row))}{chip}</td>\n'
+
+
+def _about(row: AuditEntry, user: Any) -> str:
+    kind, count = escape(kind_words(row.object_type)), len(row.object_ids)
+    if count == 1:
+        key = row.object_ids[0]
+        url = page_of(row.object_type, key, user)
+        told = short_id(key if len(key) <= LONG else key[:8], False)
+        kind += f' <a href="{url}" hx-boost="false">{told}</a>' if url else f" {told}"
+    elif count:
+        kind += f' <span class="muted">({count} records)</span>'
+    return f'<td data-label="About">{kind}</td>\n'
+
+
+def _patient(row: AuditEntry, user: Any) -> str:
+    key, told = patient_of(row), str(DASH)
+    if key is not None:
+        named = getattr(row, "named", "")
+        told = f"<bdi>{escape(named)}</bdi>" if named else short_id(key, False)
+        if may(user, "patients.view"):
+            url = record_url("patients:detail", key)
+            told = f'<a href="{url}" hx-boost="false">{told}</a>'
+    elif row.patient_ids:
+        told = f"{len(row.patient_ids)} patients"
+    return f'<td data-label="Patient" class="nowrap">{told}</td>\n'
+
+
+def _plain(label: str, name: str, css: str = "") -> Callable[[AuditEntry, Any], str]:
+    def cell(row: AuditEntry, user: Any) -> str:
+        said = conditional_escape(dash(getattr(row, name)))
+        return f'<td data-label="{label}"{css}>{said}</td>\n'
+
+    return cell
+
+
+CELLS: Final[dict[str, Callable[[AuditEntry, Any], str]]] = {
+    "who": _who,
+    "did": lambda row, user: f'<td data-label="Action">{escape(did(row))}</td>\n',
+    "about": _about,
+    "patient": _patient,
+    "outcome": lambda row, user: f'<td data-label="Outcome">{outcome(row.outcome)}</td>\n',
+    "reason": _plain("Reason", "reason", ' class="wrap"'),
+    "ip": _plain("From", "ip", ' class="nowrap"'),
+    "request": lambda row, user: (
+        f'<td data-label="Request">{short_id(row.request_id, False)}</td>\n'
+    ),
+    "route": _plain("Page", "route"),
+    "number": _plain("Number", "pk", ' class="num"'),
+}
+"""By the key of the column; the first leads to the entry."""

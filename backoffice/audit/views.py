@@ -1,0 +1,266 @@
+"""System > Audit: the list, one entry, whether the trail is whole, monthly reviews; and my own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from django import forms
+from django.conf import settings
+from django.contrib import messages
+from django.db import IntegrityError, transaction
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from backoffice import audit
+from backoffice.audit import entry_list, retention, seals, verification
+from backoffice.audit.entry_list import OWN_COLUMNS, TRAIL
+from backoffice.audit.models import AuditCheck, AuditEntry, AuditReview, AuditSeal
+from backoffice.audit.recording import kind_words
+from backoffice.core.access import may, requires, signed_in
+from backoffice.outbox.enqueueing import ring
+from backoffice.pages.lists.context import Screen
+from backoffice.pages.lists.definition import staff_of
+from backoffice.pages.lists.fields import status_of
+from backoffice.pages.paging.counts import capped_count
+from backoffice.pages.paging.pages import Sort, page_of, place_of
+from backoffice.pages.paging.row_query import gathered
+
+SIZE: Final = 50
+NEWEST_FIRST: Final = Sort(("at", "id"), descending=True)
+SHOWN: Final = 200
+"""Records, patients and other entries of one entry that are listed by name."""
+CHECKS: Final = 20
+MONTHS: Final = 24
+STALE: Final = timedelta(minutes=10)
+"""Entries are sealed every minute: one that waits longer waits for something."""
+
+
+@requires("audit.view")
+@require_safe
+def trail(request: HttpRequest) -> HttpResponse:
+    """Entries, newest first; filters and place in the list all stand in the address."""
+    form = TRAIL.form(request.GET, request.user)
+    valid = form.is_valid()
+    screen = Screen.of(request, TRAIL, form)
+    if screen.elsewhere:
+        return redirect(screen.elsewhere)
+    rows = TRAIL.rows(form, request.user) if valid else AuditEntry.objects.none()
+    found = gathered(rows, TRAIL.everything(request.user), form.keyset())
+    page = TRAIL.page(found.rows, form, screen.size, place_of(request), found.whole)
+    patient = form.cleaned_data.get("patient") if valid else None
+    shown = [*_named(request, page.rows), *([patient] if patient else [])]
+    audit.listed(request, TRAIL.subject, (row.pk for row in page.rows), shown)
+    context = {
+        "list": screen,
+        "filters": form,
+        "chips": form.in_force(request.GET) if valid else [],
+        "narrowed": valid and form.narrowed(),
+        "page": page,
+        "pager": screen.pager(page, found.count),
+        "total": found.count,
+        "patient": patient,
+        "broken": _broken(verification.latest()),
+    }
+    return render(request, "audit/list.html", context, status=status_of(form))
+
+
+@requires("audit.view")
+@require_safe
+def entry(request: HttpRequest, entry_id: int) -> HttpResponse:
+    """One entry: who, what, about whom, what it changed, and what else the same request did."""
+    try:
+        found = AuditEntry.objects.select_related("actor").get(pk=entry_id)
+    except (AuditEntry.DoesNotExist, OverflowError) as error:
+        raise Http404 from error
+    beside: list[AuditEntry] = []
+    if found.request_id:
+        same = AuditEntry.objects.filter(request_id=found.request_id).exclude(pk=found.pk)
+        beside = list(same.select_related("actor").order_by("at", "pk")[:SHOWN])
+    patients = found.patient_ids[:SHOWN]
+    audit.viewed(
+        request, TRAIL.subject, [found.pk], patients if may(request.user, "patients.view") else []
+    )
+    seal = AuditSeal.objects.filter(removal=False, to_id__gte=found.pk).order_by("to_id").first()
+    context = {
+        "entry": found,
+        "who": entry_list.who(found),
+        "did": entry_list.did(found),
+        "kind": kind_words(found.object_type),
+        "outcome": entry_list.outcome(found.outcome),
+        "records": [
+            (key, entry_list.page_of(found.object_type, key, request.user))
+            for key in found.object_ids[:SHOWN]
+        ],
+        "patients": patients,
+        "shown": SHOWN,
+        "differences": _differences(found),
+        "beside": beside,
+        "columns": entry_list.COLUMNS[:6],
+        "seal": seal if seal and seal.from_id <= found.pk else None,
+    }
+    return render(request, "audit/entry.html", context)
+
+
+@signed_in
+@require_safe
+def mine(request: HttpRequest) -> HttpResponse:
+    """What I did, newest first, as it is on record."""
+    rows = AuditEntry.objects.filter(actor=request.user.pk).select_related("actor")
+    page = page_of(rows.defer("before", "after"), NEWEST_FIRST, size=SIZE, **place_of(request))
+    audit.listed(request, "own entries", (row.pk for row in page.rows), _named(request, page.rows))
+    return render(request, "audit/mine.html", {"page": page, "columns": OWN_COLUMNS})
+
+
+def _named(request: HttpRequest, rows: Iterable[AuditEntry]) -> list[UUID | None]:
+    """Patients who are called by their names in these rows."""
+    if not may(request.user, "patients.view"):
+        return []
+    return [entry_list.patient_of(row) for row in rows]
+
+
+def _differences(found: AuditEntry) -> list[dict[str, Any]]:
+    before, after = found.before or {}, found.after or {}
+    return [
+        {
+            "name": name.replace("_", " ").capitalize(),
+            "before": _said(before.get(name)),
+            "after": _said(after.get(name)),
+        }
+        for name in dict.fromkeys([*before, *after])
+    ]
+
+
+def _said(value: Any) -> Any:
+    """A value of a change as it is read."""
+    if isinstance(value, bool):
+        return "Yes" if value else "No"
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return value
+
+
+# Is the trail whole?
+
+
+@requires("audit.view")
+@require_safe
+def integrity(request: HttpRequest) -> HttpResponse:
+    """The last check, what it found, its end to remember, and how long entries are kept."""
+    checks = list(AuditCheck.objects.select_related("asked_by").order_by("-asked_at")[:CHECKS])
+    done = [one for one in checks if one.finished_at]
+    last = AuditSeal.objects.filter(removal=False).order_by("-to_id").first()
+    waiting = AuditEntry.objects.filter(pk__gt=last.to_id if last else 0)
+    oldest = waiting.order_by("pk").values_list("at", flat=True).first()
+    context = {
+        "checks": checks,
+        "latest": done[0] if done else None,
+        "broken": _broken(done[0] if done else None),
+        "asked": any(one.finished_at is None for one in checks),
+        "last": last,
+        "head": seals.head(),
+        "unsealed": capped_count(waiting),
+        "late": oldest if oldest and oldest < timezone.now() - STALE else None,
+        "years": settings.AUDIT_KEEP_YEARS,
+        "hold": settings.AUDIT_HOLD,
+        "due": retention.due(),
+        "own_key": bool(settings.AUDIT_KEYS),
+    }
+    return render(request, "audit/integrity.html", context)
+
+
+@requires("audit.view")
+@require_POST
+def check_now(request: HttpRequest) -> HttpResponse:
+    """Somebody wants it checked now: a worker does it within a minute."""
+    with transaction.atomic(durable=True):
+        made = AuditCheck(asked_by=staff_of(request))
+        AuditCheck.objects.bulk_create([made], ignore_conflicts=True)
+        audit.asked(request, "audit check", [], [])
+    ring("backoffice.operations.tasks.check_audit", queue="bulk")
+    messages.success(request, "It is checked now. This page shows what was found when it is done.")
+    return redirect("audit:integrity")
+
+
+def _broken(found: AuditCheck | None) -> list[str]:
+    return list(found.trouble) if found else []
+
+
+# Reviews
+
+
+class ReviewForm(forms.Form):
+    month = forms.DateField(input_formats=["%Y-%m"], widget=forms.HiddenInput)
+    note = forms.CharField(
+        required=False,
+        max_length=2_000,
+        label="What was found",
+        widget=forms.Textarea(attrs={"rows": 3}),
+    )
+
+    def clean_month(self) -> date:
+        month: date = self.cleaned_data["month"]
+        if month >= timezone.localdate().replace(day=1):
+            raise forms.ValidationError("A month can be signed off when it is over.")
+        return month
+
+
+@requires("audit.view")
+@require_http_methods(["GET", "HEAD", "POST"])
+def reviews(request: HttpRequest) -> HttpResponse:
+    """Months, and who has looked through them; somebody who has says so here."""
+    form = ReviewForm(request.POST) if request.method == "POST" else None
+    if form is not None and form.is_valid() and _signed_off(request, form):
+        return redirect("audit:reviews")
+    said: dict[date, list[AuditReview]] = {}
+    for one in AuditReview.objects.select_related("by").order_by("-month", "at")[: MONTHS * 20]:
+        said.setdefault(one.month, []).append(one)
+    months = [_month(first, said.get(first, []), request, form) for first in _months()]
+    context = {"months": months, "form": form}
+    return render(request, "audit/reviews.html", context, status=422 if form else 200)
+
+
+def _signed_off(request: HttpRequest, form: ReviewForm) -> bool:
+    month, note = form.cleaned_data["month"], form.cleaned_data["note"].strip()
+    try:
+        with transaction.atomic(durable=True):
+            AuditReview.objects.create(month=month, by=staff_of(request), note=note)
+            audit.asked(request, "audit review", [f"{month:%Y-%m}"], [])
+    except IntegrityError:
+        form.add_error(None, "You have signed this month off already.")
+        return False
+    messages.success(request, f"{month:%B %Y} is signed off.")
+    return True
+
+
+def _months() -> list[date]:
+    """First days of the months since the first entry, newest first; the current one is not over."""
+    begun = AuditEntry.objects.order_by("at", "pk").values_list("at", flat=True).first()
+    found: list[date] = []
+    month = timezone.localdate().replace(day=1)
+    first = timezone.localtime(begun).date().replace(day=1) if begun else month
+    while len(found) < MONTHS and month > first:
+        month = (month - timedelta(days=1)).replace(day=1)
+        found.append(month)
+    return found
+
+
+def _month(
+    first: date, said: list[AuditReview], request: HttpRequest, form: ReviewForm | None
+) -> dict[str, Any]:
+    last = (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
+    key = f"{first:%Y-%m}"
+    typed = form is not None and form.data.get("month") == key
+    return {
+        "key": key,
+        "first": first,
+        "range": f"since={first}&until={last}",
+        "said": said,
+        "mine": any(one.by_id == request.user.pk for one in said),
+        "form": form if typed else ReviewForm(initial={"month": key}, auto_id=f"{key}_%s"),
+        "open": typed,
+    }

@@ -1,0 +1,101 @@
+"""Rows of one record that PostgreSQL refused: each column is tried by itself.
+
+Only a record that was refused comes here, so this may be slow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import UTC, date, datetime
+from typing import Any, Final
+
+from django.db import connection, models
+
+from backoffice.mirror.datetime_limits import readable
+from backoffice.mirror.tables import Values
+from backoffice.service import DroppedField
+from backoffice.service.json_text import replace_in_text
+
+LONGEST_INDEXED: Final = 2_000
+"""Bytes of a text that an index surely holds (PostgreSQL: a third of a page)."""
+RECORD: Final = "record"
+
+
+class NotFitting(ValueError):
+    """A column that the row cannot do without has no usable value."""
+
+
+def fit_row(
+    model: type[models.Model], row: Values, required: Collection[str]
+) -> list[DroppedField]:
+    """Empty the columns of `row` whose values do not fit `model`, and return them.
+
+    Text is mended, where that is enough, without being counted. Raises NotFitting where one of the
+    `required` columns, or one that has no empty value, does not fit.
+    """
+    indexed = _indexed(model)
+    fields: dict[str, models.Field[Any, Any]] = {
+        str(field.column): field for field in model._meta.fields
+    }
+    dropped = []
+    for column, value in row.items():
+        field = fields.get(column)
+        if field is None or value is None:
+            continue
+        if isinstance(value, str):
+            value = row[column] = replace_in_text(value)
+        reason = _problem(field, value, column in indexed)
+        if not reason:
+            continue
+        if column in required:
+            raise NotFitting(column)
+        row[column] = _empty(field)
+        dropped.append(DroppedField(f"$.{column}", reason))
+    return dropped
+
+
+def _problem(field: models.Field[Any, Any], value: Any, is_indexed: bool) -> str:
+    """What is wrong with a value, in words about types; empty where it fits."""
+    if isinstance(field, models.IntegerField):
+        low, high = connection.ops.integer_field_range(field.get_internal_type())
+        number = value if isinstance(value, int) else None
+        if number is None or not (low or 0) <= number <= (high or 2**63 - 1):
+            return "Integer out of the range of its column"
+    elif isinstance(field, models.DateTimeField):
+        try:
+            moment = datetime.fromisoformat(value) if isinstance(value, str) else value
+            readable(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+        except (ValueError, OverflowError, AttributeError):
+            return "Moment out of the calendar"
+    elif isinstance(field, models.DateField):
+        if not isinstance(value, (date, str)):
+            return "Expected a date"
+    elif isinstance(field, (models.CharField, models.TextField)) and field.column != RECORD:
+        if not isinstance(value, str):
+            return "Expected text"
+        if field.max_length is not None and len(value) > field.max_length:
+            return "Text longer than its column"
+        if is_indexed and len(value.encode()) > LONGEST_INDEXED:
+            return "Text longer than an index holds"
+    return ""
+
+
+def _empty(field: models.Field[Any, Any]) -> Any:
+    if field.null:
+        return None
+    empty = field.get_default()
+    if empty is None:
+        raise NotFitting(field.column)
+    return empty
+
+
+def _indexed(model: type[models.Model]) -> set[str]:
+    with connection.cursor() as cursor:
+        found = connection.introspection.get_constraints(cursor, model._meta.db_table)
+    return {
+        column
+        for index in found.values()
+        if index["index"] or index["unique"]
+        for column in index["columns"] or ()
+        if column
+    }

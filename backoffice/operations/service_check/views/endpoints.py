@@ -1,0 +1,172 @@
+"""Webhook endpoints at the service: create one, rotate the secret of one, show it once more.
+
+Whoever opens these has just proved who they are: with a secret, deliveries can be forged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_safe
+
+from backoffice import audit
+from backoffice.accounts.recent_authentication import fresh
+from backoffice.core import service_team
+from backoffice.core.access import requires
+from backoffice.operations.service_check.answers import ServiceAnswers, trouble
+from backoffice.operations.service_check.endpoint_forms import NewEndpointForm, SwitchForm
+from backoffice.operations.service_check.views.check import PAGE_SECONDS
+from backoffice.operations.service_check.webhooks import ListedEndpoint, listed_endpoints
+from backoffice.outbox import AskForm, Command
+from backoffice.service import Record, errors
+from webhooks.commands import CreateEndpoint, DeleteEndpoint, RotateSecret, SwitchEndpoint
+
+METHODS: Final = ("GET", "HEAD", "POST")
+NOT_LISTED: Final = "The service does not list this webhook endpoint."
+UNKNOWN: Final = "The service does not list webhook endpoints now. The check below says why."
+NO_TEAM: Final = "The service shows no record that names our team yet, and none is known here."
+
+
+@requires("service.check")
+@fresh
+@require_http_methods(METHODS)
+def new(request: HttpRequest) -> HttpResponseBase:
+    """Have the service deliver events to this installation."""
+    form = NewEndpointForm.of(request)
+
+    def command(team: UUID) -> Command:
+        return CreateEndpoint(team_id=team, url=form.cleaned_data["url"])
+
+    return _enqueue(request, form, command, "operations/endpoint_new.html", {})
+
+
+@requires("service.check")
+@fresh
+@require_http_methods(METHODS)
+def rotate(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
+    """Have the service sign with a new secret."""
+
+    def command(team: UUID) -> Command:
+        return RotateSecret(team_id=team, endpoint_id=endpoint_id)
+
+    template, context = "operations/endpoint_rotate.html", {"endpoint_id": endpoint_id}
+    return _enqueue(request, AskForm.of(request), command, template, context)
+
+
+@requires("service.check")
+@fresh
+@require_http_methods(METHODS)
+def switch(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
+    """Have the service stop deliveries to an endpoint, or begin them again."""
+    endpoints = _listed()
+    one = _of(endpoints, endpoint_id)
+    if endpoints is None or one is None:
+        return _not_listed(request, endpoints)
+    form = SwitchForm.of(request, initial={"to": "on" if one.endpoint.disabled else "off"})
+
+    def command(team: UUID) -> Command:
+        is_off = form.cleaned_data["to"] == "off"
+        return SwitchEndpoint(team_id=team, endpoint_id=endpoint_id, disabled=is_off)
+
+    context = {"one": one, "is_last": _is_last(one, endpoints)}
+    return _enqueue(request, form, command, "operations/endpoint_switch.html", context)
+
+
+@requires("service.check")
+@fresh
+@require_http_methods(METHODS)
+def delete(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
+    """Have the service delete an endpoint."""
+    endpoints = _listed()
+    one = _of(endpoints, endpoint_id)
+    if endpoints is None or one is None:
+        return _not_listed(request, endpoints)
+
+    def command(team: UUID) -> Command:
+        return DeleteEndpoint(team_id=team, endpoint_id=endpoint_id)
+
+    context = {"one": one, "is_last": _is_last(one, endpoints)}
+    form = AskForm.of(request)
+    return _enqueue(request, form, command, "operations/endpoint_delete.html", context)
+
+
+@requires("service.check")
+@fresh
+@require_safe
+def secret(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
+    """Show the secret with which an endpoint signs, as the service has it now."""
+    team = _team()
+    if team is None:
+        messages.warning(request, NO_TEAM)
+        return redirect("operations:service-check")
+    audit.record(request, "view", "webhook secret", ids=[endpoint_id])
+    with ServiceAnswers(PAGE_SECONDS) as answers:
+        managed = answers.managed
+        if managed is None:
+            messages.warning(request, "The service accepts no management key of ours.")
+            return redirect("operations:service-check")
+        found = answers.ask(lambda: managed.client.management.webhook_secret(team, endpoint_id))
+    if not isinstance(found, Record):
+        messages.warning(request, f"The service does not show the secret: {trouble(found)}.")
+        return redirect("operations:service-check")
+    context = {"endpoint_id": endpoint_id, "secret": found.data.key, "name": found.data.name}
+    return render(request, "operations/endpoint_secret.html", context)
+
+
+def _enqueue(
+    request: HttpRequest,
+    form: AskForm,
+    command: Callable[[UUID], Command],
+    template: str,
+    context: dict[str, Any],
+) -> HttpResponse:
+    """Enqueue the command for our team and lead to it; else show the form, with what is wrong."""
+    if request.method == "POST" and form.is_valid():
+        team = _team()
+        if team is None:
+            form.add_error(None, NO_TEAM)
+        elif (row := form.asked(request, command(team))) is not None:
+            return redirect("commands:detail", row.pk)
+    status = 422 if request.method == "POST" else 200
+    return render(request, template, {**context, "form": form}, status=status)
+
+
+def _team() -> UUID | None:
+    """The team that is remembered, else the one that the key shows; None where it shows none."""
+    remembered = service_team.mirror_team()
+    if remembered is not None:
+        return remembered
+    with ServiceAnswers(PAGE_SECONDS) as answers:
+        return answers.team
+
+
+def _listed() -> list[ListedEndpoint] | None:
+    """All endpoints of the team; None where the service does not list them now."""
+    with ServiceAnswers(PAGE_SECONDS) as answers:
+        if answers.endpoints is None or isinstance(answers.endpoints, errors.ServiceError):
+            return None
+        return listed_endpoints(answers)
+
+
+def _of(endpoints: list[ListedEndpoint] | None, endpoint_id: str) -> ListedEndpoint | None:
+    return next((one for one in endpoints or () if one.endpoint.id == endpoint_id), None)
+
+
+def _is_last(one: ListedEndpoint, endpoints: list[ListedEndpoint]) -> bool:
+    """Whether without it no event arrives here."""
+    others = [other for other in endpoints if other is not one]
+    return (
+        one.is_ours
+        and not one.endpoint.disabled
+        and not any(other.is_ours and not other.endpoint.disabled for other in others)
+    )
+
+
+def _not_listed(request: HttpRequest, endpoints: list[ListedEndpoint] | None) -> HttpResponse:
+    messages.warning(request, UNKNOWN if endpoints is None else NOT_LISTED)
+    return redirect("operations:service-check")

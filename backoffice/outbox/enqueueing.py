@@ -1,0 +1,269 @@
+"""What people do: ask, withdraw, decide."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Container, Mapping
+from datetime import timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from celery import current_app
+from django.db import IntegrityError, transaction
+from django.db.models import F, Q, Value
+from django.db.models.functions import Now
+from django.http import HttpRequest, QueryDict
+from django.utils import timezone
+
+from backoffice import audit
+from backoffice.core import request_ids
+from backoffice.models import CommandRecord, CommandRecords, User
+from backoffice.outbox.command import KEY_LIVES, Command, NotNow
+from backoffice.outbox.late_outcomes import FIRST_LOOK
+from backoffice.pages.drafts import WRITTEN
+
+logger = logging.getLogger(__name__)
+
+RINGING: Final = 0.3
+"""Seconds that ringing may take: it is not the work."""
+TITLE: Final = 200
+"""Letters of a title."""
+NOT_TYPED: Final = ("csrfmiddlewaretoken", "form_id", WRITTEN)
+DECISIONS: Final = ("again", "exists", "give-up")
+
+
+class FormUsed(NotNow):
+    """The form was sent before, and this is something else: it is to be sent as a new one."""
+
+
+class Busy(Exception):
+    """Somebody asked for something about the same thing, and that is still open."""
+
+    def __init__(self, other: CommandRecord) -> None:
+        super().__init__(other.pk)
+        self.other = other
+
+
+def ask(
+    request: HttpRequest,
+    command: Command,
+    form_id: UUID,
+    reason: str = "",
+    typed: Mapping[str, list[str]] | None = None,
+) -> CommandRecord:
+    """Record a command with its audit entry, then ring. The same form sent twice is one command.
+
+    `typed` is what the form held, to show it again after a refusal. Raises NotNow or Busy, and
+    nothing is recorded then.
+    """
+    assert isinstance(request.user, User)
+    sent = CommandRecord.objects.filter(form_id=form_id)
+    typed = dict(typed or {})
+    same = _same(sent, request.user, typed)
+    if same is not None:
+        return same
+    try:
+        command.check()
+    except NotNow:
+        # Of two clicks the first may be done by now: "cancelled already" was our own doing.
+        same = _same(sent, request.user, typed)
+        if same is not None:
+            return same
+        raise
+    row = _row(
+        command,
+        form_id=form_id,
+        form_data=typed,
+        requested_by=request.user,
+        request_id=request_ids.id_of(request),
+        reason=reason,
+    )
+    subject_id = row.subject_id
+    before, after = command.difference()
+    for last in (False, True):
+        try:
+            with transaction.atomic(durable=True):
+                row.save(force_insert=True)
+                audit.changed(
+                    request,
+                    row.kind,
+                    [row.pk, subject_id],
+                    before=before,
+                    after=after,
+                    patients=[row.patient_id],
+                    reason=reason,
+                )
+        except IntegrityError:
+            # Of this form, or about the same thing; what was open a moment ago may have ended.
+            same = _same(sent, request.user, typed)
+            if same is not None:
+                return same
+            other = CommandRecord.objects.open().filter(lock=row.lock).first()
+            if other is not None:
+                raise Busy(other) from None
+            if last:
+                raise
+        else:
+            break
+    ring(command.task)
+    row.refresh_from_db()
+    return row
+
+
+def sent_before(request: HttpRequest) -> bool:
+    """Whether this very form asked already: a second click, a reload, the back button. What it
+    asked for may be so by now, and then it could not be asked any more."""
+    try:
+        form_id = UUID(request.POST.get("form_id", ""))
+    except ValueError:
+        return False
+    sent = CommandRecord.objects.filter(form_id=form_id, requested_by=request.user.pk).first()
+    return sent is not None and sent.form_data == typed_in(request)
+
+
+def typed_in(request: HttpRequest) -> dict[str, list[str]]:
+    """What stood in a form."""
+    return kept(request.POST, NOT_TYPED)
+
+
+def kept(data: QueryDict, without: Container[str]) -> dict[str, list[str]]:
+    """What a form sent, but for some names, as far as a database can keep it."""
+    return {
+        _kept(name): [_kept(value) for value in values]
+        for name, values in data.lists()
+        if name not in without
+    }
+
+
+def _kept(text: str) -> str:
+    return text.replace("\x00", "").encode("utf-8", "replace").decode()
+
+
+def _same(sent: CommandRecords, user: User, typed: Mapping[str, list[str]]) -> CommandRecord | None:
+    """What this form has asked for already, with the same in it."""
+    same = sent.first()
+    if same is None:
+        return None
+    if same.requested_by_id != user.pk:
+        raise FormUsed("This form has been sent by somebody else. Send it again as your own.")
+    if same.form_data != typed:
+        raise FormUsed(
+            f"This form has been sent already, with other contents: {same.title},"
+            f" {same.get_state_display().lower()}. Send it again if this is to be asked as well."
+        )
+    return same
+
+
+def follow(row: CommandRecord, command: Command) -> None:
+    """Ask for the step after `row` in the name of who asked for that, with what they typed: in the
+    transaction that closes `row`, once."""
+    form_id = uuid.uuid5(row.pk, "then")
+    if CommandRecord.objects.filter(form_id=form_id).exists():
+        return
+    step = _row(
+        command,
+        form_id=form_id,
+        form_data=row.form_data,
+        requested_by=row.requested_by,
+        request_id=row.request_id,
+        reason=row.reason,
+    )
+    if CommandRecord.objects.open().filter(lock=step.lock).exists():
+        # Somebody asks for the like just now. The step waits its turn: it is checked before it is
+        # sent, and to lose it would be worse.
+        step.lock = ""
+    step.save(force_insert=True)
+    audit.followed(row.requested_by, step.kind, [step.pk, step.subject_id], [step.patient_id])
+
+
+def _row(command: Command, **more: Any) -> CommandRecord:
+    subject_type, subject_id = command.subject()
+    return CommandRecord(
+        kind=command.kind,
+        title=command.title()[:TITLE],
+        subject_type=subject_type,
+        subject_id=subject_id,
+        patient_id=command.patient(),
+        lock=command.lock(),
+        payload=command.payload(),
+        form_url=command.form(),
+        idempotency_key=uuid.uuid4(),
+        **more,
+    )
+
+
+def withdraw(request: HttpRequest, command_id: UUID) -> bool:
+    """Take back what was never sent; False when that is too late."""
+    with transaction.atomic(durable=True):
+        taken = CommandRecord.objects.filter(
+            pk=command_id, state=CommandRecord.State.WAITING, first_sent_at=None
+        ).update(
+            state=CommandRecord.State.WITHDRAWN,
+            finished_at=Now(),
+            decided_by=request.user,
+            # A worker that is looking at it may not close it or put it back any more.
+            lease_token=None,
+            lease_until=None,
+        )
+        if taken:
+            _audited(request, command_id, "withdrawn")
+    return bool(taken)
+
+
+def decide(
+    request: HttpRequest, command_id: UUID, attempt: int, decision: str, exists: str, reason: str
+) -> bool:
+    """A person decides what nobody else can. The decision names the attempt it was made on, so a
+    second click or a faster colleague changes nothing; False then."""
+    changes: dict[str, Any] = {"decided_by": request.user, "decision": decision}
+    if decision == "again":
+        changes |= {"state": CommandRecord.State.WAITING, "due_at": Now(), "refusal": ""}
+        if _key_is_worn(command_id):
+            changes |= {"idempotency_key": uuid.uuid4(), "keys": F("keys") + 1, "keyed_at": None}
+    elif decision == "exists":
+        changes |= {
+            "state": CommandRecord.State.DONE,
+            "remote_id": exists,
+            "confirmed_by": "person",
+            "finished_at": Now(),
+        }
+    else:
+        # It may still turn out to have happened: see `ended.py`.
+        first_look = Now() + Value(timedelta(seconds=FIRST_LOOK))
+        changes |= {
+            "state": CommandRecord.State.GIVEN_UP,
+            "finished_at": Now(),
+            "due_at": first_look,
+        }
+    with transaction.atomic(durable=True):
+        decided = CommandRecord.objects.filter(
+            pk=command_id, attempts=attempt, state=CommandRecord.State.UNDECIDED
+        ).update(lease_token=None, lease_until=None, **changes)
+        if decided:
+            _audited(request, command_id, decision, reason)
+    return bool(decided)
+
+
+def _key_is_worn(command_id: UUID) -> bool:
+    """Whether the service answers it with a failure it has kept, or may have forgotten it."""
+    worn = Q(status__gte=500) | Q(keyed_at__lt=timezone.now() - KEY_LIVES)
+    return CommandRecord.objects.filter(worn, pk=command_id).exists()
+
+
+def _audited(request: HttpRequest, command_id: UUID, what: str, reason: str = "") -> None:
+    row = CommandRecord.objects.get(pk=command_id)
+    patients = [row.patient_id]
+    audit.asked(request, f"{row.kind} {what}", [row.pk, row.subject_id], patients, reason)
+
+
+def ring(task: str, queue: str = "outbox") -> None:
+    """Tell a worker to look now; unheard, the clock tells it within a second or two."""
+    options = {"socket_timeout": RINGING, "socket_connect_timeout": RINGING, "max_retries": 0}
+    try:
+        with current_app.connection_for_write(
+            connect_timeout=RINGING, transport_options=options
+        ) as connection:
+            current_app.send_task(task, connection=connection, queue=queue, retry=False, expires=30)
+    except Exception as error:
+        logger.info("the bell was not heard: %s", type(error).__name__)

@@ -1,0 +1,130 @@
+"""What was asked of the service, on pages: the list, one command, its strip, and decisions."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+from uuid import UUID
+
+from django.contrib import messages
+from django.core.exceptions import BadRequest
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from backoffice import audit
+from backoffice.core.access import may, requires
+from backoffice.models import CommandRecord
+from backoffice.outbox import late_outcomes
+from backoffice.outbox.enqueueing import DECISIONS, decide, withdraw
+from backoffice.pages.paging.pages import Sort, page_of, place_of
+
+SIZE: Final = 50
+NEWEST_FIRST: Final = Sort(("requested_at", "id"), descending=True)
+TABS: Final = {
+    "mine": "Mine",
+    "decide": "Need a decision",
+    "open": "Under way",
+    "refused": "Refused",
+    "": "All",
+}
+LATE: Final = "Someone was faster, or it has moved on in the meantime. This is its current state."
+REASON_LETTERS: Final = 500
+
+
+@requires("commands.view")
+@require_safe
+def commands(request: HttpRequest) -> HttpResponse:
+    """Everything staff asked, newest first, by how it stands."""
+    show = request.GET.get("show", "")
+    if show not in TABS:
+        raise BadRequest("There is no such tab.")
+    rows = CommandRecord.objects.select_related("requested_by")
+    if show == "mine":
+        rows = rows.filter(requested_by=request.user.pk)
+    elif show == "decide":
+        rows = rows.filter(state=CommandRecord.State.UNDECIDED)
+    elif show == "open":
+        rows = rows.open()
+    elif show == "refused":
+        rows = rows.filter(state=CommandRecord.State.REFUSED)
+    page = page_of(rows, NEWEST_FIRST, size=SIZE, **place_of(request))
+    audit.listed(
+        request, "command", (row.pk for row in page.rows), (row.patient_id for row in page.rows)
+    )
+    tabs = [{"key": key, "label": label, "current": key == show} for key, label in TABS.items()]
+    return render(request, "commands/list.html", {"page": page, "tabs": tabs})
+
+
+@requires("commands.view")
+@require_safe
+def command(request: HttpRequest, command_id: UUID) -> HttpResponse:
+    """One command: what, who, how it stands, its history, and what can be done."""
+    row = _row(command_id)
+    audit.viewed(request, "command", [row.pk], [row.patient_id])
+    return render(request, "commands/detail.html", _context(request, row))
+
+
+@requires("commands.view")
+@require_safe
+def strip(request: HttpRequest, command_id: UUID) -> HttpResponse:
+    """How it stands, for the page that shows it. That it has ended is told as an event: a page on
+    which nothing is being filled in goes to what came of it; on others the strip has a link."""
+    row = _row(command_id)
+    response = render(request, "commands/_strip.html", {"command": row, "polled": True})
+    if not row.is_open:
+        leads = row.done_url if row.state == CommandRecord.State.DONE else ""
+        response.headers["HX-Trigger"] = json.dumps({"command-ended": {"leads": leads}})
+    return response
+
+
+@requires("commands.view")
+@require_POST
+def take_back(request: HttpRequest, command_id: UUID) -> HttpResponse:
+    """Withdraw what was not sent yet: whoever asked, or who may decide."""
+    row = _row(command_id)
+    if row.requested_by_id != request.user.pk and not may(request.user, "commands.decide"):
+        messages.error(request, "Only who asked for it, or a lab coordinator, can take it back.")
+    elif not withdraw(request, command_id):
+        messages.error(request, "It is too late: it has been sent.")
+    return redirect("commands:detail", command_id)
+
+
+@requires("commands.view")
+@require_POST
+def decision(request: HttpRequest, command_id: UUID) -> HttpResponse:
+    """A person says what became of it, or what is to be done."""
+    row = _row(command_id)
+    if row.requested_by_id != request.user.pk and not may(request.user, "commands.decide"):
+        messages.error(request, "Only who asked for it, or a lab coordinator, can decide.")
+        return redirect("commands:detail", command_id)
+    decided = request.POST.get("decision", "")
+    attempt = request.POST.get("attempt", "")
+    if decided not in DECISIONS or not (attempt.isascii() and attempt.isdigit()):
+        raise BadRequest("There is no such decision.")
+    reason = request.POST.get("reason", "").replace("\x00", "").strip()[:REASON_LETTERS]
+    exists = request.POST.get("exists", "")
+    if decided == "exists" and exists not in {one["id"] for one in row.found}:
+        raise BadRequest("That was not found at the service.")
+    if not decide(request, command_id, int(attempt[:5]), decided, exists, reason):
+        messages.error(request, LATE)
+    return redirect("commands:detail", command_id)
+
+
+def _row(command_id: UUID) -> CommandRecord:
+    rows = CommandRecord.objects.select_related("requested_by", "decided_by")
+    row = rows.filter(pk=command_id).first()
+    if row is None:
+        raise Http404
+    return row
+
+
+def _context(request: HttpRequest, row: CommandRecord) -> dict[str, Any]:
+    mine = row.requested_by_id == request.user.pk
+    return {
+        "command": row,
+        "earlier": late_outcomes.earlier_that_happened(row),
+        "history": row.history.order_by("pk"),
+        "may_decide": mine or may(request.user, "commands.decide"),
+        "may_take_back": row.state == CommandRecord.State.WAITING and row.first_sent_at is None,
+    }

@@ -1,0 +1,280 @@
+"""A list as one person sees it: columns, density, saved views, notices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final, Self, TypedDict
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.http import HttpRequest, QueryDict
+
+from backoffice.core.encryption.url_tokens import sealed
+from backoffice.core.prepared_queries import columns, read
+from backoffice.core.urls import query_of
+from backoffice.pages.lists import saved_views as saving
+from backoffice.pages.lists.definition import BulkPage, Column, Listing, staff_of
+from backoffice.pages.lists.forms import PLACE, SIZE, SIZES, FilterForm, filters_in
+from backoffice.pages.lists.models import BulkRun, ListChoice, SavedView
+from backoffice.pages.paging.counts import Count
+from backoffice.pages.paging.pages import Page
+
+DENSITIES: Final = {"compact": "Compact", "default": "Default", "touch": "Large, for touch"}
+OWN: Final = "own"
+"""Value of `columns`: the person's own columns, though a view has others."""
+NO_VIEW: Final = "all"
+"""Value of `view`: not even the one the list opens with."""
+OWN_NAMES: Final = PLACE | {"view", "columns", "run", "panel"}
+"""What stands in the address of a list beside its filters."""
+NAMED: Final = 5
+LONGEST_NAME: Final = 40
+_CHOICE: Final = (
+    f"SELECT {columns(ListChoice)} FROM backoffice_listchoice"  # noqa: S608 - our names
+    " WHERE user_id = %s AND listing = %s"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    """A view, or a preset, as a tab."""
+
+    label: str
+    url: str
+    current: bool
+    shared: bool = False
+    count: saving.Counted | None = None
+
+
+class Pager(TypedDict):
+    """What a page says of its place in the list: numbers of rows, from one."""
+
+    page: Page[Any]
+    first: int
+    last: int
+    next_at: int
+    previous_at: int
+    total: Count | None
+
+
+@dataclass(slots=True)
+class Screen:
+    """What a list's templates are given as `list`."""
+
+    listing: Listing
+    form: FilterForm
+    user: Any
+    columns: list[Column]
+    offered: list[Column]
+    """Columns this person may see, the chosen ones first."""
+    density: str
+    size: int
+    view: SavedView | None
+    changed: bool
+    """The page no longer shows what its view says."""
+    may_change_view: bool
+    views: list[SavedView]
+    tabs: list[Tab]
+    stale: bool
+    """Counts on the tabs are missing or old: the page asks for new ones."""
+    clear: str
+    """Address of the list without filters."""
+    query: str
+    """The filters, tab and sort in force, as they stand in the address."""
+    here: str
+    """The whole query of this page, to come back to."""
+    at: int
+    """Number of the first row of the page, as far as one can know."""
+    run: BulkRun | None
+    elsewhere: str
+    """Where to go instead: the view with which the list opens, when nothing was asked of it."""
+    notices: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, request: HttpRequest, listing: Listing, form: FilterForm) -> Self:
+        """For a form that was validated: two queries, and one more where a run is looked at."""
+        user = staff_of(request)
+        given = request.GET
+        saved = saving.views_of(listing, form, user)
+        choice = next(iter(read(ListChoice, _CHOICE, [user.pk, listing.name])), None)
+        view = next((one for one in saved if str(one.pk) == given.get("view")), None)
+        query = filters_in(given, form)
+        own = view is None or given.get("columns") == OWN
+        chosen = (choice.columns if choice else []) if own or view is None else view.columns
+        allowed = listing.columns_of(user)
+        columns = _chosen(allowed, chosen)
+        density = (choice.density if choice else "") if own or view is None else view.density
+        size = form.cleaned_data.get("size") if form.is_valid() else None
+        opened = saving.opening(saved, user)
+        screen = cls(
+            listing=listing,
+            form=form,
+            user=user,
+            columns=columns,
+            offered=[*columns, *(one for one in allowed if one not in columns)],
+            density=density if density in DENSITIES else user.density,
+            size=size or (choice.size if choice else None) or SIZE,
+            view=view,
+            changed=view is not None
+            and (given.get("columns") == OWN or not saving.same(query, view)),
+            may_change_view=view is not None and saving.may_change(view, user),
+            views=saved,
+            tabs=[],
+            stale=False,
+            clear=f"{listing.address()}?view={NO_VIEW}" if opened else listing.address(),
+            query=_encoded(query),
+            here=given.urlencode(),
+            at=_number(given.get("at")),
+            run=_run(given.get("run"), user),
+            elsewhere=address_of(listing, opened) if opened and not given else "",
+        )
+        screen._tabs(query)
+        if view is not None and (unknown := saving.unknown_in(view, form)):
+            screen.notices.append(
+                f"The view “{view.name}” asks for something this list no longer knows"
+                f" ({', '.join(unknown)}). It is left out, so more is shown than was meant."
+            )
+        if unread := _unread(given, form):
+            screen.notices.append(
+                f"This list has no filter called {unread}: it is left out, so more may be shown"
+                " than was meant."
+            )
+        wanted = given.get("view", "")
+        if wanted not in ("", NO_VIEW) and view is None:
+            screen.notices.append(
+                "The view of this address is gone, or your role may not use its filters."
+            )
+        return screen
+
+    def _tabs(self, query: dict[str, list[str]]) -> None:
+        presets = self.listing.presets_of(self.user)
+        keys = [*(one.key for one in presets), *(str(one.pk) for one in self.views)]
+        counts = saving.counts_of([f"{self.listing.name}:{key}" for key in keys], self.user)
+        named = {key: counts.get(f"{self.listing.name}:{key}") for key in keys}
+        self.stale = any(one is None or one.stale for one in named.values())
+        filters = {name: values for name, values in query.items() if name != "order_direction"}
+        for preset in presets:
+            current = self.view is None and filters == dict(preset.query)
+            url = f"?{urlencode(dict(preset.query), doseq=True)}"
+            self.tabs.append(Tab(preset.label, url, current, count=named[preset.key]))
+        for view in self.views:
+            self.tabs.append(
+                Tab(
+                    view.name,
+                    self.listing.address("view", view.pk),
+                    view == self.view,
+                    view.shared,
+                    named[str(view.pk)],
+                )
+            )
+
+    @property
+    def densities(self) -> tuple[tuple[str, str], ...]:
+        return tuple(DENSITIES.items())
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return SIZES
+
+    @property
+    def noun(self) -> str:
+        return self.listing.nouns[1]
+
+    @property
+    def zone(self) -> str:
+        return str(self.user.time_zone)
+
+    @property
+    def sort(self) -> str:
+        return self.form.sort[0] if self.form.is_valid() else ""
+
+    @property
+    def direction(self) -> str:
+        return self.form.sort[1] if self.form.is_valid() else ""
+
+    @property
+    def falling(self) -> frozenset[str]:
+        return self.form.FALLING
+
+    @property
+    def keys(self) -> set[str]:
+        return {column.key for column in self.columns}
+
+    @property
+    def bulk_pages(self) -> tuple[BulkPage, ...]:
+        return self.listing.bulk_pages_of(self.user)
+
+    @property
+    def verbs(self) -> tuple[Any, ...]:
+        return self.listing.verbs_of(self.user)
+
+    def frame(self) -> list[tuple[str, str]]:
+        """What a form of filters must carry along, besides what it shows itself."""
+        kept = [(name, self._given(name)) for name in (*self.form.TABBED, "order_key",
+                "order_direction", "size")]  # fmt: skip
+        if self.view is not None:
+            kept.append(("view", str(self.view.pk)))
+            kept.append(("columns", OWN if "columns=own" in self.here else ""))
+        elif self.clear.endswith(NO_VIEW):
+            kept.append(("view", NO_VIEW))
+        return [(name, value) for name, value in kept if value]
+
+    def _given(self, name: str) -> str:
+        return str(self.form.data.get(name) or "")
+
+    def pager(self, page: Page[Any], total: Count | None) -> Pager:
+        """`1–50 of 1,240` and where the neighbours begin."""
+        first = 1 if page.previous is None else max(self.at, 2)
+        last = first + len(page.rows) - 1
+        if total is not None and page.next is None and page.rows:
+            # The end is known, whatever has come and gone on the way.
+            if total.capped:
+                total = Count(last)
+            first, last = max(total.value - len(page.rows) + 1, 1), total.value
+        elif total is not None and total.capped:
+            total = Count(max(total.value, last), capped=True)
+        return {
+            "page": page,
+            "first": first,
+            "last": last,
+            "next_at": last + 1,
+            "previous_at": max(first - self.size, 1),
+            "total": total,
+        }
+
+
+def address_of(listing: Listing, view: SavedView) -> str:
+    """The list as a view says: its filters stand in the address like any others, words sealed."""
+    query = query_of({"view": [str(view.pk)], **view.query})
+    return f"{listing.address()}?{sealed(query, listing.words).urlencode()}"
+
+
+def _encoded(query: dict[str, list[str]]) -> str:
+    return urlencode(query, doseq=True)
+
+
+def _chosen(allowed: list[Column], keys: list[str]) -> list[Column]:
+    """The chosen columns in their order; those of the list where nothing fits was chosen."""
+    known = {column.key: column for column in allowed}
+    lead = allowed[0]
+    chosen = [known[key] for key in dict.fromkeys(keys) if key in known and key != lead.key]
+    if not keys:
+        chosen = [column for column in allowed[1:] if column.shown]
+    return [lead, *chosen]
+
+
+def _unread(given: QueryDict, form: FilterForm) -> str:
+    """Names in an address that nothing here reads."""
+    names = [name for name in given if name not in form.fields and name not in OWN_NAMES]
+    told = [f"“{name[:LONGEST_NAME]}”" for name in names[:NAMED]]
+    return ", ".join([*told, "…"] if len(names) > NAMED else told)
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 9 else 1
+
+
+def _run(key: str | None, user: Any) -> BulkRun | None:
+    try:
+        return BulkRun.objects.filter(pk=UUID(key or ""), asked_by=user.pk).first()
+    except ValueError:
+        return None

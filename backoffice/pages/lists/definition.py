@@ -1,0 +1,160 @@
+"""What a list says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.http import HttpRequest, QueryDict
+from django.urls import reverse
+from django.utils.safestring import SafeString
+
+from backoffice.core.access import may
+from backoffice.core.encryption.url_tokens import Words
+from backoffice.core.urls import page_url
+from backoffice.models import User
+from backoffice.pages.lists.forms import FilterForm
+from backoffice.pages.paging.pages import Page, Place, Sort, page_of
+
+if TYPE_CHECKING:
+    from backoffice.pages.lists.bulk import Verb
+    from backoffice.pages.lists.context import Screen
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One column of a download: its head, and what it reads of a row.
+
+    A value may be text, a number, a truth, a date, an instant (written in the staff member's zone,
+    which the head names) or nothing.
+    """
+
+    head: str
+    read: Callable[[Any], object]
+    timed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a list. `key` is known to the template that draws its cells."""
+
+    key: str
+    label: str
+    cells: tuple[Cell, ...] = ()
+    sort: str = ""
+    needs: str = ""
+    """Permission without which it is neither shown nor offered."""
+    shown: bool = True
+    """Unless somebody chooses otherwise."""
+    css: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """A view that comes with the list."""
+
+    key: str
+    label: str
+    query: Mapping[str, list[str]]
+    needs: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BulkPage:
+    """A page elsewhere that does something with the chosen rows: it gets the form of the bulk bar,
+    and reads it with `lists.pages.selected`."""
+
+    label: str
+    """On its button."""
+    route: str
+    needs: tuple[str, ...]
+
+
+class Listing:
+    """A list of records. One object of each subclass, made where it is declared."""
+
+    name: ClassVar[str]
+    """The name of its saved views, and of the app whose addresses it has."""
+    subject: ClassVar[str]
+    """What one row is, in the log."""
+    nouns: ClassVar[tuple[str, str]]
+    needs: ClassVar[tuple[str, ...]]
+    """Permissions to see it at all."""
+    exports: ClassVar[str] = "lists.export"
+    """Permission to download it."""
+    columns: ClassVar[Sequence[Column]]
+    """The first leads to the record, and is always shown first."""
+    words: ClassVar = Words("")
+    """Filters that take words about a person: sealed in addresses."""
+    presets: ClassVar[Sequence[Preset]] = ()
+    verbs: ClassVar[Sequence[Verb]] = ()
+    bulk_pages: ClassVar[Sequence[BulkPage]] = ()
+
+    def form(self, data: QueryDict, user: Any) -> FilterForm:
+        """The form, bound: it refuses what `user` may not ask."""
+        raise NotImplementedError
+
+    def everything(self, user: Any) -> QuerySet[Any]:
+        """All rows `user` may see, with the columns that a row shows."""
+        raise NotImplementedError
+
+    def rows(self, form: FilterForm, user: Any) -> QuerySet[Any]:
+        """The rows that a valid form asks for, as `page` takes them."""
+        raise NotImplementedError
+
+    def page(
+        self,
+        rows: QuerySet[Any],
+        form: FilterForm,
+        size: int,
+        place: Place,
+        whole: QuerySet[Any] | None = None,
+    ) -> Page[Any]:
+        return page_of(rows, self.sort_of(form), size=size, whole=whole, **place)
+
+    def sort_of(self, form: FilterForm) -> Sort:
+        return form.keyset()
+
+    def dressed(self, rows: list[Any], user: Any) -> list[Any]:
+        """Rows of one page with what stands beside them, by a fixed number of queries."""
+        return rows
+
+    def drawn(self, rows: list[Any], screen: Screen) -> SafeString:
+        """Dressed rows as HTML, in the columns of the screen."""
+        raise NotImplementedError
+
+    def patient_of(self, row: Any) -> UUID | None:
+        raise NotImplementedError
+
+    def told(self, keys: Iterable[UUID], user: Any) -> dict[UUID, tuple[str, str]]:
+        """What a few records are called, for this person, and where their pages are."""
+        raise NotImplementedError
+
+    def address(self, route: str = "list", *args: Any) -> str:
+        name = f"{self.name}:{route}"
+        return reverse(name, args=args) if args else page_url(name)
+
+    def columns_of(self, user: Any) -> list[Column]:
+        """The columns this person may see."""
+        return [column for column in self.columns if not column.needs or may(user, column.needs)]
+
+    def words_of(self, user: Any) -> Words:
+        """The words that this person may open."""
+        return replace(self.words, by_name=may(user, "patients.view"))
+
+    def presets_of(self, user: Any) -> list[Preset]:
+        return [preset for preset in self.presets if not preset.needs or may(user, preset.needs)]
+
+    def verbs_of(self, user: Any) -> tuple[Verb, ...]:
+        return tuple(verb for verb in self.verbs if may(user, *verb.needs))
+
+    def bulk_pages_of(self, user: Any) -> tuple[BulkPage, ...]:
+        return tuple(page for page in self.bulk_pages if may(user, *page.needs))
+
+
+def staff_of(request: HttpRequest) -> User:
+    assert isinstance(request.user, User)
+    return request.user

@@ -1,0 +1,213 @@
+"""Parts of a list's page as HTML: those of which a page has dozens.
+
+In Python and not in templates: an include for each would be half of what the page costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from html import escape
+from typing import Any, Final
+
+from django.http import QueryDict
+from django.utils.safestring import SafeString
+
+from backoffice.pages.lists.context import Pager, Screen
+from backoffice.pages.lists.definition import Column
+from backoffice.pages.lists.forms import SIZES, Chip, FilterForm
+from backoffice.templatetags.shapes import glyph_svg, icon_svg
+from backoffice.templatetags.ui import address_with, address_without, errors_of, field, tick_boxes
+
+NARROWED: Final = 8
+"""Tick boxes, beyond which one may type to find them."""
+
+
+def filters(form: FilterForm, given: QueryDict) -> SafeString:
+    """The filter row: a popover for each of the first filters, one for all the others."""
+    first = (_untouched(chip, _popover) + _drop(chip, given) for chip in form.chips if chip.first)
+    drawn = "".join(first)
+    if form.more:
+        more = (_untouched(chip, _folded) for chip in form.chips if not chip.first)
+        drawn += (
+            f'<details class="pop" data-pop>\n  <summary>{icon_svg("plus")}Filter</summary>\n'
+            f'  <div class="panel more">\n    {"".join(more)}\n    {_APPLY}\n  </div>\n</details>'
+        )
+    return SafeString(drawn)
+
+
+_APPLY: Final = (
+    '<div class="acts"><button type="submit" class="btn primary small">Apply</button></div>'
+)
+_LOOKS: Final[dict[Hashable, str]] = {}
+MOST: Final = 1_000
+"""So many looks of filters are kept; then they are drawn anew."""
+
+
+def _untouched(chip: Chip, draw: Callable[[Chip], str]) -> str:
+    """A filter that nobody uses is drawn once: it looks the same on the next page."""
+    if chip.looks is None:
+        return draw(chip)
+    key = (draw, chip.looks)
+    drawn = _LOOKS.get(key)
+    if drawn is None:
+        if len(_LOOKS) >= MOST:
+            _LOOKS.clear()
+        drawn = _LOOKS[key] = draw(chip)
+    return drawn
+
+
+def _popover(chip: Chip) -> str:
+    said = f": {escape(chip.summary)}" if chip.summary else ""
+    state = (" data-active" if chip.active else "") + (" open" if chip.wrong else "")
+    return (
+        f'<details class="pop" data-pop{state}>\n'
+        f"  <summary>{escape(chip.label)}{said}{icon_svg('chevron-down')}</summary>\n"
+        f'  <div class="panel{" days" if chip.zone else ""}">\n    {_fields(chip)}\n    {_APPLY}\n'
+        "  </div>\n</details>"
+    )
+
+
+def _drop(chip: Chip, given: QueryDict) -> str:
+    if chip.drop is None:
+        return ""
+    rest = address_without(given, *chip.drop)
+    told = f"Remove {escape(chip.label)}: {escape(chip.summary)}"
+    return (
+        f'<a class="drop" href="{escape(rest)}" title="Remove this filter">{icon_svg("x-mark")}'
+        f'<span class="sr">{told}</span></a>'
+    )
+
+
+def _folded(chip: Chip) -> str:
+    return (
+        f"<details data-more><summary>{escape(chip.label)}</summary>"
+        f'<div class="stack">{_fields(chip)}</div></details>'
+    )
+
+
+def _fields(chip: Chip) -> str:
+    """The inside of one filter."""
+    drawn = []
+    label = escape(chip.label)
+    for bound in chip.fields:
+        if chip.options:
+            boxes = tick_boxes(bound)
+            if len(boxes) > NARROWED:
+                drawn.append(
+                    '<input class="js-only" type="search" data-narrow placeholder="Type to narrow"'
+                    f' aria-label="Narrow the choices of {label}" autocomplete="off">\n'
+                )
+            drawn.append(_options(f'<legend class="sr">{label}</legend>', boxes))
+            drawn += errors_of(bound)
+        elif hasattr(bound.field, "vocabulary"):
+            legend = f'<legend class="group">{escape(str(bound.label))}</legend>'
+            drawn.append(_options(legend, tick_boxes(bound)))
+        else:
+            drawn.append(field(bound))
+    if chip.zone:
+        drawn.append(f'<p class="muted small">Days begin and end in {escape(chip.zone)}.</p>')
+    return "\n".join(drawn)
+
+
+def _options(legend: str, boxes: list[str]) -> str:
+    return f'<fieldset class="options">{legend}\n  {"".join(boxes)}\n</fieldset>'
+
+
+def heads(screen: Screen, given: QueryDict) -> SafeString:
+    """Heads of the columns; those by which the list sorts are links."""
+    return SafeString("".join(_head(screen, column, given) for column in screen.columns))
+
+
+def _head(screen: Screen, column: Column, given: QueryDict) -> str:
+    css = f' class="{column.css}"' if column.css else ""
+    key, label = column.sort, escape(column.label)
+    if not screen.form.sorts_by(key):
+        return f'<th scope="col"{css}>{label}</th>'
+    if screen.sort != key:
+        sorted_, icon = "none", "chevron-up-down"
+        clicked = "desc" if key in screen.form.FALLING else "asc"
+    elif screen.direction == "asc":
+        sorted_, icon, clicked = "ascending", "chevron-up", "desc"
+    else:
+        sorted_, icon, clicked = "descending", "chevron-down", "asc"
+    address = escape(address_with(given, order_key=key, order_direction=clicked))
+    link = f'<a href="{address}">{label}{icon_svg(icon)}</a>'
+    return f'<th scope="col"{css} aria-sort="{sorted_}">{link}</th>'
+
+
+def buckets(tabs: Iterable[Mapping[str, Any]], given: QueryDict) -> SafeString:
+    """A tab for each working bucket, with the glyph and the count it has."""
+    drawn = []
+    for tab in tabs:
+        here = ' aria-current="page"' if tab["current"] else ""
+        count = f' <span class="count">{tab["count"]}</span>' if tab["count"] else ""
+        address = escape(address_with(given, bucket=tab["bucket"]))
+        drawn.append(
+            f'<a href="{address}" data-st="{tab["bucket"]}"{here}>{glyph_svg(tab["glyph"])}'
+            f"{escape(tab['label'])}{count}</a>"
+        )
+    return SafeString("".join(drawn))
+
+
+def pager(screen: Screen, shown: Pager, given: QueryDict) -> SafeString:
+    """What is shown of how many, how many rows stand on a page, and the ways to its neighbours."""
+    told, page = "", shown["page"]
+    if page.rows:
+        of = f" of {shown['total']}" if shown["total"] else ""
+        told = f"{shown['first']:,}–{shown['last']:,}{of} {screen.noun}"
+    sizes = ""
+    for size in SIZES:
+        here = ' aria-current="true"' if size == screen.size else ""
+        address = escape(address_with(given, size=size))
+        sizes += f'<a href="{address}"{here}>{size}<span class="sr"> rows on a page</span></a>'
+    back, on = f"{icon_svg('chevron-left')}Previous", f"Next{icon_svg('chevron-right')}"
+    if page.previous:
+        address = address_with(given, before=page.previous, at=shown["previous_at"])
+        back = f'<a class="btn" rel="prev" data-key="[" href="{escape(address)}">{back}</a>'
+    else:
+        back = f'<span class="btn" aria-disabled="true">{back}</span>'
+    if page.next:
+        address = address_with(given, after=page.next, at=shown["next_at"])
+        on = f'<a class="btn" rel="next" data-key="]" href="{escape(address)}">{on}</a>'
+    else:
+        on = f'<span class="btn" aria-disabled="true">{on}</span>'
+    return SafeString(
+        '<div class="pager" hx-swap="outerHTML show:.table:top">\n'
+        f"  <span>{told}</span>\n"
+        f'  <nav class="sizes" aria-label="Rows on a page">{sizes}'
+        '<span class="muted">a page</span></nav>\n'
+        f'  <nav aria-label="Pages">\n    {back}\n    {on}\n  </nav>\n</div>'
+    )
+
+
+def held(screen: Screen) -> SafeString:
+    """What a form must carry along to know what the list shows."""
+    said = [("query", screen.query), ("here", screen.here), ("density", screen.density)]
+    said += [("column", column.key) for column in screen.columns]
+    return SafeString(
+        "".join(
+            f'<input type="hidden" name="{name}" value="{escape(value)}">' for name, value in said
+        )
+    )
+
+
+def column_choices(screen: Screen) -> SafeString:
+    """A tick box for each column but the first, and for those that are shown their moves."""
+    return SafeString("\n        ".join(_choice(one, screen) for one in screen.offered[1:]))
+
+
+def _choice(column: Column, screen: Screen) -> str:
+    key, label = column.key, escape(column.label)
+    shown, moves = column in screen.columns, ""
+    if shown:
+        buttons = "".join(
+            f'<button class="btn quiet small square" id="{way}-{key}" name="move"'
+            f' value="{way}:{key}" type="submit" title="{when.capitalize()}">'
+            f'{icon_svg(f"chevron-{way}")}<span class="sr">Move {label} {when}</span></button>'
+            for way, when in (("up", "earlier"), ("down", "later"))
+        )
+        moves = f'<span class="moves">{buttons}</span>'
+    return (
+        '<div class="check column"><label><input type="checkbox" name="column"'
+        f' value="{key}"{" checked" if shown else ""}><span>{label}</span></label>{moves}</div>'
+    )

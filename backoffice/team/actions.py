@@ -1,0 +1,270 @@
+"""Notes, who works on what, calls, and telling people. Each with its audit entry, or not at all."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Lower
+from django.http import HttpRequest
+from django.utils import timezone
+
+from backoffice import audit
+from backoffice.core.access import roles_with
+from backoffice.models import User
+from backoffice.team.models import (
+    Assignment,
+    AssignmentChange,
+    Contact,
+    MailChoice,
+    Note,
+    Notification,
+)
+from backoffice.team.notification_kinds import KINDS
+from backoffice.team.subjects import subject
+
+LETTERS: Final = 4_000
+"""Of one note."""
+MENTION: Final = re.compile(r"(?<![\w@.])@(\w[\w.@+-]*\w|\w)")
+MAIL_AFTER: Final = timedelta(minutes=1)
+"""Who sees it in the app by then gets no e-mail."""
+
+
+class Empty(Exception):
+    """There is nothing in the note."""
+
+
+class TooLong(Exception):
+    """The note is longer than a note may be."""
+
+
+class Taken(Exception):
+    """Somebody else works on it: who, and since when."""
+
+    def __init__(self, user: User, at: datetime) -> None:
+        super().__init__(user.pk)
+        self.user = user
+        self.at = at
+
+
+def note(
+    request: HttpRequest,
+    subject_type: str,
+    subject_id: object,
+    text: str,
+    patient_id: UUID | None = None,
+) -> Note:
+    """Write a note, and tell those it names with `@`. Raises Empty or TooLong."""
+    about, author = subject(subject_type, subject_id, patient_id), _user(request)
+    text = _storable(text)
+    if not text:
+        raise Empty
+    if len(text) > LETTERS:
+        raise TooLong
+    with transaction.atomic():
+        row = Note.objects.create(
+            subject_type=about.type,
+            subject_id=about.id,
+            patient_id=patient_id,
+            text=text,
+            author=author,
+        )
+        audit.asked(request, "note", [row.pk, about.id], [patient_id])
+        named = [user for user in mentioned(text).values() if user.pk != author.pk]
+        notify(named, "mentioned", about.type, about.id, about=f"note {row.pk}")
+    return row
+
+
+def colleagues() -> QuerySet[User]:
+    """Members of staff whom one can name and give work to."""
+    return people_who_may("notes.write")
+
+
+def people_who_may(permission: str) -> QuerySet[User]:
+    """Members of staff whose roles grant a permission, now."""
+    role = Q(groups__name__in=roles_with(permission)) | Q(is_superuser=True)
+    return User.objects.filter(role, is_active=True).distinct()
+
+
+def names_in(text: str) -> list[str]:
+    """The names a note mentions, folded, in the order they come."""
+    return list(dict.fromkeys(found.lower() for found in MENTION.findall(text)))
+
+
+def mentioned(text: str) -> dict[str, User]:
+    """Members of staff that a text names, by what it calls them."""
+    names = names_in(text)
+    if not names:
+        return {}
+    found = colleagues().annotate(folded=Lower("username")).filter(folded__in=names)
+    return {user.username.lower(): user for user in found}
+
+
+def assign(
+    request: HttpRequest,
+    subject_type: str,
+    subject_id: object,
+    user: User,
+    patient_id: UUID | None = None,
+    *,
+    take: bool = False,
+    seen: int | None = None,
+) -> Assignment:
+    """Give a record to `user`. Raises Taken where somebody else has it and `take` is not set; work
+    of somebody who left is free.
+
+    `seen` is whom the page showed to have it: where that has changed meanwhile, it is Taken, too.
+    """
+    about, by = subject(subject_type, subject_id, patient_id), _user(request)
+    with transaction.atomic():
+        made = Assignment(
+            subject_type=about.type,
+            subject_id=about.id,
+            patient_id=patient_id,
+            user=user,
+            by=by,
+            at=timezone.now(),
+        )
+        before = None
+        try:
+            # Whoever comes second waits here until the first has committed.
+            with transaction.atomic():
+                made.save(force_insert=True)
+        except IntegrityError:
+            # Alone: joined to its person, a row that changed while we waited would not be found.
+            rows = Assignment.objects.select_for_update()
+            row = rows.filter(subject_type=about.type, subject_id=about.id).first()
+            if row is None:
+                # Given back between the two statements.
+                made.save(force_insert=True)
+            elif row.user_id == user.pk:
+                return row
+            elif (not take and row.user.is_active) or (seen is not None and row.user_id != seen):
+                raise Taken(row.user, row.at) from None
+            else:
+                before = row.user
+                row.user, row.by, row.at, row.known = user, by, made.at, ""
+                row.save(update_fields=["user", "by", "at", "known"])
+                made = row
+        _changed(request, made, before, user)
+    return made
+
+
+def release(request: HttpRequest, subject_type: str, subject_id: object) -> bool:
+    """Nobody works on it any more; False where nobody did."""
+    about = subject(subject_type, subject_id)
+    with transaction.atomic():
+        rows = Assignment.objects.select_for_update()
+        row = rows.filter(subject_type=about.type, subject_id=about.id).first()
+        if row is None:
+            return False
+        Assignment.objects.filter(pk=row.pk).delete()
+        _changed(request, row, row.user, None)
+    return True
+
+
+def _changed(
+    request: HttpRequest, row: Assignment, before: User | None, after: User | None
+) -> None:
+    by = _user(request)
+    change = AssignmentChange.objects.create(
+        subject_type=row.subject_type,
+        subject_id=row.subject_id,
+        patient_id=row.patient_id,
+        before=before,
+        after=after,
+        by=by,
+    )
+    audit.changed(
+        request,
+        "assignment",
+        [change.pk, row.subject_id],
+        before={"works_on_it": before.get_username() if before else None},
+        after={"works_on_it": after.get_username() if after else None},
+        patients=[row.patient_id],
+    )
+    about = f"change {change.pk}"
+    for user, kind in ((after, "assigned"), (before, "taken")):
+        if user is not None and user.pk != by.pk:
+            notify([user], kind, row.subject_type, row.subject_id, about=about)
+
+
+def contact(
+    request: HttpRequest,
+    patient_id: UUID | None,
+    subject_type: str,
+    subject_id: object,
+    outcome: str,
+    note: str = "",
+    next_due_at: datetime | None = None,
+) -> Contact:
+    """Record a try to reach a patient. Stamped here; never changed."""
+    about = subject(subject_type, subject_id, patient_id)
+    if outcome not in Contact.Outcome.values:
+        raise LookupError(f"not an outcome: {outcome}")
+    with transaction.atomic():
+        row = Contact.objects.create(
+            patient_id=patient_id,
+            subject_type=about.type,
+            subject_id=about.id,
+            outcome=outcome,
+            note=_storable(note)[:LETTERS],
+            by=_user(request),
+            next_due_at=next_due_at,
+        )
+        audit.asked(request, "contact", [row.pk, about.id], [patient_id])
+    return row
+
+
+def notify(
+    users: Iterable[User],
+    kind: str,
+    subject_type: str,
+    subject_id: object,
+    *,
+    about: str = "",
+) -> int:
+    """Tell people, each of them once: `about` names the occurrence, empty for one of its own.
+
+    Who wants e-mail of this kind gets one later, unless they have seen it by then.
+    """
+    if kind not in KINDS:
+        raise LookupError(f"not a kind of notification: {kind}")
+    record = subject(subject_type, subject_id)
+    people = {user.pk: user for user in users}
+    mail_at = timezone.now() + MAIL_AFTER
+    mailed = {pk for pk, user in people.items() if settings.EMAIL_URL and user.email}
+    if mailed:
+        unwanted = MailChoice.objects.filter(user__in=mailed, kind=kind, wanted=False)
+        mailed -= set(unwanted.values_list("user_id", flat=True))
+    about = about or uuid.uuid4().hex
+    rows = [
+        Notification(
+            user_id=pk,
+            kind=kind,
+            subject_type=record.type,
+            subject_id=record.id,
+            about=about,
+            at=timezone.now(),
+            mail_due_at=mail_at if pk in mailed else None,
+        )
+        for pk in people
+    ]
+    return len(Notification.objects.bulk_create(rows, ignore_conflicts=True))
+
+
+def _user(request: HttpRequest) -> User:
+    assert isinstance(request.user, User)
+    return request.user
+
+
+def _storable(text: str) -> str:
+    kept = text.replace("\x00", "").encode("utf-8", "replace").decode()
+    return kept.replace("\r\n", "\n").strip()

@@ -1,0 +1,147 @@
+"""E-mail to staff: that something waits for them, and a link. Nothing about any patient.
+
+Rows are the work. Those of one person that are due go out as one message. It is claimed and
+committed before it is sent; a worker that dies leaves a lease that ends, and the message goes out
+again under the same Message-ID, so that a mail server that has it already can tell.
+"""
+
+from __future__ import annotations
+
+import logging
+import smtplib
+import time
+import uuid
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.core.mail import EmailMessage
+from django.core.mail.backends.smtp import EmailBackend
+from django.db import transaction
+from django.db.models import F, Q
+from django.urls import reverse
+from django.utils import timezone
+
+from backoffice.models import User
+from backoffice.team.models import MailChoice, Notification
+from backoffice.team.notification_kinds import KINDS
+
+logger = logging.getLogger(__name__)
+
+LEASE: Final = timedelta(minutes=2)
+"""Longer than one sending can take (`EMAIL_TIMEOUT` for each step of it)."""
+AT_ONCE: Final = 5_000
+"""Things one message is about."""
+MOST: Final = 50
+"""Lines of one message; the rest is counted."""
+TRIES: Final = 20
+LONGEST_WAIT: Final = timedelta(hours=1)
+
+
+def send_due(seconds: float = 20.0) -> int:
+    """Send what is due, message by message; how many were sent."""
+    if not settings.EMAIL_URL:
+        return 0
+    until, sent = time.monotonic() + seconds, 0
+    while time.monotonic() < until:
+        found = _claim()
+        if found is None:
+            break
+        user, rows = found
+        sent += _send(user, rows) if rows else 0
+    return sent
+
+
+def _claim() -> tuple[User, list[Notification]] | None:
+    """The rows of the next message and who gets it; no rows where nothing of it is wanted now."""
+    now = timezone.now()
+    with transaction.atomic():
+        due = Notification.objects.select_for_update(skip_locked=True).filter(
+            Q(mail_lease_until=None) | Q(mail_lease_until__lt=now), mail_due_at__lte=now
+        )
+        first = due.order_by("mail_due_at", "pk").first()
+        if first is None:
+            return None
+        # What was claimed as one message stays one message.
+        together = due.filter(user_id=first.user_id, mail_id=first.mail_id)
+        rows = list(together.order_by("pk")[:AT_ONCE])
+        user = User.objects.get(pk=first.user_id)
+        wanted = _wanted(user, rows)
+        keys = {row.pk for row in wanted}
+        unwanted = [row.pk for row in rows if row.pk not in keys]
+        Notification.objects.filter(pk__in=unwanted).update(mail_due_at=None)
+        mail_id = first.mail_id or uuid.uuid4()
+        Notification.objects.filter(pk__in=keys).update(
+            mail_id=mail_id, mail_lease_until=now + LEASE, mail_attempts=F("mail_attempts") + 1
+        )
+        for row in wanted:
+            row.mail_id, row.mail_attempts = mail_id, row.mail_attempts + 1
+    return user, wanted
+
+
+def _wanted(user: User, rows: Sequence[Notification]) -> list[Notification]:
+    """Looked at again right before sending: what has been seen meanwhile needs no message."""
+    if not user.is_active or not user.email:
+        return []
+    unwanted = set(
+        MailChoice.objects.filter(user=user, wanted=False).values_list("kind", flat=True)
+    )
+    return [row for row in rows if row.seen_at is None and row.kind not in unwanted]
+
+
+def _send(user: User, rows: Sequence[Notification]) -> int:
+    mine = Notification.objects.filter(mail_id=rows[0].mail_id, mailed_at=None)
+    try:
+        message(user, rows).send()
+    except smtplib.SMTPRecipientsRefused as error:
+        codes = [code for code, _ in error.recipients.values()]
+        final = all(code >= 500 for code in codes)
+        _failed(rows, "The mail server does not take mail for this address.", final=final)
+    except ValueError:
+        _failed(rows, "No message can be made for this address.", final=True)
+    except (OSError, smtplib.SMTPException) as error:
+        logger.warning("an e-mail could not be sent: %s", type(error).__name__)
+        _failed(rows, "The mail server did not take it.", final=False)
+    else:
+        mine.update(
+            mailed_at=timezone.now(), mail_due_at=None, mail_lease_until=None, mail_error=""
+        )
+        return 1
+    return 0
+
+
+def _failed(rows: Sequence[Notification], words: str, *, final: bool) -> None:
+    attempts = rows[0].mail_attempts
+    wait = min(timedelta(minutes=2 ** min(attempts, 10)), LONGEST_WAIT)
+    over = final or attempts >= TRIES
+    Notification.objects.filter(mail_id=rows[0].mail_id, mailed_at=None).update(
+        mail_error=words,
+        mail_due_at=None if over else timezone.now() + wait,
+        mail_lease_until=None,
+    )
+
+
+def message(user: User, rows: Sequence[Notification]) -> EmailMessage:
+    lines = [
+        f"{KINDS[row.kind].mail}: {settings.SITE_URL}{reverse('team:open', args=[row.pk])}"
+        for row in rows[:MOST]
+    ]
+    if len(rows) > MOST:
+        everything = settings.SITE_URL + reverse("team:notifications")
+        lines.append(f"And {len(rows) - MOST:,} more: {everything}")
+    subject = KINDS[rows[0].kind].mail if len(rows) == 1 else f"{len(rows):,} things wait for you"
+    choices = settings.SITE_URL + reverse("team:choices")
+    host = urlsplit(settings.SITE_URL).hostname
+    return EmailMessage(
+        subject=subject,
+        body="\n\n".join([*lines, f"Choose what you get e-mail about: {choices}"]) + "\n",
+        from_email=settings.EMAIL_FROM,
+        to=[user.email],
+        headers={
+            "Message-ID": f"<{rows[0].mail_id}@{host}>",
+            "Auto-Submitted": "auto-generated",
+        },
+        connection=EmailBackend(),
+    )

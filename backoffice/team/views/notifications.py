@@ -1,0 +1,139 @@
+"""The page of notifications, the way from one to its record, and the choice of e-mails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Final
+
+from django.conf import settings
+from django.db import transaction
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from backoffice.core.access import requires
+from backoffice.models import User
+from backoffice.pages.paging.pages import Sort, page_of, place_of
+from backoffice.team.models import MailChoice, Notification
+from backoffice.team.notification_kinds import KINDS
+from backoffice.team.subjects import url_of, word_for
+
+SIZE: Final = 50
+NEWEST_FIRST: Final = Sort(("at", "id"), descending=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One notification, in words."""
+
+    row: Notification
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What was told of one record on one day, newest first."""
+
+    day: date
+    subject_type: str
+    subject_id: str
+    word: str
+    told: list[Told] = field(default_factory=list)
+
+    @property
+    def unseen(self) -> bool:
+        return any(one.row.seen_at is None for one in self.told)
+
+
+@requires("notes.write")
+@require_safe
+def notifications(request: HttpRequest) -> HttpResponse:
+    """What I was told, newest first, by day and record."""
+    unseen_only = request.GET.get("show") == "unseen"
+    rows = Notification.objects.filter(user=request.user.pk)
+    if unseen_only:
+        rows = rows.filter(seen_at=None)
+    page = page_of(rows, NEWEST_FIRST, size=SIZE, **place_of(request))
+    context = {
+        "page": page,
+        "groups": grouped(page.rows),
+        "unseen_only": unseen_only,
+        "newest": page.rows[0].pk if page.rows else "",
+    }
+    return render(request, "team/notifications.html", context)
+
+
+def grouped(rows: Iterable[Notification]) -> list[Group]:
+    groups: dict[tuple[date, str, str], Group] = {}
+    for row in rows:
+        day = timezone.localtime(row.at).date()
+        key = (day, row.subject_type, row.subject_id)
+        group = groups.setdefault(key, Group(*key, word_for(row.subject_type)))
+        group.told.append(Told(row, words_of(row)))
+    return list(groups.values())
+
+
+def words_of(row: Notification) -> str:
+    kind = KINDS.get(row.kind)
+    word = word_for(row.subject_type)
+    return kind.told.format(subject=word) if kind else f"Something about this {word}"
+
+
+@requires("notes.write")
+@require_safe
+def open_one(request: HttpRequest, notification_id: int) -> HttpResponse:
+    """To the record; what I was told about it counts as seen."""
+    row = Notification.objects.filter(pk=notification_id, user=request.user.pk).first()
+    if row is None:
+        raise Http404
+    same = Notification.objects.filter(
+        user=request.user.pk,
+        subject_type=row.subject_type,
+        subject_id=row.subject_id,
+        seen_at=None,
+        pk__lte=row.pk,
+    )
+    same.update(seen_at=timezone.now())
+    return redirect(url_of(row.subject_type, row.subject_id) or "team:notifications")
+
+
+@requires("notes.write")
+@require_POST
+def seen(request: HttpRequest) -> HttpResponse:
+    """All of it counts as seen, as far as the page showed it: what came later does not."""
+    newest = request.POST.get("newest", "")
+    if newest.isascii() and newest.isdigit() and len(newest) < 19:
+        rows = Notification.objects.filter(user=request.user.pk, seen_at=None)
+        rows.filter(pk__lte=int(newest)).update(seen_at=timezone.now())
+    return redirect("team:notifications")
+
+
+@requires("notes.write")
+@require_http_methods(["GET", "HEAD", "POST"])
+def choices(request: HttpRequest) -> HttpResponse:
+    """What I get e-mail about."""
+    user = request.user
+    assert isinstance(user, User)
+    if request.method == "POST":
+        wanted = set(request.POST.getlist("kind"))
+        rows = [MailChoice(user=user, kind=kind, wanted=kind in wanted) for kind in KINDS]
+        with transaction.atomic():
+            MailChoice.objects.bulk_create(
+                rows,
+                update_conflicts=True,
+                unique_fields=["user", "kind"],
+                update_fields=["wanted"],
+            )
+        return redirect("team:notifications")
+    unwanted = set(
+        MailChoice.objects.filter(user=user, wanted=False).values_list("kind", flat=True)
+    )
+    context = {
+        "kinds": [(kind, words.choice, kind not in unwanted) for kind, words in KINDS.items()],
+        "mails": bool(settings.EMAIL_URL),
+        "address": user.email,
+    }
+    return render(request, "team/choices.html", context)

@@ -1,0 +1,286 @@
+"""Changes of an order that stands (orders.md 2.10, 4.2, 10): each does nothing when done twice."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from typing import ClassVar, Final
+
+from django.conf import settings
+from django.urls import reverse
+from django.utils import timezone
+
+from backoffice import sync
+from backoffice.models import CommandRecord
+from backoffice.outbox import Absent, Again, Command, Happened, NotNow, Refuted, Sending
+from backoffice.service import Record, Service, errors
+from backoffice.service import orders as service_orders
+from orders.commands.appointments import CancelVisit, lock_of
+from orders.commands.base import OfOrder
+from orders.models.order import CANCELED
+from orders.sync.orders import DRAW_KINDS, store_orders
+
+_BEFORE_THE_DRAW: Final = frozenset({"ordered", "requisition_created", "requisition_bypassed"})
+_VISITS: Final = frozenset(
+    {"appointment_pending", "appointment_scheduled", "appointment_cancelled"}
+)
+CANCELLABLE: Final = {
+    "testkit": _BEFORE_THE_DRAW | {"awaiting_registration", "registered"},
+    "walk_in_test": _BEFORE_THE_DRAW | _VISITS,
+    "at_home_phlebotomy": _BEFORE_THE_DRAW | _VISITS | {"draw_completed"},
+    "on_site_collection": _BEFORE_THE_DRAW | {"draw_completed"},
+}
+"""Low-level statuses from which the service lets an order be cancelled, by method."""
+DATABLE: Final = frozenset({"ordered", "awaiting_registration"})
+
+SIMULATED: Final = {
+    "testkit": (
+        "received.testkit.requisition_created",
+        "collecting_sample.testkit.transit_customer",
+        "collecting_sample.testkit.with_customer",
+        "collecting_sample.testkit.transit_lab",
+        "sample_with_lab.testkit.delivered_to_lab",
+        "completed.testkit.completed",
+        "failed.testkit.sample_error",
+        "failed.testkit.lost",
+    ),
+    "walk_in_test": (
+        "received.walk_in_test.requisition_created",
+        "sample_with_lab.walk_in_test.partial_results",
+        "completed.walk_in_test.completed",
+        "collecting_sample.walk_in_test.redraw_available",
+        "failed.walk_in_test.sample_error",
+    ),
+    "at_home_phlebotomy": (
+        "received.at_home_phlebotomy.requisition_created",
+        "collecting_sample.at_home_phlebotomy.appointment_scheduled",
+        "collecting_sample.at_home_phlebotomy.draw_completed",
+        "sample_with_lab.at_home_phlebotomy.partial_results",
+        "completed.at_home_phlebotomy.completed",
+        "failed.at_home_phlebotomy.sample_error",
+    ),
+    "on_site_collection": (
+        "received.on_site_collection.requisition_created",
+        "sample_with_lab.on_site_collection.draw_completed",
+        "sample_with_lab.on_site_collection.partial_results",
+        "completed.on_site_collection.completed",
+        "failed.on_site_collection.sample_error",
+    ),
+}
+"""Where an order of the sandbox can be moved to, by method."""
+
+RESENDABLE: Final = timedelta(days=60)
+
+Answer = Record[service_orders.Order]
+
+
+class _Change(OfOrder, kw_only=True):
+    again: ClassVar[Again] = Again.SAME_EFFECT
+
+    def refresh(self, service: Service) -> None:
+        self.store(service.orders.get(self.order_id))
+
+    def store(self, answer: Answer) -> str:
+        store_orders([answer])
+        return str(answer.data.id)
+
+
+def _yesterday() -> date:
+    return (datetime.now(UTC) - timedelta(days=1)).date()
+
+
+def _low(answer: Answer) -> str:
+    event = answer.data.latest_event
+    return service_orders.low_level(event.status if event else answer.data.status or "")
+
+
+class CancelOrder(_Change, kw_only=True):
+    """Cancel an order. An at-home visit is cancelled with it; one at a service center is not."""
+
+    kind: ClassVar[str] = "order.cancel"
+
+    wrong_lab: bool = False
+    """The reason, named to the service where it has a field for it."""
+    reorder: bool = False
+    """Whoever asked wants to order anew once it is cancelled."""
+    visit: CancelVisit | None = None
+    """The appointment at a service center that is to go, too."""
+
+    def title(self) -> str:
+        return "Cancel the order"
+
+    def form(self) -> str:
+        return reverse("orders:cancel", args=[self.order_id])
+
+    def done(self, remote_id: str) -> str:
+        if not self.reorder or self.user_id is None:
+            return ""
+        begin = "replaces" if self.wrong_lab else "repeat"
+        return f"{reverse('orders:new', args=[self.user_id])}?{begin}={self.order_id}"
+
+    def then(self, remote_id: str) -> Command | None:
+        return self.visit
+
+    def check(self) -> None:
+        order = self.order()
+        low = order.low_level_status
+        if low in CANCELED:
+            raise NotNow("The order is cancelled already.")
+        if low not in CANCELLABLE.get(order.method, frozenset()):
+            raise NotNow("The service does not let an order be cancelled any more at this point.")
+        visiting = CommandRecord.objects.open().filter(lock=lock_of(self.order_id)).first()
+        if visiting is not None:
+            raise NotNow(
+                f"Its visit is being changed just now ({visiting.title}):"
+                " wait until that is settled."
+            )
+
+    def send(self, service: Service, sending: Sending) -> Answer:
+        field = settings.SERVICE_CANCEL_REASON_FIELD
+        extra = {field: service_orders.INCORRECT_LAB} if field and self.wrong_lab else None
+        return service.orders.cancel(self.order_id, extra)
+
+    def settle(self, service: Service, sending: Sending) -> Happened | Absent:
+        # "Each has `id` (integer), `created_at` (date-time), `status` (dotted status string)"
+        # (specification, Order, events): an order that was canceled once stays canceled, and the
+        # event of its visit may be later than its own.
+        answer = service.orders.get(self.order_id)
+        steps = {service_orders.low_level(event.status) for event in answer.data.events}
+        return Happened(answer) if "cancelled" in steps | {_low(answer)} else Absent()
+
+    def store(self, answer: Answer) -> str:
+        draw = DRAW_KINDS.get(answer.data.lab_test.method or "")
+        if draw is not None:
+            sync.mark(draw, [self.order_id])
+        return super().store(answer)
+
+
+class ChangeActivation(_Change, kw_only=True):
+    """Change when a scheduled order goes out; no date sends it now."""
+
+    kind: ClassVar[str] = "order.activation"
+
+    activate_by: date | None
+
+    def title(self) -> str:
+        if self.activate_by is None:
+            return "Send the order out now"
+        return f"Send the order out on {self.activate_by:%a} {self.activate_by.day} " + (
+            f"{self.activate_by:%b %Y}"
+        )
+
+    def form(self) -> str:
+        return reverse("orders:activation", args=[self.order_id])
+
+    def check(self) -> None:
+        order = self.order()
+        if order.low_level_status not in DATABLE:
+            raise NotNow("The order has gone out: its date cannot be changed any more.")
+        if order.activate_by is None:
+            raise NotNow("The order was placed without a date, so it cannot be given one now.")
+        # It is still yesterday somewhere: the service says what is past.
+        if self.activate_by is not None and self.activate_by < _yesterday():
+            raise NotNow("The date lies in the past.", field="activate_by")
+
+    def send(self, service: Service, sending: Sending) -> Answer:
+        return service.orders.change_activation(self.order_id, self.activate_by)
+
+    def settle(self, service: Service, sending: Sending) -> Happened | Absent:
+        # "activate_by | date or null": as it was sent; null "dispatches an ordered order at once"
+        # (orders.md 2.10), after which the order has left the statuses in which it can be dated.
+        answer = service.orders.get(self.order_id)
+        same = answer.data.activate_by == self.activate_by
+        gone_out = self.activate_by is None and _low(answer) not in DATABLE
+        return Happened(answer) if same or gone_out else Absent()
+
+
+class CompleteDraw(_Change, kw_only=True):
+    """Say that the sample of an on-site collection was drawn."""
+
+    kind: ClassVar[str] = "order.draw_completed"
+
+    def title(self) -> str:
+        return "Mark the sample as drawn"
+
+    def form(self) -> str:
+        return reverse("orders:drawn", args=[self.order_id])
+
+    def check(self) -> None:
+        order = self.order()
+        if order.method != "on_site_collection":
+            raise NotNow("Only a sample that is drawn on site is marked here.")
+        if order.low_level_status not in ("requisition_created", "requisition_bypassed"):
+            raise NotNow("The order is not waiting for its sample to be drawn.")
+
+    def send(self, service: Service, sending: Sending) -> Answer:
+        return service.orders.draw_completed(self.order_id)
+
+    def settle(self, service: Service, sending: Sending) -> Happened | Absent:
+        # "Status history entries in `events` use a dotted form <high_level>.<method>.<low_level>"
+        # (specification, statuses).
+        answer = service.orders.get(self.order_id)
+        steps = {service_orders.low_level(event.status) for event in answer.data.events}
+        return Happened(answer) if "draw_completed" in steps else Absent()
+
+
+class ResendEvents(_Change, kw_only=True):
+    """Have the service deliver the order's latest event again (orders.md 11)."""
+
+    kind: ClassVar[str] = "order.resend_events"
+
+    def title(self) -> str:
+        return "Deliver the order's latest event again"
+
+    def form(self) -> str:
+        return reverse("orders:resend", args=[self.order_id])
+
+    def check(self) -> None:
+        order = self.order()
+        if timezone.now() - order.updated_at > RESENDABLE:
+            raise NotNow("The service delivers events again for 60 days only.")
+
+    def send(self, service: Service, sending: Sending) -> Answer:
+        resent = service.orders.resend_events([self.order_id])
+        if self.order_id not in resent.data.order_ids:
+            raise errors.Refused(message="The service has no event of this order to deliver.")
+        return service.orders.get(self.order_id)
+
+    def settle(self, service: Service, sending: Sending) -> Absent:
+        # "Replay the latest webhook of each selected order" (orders.md 1): the order does not
+        # change, so there is nothing to compare. Sent twice does no harm.
+        return Absent()
+
+
+class Simulate(_Change, kw_only=True):
+    """Have the service's sandbox move an order along (orders.md 10)."""
+
+    kind: ClassVar[str] = "order.simulate"
+    again: ClassVar[Again] = Again.NEVER
+
+    final_status: str | None = None
+    interpretation: str = "normal"
+    before: int
+    """Latest event of the order when this was asked: another one tells that it moved."""
+
+    def title(self) -> str:
+        low = service_orders.low_level(self.final_status or "")
+        return f"Simulate, to {low.replace('_', ' ')}" if low else "Simulate, to the end"
+
+    def check(self) -> None:
+        if settings.MANAGEMENT_ENV == "production":
+            raise NotNow("Only orders of the sandbox can be simulated.")
+        self.order()
+
+    def send(self, service: Service, sending: Sending) -> Answer:
+        service.orders.simulate(
+            self.order_id,
+            final_status=self.final_status,
+            flags=service_orders.SimulationFlags(interpretation=self.interpretation),
+        )
+        return service.orders.get(self.order_id)
+
+    def settle(self, service: Service, sending: Sending) -> Happened | Absent | Refuted:
+        # "Each has `id` (integer)" (specification, Order, events): an event that was not there
+        # before. Nothing promises that ids grow.
+        answer = service.orders.get(self.order_id)
+        event = answer.data.latest_event
+        return Happened(answer) if event and event.id != self.before else Absent()

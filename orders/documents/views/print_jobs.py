@@ -1,0 +1,226 @@
+"""Printing the documents of many orders: which, how far it is, the file, what was left out."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_POST, require_safe
+
+from backoffice import audit
+from backoffice.core.access import may, requires
+from backoffice.core.encryption.encrypted_fields import cannot_open
+from backoffice.core.urls import query_of
+from backoffice.outbox import enqueueing
+from backoffice.pages.lists.definition import staff_of
+from backoffice.pages.lists.views.saved_views import keys_of, selected
+from orders.documents import printing
+from orders.documents.forms import PrintForm
+from orders.documents.kinds import (
+    COLUMNS,
+    KINDS,
+    LABELS,
+    DocumentFacts,
+    DocumentKind,
+    LabelOptions,
+    facts_of,
+    kinds_of,
+)
+from orders.documents.models import PrintFile, PrintJob, PrintPart
+from orders.documents.views.documents import NEEDED, as_pdf, record
+from orders.models import Order
+from orders.order_list.definition import ORDERS
+
+SHOWN: Final = 300
+"""Documents that were left out, on the page of a job."""
+LATEST: Final = 20
+CHOSEN: Final = ("requisition",)
+CANNOT_READ: Final = "These filters can no longer be read. Correct them first."
+NOTHING: Final = "Select orders first."
+DELETED: Final = "This file was deleted 24 hours after it was made. Select the orders again."
+
+NOT_AGAIN: Final = "Nothing that was left out is available now. You can select the orders again."
+
+
+@requires(*NEEDED)
+@require_POST
+def choose(request: HttpRequest) -> HttpResponse:
+    """Choose the documents of the selected orders, and start to fetch them."""
+    user = staff_of(request)
+    back = request.POST.get("here", "").replace("\x00", "")[:4_000]
+    begun = "go" in request.POST
+    if begun:
+        keys = keys_of(request)
+    else:
+        filters, rows = selected(request, ORDERS)
+        if filters is None:
+            messages.error(request, CANNOT_READ)
+            return redirect(f"{ORDERS.address()}?{back}")
+        # In the order of the list; one more than there may be, to know whether they are too many.
+        page = ORDERS.page(rows, filters, printing.MOST_ORDERS + 1, {"after": None, "before": None})
+        keys = [row.pk for row in page.rows]
+    known = Order.objects.only(*COLUMNS).in_bulk(keys)
+    orders = [known[key] for key in keys if key in known]
+    if not orders:
+        messages.error(request, NOTHING)
+        return redirect(f"{ORDERS.address()}?{back}")
+    offered = kinds_of(user)
+    too_many = len(orders) > printing.MOST_ORDERS
+    facts = [] if too_many else facts_of(orders)
+    form = PrintForm(
+        request.POST if begun else None,
+        kinds=offered,
+        facts=facts,
+        initial=None if begun else {"kinds": CHOSEN, "labels": LABELS},
+    )
+    if begun and form.is_valid():
+        given = form.cleaned_data
+        made = printing.start(
+            request,
+            orders,
+            [kind for kind in offered if kind.slug in given["kinds"]],
+            form_id=given["form_id"],
+            options=LabelOptions(given["labels"] or LABELS, given["collected_at"]),
+            new_sheet=given["new_sheet"],
+            query={name: values for name, values in QueryDict(back).lists() if name != "run"},
+        )
+        enqueueing.ring(printing.TASK, printing.QUEUE)
+        return redirect("documents:job", made.pk)
+    context = {
+        "form": form,
+        "orders": orders,
+        "too_many": too_many,
+        "most": printing.MOST_ORDERS,
+        "choices": [] if too_many else _choices(offered, facts, form),
+        "here": back,
+        "address": f"{ORDERS.address()}?{back}",
+    }
+    return render(request, "orders/documents/choose.html", context, status=422 if begun else 200)
+
+
+@requires(*NEEDED)
+@require_safe
+def jobs(request: HttpRequest) -> HttpResponse:
+    """The latest print jobs of whoever asks."""
+    found = PrintJob.objects.filter(asked_by=staff_of(request)).order_by("-asked_at")[:LATEST]
+    context = {"jobs": [(one, _labels(one)) for one in found]}
+    return render(request, "orders/documents/jobs.html", context)
+
+
+@requires(*NEEDED)
+@require_safe
+def job(request: HttpRequest, job_id: UUID) -> HttpResponse:
+    """One job: how far it is, its file, and what was left out and why."""
+    found = _job(request, job_id)
+    parts = PrintPart.objects.filter(job=found, state=PrintPart.State.FAILED).order_by("position")
+    # Of a canceled job nothing is left out: it has no file.
+    is_canceled = found.state == PrintJob.State.CANCELED
+    left_out = [] if is_canceled else list(parts.defer("content")[:SHOWN])
+    has_ended = found.state in (PrintJob.State.DONE, PrintJob.State.FAILED)
+    names = ORDERS.told({part.order_id for part in left_out}, request.user)
+    audit.listed(
+        request,
+        "order",
+        list(dict.fromkeys(part.order_id for part in left_out)),
+        list(dict.fromkeys(part.patient_id for part in left_out)),
+    )
+    context = {
+        "job": found,
+        "labels": _labels(found),
+        "again": len(printing.may_succeed(found)) if has_ended and found.failed else 0,
+        "left_out": [
+            (part, KINDS[part.kind].label, *names.get(part.order_id, ("Order", "")))
+            for part in left_out
+        ],
+        "back": f"{ORDERS.address()}?{query_of(found.query).urlencode()}",
+        "expired": DELETED if found.state == PrintJob.State.EXPIRED else "",
+    }
+    return render(request, "orders/documents/job.html", context)
+
+
+@requires(*NEEDED)
+@require_safe
+def progress(request: HttpRequest, job_id: UUID) -> HttpResponse:
+    """How far a job is, for its page; the page is loaded anew when it has ended."""
+    found = _job(request, job_id)
+    answer = render(request, "orders/documents/_progress.html", {"job": found})
+    if not found.is_open:
+        answer.headers["HX-Refresh"] = "true"
+    return answer
+
+
+@requires(*NEEDED)
+@require_safe
+def file(request: HttpRequest, job_id: UUID) -> HttpResponse:
+    """The merged PDF, to print, or to save with `?save`."""
+    found = _job(request, job_id)
+    kinds = [KINDS[slug] for slug in found.kinds]
+    if not all(may(request.user, *kind.needs) for kind in kinds):
+        raise Http404
+    over = found.expires_at is None or found.expires_at <= timezone.now()
+    made = None if over or not found.has_file else PrintFile.objects.filter(job=found).first()
+    if made is None or cannot_open(made, "content"):
+        messages.error(request, DELETED if over else "There is no file.")
+        return redirect("documents:job", found.pk)
+    parts = PrintPart.objects.filter(job=found, state=PrintPart.State.DONE).defer("content")
+    for kind in kinds:
+        if keys := [part.order_id for part in parts if part.kind == kind.slug]:
+            orders = Order.objects.only(*COLUMNS).filter(pk__in=keys)
+            record(request, kind, list(orders), save="save" in request.GET)
+    name = f"documents-{str(found.pk)[:8]}.pdf"
+    return as_pdf(bytes(made.content), name, save="save" in request.GET)
+
+
+@requires(*NEEDED)
+@require_POST
+def cancel_job(request: HttpRequest, job_id: UUID) -> HttpResponse:
+    """Stop a job and delete what it has fetched."""
+    found = _job(request, job_id)
+    if printing.cancel(found):
+        messages.success(request, "Canceled. What was fetched is deleted.")
+    else:
+        messages.error(request, "The job had already ended.")
+    return redirect("documents:job", found.pk)
+
+
+@requires(*NEEDED)
+@require_POST
+def retry_job(request: HttpRequest, job_id: UUID) -> HttpResponse:
+    """Ask once more for what was left out."""
+    found = _job(request, job_id)
+    if printing.retry(found):
+        enqueueing.ring(printing.TASK, printing.QUEUE)
+    else:
+        messages.error(request, NOT_AGAIN)
+    return redirect("documents:job", found.pk)
+
+
+def _job(request: HttpRequest, job_id: UUID) -> PrintJob:
+    """Jobs are seen by who asked for them."""
+    found = PrintJob.objects.filter(pk=job_id, asked_by=staff_of(request)).first()
+    if found is None:
+        raise Http404
+    return found
+
+
+def _labels(job: PrintJob) -> list[str]:
+    return [KINDS[slug].label for slug in job.kinds if slug in KINDS]
+
+
+def _choices(
+    offered: list[DocumentKind], facts: list[DocumentFacts], form: PrintForm
+) -> list[dict[str, Any]]:
+    """Each kind, for how many of the orders there may be one, and whether it is ticked."""
+    ticked = form["kinds"].value() or ()
+    return [
+        {
+            "kind": kind,
+            "available": sum(not kind.why_not(one) for one in facts),
+            "ticked": kind.slug in ticked,
+        }
+        for kind in offered
+    ]

@@ -1,0 +1,205 @@
+"""What can be done to many orders at once."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+from uuid import UUID
+
+from django import forms
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+
+from backoffice import team
+from backoffice.models import User
+from backoffice.outbox import AskForm, Busy, NotNow, ask
+from backoffice.outbox.command import Command
+from backoffice.outbox.forms import busy_words, name_of
+from backoffice.pages.lists.bulk import NotDone, Verb
+from backoffice.pages.lists.models import BulkRow
+from backoffice.templatetags.ages import spoken
+from orders.change_forms import WhyForm
+from orders.commands import CancelOrder, ResendEvents
+from orders.consequences import Cancelling, Consequence, of_cancelling
+from orders.models import Order
+
+GONE: Final = "The order is no longer there."
+
+
+class Take(Verb):
+    name = "take"
+    label = "Take"
+    needs = ("notes.write",)
+    asked_first = False
+
+    def title(self, given: Mapping[str, Any]) -> str:
+        return "Take orders"
+
+    def do(self, request: HttpRequest, row: BulkRow, given: Mapping[str, Any]) -> UUID | None:
+        assert isinstance(request.user, User)
+        _assign(request, row, request.user, anyhow=False)
+        return None
+
+
+class AssignForm(AskForm):
+    to = forms.ModelChoiceField(
+        label="To whom", queryset=User.objects.none(), empty_label="Choose…"
+    )
+    anyhow = forms.BooleanField(
+        label="Those that somebody else has, too", required=False, initial=False
+    )
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        field = self.fields["to"]
+        assert isinstance(field, forms.ModelChoiceField)
+        field.queryset = team.colleagues().order_by("first_name", "last_name", "username")
+        field.label_from_instance = name_of  # type: ignore[method-assign,assignment]
+
+
+class Assign(Verb):
+    name = "assign"
+    label = "Assign…"
+    needs = ("notes.write",)
+    form = AssignForm
+
+    def title(self, given: Mapping[str, Any]) -> str:
+        return f"Assign orders to {given['name']}" if given else "Assign orders"
+
+    def given(self, form: AskForm) -> dict[str, Any]:
+        to = form.cleaned_data["to"]
+        return {"to": to.pk, "name": name_of(to), "anyhow": form.cleaned_data["anyhow"]}
+
+    def do(self, request: HttpRequest, row: BulkRow, given: Mapping[str, Any]) -> UUID | None:
+        to = team.colleagues().filter(pk=given["to"]).first()
+        if to is None:
+            raise NotDone(f"{given['name']} no longer works on orders here.")
+        _assign(request, row, to, anyhow=given["anyhow"])
+        return None
+
+
+def _assign(request: HttpRequest, row: BulkRow, to: User, *, anyhow: bool) -> None:
+    try:
+        team.assign(request, "order", row.key, to, row.patient_id, take=anyhow)
+    except team.Taken as error:
+        since = spoken(timezone.localtime(error.at), timezone.localtime())
+        raise NotDone(f"{name_of(error.user)} has it, since {since}.") from error
+
+
+class NoteForm(AskForm):
+    text = forms.CharField(
+        label="Note", max_length=team.LETTERS, widget=forms.Textarea(attrs={"rows": 4})
+    )
+
+
+class AddNote(Verb):
+    name = "note"
+    label = "Add a note…"
+    needs = ("notes.write",)
+    form = NoteForm
+
+    def title(self, given: Mapping[str, Any]) -> str:
+        return "Add a note to orders"
+
+    def given(self, form: AskForm) -> dict[str, Any]:
+        return {"text": form.cleaned_data["text"]}
+
+    def do(self, request: HttpRequest, row: BulkRow, given: Mapping[str, Any]) -> UUID | None:
+        team.note(request, "order", row.key, given["text"], row.patient_id)
+        return None
+
+
+class _Asking(Verb):
+    """Asks the service for something about each order. The form of a row is the run's and the
+    order's own: asked twice, it is one command."""
+
+    asks = True
+    needs = ("orders.change",)
+    most = 1_000
+
+    def command(self, row: BulkRow, given: Mapping[str, Any]) -> Command:
+        raise NotImplementedError
+
+    def do(self, request: HttpRequest, row: BulkRow, given: Mapping[str, Any]) -> UUID | None:
+        form_id = uuid.uuid5(row.run_id, str(row.key))
+        try:
+            made = ask(request, self.command(row, given), form_id, given.get("reason", ""))
+        except NotNow as error:
+            raise NotDone(error.words) from error
+        except Busy as error:
+            raise NotDone(busy_words(error.other, request.user)) from error
+        return made.pk
+
+
+class Resend(_Asking):
+    name = "resend"
+    label = "Deliver events again…"
+
+    def title(self, given: Mapping[str, Any]) -> str:
+        return "Deliver the latest events again"
+
+    def review(self, rows: QuerySet[Order], user: Any) -> dict[str, Any]:
+        return {
+            "words": "The service delivers the latest event of each order once more. Orders that"
+            " have not changed for 60 days are left as they are."
+        }
+
+    def command(self, row: BulkRow, given: Mapping[str, Any]) -> Command:
+        return ResendEvents(order_id=row.key, user_id=row.patient_id)
+
+
+class Cancel(_Asking):
+    name = "cancel"
+    label = "Cancel…"
+    form = WhyForm
+    most = 100
+
+    def title(self, given: Mapping[str, Any]) -> str:
+        return "Cancel orders"
+
+    def given(self, form: AskForm) -> dict[str, Any]:
+        assert isinstance(form, WhyForm)
+        return {"reason": form.told(), "wrong_lab": form.cleaned_data["why"] == "wrong_lab"}
+
+    def review(self, rows: QuerySet[Order], user: Any) -> dict[str, Any]:
+        """What follows for each order, told as for one, and the same words only once."""
+        orders = list(Order.objects.filter(pk__in=rows.order_by().values("pk")).order_by("pk"))
+        found = [(order, of_cancelling(order)) for order in orders]
+        able = [(order, one) for order, one in found if one.possible]
+        reasons: dict[str, list[Order]] = {}
+        for order, one in found:
+            if not one.possible:
+                words = " ".join(line.words for line in one.lines)
+                reasons.setdefault(words, []).append(order)
+        return {
+            "shown": orders,
+            "will": [{"order": order, "found": one} for order, one in able],
+            "lines": _in_common([one for _, one in able]),
+            "wont": len(found) - len(able),
+            "reasons": list(reasons.items()),
+            "stays": sum(one.visit is not None for _, one in able),
+        }
+
+    def command(self, row: BulkRow, given: Mapping[str, Any]) -> Command:
+        return CancelOrder(
+            order_id=row.key, user_id=row.patient_id, wrong_lab=bool(given.get("wrong_lab"))
+        )
+
+
+def _in_common(found: Sequence[Cancelling]) -> list[tuple[Consequence, int]]:
+    """What follows for several of them, and for how many. Lines that differ only in what stands
+    behind their colon, a time, are one."""
+    told = Counter(line for one in found for line in one.lines)
+    common: Counter[Consequence] = Counter()
+    for line, number in told.items():
+        words, colon, _ = line.words.partition(": ")
+        alike = replace(line, words=f"{words}.") if colon and number == 1 else line
+        common[alike] += number
+    return [(line, number) for line, number in common.items() if number > 1]
+
+
+VERBS: Final[Sequence[Verb]] = (Take(), Assign(), AddNote(), Resend(), Cancel())

@@ -1,0 +1,109 @@
+"""Columns of the list of orders. `drawing.py` draws them by their keys."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from backoffice.core import vocabulary
+from backoffice.pages.lists.definition import Cell, Column
+from patients.names import plain_key
+
+
+def _first_name(row: Any) -> str:
+    if row.by_name:
+        return str(row.patient_first_name)
+    parts = plain_key(row.patient_name or "").split()
+    return " ".join(f"{part[0].upper()}." for part in parts)
+
+
+def _status(row: Any) -> str:
+    return vocabulary.order_term(row.low_level_status, row.method, ()).label
+
+
+def _turn(row: Any) -> str:
+    if row.done:
+        return str(row.done)
+    whose = vocabulary.order_term(row.low_level_status, row.method, (), row.bucket).turn
+    return whose.removeprefix("the ").capitalize()
+
+
+def _held_by(row: Any) -> str:
+    held = row.held
+    return held.user.get_full_name() if held else ""
+
+
+def _words(name: str, field: str) -> Any:
+    return lambda row: vocabulary.term(name, getattr(row, field)).label
+
+
+COLUMNS: Final = (
+    Column(
+        "patient",
+        "Patient",
+        (
+            Cell("Order", lambda row: row.pk),
+            Cell("First name", _first_name),
+            Cell("Last name", lambda row: row.patient_last_name if row.by_name else ""),
+        ),
+        sort="patient_name",
+    ),
+    Column("born", "Born", (Cell("Born", lambda row: row.patient_dob),), needs="patients.view"),
+    Column(
+        "status",
+        "Status",
+        (
+            Cell("Status", _status),
+            Cell("Status detail", _words("order.status_detail", "status_detail")),
+        ),
+        sort="last_status",
+    ),
+    Column("turn", "Turn", (Cell("Turn", _turn),)),
+    Column(
+        "test",
+        "Test",
+        (
+            Cell("Test", lambda row: row.lab_test_name),
+            Cell("Method", _words("order.method", "method")),
+            Cell("Priority", lambda row: row.priority),
+        ),
+    ),
+    Column(
+        "ordered",
+        "Ordered",
+        (Cell("Ordered", lambda row: row.created_at, timed=True),),
+        sort="created_at",
+    ),
+    Column(
+        "changed",
+        "Changed",
+        (Cell("Changed", lambda row: row.updated_at, timed=True),),
+        sort="updated_at",
+    ),
+    Column("held", "Assigned to", (Cell("Assigned to", _held_by),)),
+    Column("order", "Order", (), css="roomy"),
+    Column(
+        "result",
+        "Result",
+        (Cell("Result", _words("order.interpretation", "interpretation")),),
+        needs="results.view",
+        shown=False,
+    ),
+    Column("lab", "Lab", (Cell("Lab", lambda row: row.lab_name),), shown=False),
+    Column(
+        "quiet",
+        "Over usual",
+        (Cell("Over its usual time since", lambda row: row.over_since, timed=True),),
+        sort="quiet_at",
+        shown=False,
+    ),
+    Column("sample", "Sample", (Cell("Sample", lambda row: row.sample_id),), shown=False),
+    Column(
+        "goes_out", "Goes out on", (Cell("Goes out on", lambda row: row.activate_by),), shown=False
+    ),
+    Column(
+        "transaction",
+        "Transaction",
+        (Cell("Transaction", lambda row: row.order_transaction_id),),
+        shown=False,
+    ),
+)

@@ -1,0 +1,84 @@
+"""The page of the list of orders."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
+
+from backoffice import audit
+from backoffice.core import vocabulary
+from backoffice.core.access import requires
+from backoffice.core.encryption.url_tokens import seal_address, to_address
+from backoffice.pages.lists.context import Screen
+from backoffice.pages.lists.fields import status_of
+from backoffice.pages.paging.counts import Count
+from backoffice.pages.paging.pages import Page, place_of
+from orders.models import Order
+from orders.order_list.definition import ORDERS
+from orders.order_list.list_query import found, known_counts
+from orders.today.counts import Counts
+
+
+@requires("orders.view")
+@require_http_methods(["GET", "HEAD", "POST"])
+def order_list(request: HttpRequest) -> HttpResponse:
+    """Orders, newest first; filters, sort and place in the list all stand in the address."""
+    words = ORDERS.words_of(request.user)
+    if request.method == "POST":
+        return to_address(request, ORDERS.address(), words)
+    seal_address(request, words)
+    filters = ORDERS.form(request.GET, request.user)
+    valid = filters.is_valid()
+    screen = Screen.of(request, ORDERS, filters)
+    if screen.elsewhere:
+        return redirect(screen.elsewhere)
+    total: Count | None = None
+    page: Page[Order] = Page()
+    known: Counts | None = None
+    if valid:
+        known = known_counts(filters)
+        total, page = found(filters, screen.size, place_of(request), known)
+    ORDERS.dressed(page.rows, request.user)
+    audit.listed(
+        request,
+        "order",
+        [order.pk for order in page.rows],
+        [order.user_id for order in page.rows],
+        searched=filters.searched(),
+    )
+    narrowed = filters.narrowed()
+    pager = screen.pager(page, total)
+    context = {
+        "list": screen,
+        "filters": filters,
+        "page": page,
+        "pager": pager,
+        "total": pager["total"],
+        "tabs": _tabs(filters.cleaned_data.get("bucket") or "", None if narrowed else known),
+        "chips": filters.in_force(request.GET),
+        "narrowed": narrowed,
+        "any_orders": bool(page.rows) or narrowed or Order.objects.exists(),
+        "by_name": filters.by_name,
+    }
+    return render(request, "orders/list.html", context, status=status_of(filters))
+
+
+def _tabs(current: str, known: Counts | None) -> list[dict[str, Any]]:
+    """One preset per working bucket; with counts while nothing else narrows."""
+    counts = {} if known is None else known.by_bucket()
+    tabs: list[dict[str, Any]] = [
+        {
+            "bucket": bucket,
+            "label": label,
+            "glyph": vocabulary.GLYPHS[bucket],
+            "count": None if known is None else str(Count(counts.get(bucket, 0))),
+            "current": bucket == current,
+        }
+        for bucket, label in vocabulary.BUCKETS.items()
+        if bucket != vocabulary.UNKNOWN or counts.get(bucket) or bucket == current
+    ]
+    everything = {"bucket": "", "label": "All", "glyph": "", "current": not current, "count": None}
+    return [everything, *tabs]

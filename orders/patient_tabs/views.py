@@ -1,0 +1,85 @@
+"""Tabs of a patient's page that orders know of."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from uuid import UUID
+
+from django.core.exceptions import BadRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from backoffice import audit
+from backoffice.core.access import may, requires
+from orders.activity import MILESTONES, MOST, TABS, happened
+from orders.models import Order, Result
+from orders.patient_tabs.latest import latest_of
+from patients.patient_page import page_of_patient
+from patients.transactions import grouped
+
+SHOWN: Final = 200
+
+
+@requires("patients.view", "orders.view")
+@require_safe
+def orders(request: HttpRequest, patient_id: UUID) -> HttpResponse:
+    """All orders, those of one transaction together."""
+    page = page_of_patient(request, patient_id)
+    rows = Order.objects.filter(user=patient_id).select_related("order_transaction")
+    rows = rows.defer("record", "content_hash", "order_transaction__record")
+    found = list(rows.order_by("-created_at", "-pk")[: SHOWN + 1])
+    shown = found[:SHOWN]
+    audit.listed(request, "order", [order.pk for order in shown], [patient_id])
+    context = {
+        **page,
+        "transactions": grouped(shown),
+        "order_count": len(shown),
+        "more_orders": len(found) > SHOWN,
+        "sees_results": may(request.user, "results.view"),
+    }
+    return render(request, "patients/tabs/orders.html", context)
+
+
+@requires("patients.view", "results.view")
+@require_safe
+def results(request: HttpRequest, patient_id: UUID) -> HttpResponse:
+    """The latest of every marker, and the results these come from."""
+    page = page_of_patient(request, patient_id)
+    rows = Result.objects.filter(order__user=patient_id).select_related("order__review")
+    rows = rows.defer("record", "content_hash", "order__record", "order__content_hash")
+    found = list(rows.order_by("-order__created_at")[: SHOWN + 1])
+    audit.listed(request, "result", [one.pk for one in found], [patient_id])
+    context = {
+        **page,
+        "latest": latest_of(patient_id),
+        "results": found[:SHOWN],
+        "more": len(found) > SHOWN,
+        "sees_orders": may(request.user, "orders.view"),
+    }
+    return render(request, "patients/tabs/results.html", context)
+
+
+@requires("patients.view")
+@require_safe
+def activity(request: HttpRequest, patient_id: UUID) -> HttpResponse:
+    """What the service, its sources and people did, in one stream."""
+    show = request.GET.get("show", MILESTONES)
+    if show not in TABS:
+        raise BadRequest("There is no such view of the activity.")
+    page = page_of_patient(request, patient_id)
+    audit.viewed(request, "activity", [patient_id], [patient_id])
+    found = happened(
+        page["patient"],
+        show,
+        by_people=may(request.user, "commands.view"),
+        orders=may(request.user, "orders.view"),
+        results=may(request.user, "results.view"),
+    )
+    context: dict[str, Any] = {
+        **page,
+        "happened": found,
+        "most": MOST,
+        "tabs": [(key, label, key == show) for key, label in TABS.items()],
+    }
+    return render(request, "patients/tabs/activity.html", context)

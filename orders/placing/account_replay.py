@@ -1,0 +1,186 @@
+"""What-if of a lab account's allowlist: which of our latest orders would have been refused.
+
+Without a named account the service takes the only active one of our team at the lab: so letting
+our team in or out also changes where orders go by default (orders.md 2.9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from backoffice.core import vocabulary
+from backoffice.core.service_team import mirror_team
+from labs.account_catalogs import AccountCatalog, catalogs
+from labs.models import LabAccount, LabTest, Marker
+from orders.models import Order
+from orders.placing.requested_accounts import OrderSource, order_sources
+
+DAYS: Final = 90
+MOST: Final = 2_000
+"""Orders that are replayed, the newest ones: a busy lab has more in so many days."""
+_COLUMNS: Final = (
+    "created_at",
+    "user_id",
+    "lab_test_id",
+    "lab_test_name",
+    "patient_first_name",
+    "patient_last_name",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedOrder:
+    """An order that would be refused, and why; `is_new`: only after the change."""
+
+    order: Order
+    reason: str
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Our orders at a lab since some day, placed again. `unknown`: those placed elsewhere, or so
+    long ago that their requests have no contents any more (`outbox.maintenance.forget`): their
+    account is not known, so they are refused only where no active account offers what was ordered.
+    `must_choose`: those of them that needed no account so far and would have to name one, as
+    several `choices` become active. `is_capped`: there are older ones."""
+
+    total: int
+    is_capped: bool
+    unknown: int
+    refused: Sequence[RefusedOrder]
+    must_choose: int
+    choices: Sequence[LabAccount]
+
+    @property
+    def refused_already(self) -> int:
+        return sum(not one.is_new for one in self.refused)
+
+
+def replay(account: LabAccount, is_allowed: bool, now: datetime) -> Replay:
+    """Return what becomes of our orders at the lab if our team is, or is not, on the allowlist of
+    `account`. A redraw is no request, so it is not replayed."""
+    newest = (
+        Order.objects.filter(
+            lab_slug=account.lab, created_at__gte=now - timedelta(days=DAYS), missing_since=None
+        )
+        .exclude(origin="redraw")
+        .order_by("-created_at", "-id")
+        .only(*_COLUMNS)
+    )
+    orders = list(newest[: MOST + 1])
+    is_capped, orders = len(orders) > MOST, orders[:MOST]
+    ours = mirror_team()
+    at_lab = LabAccount.objects.filter(lab=account.lab, missing_since=None).defer("record")
+    allowed = {one.pk: one for one in at_lab.filter(teams__team_id=ours)} if ours else {}
+    changed = {key: one for key, one in allowed.items() if key != account.pk}
+    if is_allowed:
+        changed[account.pk] = account
+    sources = order_sources(orders)
+    items = _Items.load({**allowed, account.pk: account}, orders, sources)
+    refused = []
+    must_choose = 0
+    choices = sorted(_active(changed), key=str)
+    is_choice_new = len(choices) > 1 and len(_active(allowed)) <= 1
+    for order in orders:
+        source = sources.get(order.pk)
+        if reason := _refusal(order, source, changed, items, allowed):
+            already = bool(_refusal(order, source, allowed, items, allowed))
+            refused.append(RefusedOrder(order, reason, is_new=not already))
+        elif source is None and is_choice_new:
+            must_choose += 1
+    unknown = len(orders) - len(sources)
+    return Replay(len(orders), is_capped, unknown, refused, must_choose, choices)
+
+
+@dataclass(frozen=True, slots=True)
+class _Items:
+    """Accounts of the lab, what they offer, and names of what was ordered."""
+
+    accounts: Mapping[UUID, LabAccount]
+    catalogs: Mapping[UUID, AccountCatalog]
+    tests: Mapping[UUID, str]
+    markers: Mapping[int, str]
+
+    @classmethod
+    def load(
+        cls,
+        accounts: Mapping[UUID, LabAccount],
+        orders: Sequence[Order],
+        sources: Mapping[UUID, OrderSource],
+    ) -> _Items:
+        test_ids = {order.lab_test_id for order in orders if order.lab_test_id}
+        test_ids |= {key for source in sources.values() for key in source.lab_test_ids}
+        marker_ids = {key for source in sources.values() for key in source.marker_ids}
+        # The service makes tests for what is ordered together: no account lists those.
+        listed = LabTest.objects.filter(pk__in=test_ids, auto_generated=False)
+        tests = dict(listed.values_list("pk", "name"))
+        markers: dict[int, str] = {}
+        if marker_ids:
+            markers = dict(Marker.objects.filter(pk__in=marker_ids).values_list("pk", "name"))
+        return cls(accounts, catalogs(list(accounts), list(tests), list(markers)), tests, markers)
+
+    def lacking(self, account: LabAccount, order: Order, source: OrderSource | None) -> list[str]:
+        """Return names of what the account does not offer, as far as its catalog is known."""
+        catalog = self.catalogs[account.pk]
+        wanted: Sequence[UUID] = [order.lab_test_id] if order.lab_test_id else []
+        if source and (source.lab_test_ids or source.marker_ids):
+            wanted = source.lab_test_ids
+        tests = catalog.lacks_tests([key for key in wanted if key in self.tests])
+        marker_ids = source.marker_ids if source else ()
+        markers = catalog.lacks_markers([key for key in marker_ids if key in self.markers])
+        return [self.tests[key] for key in tests] + [self.markers[key] for key in markers]
+
+
+def _refusal(
+    order: Order,
+    source: OrderSource | None,
+    allowed: Mapping[UUID, LabAccount],
+    items: _Items,
+    allowed_now: Mapping[UUID, LabAccount],
+) -> str:
+    """Return why the order is refused while our team may use the `allowed` accounts; empty where it
+    is not, or where that is not known."""
+    if source and source.account_id:
+        named = items.accounts.get(source.account_id)
+        if source.account_id not in allowed:
+            return f"Our team may not use its account, {named}." if named else ""
+        account = allowed[source.account_id]
+        accepted = ("active", "pending") if source.is_import else ("active",)
+        if account.status not in accepted:
+            status = vocabulary.term("lab_account.status", account.status).label.lower()
+            return f"Its account, {account}, is {status}."
+    else:
+        if not allowed:
+            return "" if not allowed_now else "Our team may use no account at this lab."
+        active = _active(allowed)
+        if not active:
+            return "No account that our team may use at this lab is active."
+        if source is None:
+            # It may have named any account, or would have to name one now.
+            return _lacking_everywhere(order, active, items)
+        if len(active) > 1:
+            names = ", ".join(sorted(map(str, active)))
+            return f"It names no account, and {len(active)} are active: {names}."
+        account = active[0]
+    return _lacking(account, order, source, items)
+
+
+def _lacking(account: LabAccount, order: Order, source: OrderSource | None, items: _Items) -> str:
+    lacking = items.lacking(account, order, source)
+    return f"{account} does not offer {', '.join(lacking)}." if lacking else ""
+
+
+def _lacking_everywhere(order: Order, accounts: Sequence[LabAccount], items: _Items) -> str:
+    """Return why an order is refused under whichever of the accounts it names; empty where one of
+    them may offer it."""
+    reasons = [_lacking(one, order, None, items) for one in sorted(accounts, key=str)]
+    return " ".join(reasons) if all(reasons) else ""
+
+
+def _active(accounts: Mapping[UUID, LabAccount]) -> list[LabAccount]:
+    return [one for one in accounts.values() if one.status == "active"]

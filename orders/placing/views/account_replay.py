@@ -1,0 +1,49 @@
+"""Download of the orders that a lab account's changed allowlist would have refused."""
+
+from __future__ import annotations
+
+from typing import Final
+from uuid import UUID
+
+from django.core.exceptions import BadRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from backoffice.core.access import may, requires
+from backoffice.pages.lists.export import download_computed
+from labs.models import LabAccount
+from orders.placing.account_replay import RefusedOrder, replay
+
+ALLOWED: Final = {"yes": True, "no": False}
+
+
+@requires("labs.view", "lab_accounts.change", "orders.view", "lists.export")
+@require_GET
+def refused_orders(request: HttpRequest, account_id: UUID) -> HttpResponse:
+    """All orders that would be refused if our team were, or were not, on the account's list."""
+    account = get_object_or_404(LabAccount, pk=account_id)
+    is_allowed = ALLOWED.get(request.GET.get("allowed", ""))
+    if is_allowed is None:
+        raise BadRequest("The address does not say if our team may use the account.")
+    refused = replay(account, is_allowed, timezone.now()).refused
+    by_name = may(request.user, "patients.view")
+    names = ["First name", "Last name"] if by_name else []
+    ordered = f"Ordered ({timezone.get_current_timezone_name()})"
+    return download_computed(
+        request,
+        "orders-refused",
+        ["Order", "Test", *names, ordered, "Reason", "Refused today, too"],
+        [_row(one, by_name) for one in refused],
+        subject="order",
+        ids=[one.order.pk for one in refused],
+        patients=[one.order.user_id for one in refused],
+    )
+
+
+def _row(one: RefusedOrder, by_name: bool) -> list[object]:
+    order = one.order
+    names = [order.patient_first_name, order.patient_last_name] if by_name else []
+    values = [order.pk, order.lab_test_name, *names, order.created_at, one.reason]
+    return [*values, not one.is_new]

@@ -1,0 +1,193 @@
+"""Whether a result names the patient of its order.
+
+Pages and delegation compare at the moment they are asked, so they follow demographics that change
+or arrive later. The queue reads `Review.identity`, which is written with every result and every
+change of demographics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, Final
+from uuid import UUID
+
+from django.db import connection
+from django.utils import timezone
+
+from backoffice.core.prepared_queries import array
+from backoffice.service.written_times import read_written_time
+from orders.models.order import Order
+from orders.models.result import Result
+from orders.results.models import Review
+from patients.identity import (
+    Agreement,
+    compare_ages,
+    compare_birth_dates,
+    compare_names,
+    overall,
+)
+from patients.models import Demographics
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityFact:
+    """One fact about the person: as the result prints it, and as we know it."""
+
+    label: str
+    printed: str
+    known: str | date | None
+    agreement: Agreement
+
+    @property
+    def is_date(self) -> bool:
+        return isinstance(self.known, date)
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityCheck:
+    """The person on a result beside the patient."""
+
+    facts: tuple[IdentityFact, ...] = ()
+    age: str = ""
+    """As the result prints it. It is one of the facts only while no birth date can be compared."""
+
+    @property
+    def agreement(self) -> Agreement:
+        return overall(fact.agreement for fact in self.facts)
+
+    @property
+    def contradicts(self) -> bool:
+        return self.agreement is Agreement.DIFFERENT
+
+    @property
+    def printed(self) -> str:
+        return "\n".join(fact.printed for fact in self.facts)
+
+    @property
+    def forms(self) -> tuple[str, str]:
+        """All that `printed` can be for this result, whatever is known of the patient."""
+        name_and_birth_date = "\n".join(fact.printed for fact in self.facts[:2])
+        return name_and_birth_date, f"{name_and_birth_date}\n{self.age}"
+
+    @property
+    def is_same(self) -> bool:
+        return self.agreement is Agreement.SAME
+
+
+def check_identity(
+    result: Result | None, order: Order | None, person: Demographics | None
+) -> IdentityCheck:
+    """Compare name and birth date; the age only where the result has no readable birth date.
+
+    Demographics count first; what they do not say is taken from the order.
+    """
+    if result is None:
+        return IdentityCheck()
+    head: Mapping[str, Any] = result.said("metadata")
+    first, last, born = _known(order, person)
+    name, printed_born, age = (_text(head.get(key)) for key in ("patient", "dob", "age"))
+    facts = [
+        IdentityFact("Name", name, f"{first} {last}".strip(), compare_names(name, first, last)),
+        IdentityFact("Birth date", printed_born, born, compare_birth_dates(printed_born, born)),
+    ]
+    if facts[1].agreement is Agreement.UNKNOWN and age:
+        on = _day(head, order)
+        facts.append(IdentityFact("Age", age, born, compare_ages(age, born, on)))
+    return IdentityCheck(tuple(facts), age)
+
+
+def _known(order: Order | None, person: Demographics | None) -> tuple[str, str, date | None]:
+    first, last, born = "", "", None
+    if person is not None:
+        first, last, born = person.first_name, person.last_name, person.dob
+    if order is not None:
+        if not (first or last):
+            first, last = order.patient_first_name, order.patient_last_name
+        born = born or order.patient_dob
+    return first, last, born
+
+
+def _text(value: object) -> str:
+    is_text = isinstance(value, str | int | float) and not isinstance(value, bool)
+    return str(value).strip() if is_text else ""
+
+
+def _day(head: Mapping[str, Any], order: Order | None) -> date:
+    """The day on which the laboratory counted an age, as near as is known."""
+    for key in ("date_collected", "date_received", "date_reported"):
+        if day := read_written_time(_text(head.get(key))).day:
+            return day
+    return order.created_at.date() if order else timezone.localdate()
+
+
+def identity_of(order_id: UUID) -> IdentityCheck:
+    """The comparison for one order as its records now are: three queries."""
+    return checks_of([order_id]).get(order_id, IdentityCheck())
+
+
+def checks_of(order_ids: Iterable[UUID]) -> dict[UUID, IdentityCheck]:
+    """By order, for those that have a result: three queries."""
+    keys = list(order_ids)
+    results = Result.objects.in_bulk(keys)
+    orders = Order.objects.defer("record").in_bulk(list(results))
+    patients = {order.user_id for order in orders.values() if order.user_id}
+    people = Demographics.objects.defer("record").in_bulk(patients)
+    checks = {}
+    for key, result in results.items():
+        order = orders.get(key)
+        person = people.get(order.user_id) if order and order.user_id else None
+        checks[key] = check_identity(result, order, person)
+    return checks
+
+
+def update_reviews(order_ids: Iterable[UUID]) -> None:
+    """Write the comparison of these orders' results beside their reviews, where it changed."""
+    write_checks(checks_of(order_ids))
+
+
+def write_checks(checks: Mapping[UUID, IdentityCheck]) -> None:
+    by_agreement: dict[Agreement, list[UUID]] = {}
+    for key, check in checks.items():
+        by_agreement.setdefault(check.agreement, []).append(key)
+    for agreement, keys in by_agreement.items():
+        rows = Review.objects.filter(pk__in=keys).exclude(identity=agreement)
+        moved = list(rows.values_list("pk", flat=True))
+        rows.filter(pk__in=moved).update(identity=agreement)
+        _rank_again(moved)
+
+
+def _rank_again(order_ids: Sequence[UUID]) -> None:
+    """The place in the queue follows the comparison."""
+    if order_ids:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT orders_derive_reviews(%s::uuid[])", [array(order_ids)])
+
+
+def update_patients(sender: object, patients: Iterable[UUID], **_: object) -> None:
+    """The same for all results of patients whose demographics changed."""
+    keys = list(patients)
+    lock_patients(keys)
+    reviewed = Review.objects.filter(user_id__in=keys, version__gt=0)
+    update_reviews(reviewed.values_list("pk", flat=True))
+
+
+def lock_patients_of(order_ids: Iterable[UUID]) -> None:
+    """`lock_patients` for the patients of orders."""
+    orders = Order.objects.filter(pk__in=list(order_ids))
+    lock_patients(key for key in orders.values_list("user_id", flat=True) if key)
+
+
+_LOCK: Final = """
+SELECT pg_advisory_xact_lock(hashtextextended('identity ' || one.id, 0))
+FROM (SELECT DISTINCT id FROM unnest(%s::uuid[]) AS given (id) ORDER BY id) AS one
+"""
+
+
+def lock_patients(patients: Iterable[UUID]) -> None:
+    """Until the transaction ends. A result and demographics that are stored at the same time would
+    otherwise each be compared with what was before the other; so the lock comes before the review's
+    own."""
+    with connection.cursor() as cursor:
+        cursor.execute(_LOCK, [array(patients)])

@@ -1,0 +1,315 @@
+"""The review queue with a report open, and what is done about it: sign, undo, acknowledge, call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+from uuid import UUID
+
+from csp.constants import SELF
+from csp.decorators import csp_update
+from django.contrib import messages
+from django.core.exceptions import BadRequest, PermissionDenied
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_POST, require_safe
+
+from backoffice import audit, sync
+from backoffice.core.access import may, requires
+from backoffice.models import User
+from orders.models import Order
+from orders.results import criticals, sign_off, unreadable_versions
+from orders.results.forms import CallForm, DelegateForm, QueueFilters, SignForm
+from orders.results.models import Delegation, ResultVersion, Review, Signature
+from orders.results.page_context import difference_between, one_report, queue_beside, undoable
+from orders.results.queue import after, queue
+from patients.models import Patient
+
+View = TypeVar("View", bound=Callable[..., HttpResponse])
+
+
+def beside_document(view: View) -> View:
+    """Pages that show the lab's document in a frame of theirs."""
+    return cast(View, csp_update({"frame-src": [SELF]})(view))
+
+
+@requires("results.view")
+@require_safe
+@beside_document
+def first_of_queue(request: HttpRequest) -> HttpResponse:
+    """The queue, with its first report open."""
+    beside = queue_beside(request, QueueFilters(request.GET))
+    if beside["items"]:
+        return _page(request, beside["items"][0].review, beside=beside)
+    context = {**beside, "undo": undoable(request)}
+    audit.listed(request, "result", [], [])
+    return render(request, "reviewing/empty.html", context)
+
+
+@requires("results.view")
+@require_safe
+@beside_document
+def report(request: HttpRequest, order_id: UUID) -> HttpResponse:
+    """One report, the queue beside it."""
+    return _page(request, get_object_or_404(Review, pk=order_id))
+
+
+@requires("results.view")
+@require_POST
+def read_again(request: HttpRequest, order_id: UUID) -> HttpResponse:
+    """Ask the service for a record that could not be read: a result, its order, or a patient."""
+    what = request.POST.get("what", unreadable_versions.RESULT)
+    if what not in unreadable_versions.LOOKUPS:
+        raise BadRequest("There is no such record.")
+    patient: UUID | None
+    if what == unreadable_versions.PATIENT:
+        patient = get_object_or_404(Patient.objects.only("pk"), pk=order_id).pk
+    else:
+        patient = get_object_or_404(Order.objects.only("pk", "user_id"), pk=order_id).user_id
+    for kind in unreadable_versions.LOOKUPS[what]:
+        sync.mark(kind, [order_id])
+    audit.record(request, "change", f"{what}-check", ids=[order_id], patients=[patient])
+    messages.success(request, "The service is asked again. The notice goes once it can be read.")
+    back = request.POST.get("next", "")
+    if back.startswith("/") and url_has_allowed_host_and_scheme(back, None):
+        return redirect(back)
+    if what == unreadable_versions.PATIENT:
+        return redirect("patients:detail", order_id)
+    return redirect("orders:detail", order_id)
+
+
+def _page(
+    request: HttpRequest,
+    review: Review,
+    status: int = 200,
+    problem: Any = None,
+    beside: dict[str, Any] | None = None,
+    **forms: Any,
+) -> HttpResponse:
+    beside = beside or queue_beside(request, QueueFilters(request.GET))
+    before, following = _neighbours(request, beside, review)
+    audit.viewed(request, "result", [review.pk], [review.user_id])
+    others = [item.review for item in beside["items"] if item.review != review]
+    if others:
+        audit.listed(request, "result", [one.pk for one in others], [one.user_id for one in others])
+    context = {
+        **beside,
+        **one_report(request, review, **forms),
+        "following": following,
+        "before": before,
+        "problem": problem,
+        "undo": undoable(request),
+        "now": timezone.now(),
+    }
+    return render(request, "reviewing/report.html", context, status=status)
+
+
+def _neighbours(
+    request: HttpRequest, beside: dict[str, Any], review: Review
+) -> tuple[Review | None, Review | None]:
+    """What stands above this one in the queue, as far as it is shown, and what comes after it."""
+    assert isinstance(request.user, User)
+    shown = [item.review for item in beside["items"]]
+    place = next((n for n, one in enumerate(shown) if one.pk == review.pk), None)
+    before = shown[place - 1] if place else None
+    if place is not None and place + 1 < len(shown):
+        return before, shown[place + 1]
+    return before, after(queue(beside["filters"].chosen, request.user), review)
+
+
+def _done(
+    request: HttpRequest, review: Review, kind: str, act: Callable[[], Any], reason: str = ""
+) -> Any:
+    """Do it and keep who did it, both or none."""
+    with transaction.atomic(durable=True):
+        before = _standing(review.pk)
+        made = act()
+        audit.changed(
+            request,
+            kind,
+            [review.pk],
+            before=before,
+            after=_standing(review.pk),
+            patients=[review.user_id],
+            reason=reason,
+        )
+    return made
+
+
+def _standing(order_id: UUID) -> dict[str, Any]:
+    """Which versions were signed, acknowledged and called about; -1 for none."""
+    told = ("version", "signed", "seen", "acknowledged", "called")
+    confirmed = Signature.objects.filter(order_id=order_id, is_identity_confirmed=True)
+    found: dict[str, Any] = Review.objects.filter(pk=order_id).values(*told).first() or {}
+    return {**found, "identity_confirmed": confirmed.count()}
+
+
+def _address(request: HttpRequest, order_id: UUID | None, **more: object) -> str:
+    query = request.GET.copy()
+    query.pop("signed", None)
+    for name, value in more.items():
+        query[name] = str(value)
+    place = reverse("reviewing:report", args=[order_id]) if order_id else reverse("reviewing:queue")
+    return f"{place}?{query.urlencode()}" if query else place
+
+
+@requires("results.view")
+@require_POST
+@beside_document
+def sign(request: HttpRequest, order_id: UUID) -> HttpResponse:
+    """Sign what was read, and open the next; a partial result is acknowledged."""
+    review = get_object_or_404(Review, pk=order_id)
+    user = request.user
+    assert isinstance(user, User)
+    form = SignForm(request.POST)
+    if not form.is_valid():
+        return _page(request, review, 422, sign_form=form)
+    given = form.cleaned_data
+    try:
+        signature = _done(
+            request,
+            review,
+            "sign result",
+            lambda: sign_off.sign(
+                review.pk,
+                given["version"],
+                user,
+                note=given["note"],
+                tells=given["tells"],
+                is_identity_confirmed=given["is_identity_confirmed"],
+            ),
+        )
+    except sign_off.NotAllowed as error:
+        raise PermissionDenied from error
+    except sign_off.CannotSign as error:
+        review.refresh_from_db()
+        # What was typed stays; what is now shown is what would be signed.
+        left = SignForm({**request.POST.dict(), "version": review.version})
+        return _page(request, review, 409, problem=error, sign_form=left)
+    filters = QueueFilters(request.GET)
+    following = after(queue(filters.chosen, user), review)
+    return redirect(_address(request, following.pk if following else None, signed=signature.pk))
+
+
+@requires("results.view")
+@require_POST
+@beside_document
+def undo(request: HttpRequest, signature_id: int) -> HttpResponse:
+    """Take back the signature just made; its report opens again."""
+    user = request.user
+    assert isinstance(user, User)
+    found = get_object_or_404(Signature, pk=signature_id)
+    review = get_object_or_404(Review, pk=found.order_id)
+    try:
+        _done(request, review, "undo signature", lambda: sign_off.undo(signature_id, user))
+    except sign_off.TooLate as error:
+        review.refresh_from_db()
+        return _page(request, review, 409, problem=error)
+    return redirect(_address(request, review.pk))
+
+
+@requires("results.view", "results.acknowledge")
+@require_POST
+@beside_document
+def acknowledge(request: HttpRequest, order_id: UUID) -> HttpResponse:
+    """I have seen these critical values."""
+    review = get_object_or_404(Review, pk=order_id)
+    user = request.user
+    assert isinstance(user, User)
+    form = SignForm(request.POST)
+    if not form.is_valid():
+        return _page(request, review, 422)
+    version = form.cleaned_data["version"]
+    try:
+        _done(
+            request,
+            review,
+            "acknowledge critical",
+            lambda: criticals.acknowledge(review, version, user),
+        )
+    except sign_off.Changed as error:
+        review.refresh_from_db()
+        return _page(request, review, 409, problem=error)
+    return redirect(_address(request, review.pk) + "#call")
+
+
+@requires("results.view", "results.acknowledge")
+@require_POST
+@beside_document
+def call(request: HttpRequest, order_id: UUID) -> HttpResponse:
+    """Record a call about critical values, made or tried."""
+    review = get_object_or_404(Review, pk=order_id)
+    user = request.user
+    assert isinstance(user, User)
+    form = CallForm(request.POST)
+    if not form.is_valid():
+        return _page(request, review, 422, call_form=form)
+    given = dict(form.cleaned_data)
+    version = given.pop("version")
+    try:
+        _done(
+            request,
+            review,
+            "critical call",
+            lambda: criticals.record_call(review, version, user, **given),
+        )
+    except sign_off.Changed as error:
+        review.refresh_from_db()
+        left = CallForm({**request.POST.dict(), "version": review.version})
+        return _page(request, review, 409, problem=error, call_form=left)
+    return redirect(_address(request, review.pk) + "#call")
+
+
+@requires("results.view")
+@require_safe
+def version(request: HttpRequest, order_id: UUID, number: int) -> HttpResponse:
+    """An earlier version of a result, and how it differs from the newest."""
+    review = get_object_or_404(Review, pk=order_id)
+    kept = get_object_or_404(ResultVersion, order_id=order_id, number=number)
+    audit.viewed(request, "result", [review.pk], [review.user_id])
+    context = {
+        "review": review,
+        "order": Order.objects.listed().filter(pk=order_id).first(),
+        "version": kept,
+        "difference": difference_between(order_id, number, review.version),
+        "by_name": may(request.user, "patients.view"),
+    }
+    return render(request, "reviewing/version.html", context)
+
+
+@requires("results.view", "results.sign")
+@require_POST
+@beside_document
+def delegate(request: HttpRequest, order_id: UUID) -> HttpResponse:
+    """Let a colleague sign this result, or every normal one for some days."""
+    review = get_object_or_404(Review, pk=order_id)
+    user = request.user
+    assert isinstance(user, User)
+    form = DelegateForm(request.POST)
+    if not form.is_valid():
+        return _page(request, review, 422, delegate_form=form)
+    given = form.cleaned_data
+    row = Delegation(
+        by=user,
+        to=given["to"],
+        order_id=review.pk if given["what"] == "this" else None,
+        until=form.until,
+    )
+    _done(request, review, "delegate signing", lambda: row.save(force_insert=True))
+    return redirect(_address(request, review.pk))
+
+
+@requires("results.view", "results.sign")
+@require_POST
+def end_delegation(request: HttpRequest, delegation_id: int) -> HttpResponse:
+    """Take a delegation back; only who gave it."""
+    row = get_object_or_404(Delegation, pk=delegation_id, by=request.user.pk)
+    with transaction.atomic(durable=True):
+        Delegation.objects.filter(pk=row.pk, ended_at=None).update(ended_at=timezone.now())
+        audit.asked(request, "end delegation", [row.pk], [])
+
+    return redirect(_address(request, None))

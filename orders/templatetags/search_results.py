@@ -1,0 +1,70 @@
+"""Patients and orders that were found, as suggestions and results show them: in Python, as they are
+most of what a suggestion costs."""
+
+from __future__ import annotations
+
+from html import escape
+
+from django import template
+from django.template.defaultfilters import title
+from django.utils.html import conditional_escape
+from django.utils.safestring import SafeString
+
+from backoffice.templatetags.ui import age, day, initials, local_day, order_badge, short_id
+from orders.models import Order
+from orders.search.lookup import Person
+from patients.names import plain_key
+
+register = template.Library()
+
+
+@register.simple_tag
+def found_person(one: Person) -> SafeString:
+    about = f"{day(one.born)}, {age(one.born)}" if one.born else "Birth date not given"
+    if one.once:
+        about = f"Once {escape(one.once)} · {about}"
+    if one.about.is_named_by_order:
+        about += f" · From order of {local_day(one.about.source_order_created_at)}"
+    if one.about.city:
+        about += f" · {escape(', '.join(filter(None, (one.about.city, one.about.state))))}"
+    order, state = one.order, '<span class="more">No orders</span>'
+    if order:
+        others = f" · {len(one.open_orders)} open" if len(one.open_orders) > 1 else ""
+        state = _state(order, f"{_test(order)}, {local_day(order.created_at)}{others}")
+    return _found(f"<bdi>{escape(one.name or 'Name not given')}</bdi>", about, state)
+
+
+@register.simple_tag
+def found_order(order: Order, by_name: bool, by_sample: bool = False) -> SafeString:
+    """`by_sample`: what was found is its sample."""
+    name = f"<bdi>{escape(f'{order.patient_first_name} {order.patient_last_name}')}</bdi>"
+    about = f"{_test(order)} · {short_id(order.pk, False)}"
+    if by_name and order.patient_dob:
+        about = f"{day(order.patient_dob)} · {about}"
+    if by_sample:
+        what, about = escape(order.sample_id or ""), f"{name} · {about}" if by_name else about
+    elif not by_name:
+        what = conditional_escape(initials(order.patient_name))
+    elif order.patient_name:
+        what = name
+    elif order.recipient_name:
+        what = f"Parcel for <bdi>{escape(title(plain_key(order.recipient_name)))}</bdi>"
+    else:
+        what = "Kit without patient"
+    return _found(what, about, _state(order, local_day(order.created_at)))
+
+
+def _test(order: Order) -> str:
+    return escape(order.lab_test_name or "Order")
+
+
+def _state(order: Order, more: str) -> str:
+    badge = order_badge(order.low_level_status, order.method, order.bucket)
+    return f'{badge}<span class="more">{more}</span>'
+
+
+def _found(what: str, about: str, state: str) -> SafeString:
+    return SafeString(
+        f'<span class="what"><strong>{what}</strong>\n<span class="more">{about}</span></span>\n'
+        f'<span class="state">{state}</span>'
+    )

@@ -1,0 +1,244 @@
+"""Pages that change an order that stands: each shows what follows, asks, and goes to the order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_safe
+
+from backoffice import audit
+from backoffice.core import vocabulary
+from backoffice.core.access import may, requires
+from backoffice.outbox import AskForm, Command, sent_before
+from orders.change_forms import ActivationForm, CancelForm, MessagesForm, SimulateForm
+from orders.commands import (
+    CancelOrder,
+    CancelVisit,
+    ChangeActivation,
+    CompleteDraw,
+    ResendEvents,
+    Simulate,
+    SwitchMessages,
+)
+from orders.commands.order_changes import CANCELLABLE, DATABLE, SIMULATED
+from orders.consequences import of_cancelling
+from orders.message_switch import messages_on, state_words
+from orders.models import Appointment, Order
+from orders.scheduling import rules
+from orders.scheduling.views import reasons_of
+
+METHODS = ("GET", "HEAD", "POST")
+
+
+def actions_of(order: Order, user: Any) -> list[dict[str, Any]]:
+    """What this person may do with an order as it stands, most wanted first."""
+    low, pk = order.low_level_status, order.pk
+    if order.missing_since:
+        return []
+    found: list[dict[str, Any]] = []
+
+    def offer(label: str, page: str, **more: Any) -> None:
+        found.append({"label": label, "url": reverse(page, args=[pk]), **more})
+
+    if may(user, "appointments.change", "patients.view") and not rules.why_not_book(order):
+        home = order.method == "at_home_phlebotomy"
+        offer("Book", "orders:book", primary=home, drawer=True)
+    if may(user, "orders.change"):
+        if order.method == "on_site_collection" and low.startswith("requisition_"):
+            offer("Sample drawn", "orders:drawn", primary=True)
+        if order.activate_by is not None and low in DATABLE:
+            offer("Change the date", "orders:activation")
+        if low in CANCELLABLE.get(order.method, frozenset()):
+            offer("Cancel…", "orders:cancel")
+    if settings.MANAGEMENT_ENV != "production" and may(user, "orders.simulate"):
+        offer("Simulate…", "orders:simulate")
+    return found
+
+
+@requires("orders.view", "orders.change")
+@require_http_methods(METHODS)
+def cancel(request: HttpRequest, order_id: UUID) -> HttpResponse:
+    """Cancel an order, after what will and will not happen; order anew, where that is wanted."""
+    order = get_object_or_404(Order, pk=order_id)
+    if sent_before(request):
+        return redirect("orders:detail", order.pk)
+    found = of_cancelling(order)
+    reasons: list[tuple[str, str]] | None = []
+    if found.visit is not None and may(request.user, "appointments.change"):
+        reasons = reasons_of(found.visit.type)
+    form = CancelForm.of(request, reasons=reasons)
+    if request.method == "POST" and found.possible and form.is_valid():
+        wrong_lab = form.cleaned_data["why"] == "wrong_lab"
+        command = CancelOrder(
+            order_id=order.pk,
+            user_id=order.user_id,
+            wrong_lab=wrong_lab,
+            reorder=request.POST.get("then") == "reorder",
+            visit=_visit_too(order, found.visit, form),
+        )
+        if form.asked(request, command, form.told()) is not None:
+            return redirect("orders:detail", order.pk)
+    more = {
+        "found": found,
+        "reorders": may(request.user, "orders.create", "patients.view"),
+        "late": found.visit is not None and not reasons,
+    }
+    title = "Cancel the order"
+    return _page(request, order, form, title, title, more, "orders/cancel.html")
+
+
+def _visit_too(order: Order, visit: Appointment | None, form: CancelForm) -> CancelVisit | None:
+    reason = form.cleaned_data.get("visit_reason")
+    if visit is None or not reason or not form.cleaned_data.get("visit_too"):
+        return None
+    return CancelVisit(
+        order_id=order.pk,
+        user_id=order.user_id,
+        visit_type=visit.type,
+        appointment_id=visit.pk,
+        seen=visit.start_at,
+        reason_id=UUID(reason),
+        notes="The order was cancelled.",
+    )
+
+
+@requires("orders.view", "orders.change")
+@require_http_methods(METHODS)
+def activation(request: HttpRequest, order_id: UUID) -> HttpResponse:
+    """Change when a scheduled order goes out."""
+    order = get_object_or_404(Order, pk=order_id)
+    form = ActivationForm.of(request, initial={"activate_by": order.activate_by})
+
+    def command(told: dict[str, Any]) -> Command:
+        return ChangeActivation(
+            order_id=order.pk, user_id=order.user_id, activate_by=told["activate_by"]
+        )
+
+    return _changed(request, order, form, ("Change the date", "Change it"), command)
+
+
+@requires("orders.view", "orders.change")
+@require_http_methods(METHODS)
+def drawn(request: HttpRequest, order_id: UUID) -> HttpResponse:
+    """Mark the sample of an on-site collection as drawn."""
+    order = get_object_or_404(Order, pk=order_id)
+    command = CompleteDraw(order_id=order.pk, user_id=order.user_id)
+    words = "The sample was drawn", "Yes, it was drawn"
+    says = "The order moves on to the lab. This cannot be undone."
+    return _changed(request, order, AskForm.of(request), words, lambda told: command, says)
+
+
+@requires("orders.view", "orders.change")
+@require_http_methods(METHODS)
+def resend(request: HttpRequest, order_id: UUID) -> HttpResponse:
+    """Have the latest event of an order delivered again."""
+    order = get_object_or_404(Order, pk=order_id)
+    command = ResendEvents(order_id=order.pk, user_id=order.user_id)
+    words = "Deliver the latest event again", "Deliver it again"
+    says = (
+        "The service sends us its latest event about this order again. The order does not change."
+    )
+    return _changed(request, order, AskForm.of(request), words, lambda told: command, says)
+
+
+@requires("orders.view", "orders.change")
+@require_http_methods(METHODS)
+def messages(request: HttpRequest, order_id: UUID) -> HttpResponse:
+    """Turn the service's text messages about an order on or off."""
+    order = get_object_or_404(Order, pk=order_id)
+    is_on = None if sent_before(request) else messages_on(order)
+    form = MessagesForm.of(request, is_on=is_on)
+
+    def command(given: dict[str, Any]) -> Command:
+        return SwitchMessages(
+            order_id=order.pk,
+            user_id=order.user_id,
+            sms_enabled=given["sms_enabled"] == "on",
+            seen=is_on,
+        )
+
+    says = (
+        f"Now: {state_words(is_on)}. This is about the text messages that the service sends the "
+        "patient about this order. Email and the team's own settings stay as they are."
+    )
+    return _changed(request, order, form, ("Text messages", "Save"), command, says)
+
+
+@requires("orders.view")
+@require_safe
+def message_state(request: HttpRequest, order_id: UUID) -> HttpResponse:
+    """Whether text messages about an order are on: a fragment of its page."""
+    order = get_object_or_404(Order, pk=order_id)
+    context = {"words": state_words(messages_on(order))}
+    return render(request, "orders/_message_state.html", context)
+
+
+@requires("orders.view", "orders.simulate")
+@require_http_methods(METHODS)
+def simulate(request: HttpRequest, order_id: UUID) -> HttpResponse:
+    """Have the sandbox move an order along."""
+    if settings.MANAGEMENT_ENV == "production":
+        raise Http404
+    order = get_object_or_404(Order, pk=order_id)
+    statuses = [
+        (status, vocabulary.order_term(vocabulary.low_level(status), order.method, []).label)
+        for status in SIMULATED.get(order.method, ())
+    ]
+    form = SimulateForm.of(request, statuses=statuses)
+
+    def command(told: dict[str, Any]) -> Command:
+        return Simulate(
+            order_id=order.pk,
+            user_id=order.user_id,
+            final_status=told["final_status"] or None,
+            interpretation=told["interpretation"],
+            before=order.last_event_id,
+        )
+
+    return _changed(request, order, form, ("Simulate", "Move it along"), command)
+
+
+def _changed(
+    request: HttpRequest,
+    order: Order,
+    form: AskForm,
+    words: tuple[str, str],
+    command: Callable[[dict[str, Any]], Command],
+    says: str = "",
+) -> HttpResponse:
+    """Ask for what `command` makes of a sound form, and go to the order; else show the page, with
+    `words` as its title and on its button, and what it `says` will happen."""
+    if request.method == "POST" and (
+        sent_before(request)
+        or (form.is_valid() and form.asked(request, command(form.cleaned_data)) is not None)
+    ):
+        return redirect("orders:detail", order.pk)
+    return _page(request, order, form, *words, {"says": says})
+
+
+def _page(
+    request: HttpRequest,
+    order: Order,
+    form: AskForm,
+    title: str,
+    verb: str,
+    more: dict[str, Any] | None = None,
+    template: str = "orders/change.html",
+) -> HttpResponse:
+    audit.viewed(request, "order", [order.pk], [order.user_id])
+    context = {
+        "order": order,
+        "form": form,
+        "title": title,
+        "verb": verb,
+        "by_name": may(request.user, "patients.view"),
+        **(more or {}),
+    }
+    status = 422 if form.is_bound and request.method == "POST" else 200
+    return render(request, template, context, status=status)

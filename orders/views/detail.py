@@ -1,0 +1,153 @@
+"""The page of one order: its whole story."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from uuid import UUID
+
+from django.core.exceptions import BadRequest
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from backoffice import audit
+from backoffice.core.access import may, requires
+from backoffice.core.prepared_queries import by_key, prepared, where
+from backoffice.core.vocabulary.interpretations import RANK
+from backoffice.models import AS_RECEIVED
+from labs.models import Lab
+from orders.activity import MILESTONES, TABS, happened_to
+from orders.documents.collection import DRAWN, is_canceled, known_times
+from orders.documents.kinds import WITH_RESULT, DocumentFacts
+from orders.documents.views.documents import document_lines
+from orders.exceptions.queue import group_of, is_handled
+from orders.local_time import place_of
+from orders.models import (
+    Appointment,
+    Handling,
+    Order,
+    OrderEvent,
+    Result,
+    ResultMarker,
+    Review,
+    UsualTime,
+    order_with_move,
+)
+from orders.models.order import LIST_COLUMNS
+from orders.placing.requested_accounts import requested_account, transaction_rows
+from orders.progress import is_over, journey, turn_of
+from orders.results.identity import identity_of
+from orders.views.changes import actions_of
+
+
+@requires("orders.view")
+@require_safe
+@prepared()
+def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
+    """One order: whose turn, the journey, events, visits, parcels, results, siblings."""
+    order = _order(order_id)
+    events = where(OrderEvent, "order_id = %s ORDER BY created_at, event_id", [order.pk])
+    by_start = "order_id = %s ORDER BY superseded_at DESC, start_at DESC"
+    visits = where(Appointment, by_start, [order.pk], but=AS_RECEIVED)
+    visits.sort(key=lambda visit: visit.superseded_at is not None)
+    of_one = "order_transaction_id = %s AND id <> %s ORDER BY created_at"
+    transaction = order.order_transaction_id
+    siblings = where(Order, of_one, [transaction, order.pk], LIST_COLUMNS) if transaction else []
+    is_recreated = any(one.origin == "recreation" for one in (order, *siblings))
+    sees_labs = may(request.user, "labs.view")
+    shows_accounts = is_recreated and sees_labs
+    result = by_key(Result, [order.pk], but=AS_RECEIVED).get(order.pk)
+    sees_results = may(request.user, "results.view")
+    markers = where(ResultMarker, "result_id = %s", [order.pk]) if sees_results else []
+    record = order.said()
+    now = timezone.now()
+    show = request.GET.get("stream", MILESTONES)
+    if show not in TABS:
+        raise BadRequest("There is no such view of what happened.")
+    standing = next((visit for visit in visits if visit.superseded_at is None), None)
+    exception = group_of(order, now)
+    handling = Handling.objects.filter(pk=order.pk).select_related("by").first()
+    handled = exception != "" and is_handled(order, handling, now)
+    reviews = Review.objects.filter(pk=order.pk).select_related("signer")
+    review = reviews.first() if result is not None else None
+    signed = review is not None and review.signer is not None and not review.in_queue
+    turn = turn_of(order, events, now, UsualTime.of(order))
+
+    audit.viewed(
+        request,
+        "order",
+        [order.pk, *(sibling.pk for sibling in siblings)],
+        [
+            order.user_id,
+            order.moved_from if order.move_waits else None,
+            *(sibling.user_id for sibling in siblings),
+        ],
+    )
+    test = order.said("lab_test")
+    booked = standing if standing and standing.start_at and not is_canceled(standing) else None
+    draws = [one.created_at for one in events if one.low_level_status == DRAWN]
+    drawn = {order.pk: draws[-1]} if draws else {}
+    reported = {order.pk: result.date_collected} if result else {}
+    facts = DocumentFacts(
+        order,
+        result is not None,
+        1 + len(siblings),
+        result is not None or any(one.low_level_status in WITH_RESULT for one in siblings),
+        booked,
+        known_times(drawn, reported, {order.pk: booked} if booked else {}).get(order.pk),
+        False if test.get("has_collection_instructions") is False else None,
+    )
+    context = {
+        "order": order,
+        "turn": replace(turn, handled=handled, signed=signed),
+        "place": place_of(order, standing),
+        "exception": exception if may(request.user, "exceptions.work") else "",
+        "handling": handling,
+        "nodes": journey(order, events, standing is not None and not standing.ended),
+        "over": is_over(order),
+        "lab": next(iter(where(Lab, "slug = %s", [order.lab_slug], ("name",))), None),
+        "happened": happened_to(
+            order,
+            events,
+            show,
+            notes=may(request.user, "patients.view"),
+            by_people=may(request.user, "patients.view", "commands.view"),
+            results=sees_results,
+        ),
+        "streams": [(key, label, key == show) for key, label in TABS.items()],
+        "visits": visits,
+        "transaction": transaction_rows(order, siblings, shows_accounts) if siblings else [],
+        "shows_accounts": shows_accounts,
+        "requested": requested_account(order) if sees_labs else None,
+        "result": result,
+        "review": review,
+        "identity": identity_of(order.pk) if review and review.names_somebody_else else None,
+        "markers": _ranked(markers),
+        "missing": [marker for marker in markers if marker.is_missing],
+        "shipment": order.said("details", "data", "shipment"),
+        "address": order.said("patient_address"),
+        "contact": order.said("patient_details"),
+        "physician": order.said("physician"),
+        "notes": record.get("clinical_notes") or record.get("notes"),
+        "icd_codes": record.get("icd_codes") or [],
+        "raw": order.pretty() if may(request.user, "records.view") else None,
+        "by_name": may(request.user, "patients.view"),
+        "sees_results": sees_results,
+        "actions": actions_of(order, request.user),
+        "documents": document_lines(facts, request.user),
+    }
+    return render(request, "orders/detail.html", context)
+
+
+def _order(order_id: UUID) -> Order:
+    try:
+        return order_with_move(order_id)
+    except Order.DoesNotExist as error:
+        raise Http404 from error
+
+
+def _ranked(markers: Iterable[ResultMarker]) -> list[ResultMarker]:
+    """Returned markers, worst first: what is not interpreted with what is abnormal; then in the
+    order of the lab."""
+    returned = [marker for marker in markers if not marker.is_missing]
+    return sorted(returned, key=lambda m: (RANK.get(m.interpretation, 1), m.position))

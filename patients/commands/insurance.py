@@ -1,0 +1,307 @@
+"""Insurance of a patient, and payors of the team's own (users.md 4 and 5).
+
+Neither has a key, natural or other: an unknown outcome that the service does not show plainly is
+for a person to decide.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from typing import ClassVar, Final
+from uuid import UUID
+
+import msgspec
+from django.db import IntegrityError, transaction
+from django.urls import reverse
+from django.utils import timezone
+
+from backoffice import sync
+from backoffice.models import CommandRecord
+from backoffice.outbox import (
+    Absent,
+    Again,
+    Command,
+    Found,
+    Happened,
+    NotNow,
+    Sending,
+    Several,
+    follow,
+)
+from backoffice.service import Record, Service, errors
+from backoffice.service.insurance import Insurance as InsuranceRecord
+from backoffice.service.insurance import NewInsurance, NewInsured, NewPayor
+from backoffice.service.insurance import Payor as PayorRecord
+from backoffice.service.users import NewGuarantor
+from patients.models import Demographics, Insurance, Payor
+from patients.names import fold
+from patients.record_comparison import FEDERAL, insurance_now, mark_of_insurance
+from patients.sync import store_insurance, store_payors
+
+logger = logging.getLogger(__name__)
+
+TASK: Final = "patients.tasks.deliver"
+DECIDED: Final = timedelta(days=7)
+"""How long a decision of a person still leads on to the next step."""
+ANOTHER: Final = "Another insurance was recorded meanwhile. Look at it, then add this one."
+GUARANTOR_FIELDS: Final = {
+    "guarantor": "guarantor_first_name",
+    "guarantor.last_name": "guarantor_last_name",
+    "guarantor.phone_number": "guarantor_phone_number",
+    "guarantor.email": "guarantor_email",
+    "guarantor.address": "guarantor_first_line",
+    "guarantor.address.city": "guarantor_city",
+    "guarantor.address.state": "guarantor_state",
+    "guarantor.address.second_line": "guarantor_second_line",
+    "guarantor.address.zip": "guarantor_zip",
+    "guarantor.address.country": "guarantor_country",
+}
+
+
+class Insuring(msgspec.Struct, kw_only=True):
+    """What stands on the card. With `new_payor` the payor is made first, and gives the code."""
+
+    payor_code: str
+    payor_name: str
+    member_id: str
+    relationship: str
+    group_id: str | None = None
+    guarantor: NewGuarantor | None = None
+    is_primary: bool = True
+    new_payor: NewPayor | None = None
+    before: str = ""
+    """Mark of the insurance of this kind that the person saw on record."""
+
+    def step(self, user_id: UUID, insured: NewInsured) -> Command:
+        """What has to be asked first."""
+        if self.new_payor is not None:
+            return CreatePayor(
+                payor=self.new_payor, user_id=user_id, insuring=self, insured=insured
+            )
+        return AddInsurance(user_id=user_id, insuring=self, insured=insured)
+
+
+class AddInsurance(Command, kw_only=True):
+    """Add an insurance record. None is ever changed: the newest of a kind is in force."""
+
+    kind: ClassVar[str] = "insurance.create"
+    again: ClassVar[Again] = Again.NEVER
+    task: ClassVar[str] = TASK
+    fields: ClassVar[dict[str, str]] = {
+        "payor_code": "payor",
+        "member_id": "member_id",
+        "group_id": "group_id",
+        "relationship": "relationship",
+        **GUARANTOR_FIELDS,
+    }
+
+    user_id: UUID
+    insuring: Insuring
+    insured: NewInsured
+
+    def title(self) -> str:
+        payor = self.insuring.payor_name or self.insuring.payor_code
+        return f"Add {self._rank()} insurance: {payor}"[:200]
+
+    def subject(self) -> tuple[str, str]:
+        return "patient", str(self.user_id)
+
+    def patient(self) -> UUID:
+        return self.user_id
+
+    def lock(self) -> str:
+        return f"{self.kind}:{self.user_id}:{self.insuring.is_primary}"
+
+    def form(self) -> str:
+        return reverse("patients:insure", args=[self.user_id])
+
+    def body(self) -> NewInsurance:
+        card = self.insuring
+        return NewInsurance(
+            payor_code=card.payor_code,
+            member_id=card.member_id,
+            relationship=card.relationship,
+            insured=self.insured,
+            group_id=card.group_id,
+            guarantor=card.guarantor,
+            is_primary=card.is_primary,
+        )
+
+    def check(self) -> None:
+        if not Demographics.objects.filter(pk=self.user_id, missing_since=None).exists():
+            raise NotNow("The service needs the patient's details before an insurance.")
+        now = mark_now(self.user_id, self.insuring.is_primary)
+        if now == mark_of_insurance(self.body()):
+            raise NotNow("This insurance is on record already, just so.", field="member_id")
+        if now != self.insuring.before:
+            raise NotNow(ANOTHER)
+
+    def refresh(self, service: Service) -> None:
+        try:
+            self.store(service.insurance.latest(self.user_id, self.insuring.is_primary))
+        except errors.Missing:
+            return  # None of this kind yet.
+
+    def send(self, service: Service, sending: Sending) -> Record[InsuranceRecord]:
+        return service.insurance.create(self.user_id, self.body())
+
+    def settle(self, service: Service, sending: Sending) -> Happened | Absent | Several:
+        """The latest record, where it is not the one that was there before: "each POST adds a new
+        record and never edits one; only the latest is readable" (users.md 4). Ours has the
+        `member_id`, `relationship` and `group_id` that were sent, and the `payor_code`, unless "the
+        service infers the state plan" (specification, Insurance, rule 1)."""
+        card = self.insuring
+        try:
+            answer = service.insurance.latest(self.user_id, card.is_primary)
+        except errors.Missing:
+            return Absent()
+        latest = answer.data
+        if mark_of_insurance(latest) == card.before:
+            return Absent()
+        ours = (card.member_id, card.relationship, card.group_id)
+        there = (latest.member_id, latest.relationship, latest.group_id)
+        same_payor = card.payor_code in (latest.payor_code, *FEDERAL)
+        if same_payor and [*map(_folded, there)] == [*map(_folded, ours)]:
+            return Happened(answer)
+        name = latest.company.name if latest.company else latest.payor_code
+        words = f"{name}, member id {latest.member_id}, relationship {latest.relationship}"
+        sync.mark(f"insurance-{self._rank()}", [self.user_id])
+        return Several([Found(self._rank(), words)])
+
+    def store(self, answer: Record[InsuranceRecord]) -> str:
+        store_insurance({str(self.user_id): answer}, self.insuring.is_primary)
+        # A look-up on its way may have been asked for before the service had it.
+        sync.mark(f"insurance-{self._rank()}", [self.user_id])
+        return self._rank()
+
+    def _rank(self) -> str:
+        return "primary" if self.insuring.is_primary else "secondary"
+
+
+def _folded(identifier: str | None) -> str:
+    """An identifier as it is compared: spaces and case aside."""
+    return "".join((identifier or "").split()).casefold()
+
+
+def mark_now(user_id: UUID, is_primary: bool) -> str:
+    """Mark of the insurance in force, by the mirror."""
+    return mark_of_insurance(insurance_now(in_force(user_id, is_primary)))
+
+
+def in_force(user_id: UUID, is_primary: bool) -> Insurance | None:
+    rows = Insurance.objects.filter(user_id=user_id, is_primary=is_primary, superseded_at=None)
+    return rows.order_by("-as_of").first()
+
+
+class CreatePayor(Command, kw_only=True):
+    """Make a payor of the team's own; an insurance with it follows.
+
+    The service knows payors by a code it gives itself, and their names need not be unique. Ours are
+    made only where none of the team has the name.
+    """
+
+    kind: ClassVar[str] = "payor.create"
+    again: ClassVar[Again] = Again.NEVER
+    task: ClassVar[str] = TASK
+    fields: ClassVar[dict[str, str]] = {
+        "name": "payor_name",
+        "address": "payor_first_line",
+        "address.second_line": "payor_second_line",
+        "address.city": "payor_city",
+        "address.state": "payor_state",
+        "address.zip": "payor_zip",
+        "address.country": "payor_country",
+    }
+
+    payor: NewPayor
+    user_id: UUID
+    insuring: Insuring
+    insured: NewInsured
+
+    def title(self) -> str:
+        return f"Create the payor {self.payor.name}"[:200]
+
+    def subject(self) -> tuple[str, str]:
+        return "patient", str(self.user_id)
+
+    def patient(self) -> UUID:
+        return self.user_id
+
+    def lock(self) -> str:
+        return f"{self.kind}:{fold(self.payor.name)}"
+
+    def form(self) -> str:
+        return reverse("patients:insure", args=[self.user_id])
+
+    def check(self) -> None:
+        wanted = fold(self.payor.name)
+        for known in Payor.objects.filter(name__iexact=self.payor.name, missing_since=None):
+            if fold(known.name) == wanted:
+                raise NotNow(_name_taken(known.payor_code), field="payor_name")
+
+    def refresh(self, service: Service) -> None:
+        found = self._alike(service)
+        if found:
+            store_payors(found)
+            raise NotNow(_name_taken(found[0].data.payor_code), field="payor_name")
+
+    def send(self, service: Service, sending: Sending) -> Record[PayorRecord]:
+        return service.insurance.create_payor(self.payor)
+
+    def settle(self, service: Service, sending: Sending) -> Happened | Absent | Several:
+        """None had the name right before it was sent (`refresh`). "A created payor is tied to the
+        creating team and appears in search results only for that team (source = team)"
+        (specification, Insurance)."""
+        alike = self._alike(service)
+        if not alike:
+            return Absent()
+        if len(alike) == 1 and alike[0].data.source == "team" and self._is_new(alike[0], sending):
+            return Happened(alike[0])
+        store_payors(alike)
+        found = [one.data for one in alike]
+        return Several([Found(one.payor_code, f"{one.name}, {one.payor_code}") for one in found])
+
+    def _is_new(self, payor: Record[PayorRecord], sending: Sending) -> bool:
+        since = sending.first_sent_at or sending.requested_at
+        rows = Payor.objects.filter(payor_code=payor.data.payor_code, as_of__lt=since)
+        return not rows.exists()
+
+    def _alike(self, service: Service) -> list[Record[PayorRecord]]:
+        """Payors of this name."""
+        page = service.insurance.search_payors(insurance_name=self.payor.name)
+        wanted = fold(self.payor.name)
+        return [record for record in page.records if fold(record.data.name) == wanted]
+
+    def store(self, answer: Record[PayorRecord]) -> str:
+        store_payors([answer])
+        return answer.data.payor_code
+
+    def then(self, remote_id: str) -> AddInsurance:
+        card = msgspec.structs.replace(self.insuring, payor_code=remote_id, new_payor=None)
+        return AddInsurance(user_id=self.user_id, insuring=card, insured=self.insured)
+
+
+def _name_taken(payor_code: str) -> str:
+    return f"There is a payor of this name, {payor_code}: search and choose it."
+
+
+def carry_on() -> None:
+    """A payor that a person found to be there leads on to its insurance as well.
+
+    By the newest commands: only those a person decided on in the last days, of which there are
+    few, and each is followed once.
+    """
+    rows = CommandRecord.objects.filter(
+        kind=CreatePayor.kind,
+        requested_at__gt=timezone.now() - DECIDED,
+        state=CommandRecord.State.DONE,
+        confirmed_by="person",
+    )
+    for row in rows.select_related("requested_by"):
+        try:
+            with transaction.atomic():
+                follow(row, CreatePayor.read(row.payload).then(row.remote_id))
+        except (msgspec.ValidationError, IntegrityError) as error:
+            # Written by another release, or another worker is at it: no reason to stop the rest.
+            logger.warning("a step could not be asked for: %s", type(error).__name__)

@@ -1,0 +1,254 @@
+"""Who a patient is (users.md 2 and 3): a new user, and their details as a whole."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, ClassVar, Final
+from uuid import UUID
+
+import msgspec
+from django.urls import reverse
+
+from backoffice.models import CommandRecord
+from backoffice.outbox import (
+    Absent,
+    Again,
+    Command,
+    Found,
+    Happened,
+    NotNow,
+    Refuted,
+    Sending,
+    Several,
+)
+from backoffice.service import Record, Service, errors
+from backoffice.service.insurance import NewInsured
+from backoffice.service.users import NewAddress, NewUser, NewUserInfo, User, UserInfo
+from patients.commands.insurance import Insuring
+from patients.models import Demographics, DifferentPeople, Patient
+from patients.names import fold
+from patients.person_record import mark_of_content, record_mark
+from patients.record_comparison import mark_of_person, person_now, says_the_same, typed_info
+from patients.sync import store_demographics, store_users
+
+TASK: Final = "patients.tasks.deliver"
+CLOCKS: Final = timedelta(days=3)
+"""How far the service's clock may be from ours, when we ask who was there first."""
+CHANGED: Final = "Somebody changed these details meanwhile. Compare them, then save again."
+TAKEN: Final = "Another patient has this reference. Give a new one."
+PERSON_FIELDS: Final = {
+    "first_name": "first_name",
+    "last_name": "last_name",
+    "dob": "dob",
+    "gender": "gender",
+    "phone_number": "phone_number",
+    "email": "email",
+    "address": "first_line",
+    "address.second_line": "second_line",
+    "address.city": "city",
+    "address.state": "state",
+    "address.zip": "zip",
+    "address.zip_code": "zip",
+    "address.country": "country",
+    "address.access_notes": "access_notes",
+    "medical_proxy": "proxy_first_name",
+    "medical_proxy.last_name": "proxy_last_name",
+    "medical_proxy.phone_number": "proxy_phone_number",
+    "medical_proxy.email": "proxy_email",
+    "medical_proxy.address": "proxy_first_line",
+    "medical_proxy.address.city": "proxy_city",
+    "medical_proxy.address.state": "proxy_state",
+    "medical_proxy.address.second_line": "proxy_second_line",
+    "medical_proxy.address.zip": "proxy_zip",
+    "medical_proxy.address.country": "proxy_country",
+    "race": "race",
+    "ethnicity": "ethnicity",
+    "sexual_orientation": "sexual_orientation",
+    "gender_identity": "gender_identity",
+}
+
+
+class CreateUser(Command, kw_only=True):
+    """Register a person: a user first; details and insurance follow, each as a step of its own.
+
+    The reference is unique at the service, which is what makes a second sending harmless: it is
+    answered by the user of the first. A reference that another patient had before is no such
+    answer, so a first sending that hears of a duplicate is refused.
+    """
+
+    kind: ClassVar[str] = "patient.create"
+    again: ClassVar[Again] = Again.SAME_KEY
+    task: ClassVar[str] = TASK
+    fields: ClassVar[dict[str, str]] = {"client_user_id": "client_user_id"}
+
+    client_user_id: str
+    info: NewUserInfo
+    insuring: Insuring | None = None
+    not_same: list[UUID] = []
+    """Patients that look alike and are not the same person."""
+
+    def title(self) -> str:
+        return "Register a patient"
+
+    def subject(self) -> tuple[str, str]:
+        return "new patient", self.client_user_id
+
+    def lock(self) -> str:
+        """The person: two of the staff who register the same one at once are told."""
+        names = sorted([fold(self.info.first_name), fold(self.info.last_name)])
+        who = "\n".join([*names, self.info.dob.isoformat()])
+        return f"patient.create:{hashlib.blake2b(who.encode(), digest_size=16).hexdigest()}"
+
+    def form(self) -> str:
+        return reverse("patients:register")
+
+    def done(self, remote_id: str) -> str:
+        return reverse("patients:detail", args=[remote_id])
+
+    def check(self) -> None:
+        asked = CommandRecord.objects.open().filter(kind=self.kind, subject_id=self.client_user_id)
+        # Its own row says the same as this command.
+        taken = any(row.payload != self.payload() for row in asked)
+        if taken or Patient.objects.with_reference(self.client_user_id).exists():
+            raise NotNow(TAKEN, field="client_user_id")
+
+    def refresh(self, service: Service) -> None:
+        try:
+            service.users.resolve(self.client_user_id)
+        except errors.Missing:
+            return
+        raise NotNow(TAKEN, field="client_user_id")
+
+    def send(self, service: Service, sending: Sending) -> Record[User]:
+        try:
+            return service.users.create(NewUser(client_user_id=self.client_user_id))
+        except errors.Duplicate as error:
+            told = errors.FieldError(("body", "client_user_id"), TAKEN)
+            raise errors.Refused(status=error.status, message=TAKEN, fields=(told,)) from error
+
+    def settle(self, service: Service, sending: Sending) -> Happened | Absent | Refuted | Several:
+        # "client_user_id | string | yes | The team's own unique reference" (specification, User):
+        # nobody had it right before the first sending (`refresh`), so who has it now was made by
+        # one.
+        try:
+            answer = service.users.resolve(self.client_user_id)
+        except errors.Missing:
+            return Absent()
+        # What another command made is another person's.
+        if CommandRecord.objects.filter(kind=self.kind, remote_id=answer.data.user_id).exists():
+            return Refuted(TAKEN)
+        if (
+            Patient.objects.filter(pk=answer.data.user_id, as_of__lt=sending.requested_at).exists()
+            or answer.data.created_on < sending.requested_at - CLOCKS
+        ):
+            words = f"The patient with this reference, made {answer.data.created_on:%-d %b %Y}"
+            return Several([Found(str(answer.data.user_id), words)])
+        return Happened(answer)
+
+    def store(self, answer: Record[User]) -> str:
+        store_users([answer])
+        DifferentPeople.remember(answer.data.user_id, self.not_same)
+        return str(answer.data.user_id)
+
+    def then(self, remote_id: str) -> Command:
+        return SetUserInfo(
+            user_id=UUID(remote_id),
+            info=msgspec.to_builtins(self.info),
+            seen="",
+            registering=True,
+            insuring=self.insuring,
+        )
+
+
+class SetUserInfo(Command, kw_only=True):
+    """Save who a patient is, as a whole: what is left out is gone."""
+
+    kind: ClassVar[str] = "patient.info"
+    again: ClassVar[Again] = Again.SAME_EFFECT
+    task: ClassVar[str] = TASK
+    fields: ClassVar[dict[str, str]] = PERSON_FIELDS
+
+    user_id: UUID
+    info: dict[str, Any]
+    """The record as received, with what the person changed."""
+    seen: str
+    """Mark of the details that the person saw: others are not written over."""
+    registering: bool = False
+    insuring: Insuring | None = None
+    not_same: list[UUID] = []
+
+    def title(self) -> str:
+        return "Save the patient's details"
+
+    def subject(self) -> tuple[str, str]:
+        return "patient", str(self.user_id)
+
+    def patient(self) -> UUID:
+        return self.user_id
+
+    def lock(self) -> str:
+        return f"patient.info:{self.user_id}"
+
+    def form(self) -> str:
+        page = "patients:register-on" if self.registering else "patients:edit"
+        return reverse(page, args=[self.user_id])
+
+    def check(self) -> None:
+        person = Demographics.objects.filter(pk=self.user_id).first()
+        content = mark_of_person(person_now(person))
+        # A request of an earlier release names the mark of the fields that we know.
+        if self.seen in (record_mark(person), content):
+            return
+        if not says_the_same(person_now(person), typed_info(self.info)):
+            raise NotNow(CHANGED)
+
+    def refresh(self, service: Service) -> None:
+        try:
+            self.store(service.users.info(self.user_id))
+        except errors.Missing:
+            return  # None were given yet.
+
+    def send(self, service: Service, sending: Sending) -> Record[UserInfo]:
+        return service.users.update_info(self.user_id, self.info)
+
+    def settle(self, service: Service, sending: Sending) -> Happened | Absent | Several:
+        # "All required fields, not a partial" (users.md 1): what was sent is the whole record. How
+        # the service writes a value is not promised, so spellings of the same value are equal.
+        try:
+            answer = service.users.info(self.user_id)
+        except errors.Missing:
+            return Absent()
+        wanted = typed_info(self.info)
+        now = mark_of_person(answer.data)
+        is_as_seen = self.seen in (mark_of_content(msgspec.json.decode(answer.raw)), now)
+        if is_as_seen and now != mark_of_person(wanted):
+            return Absent()
+        if says_the_same(answer.data, wanted):
+            return Happened(answer)
+        words = "The details have changed since, and are not those that were saved."
+        return Several([Found(str(self.user_id), words)])
+
+    def store(self, answer: Record[UserInfo]) -> str:
+        store_demographics({str(self.user_id): answer})
+        DifferentPeople.remember(self.user_id, self.not_same)
+        return str(self.user_id)
+
+    def then(self, remote_id: str) -> Command | None:
+        if self.insuring is None:
+            return None
+        return self.insuring.step(self.user_id, insured_of(self.info))
+
+
+def home_of(info: Mapping[str, Any]) -> NewAddress:
+    """The address of a person's record, as a body takes it."""
+    return msgspec.convert(info["address"], NewAddress, strict=False)
+
+
+def insured_of(info: Mapping[str, Any] | NewUserInfo) -> NewInsured:
+    """The patient, as the covered person of an insurance. `gender` is in lower case there."""
+    given = msgspec.to_builtins(info)
+    names = NewInsured.__struct_fields__
+    part = {name: given[name] for name in names if name in given}
+    return msgspec.convert({**part, "gender": str(given["gender"]).lower()}, NewInsured)

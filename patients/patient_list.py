@@ -1,0 +1,212 @@
+"""The list of patients: its rows, its columns, its page."""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypedDict
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.utils.safestring import SafeString
+from django.views.decorators.http import require_http_methods
+
+from backoffice import audit
+from backoffice.core import vocabulary
+from backoffice.core.access import requires
+from backoffice.core.encryption.url_tokens import seal_address, to_address
+from backoffice.core.prepared_queries import array, cursor
+from backoffice.pages.lists.context import Screen
+from backoffice.pages.lists.definition import Cell, Column, Listing
+from backoffice.pages.lists.forms import FilterForm
+from backoffice.pages.paging.counts import COUNT_CAP, Count
+from backoffice.pages.paging.pages import Page, Place, place_of
+from backoffice.pages.paging.row_query import SOON, gathered
+from patients.forms import PatientFilters
+from patients.models import Called, Patient, PatientQuerySet
+from patients.rendering import draw
+
+LEFT_OUT: Final = {
+    "name": "Sorted by name, here and in a download: patients without a name are not listed.",
+    "born": "Sorted by birth date, here and in a download: patients without a birth date are not"
+    " listed.",
+}
+FINISHED: Final = (vocabulary.RESULT_IN, vocabulary.CLOSED)
+_UNDER_WAY: Final = (
+    "SELECT user_id, count(*) FROM orders_order WHERE user_id = ANY(%s)"  # noqa: S608 - our names
+    f" AND bucket NOT IN {FINISHED} GROUP BY user_id"
+)
+
+
+class Row(TypedDict):
+    """One patient and how many of their orders are under way."""
+
+    patient: Patient
+    open_orders: int
+
+
+def _of_patient(name: str) -> Any:
+    return lambda row: getattr(row["patient"], name)
+
+
+def _source(row: Row) -> str:
+    """Where the name is from, in a download."""
+    patient = row["patient"]
+    if not patient.name_key:
+        return ""
+    return "Order" if patient.is_named_by_order else "Demographics"
+
+
+COLUMNS: Final = (
+    Column(
+        "name",
+        "Name",
+        (
+            Cell("Patient", lambda row: row["patient"].pk),
+            Cell("First name", _of_patient("first_name")),
+            Cell("Last name", _of_patient("last_name")),
+            Cell("Name from", _source),
+        ),
+        sort="name",
+    ),
+    Column("born", "Born", (Cell("Born", _of_patient("dob")),), sort="born"),
+    Column(
+        "sex",
+        "Sex",
+        (
+            Cell(
+                "Sex",
+                lambda row: vocabulary.term("person.gender", _of_patient("gender")(row)).label,
+            ),
+        ),
+    ),
+    Column("phone", "Phone", (Cell("Phone", _of_patient("phone_number")),)),
+    Column(
+        "lives",
+        "Lives in",
+        (Cell("City", _of_patient("city")), Cell("State", _of_patient("state"))),
+    ),
+    Column(
+        "open", "Open orders", (Cell("Open orders", lambda row: row["open_orders"]),), css="num"
+    ),
+    Column(
+        "ours", "Our reference", (Cell("Our reference", lambda row: row["patient"].client_user_id),)
+    ),
+    Column(
+        "since",
+        "Since",
+        (Cell("Since", lambda row: row["patient"].created_on, timed=True),),
+        sort="created_on",
+    ),
+    Column("patient", "Patient", css="roomy"),
+    Column("email", "E-mail", (Cell("E-mail", _of_patient("email")),), shown=False),
+    Column("zip", "ZIP", (Cell("ZIP", _of_patient("zip")),), shown=False),
+)
+
+
+class Patients(Listing):
+    name = "patients"
+    subject = "patient"
+    nouns = ("patient", "patients")
+    needs = ("patients.view",)
+    columns = COLUMNS
+    words = PatientFilters.WORDS
+
+    def form(self, data: QueryDict, user: Any) -> PatientFilters:
+        return PatientFilters(data)
+
+    def everything(self, user: Any) -> PatientQuerySet:
+        return Patient.objects.defer("record", "content_hash")
+
+    def everybody(self, form: Any, user: Any) -> QuerySet[Any]:
+        """What the list is of: patients who have what it is sorted by."""
+        return having(self.everything(user), form)
+
+    def rows(self, form: Any, user: Any) -> QuerySet[Any]:
+        patients = self.everything(user)
+        return having(patients.matching(form.text) if form.text else patients, form)
+
+    def page(
+        self,
+        rows: QuerySet[Any],
+        form: FilterForm,
+        size: int,
+        place: Place,
+        whole: QuerySet[Any] | None = None,
+    ) -> Page[Any]:
+        """Without those who lack what it is sorted by, also of rows that somebody selected."""
+        return super().page(having(rows, form), form, size, place, whole)
+
+    def dressed(self, rows: list[Patient], user: Any) -> list[Row]:
+        with cursor() as asked:
+            asked.execute(_UNDER_WAY, [array(patient.pk for patient in rows)])
+            under_way = dict(asked.fetchall())
+        return [
+            {"patient": patient, "open_orders": under_way.get(patient.pk, 0)} for patient in rows
+        ]
+
+    def drawn(self, rows: list[Any], screen: Screen) -> SafeString:
+        return draw(rows, screen)
+
+    def patient_of(self, row: Patient) -> UUID:
+        return row.pk
+
+
+def having(patients: QuerySet[Any], form: FilterForm) -> QuerySet[Any]:
+    """Those who have what the list is sorted by."""
+    if form.sort[0] == "name":
+        return patients.filter(name_key__gt="")
+    return patients.filter(dob__isnull=False) if form.sort[0] == "born" else patients
+
+
+PATIENTS: Final = Patients()
+
+
+@requires("patients.view")
+@require_http_methods(["GET", "HEAD", "POST"])
+def patient_list(request: HttpRequest) -> HttpResponse:
+    """Patients, newest first or by name; one box finds them by whatever the caller gives."""
+    words = PATIENTS.words_of(request.user)
+    if request.method == "POST":
+        return to_address(request, PATIENTS.address(), words)
+    seal_address(request, words)
+    filters = PATIENTS.form(request.GET, request.user)
+    valid = filters.is_valid()
+    screen = Screen.of(request, PATIENTS, filters)
+    if screen.elsewhere:
+        return redirect(screen.elsewhere)
+    total = Count(0)
+    page: Page[Patient] = Page()
+    if valid:
+        total, page = _found(filters, request.user, screen.size, place_of(request))
+        if notice := LEFT_OUT.get(filters.sort[0]):
+            screen.notices.append(notice)
+    audit.listed(
+        request,
+        "patient",
+        [patient.pk for patient in page.rows],
+        [patient.pk for patient in page.rows],
+        searched=bool(filters.text),
+    )
+    pager = screen.pager(page, total)
+    context = {
+        "list": screen,
+        "filters": filters,
+        "page": page,
+        "pager": pager,
+        "rows": PATIENTS.dressed(page.rows, request.user),
+        "total": pager["total"],
+    }
+    return render(request, "patients/list.html", context, status=200 if valid else 400)
+
+
+def _found(form: PatientFilters, user: Any, size: int, place: Place) -> tuple[Count, Page[Patient]]:
+    """How many patients a valid form asks for, and a page of them."""
+    everybody, everything = PATIENTS.everybody(form, user), PATIENTS.everything(user)
+    called = Called.alone(form.text) if form.text else None
+    if called and called.few is None:
+        many = Count(COUNT_CAP, capped=True)
+        return many, PATIENTS.page(called.among(everybody), form, size, place)
+    rows = called.among(everybody) if called else PATIENTS.rows(form, user)
+    found = gathered(rows, everything, form.keyset(), soon=SOON if form.text else None)
+    return found.count, PATIENTS.page(found.rows, form, size, place, found.whole)

@@ -1,0 +1,94 @@
+"""Rows of the list of patients as HTML, a function for each column, like those of orders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html import escape
+from typing import Any, Final
+
+from django.utils.html import conditional_escape
+from django.utils.safestring import SafeString
+
+from backoffice.core.urls import record_url
+from backoffice.pages.lists.context import Screen
+from backoffice.templatetags.ui import DASH, age, dash, day, local_day, phone, short_id, words
+
+
+def draw(rows: list[Any], screen: Screen) -> SafeString:
+    """The rows of one page, in the columns of the one who looks."""
+    cells = [CELLS[column.key] for column in screen.columns[1:]]
+    drawn = []
+    for row in rows:
+        drawn.append(f"<tr>{_name(row)}")
+        drawn += [cell(row) for cell in cells]
+        drawn.append("</tr>\n")
+    return SafeString("".join(drawn))
+
+
+def _name(row: Any) -> str:
+    name, patient = '<span class="muted">Name not given</span>', row["patient"]
+    if patient.full_name:
+        name = f"<bdi>{escape(patient.full_name)}</bdi>"
+    source = _from_order(row, "name")
+    url = record_url("patients:detail", patient.pk)
+    return (
+        f'<th scope="row" class="lead"><a href="{url}" hx-boost="false">{name}</a>{source}</th>\n'
+    )
+
+
+def _from_order(row: Any, field: str) -> str:
+    """Where a value is from, if not from demographics; the name says it for the whole row."""
+    patient = row["patient"]
+    if field not in patient.fields_from_order or (field != "name" and patient.is_named_by_order):
+        return ""
+    return (
+        ' <span class="muted small nowrap">From order of'
+        f" {local_day(patient.source_order_created_at)}</span>"
+    )
+
+
+def _born(row: Any) -> str:
+    born = _of(row, "dob")
+    years = f' <span class="muted">{age(born)}</span>' if born else ""
+    source = _from_order(row, "dob")
+    return f'<td data-label="Born" class="nowrap">{day(born)}{years}{source}</td>\n'
+
+
+def _lives(row: Any) -> str:
+    city, state = escape(_of(row, "city") or ""), escape(_of(row, "state") or "")
+    place = f"{city}, {state}" if state else city
+    return f'<td data-label="Lives in" class="nowrap">{place if city else DASH}</td>\n'
+
+
+def _of(row: Any, name: str) -> Any:
+    return getattr(row["patient"], name)
+
+
+CELLS: Final[dict[str, Callable[[Any], str]]] = {
+    "born": _born,
+    "sex": lambda row: (
+        f'<td data-label="Sex">'
+        f"{conditional_escape(words('person.gender', _of(row, 'gender')))}</td>\n"
+    ),
+    "phone": lambda row: (
+        f'<td data-label="Phone">{conditional_escape(phone(_of(row, "phone_number")))}'
+        f"{_from_order(row, 'phone')}</td>\n"
+    ),
+    "lives": _lives,
+    "open": lambda row: f'<td data-label="Open orders" class="num">{row["open_orders"]}</td>\n',
+    "ours": lambda row: (
+        f'<td data-label="Our reference">{short_id(row["patient"].client_user_id, False)}</td>\n'
+    ),
+    "since": lambda row: (
+        f'<td data-label="Since" class="nowrap">{local_day(row["patient"].created_on)}</td>\n'
+    ),
+    "patient": lambda row: (
+        f'<td data-label="Patient" class="roomy">{short_id(row["patient"].pk)}</td>\n'
+    ),
+    "email": lambda row: (
+        f'<td data-label="E-mail" class="wrap">{conditional_escape(dash(_of(row, "email")))}'
+        f"{_from_order(row, 'email')}</td>\n"
+    ),
+    "zip": lambda row: f'<td data-label="ZIP">{conditional_escape(dash(_of(row, "zip")))}</td>\n',
+}
+"""By the key of the column in `listing.py`; the first column leads to the patient."""

@@ -1,0 +1,83 @@
+"""Pages that make a link by which a patient connects a device, and show it once (users.md 8)."""
+
+from __future__ import annotations
+
+from typing import Final
+from uuid import UUID
+
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods
+
+from backoffice import audit
+from backoffice.core.access import requires
+from backoffice.models import CommandRecord
+from backoffice.outbox import sent_before
+from patients.commands import MakeConnectLink
+from patients.connection_forms import ConnectForm
+from patients.models import ConnectLink
+from patients.patient_page import page_of_patient
+from patients.qr_code import qr_image
+
+METHODS: Final = ("GET", "HEAD", "POST")
+
+
+@requires("patients.view", "patients.change")
+@require_http_methods(METHODS)
+def connect(request: HttpRequest, patient_id: UUID) -> HttpResponse:
+    """Ask for a link to connect a device, after what it is and who may have it."""
+    page = page_of_patient(request, patient_id)
+    form = ConnectForm.of(request)
+    if request.method == "POST" and (sent_before(request) or _is_asked(request, form, patient_id)):
+        return redirect("patients:connect-link", patient_id)
+    audit.viewed(request, "patient", [patient_id], [patient_id])
+    status = 422 if request.method == "POST" else 200
+    return render(request, "patients/connect.html", {**page, "form": form}, status=status)
+
+
+def _is_asked(request: HttpRequest, form: ConnectForm, patient_id: UUID) -> bool:
+    """Whether the link is asked for; else the form says why not."""
+    if not form.is_valid():
+        return False
+    provider, name = form.chosen()
+    command = MakeConnectLink(
+        user_id=patient_id, asked_at=timezone.now(), provider=provider, provider_name=name
+    )
+    return form.asked(request, command) is not None
+
+
+@requires("patients.view", "patients.change")
+@require_http_methods(METHODS)
+def connect_link(request: HttpRequest, patient_id: UUID) -> HttpResponse:
+    """The link that this person asked for last: how it stands; posted, the link itself, once."""
+    page = page_of_patient(request, patient_id)
+    asked = CommandRecord.objects.filter(
+        kind=MakeConnectLink.kind, requested_by=request.user.pk, patient_id=patient_id
+    )
+    row = asked.select_related("requested_by").order_by("-requested_at").first()
+    if row is None:
+        return redirect("patients:detail", patient_id)
+    audit.viewed(request, "patient", [patient_id], [patient_id])
+    url = _take(request, row) if request.method == "POST" else ""
+    if request.method == "POST" and not url:
+        return redirect("patients:connect-link", patient_id)
+    context = {
+        **page,
+        "command": row,
+        "link": ConnectLink.objects.filter(pk=row.pk).first(),
+        "url": url,
+        "qr": qr_image(url) if url else None,
+    }
+    return render(request, "patients/connect_link.html", context)
+
+
+def _take(request: HttpRequest, row: CommandRecord) -> str:
+    """The link, which nobody is shown from then on, on record; empty where that is too late."""
+    with transaction.atomic(durable=True):
+        url = ConnectLink.take(row.pk)
+        if url:
+            ids = [row.pk, row.subject_id]
+            audit.asked(request, f"{row.kind} shown", ids, [row.patient_id])
+    return url

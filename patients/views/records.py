@@ -1,0 +1,163 @@
+"""Pages of one patient: the overview, insurance, who looked, and who is somebody else."""
+
+from typing import Any, Final
+from uuid import UUID
+
+from django.contrib import messages
+from django.core.exceptions import BadRequest
+from django.db import transaction
+from django.db.models import Q
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from backoffice import audit
+from backoffice.audit import patient_viewers
+from backoffice.audit.entry_list import COLUMNS, TRAIL
+from backoffice.core import vocabulary
+from backoffice.core.access import may, requires
+from backoffice.core.prepared_queries import prepared, where
+from backoffice.models import AS_RECEIVED
+from backoffice.pages.paging.pages import Sort, page_of, place_of
+from patients.models import Demographics, DifferentPeople, Insurance, Patient
+from patients.patient_page import page_of_patient
+from patients.sources import related, sources_of
+from patients.transactions import grouped
+from patients.views.registration import actions_of, alike_on_record, audit_found
+
+ORDERS_SHOWN: Final = 10
+"""On the overview, open ones first; the tab of orders has the others."""
+LOOKS_SHOWN: Final = 50
+PRINTED: Final = 2_000
+"""Looks on a sheet, one by one."""
+NEWEST_FIRST: Final = Sort(("at", "id"), descending=True)
+LOOK_COLUMNS: Final = tuple(
+    column for column in COLUMNS if column.key in ("at", "who", "did", "about", "ip")
+)
+FINISHED: Final = (vocabulary.RESULT_IN, vocabulary.CLOSED)
+
+
+@requires("patients.view")
+@require_safe
+@prepared()
+def patient_detail(request: HttpRequest, patient_id: UUID) -> HttpResponse:
+    """One patient at a glance: orders, who, insurance in force, sources, notes, look-alikes."""
+    page = page_of_patient(request, patient_id)
+    patient, person = page["patient"], page["person"]
+    in_force = "user_id = %s AND superseded_at IS NULL ORDER BY is_primary DESC, as_of DESC"
+    current = where(Insurance, in_force, [patient.pk], but=AS_RECEIVED)
+    may_read_orders = may(request.user, "orders.view")
+    orders = []
+    if may_read_orders:
+        orders = list(
+            related(patient, "orders")
+            .select_related("order_transaction")
+            .defer("record", "content_hash", "order_transaction__record")
+            .alias(finished=Q(bucket__in=FINISHED))
+            .order_by("finished", "-created_at", "-pk")[: ORDERS_SHOWN + 1]
+        )
+    shown = orders[:ORDERS_SHOWN]
+    audit.viewed(request, "patient", [patient.pk], [patient.pk])
+    may_change = may(request.user, "patients.change")
+    alike = alike_on_record(person) if person is not None else []
+    audit_found(request, alike)
+    context = {
+        **page,
+        "actions": actions_of(patient, request.user),
+        "may_change": may_change and not patient.missing_since,
+        "proxy": person.said("medical_proxy") if person else {},
+        "current": current,
+        "sources": sources_of(patient),
+        "transactions": grouped(shown),
+        "order_count": len(shown),
+        "more_orders": len(orders) > ORDERS_SHOWN,
+        "open_orders": related(patient, "orders").exclude(bucket__in=FINISHED).count()
+        if may_read_orders
+        else 0,
+        "sees_orders": may_read_orders,
+        "alike": alike,
+        "raw": _raw(patient, person) if may(request.user, "records.view") else [],
+        "sees_results": may(request.user, "results.view"),
+    }
+    return render(request, "patients/detail.html", context)
+
+
+@requires("patients.view")
+@require_safe
+def insurance(request: HttpRequest, patient_id: UUID) -> HttpResponse:
+    """What is in force and since when, and what was before."""
+    page = page_of_patient(request, patient_id)
+    rows = list(
+        related(page["patient"], "insurances")
+        .defer("record", "content_hash")
+        .order_by("-is_primary", "-as_of")
+    )
+    audit.viewed(request, "insurance", [patient_id], [patient_id])
+    context = {
+        **page,
+        "current": [one for one in rows if one.superseded_at is None],
+        "earlier": [one for one in rows if one.superseded_at is not None],
+        "may_change": may(request.user, "patients.change") and not page["patient"].missing_since,
+    }
+    return render(request, "patients/tabs/insurance.html", context)
+
+
+@requires("audit.view")
+@require_safe
+def viewers(request: HttpRequest, patient_id: UUID) -> HttpResponse:
+    """Who looked at this record: a part of its page, or a page of its own."""
+    context = _who_looked(request, patient_id)
+    looks = patient_viewers.looks_at(patient_id)
+    whole = TRAIL.everything(request.user)
+    page = page_of(looks, NEWEST_FIRST, size=LOOKS_SHOWN, whole=whole, **place_of(request))
+    audit.viewed(request, "access log", [patient_id], [patient_id])
+    context |= {"page": page, "columns": LOOK_COLUMNS}
+    part = request.headers.get("HX-Request") == "true"
+    template = "patients/_viewers.html" if part else "patients/tabs/viewers.html"
+    return render(request, template, context)
+
+
+@requires("audit.view")
+@require_safe
+def viewers_sheet(request: HttpRequest, patient_id: UUID) -> HttpResponse:
+    """The same on paper, for a patient who asks: everybody, and look by look."""
+    context = _who_looked(request, patient_id)
+    looks = list(patient_viewers.looks_at(patient_id).order_by("-at", "-pk")[:PRINTED])
+    audit.record(request, "print", "access log", ids=[patient_id], patients=[patient_id])
+    context |= {"looks": looks, "columns": LOOK_COLUMNS}
+    return render(request, "patients/viewers_sheet.html", context)
+
+
+def _who_looked(request: HttpRequest, patient_id: UUID) -> dict[str, Any]:
+    """Who the patient is stands there for those who may see patients; an auditor knows the id."""
+    page = page_of_patient(request, patient_id)
+    if not may(request.user, "patients.view"):
+        page |= {"person": None, "named": None, "patient_tabs": []}
+    people = patient_viewers.lookers_of(patient_id)
+    total = sum(one.all for one in people)
+    return {**page, "people": people, "total": total, "most": PRINTED}
+
+
+@requires("patients.view", "patients.change")
+@require_POST
+def different(request: HttpRequest, patient_id: UUID) -> HttpResponse:
+    """Somebody says that another patient is not the same person: remembered for both of them."""
+    try:
+        other = UUID(request.POST.get("other", ""))
+    except ValueError:
+        raise BadRequest("It does not say which patient.") from None
+    if Patient.objects.filter(pk__in=[patient_id, other]).count() != 2:
+        raise Http404
+    with transaction.atomic():
+        DifferentPeople.remember(patient_id, [other])
+        audit.asked(request, "not the same person", [patient_id, other], [patient_id, other])
+    messages.success(request, "Remembered: they are not the same person.")
+    return redirect("patients:detail", patient_id)
+
+
+def _raw(patient: Patient, person: Demographics | None) -> list[tuple[str, str]]:
+    """Records as received, indented for reading."""
+    shown = [("User", patient.pretty())]
+    if person:
+        shown.append(("User information", person.pretty()))
+    return shown

@@ -1,0 +1,172 @@
+"""The page of a patient's device data: one measure over a day, a week, a month or a year."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, date, timedelta
+from typing import Any, Final
+from urllib.parse import urlencode
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from django import forms
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from backoffice import audit
+from backoffice.core.access import may, requires
+from backoffice.templatetags.chart import Chart
+from patients.models import Patient
+from patients.patient_page import page_of_patient
+from patients.sources import sources_of
+from patients.wearables import charts
+from patients.wearables.charts import Newest, NewestDay
+from patients.wearables.measures import DAILY, WORDS, Measure, sampled
+from patients.wearables.recency import last_data
+from patients.wearables.spans import DAY, FIRST, LAST, LENGTHS, MONTH, WEEK, Span
+
+SHOWN: Final = 4
+"""Sources of one measure that are charted, those with the newest data first."""
+_EARLIEST: Final = date(FIRST.year + 1, 1, 1)
+_AHEAD: Final = timedelta(days=2)
+_BETWEEN: Final = "Choose a day from 1971 to 2098."
+
+
+class Asked(forms.Form):
+    """What is to be shown; all of it optional."""
+
+    measure = forms.CharField(required=False, max_length=100)
+    range = forms.ChoiceField(required=False, choices=[(name, name) for name in LENGTHS])
+    last = forms.DateField(required=False)
+
+    def clean_last(self) -> date | None:
+        last: date | None = self.cleaned_data["last"]
+        if last and not FIRST.year < last.year < LAST.year:
+            raise forms.ValidationError(_BETWEEN)
+        return last
+
+
+@requires("patients.view")
+@require_safe
+def device_data(request: HttpRequest, patient_id: UUID) -> HttpResponse:
+    """Charts of one measure, one for each source that gives it, and what else there is."""
+    page = page_of_patient(request, patient_id)
+    patient: Patient = page["patient"]
+    asked = Asked(request.GET)
+    valid = asked.is_valid()
+    said = asked.cleaned_data
+    zone = zone_of_patient(patient)
+    newest = charts.newest_samples(patient_id)
+    days = charts.newest_days(patient_id, zone)
+    measure = _measure(said.get("measure", ""), newest, days)
+    audit.viewed(request, "device data", [patient_id], [patient_id])
+    sources = sources_of(patient, last_data(patient_id))
+    context: dict[str, Any] = {
+        **page,
+        "sources": [(one, one.for_support(patient_id)) for one in sources],
+        "may_change": may(request.user, "patients.change") and not patient.missing_since,
+        "asked": asked,
+        "newest": newest,
+        "days": days,
+        "choices": _choices(newest, days),
+        "measure": measure,
+        "words": measure is not None and measure.name in WORDS,
+    }
+    if measure is not None:
+        name = said.get("range") or (MONTH if measure.column else WEEK)
+        if measure.column and name == DAY:
+            name = WEEK  # A summary is of a whole day.
+        last = said.get("last") or _newest_day(measure, newest, days, zone)
+        span = Span(name, last, zone)
+        drawn, left_out = _charts(measure, newest, patient_id, span)
+        context |= {
+            "span": span,
+            "charts": drawn,
+            "left_out": left_out,
+            "ranges": [
+                (name, _query(measure, Span(name, last, zone)), name == span.name)
+                for name in LENGTHS
+                if not (measure.column and name == DAY)
+            ],
+            "earlier": _query(measure, span.earlier()) if span.first.year > FIRST.year + 1 else "",
+            "later": _query(measure, span.later()) if span.last < _today(zone) else "",
+        }
+    return render(request, "patients/wearables/devices.html", context, status=200 if valid else 400)
+
+
+def _measure(asked: str, newest: list[Newest], days: list[NewestDay]) -> Measure | None:
+    if asked in DAILY:
+        return DAILY[asked]
+    if asked:
+        return sampled(asked)
+    there = {one.measure.name: one.measure for one in reversed(newest)}
+    for favourite in ("heartrate", "glucose", "steps"):
+        if favourite in there:
+            return there[favourite]
+    if newest:
+        return newest[0].measure
+    return days[0].measure if days else None
+
+
+def _charts(
+    measure: Measure, newest: list[Newest], patient_id: UUID, span: Span
+) -> tuple[Sequence[Chart], int]:
+    """Charts, and how many sources there are beyond those."""
+    if measure.column:
+        drawn = charts.daily_charts(measure, patient_id, span)
+        return drawn[:SHOWN], max(0, len(drawn) - SHOWN)
+    of_measure = [one for one in newest if one.measure.name == measure.name]
+    if measure.name in WORDS:
+        return [], 0
+    series = [one.series for one in of_measure]
+    newest_at = {one.series.pk: one.at for one in of_measure}
+    drawn = charts.sample_charts(measure, series[:SHOWN], span, newest_at)
+    return drawn, max(0, len(series) - SHOWN)
+
+
+def _choices(
+    newest: list[Newest], days: list[NewestDay]
+) -> list[tuple[str, list[tuple[str, str]]]]:
+    measured = {one.measure.name: one.measure.label for one in newest}
+    groups = [
+        ("Measured through the day", sorted(measured.items(), key=lambda pair: pair[1])),
+        ("Daily summaries", [(one.measure.name, one.measure.label) for one in days]),
+    ]
+    return [(label, options) for label, options in groups if options]
+
+
+def _newest_day(
+    measure: Measure, newest: list[Newest], days: list[NewestDay], zone: ZoneInfo
+) -> date:
+    today = _today(zone)
+    found = [
+        one.at.astimezone(UTC if one.floating else zone).date()
+        for one in newest
+        if one.measure.name == measure.name
+    ]
+    if measure.column:
+        found = [one.day for one in days if one.measure is measure]
+    # A summary may be of any day at all.
+    return min(max(found[0], _EARLIEST), today + _AHEAD) if found else today
+
+
+def _today(zone: ZoneInfo) -> date:
+    return timezone.now().astimezone(zone).date()
+
+
+def _query(measure: Measure, span: Span) -> str:
+    return "?" + urlencode(
+        {"measure": measure.name, "range": span.name, "last": span.last.isoformat()}
+    )
+
+
+def zone_of_patient(patient: Patient) -> ZoneInfo:
+    """The patient's zone where it is known, else that of the reader."""
+    for name in (patient.fallback_time_zone, timezone.get_current_timezone_name()):
+        try:
+            return ZoneInfo(name or "")
+        except (LookupError, ValueError, OSError):
+            continue
+    return ZoneInfo("UTC")

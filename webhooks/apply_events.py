@@ -1,0 +1,324 @@
+"""Apply what was received: batches of events, each with its mark in one transaction.
+
+A worker claims rows that are due and free, groups them by route, and hands each group whole to its
+handler. What the handler wrote and the marks commit together, so a worker may be killed at any
+line: nothing is lost, nothing is applied twice. Two workers never see the same row.
+
+Nor do they work on the same subject at once: they would wait for each other's rows to the end of a
+batch. A claimed event whose subject another worker has in hand is left for the next turn, and most
+likely for that worker. Only where all are such, the first of them is waited for.
+
+A group that fails is rolled back to where it began and halved, until the event that fails stands
+alone. It is tried again later, and at last it is dead: visible, with its reason, to be replayed.
+Trouble of the moment (a lost connection, a deadlock) is nobody's fault: the batch is left as it
+was, for the next turn.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import chain
+
+import psycopg
+from celery.exceptions import SoftTimeLimitExceeded
+from django.db import (
+    DatabaseError,
+    DataError,
+    IntegrityError,
+    InterfaceError,
+    OperationalError,
+    connection,
+    transaction,
+)
+
+from backoffice import mirror
+from backoffice.core import binary_rows, shutdown
+from backoffice.core.encryption.cipher import CannotOpen
+from backoffice.core.service_team import mirror_team
+from backoffice.service.events import Heard, Misread
+from webhooks import event_envelope
+from webhooks.models import Event, body_of
+from webhooks.routes import HELD_BACK, ROUTES, SEALED, UNKNOWN, Aside, Route, route_of
+
+logger = logging.getLogger(__name__)
+
+BATCH = 200
+BYTES = 16 * 1024 * 1024
+"""Most bytes of bodies in one batch, but for a single larger one."""
+TURNS = 5
+"""How often a batch is begun anew at once when the database asked for it."""
+
+UNFIT = (timedelta(minutes=1),)
+"""Waits before an event that does not fit is tried again: it will hardly fit later."""
+UNEXPECTED = tuple(
+    timedelta(seconds=seconds) for seconds in (5, 30, 120, 600, 3_600, 4 * 3_600, 12 * 3_600)
+)
+"""Waits after any other failure, such as a mistake of ours that is mended meanwhile."""
+
+_PASSING_CLASSES = ("08", "40", "53", "57", "58")
+"""Of SQLSTATE: connection, rolled back by a conflict, resources, intervention, system."""
+_PASSING = ("25006", "55006", "55P03")
+"""Read-only, in use, locked."""
+
+HOLD_BACK = timedelta(seconds=30)
+"""Between two looks whether the team is known by now."""
+
+# A subject's record may not be there yet, so it is held by its number. Another subject that happens
+# to have the same number waits, too.
+_CLAIM = """
+SELECT claimed.*,
+ subject_id = '' OR pg_try_advisory_xact_lock(hashtextextended(subject_id, 0))
+FROM (
+ SELECT id, message_id, subject_id, received_at, attempts, coalesce(octet_length(body), 0),
+  due_at = received_at
+ FROM webhooks_event
+ WHERE state IN ('pending', 'retry') AND due_at <= statement_timestamp()
+ ORDER BY due_at, id LIMIT %s
+ FOR UPDATE SKIP LOCKED
+) AS claimed
+"""
+_WAIT = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
+_BODIES = "SELECT id, body FROM webhooks_event WHERE id = ANY(%s)"
+_CLOSE = """
+UPDATE webhooks_event AS event SET state = ended.state, outcome = ended.outcome,
+ applied_at = clock_timestamp(), reason = '', path = ''
+FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS ended (id, state, outcome)
+WHERE event.id = ended.id
+"""
+_HOLD = """
+UPDATE webhooks_event SET outcome = %s,
+ due_at = clock_timestamp() + make_interval(secs => %s)
+WHERE id = ANY(%s)
+"""
+_FAIL = """
+UPDATE webhooks_event SET state = %s, outcome = 'failed', attempts = attempts + 1,
+ reason = %s, path = %s, applied_at = CASE WHEN %s THEN clock_timestamp() END,
+ due_at = clock_timestamp() + make_interval(secs => %s)
+WHERE id = %s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A row held until the end of the transaction."""
+
+    number: int
+    message_id: str
+    subject: str
+    received_at: datetime
+    attempts: int
+    size: int
+    fresh: bool
+    """Never touched since it was received: no retry, no replay."""
+    held: bool
+    """Its subject is in this worker's hand, to the end of the transaction."""
+
+
+@dataclass
+class Settled:
+    """What became of a batch, by event number."""
+
+    ends: dict[tuple[Event.State, str], list[int]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    aside: dict[Aside, list[int]] = field(default_factory=lambda: defaultdict(list))
+    failed: dict[int, Exception] = field(default_factory=dict)
+    unsound: dict[int, Misread] = field(default_factory=dict)
+    unknown: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+
+
+def drain(seconds: float | None = None) -> int:
+    """Apply what is due, until nothing is or for about `seconds`. Returns how many events."""
+    ends = None if seconds is None else time.monotonic() + seconds
+    drained = 0
+    while count := _turn():
+        drained += count
+        if shutdown.asked() or (ends is not None and time.monotonic() >= ends):
+            break
+    return drained
+
+
+def _turn() -> int:
+    for turn in range(TURNS):
+        try:
+            return _batch()
+        except DatabaseError as error:
+            if turn + 1 == TURNS or not _rolled_back(error):
+                raise
+            logger.info("a batch is begun anew: %s", type(error.__cause__).__name__)
+    raise AssertionError("unreachable")
+
+
+def _batch() -> int:
+    with transaction.atomic():
+        claims = _claimed()
+        if claims:
+            settled = Settled()
+            groups = _routed(claims, settled)
+            for route, events in groups:
+                _hear(route, events, settled)
+            _mark(claims, settled)
+    return len(claims)
+
+
+def hear(route: Route, events: Sequence[Heard]) -> dict[str, str]:
+    """Hand events to their handler, inside the caller's transaction; outcomes by message id."""
+    said = (route.handler(events) if route.handler else None) or {}
+    return {event.message_id: said.get(event.message_id, route.outcome) for event in events}
+
+
+def _claimed() -> list[Claim]:
+    claims = _free([Claim(*row) for row in binary_rows.fetched(_CLAIM, [BATCH])])
+    total = 0
+    for position, claim in enumerate(claims):
+        total += claim.size
+        if total > BYTES and position:
+            return claims[:position]  # The rest is free again when this batch commits.
+    return claims
+
+
+def _free(claims: list[Claim]) -> list[Claim]:
+    """Those whose subject no other worker has in hand; where all are, the first one's, once it is
+    free. Who waits has no subject in hand, so that no two wait for each other."""
+    held = {claim.subject for claim in claims if claim.held}
+    if claims and not held:
+        held = {claims[0].subject}
+        binary_rows.fetched(_WAIT, [claims[0].subject])
+    return [claim for claim in claims if claim.subject in held]
+
+
+def _routed(claims: Sequence[Claim], settled: Settled) -> Iterator[tuple[Route, list[Heard]]]:
+    """Events by route: in receipt order within, and always in the same order of routes, so that
+    two workers take their locks in the same order."""
+    team = mirror_team()
+    bodies: dict[int, bytes | None] = dict(
+        binary_rows.fetched(_BODIES, [[claim.number for claim in claims]])
+    )
+    found: dict[str, list[Heard]] = defaultdict(list)
+    for claim in sorted(claims, key=lambda claim: claim.number):
+        try:
+            stored = bodies.get(claim.number)
+            if stored is None:
+                raise Misread("", "the body is no longer kept")
+            body = body_of(claim.message_id, stored)
+            # What is replayed may have been found unsound when it was received.
+            envelope = event_envelope.reopen(body) if claim.fresh else event_envelope.read(body)
+        except CannotOpen as error:
+            logger.error("the body of event %d waits: %s", claim.number, error)
+            settled.aside[SEALED].append(claim.number)
+            continue
+        except Misread as error:
+            settled.unsound[claim.number] = error
+            continue
+        route = route_of(envelope, team)
+        if isinstance(route, Aside):
+            settled.aside[route].append(claim.number)
+            if route is UNKNOWN:
+                settled.unknown[envelope.event_type].append(claim.message_id)
+        else:
+            found[envelope.event_type].append(
+                event_envelope.heard(claim.number, claim.message_id, claim.received_at, envelope)
+            )
+    groups: dict[Route, list[Heard]] = defaultdict(list)
+    for event_type, route in ROUTES.items():
+        if event_type in found:
+            groups[route] += found[event_type]
+    for route, events in groups.items():
+        yield route, sorted(events, key=lambda event: event.number)
+
+
+def _hear(route: Route, events: list[Heard], settled: Settled) -> None:
+    try:
+        with transaction.atomic():
+            outcomes = hear(route, events)
+    except Exception as error:
+        if _of_the_moment(error):
+            raise
+        if len(events) == 1:
+            settled.failed[events[0].number] = error
+            return
+        middle = len(events) // 2
+        _hear(route, events[:middle], settled)
+        _hear(route, events[middle:], settled)
+    else:
+        for event in events:
+            settled.ends[Event.State.DONE, outcomes[event.message_id]].append(event.number)
+
+
+def _mark(claims: Sequence[Claim], settled: Settled) -> None:
+    with connection.cursor() as cursor:
+        for aside, numbers in settled.aside.items():
+            if aside in (HELD_BACK, SEALED):
+                cursor.execute(_HOLD, [aside.outcome, HOLD_BACK.total_seconds(), numbers])
+            else:
+                settled.ends[aside.state, aside.outcome] += numbers
+        ended = [
+            (number, state, outcome)
+            for (state, outcome), numbers in settled.ends.items()
+            for number in numbers
+        ]
+        if ended:
+            cursor.execute(_CLOSE, [list(column) for column in zip(*ended, strict=True)])
+        attempts = {claim.number: claim.attempts for claim in claims}
+        for number, error in chain(settled.failed.items(), settled.unsound.items()):
+            reason, path = event_envelope.words(error)
+            # A body that is no event will never be one.
+            wait = None if number in settled.unsound else _wait(error, attempts[number])
+            state = Event.State.DEAD if wait is None else Event.State.RETRY
+            cursor.execute(
+                _FAIL,
+                [state, reason, path, wait is None, wait.total_seconds() if wait else 0, number],
+            )
+            logger.warning(
+                "event %d could not be applied (%s): %s",
+                number,
+                state.value,
+                reason,
+                exc_info=None if _unfit(error) else error,
+            )
+        for event_type, message_ids in sorted(settled.unknown.items()):
+            mirror.count_unknown(cursor, "event_type", event_type, len(message_ids), message_ids[0])
+
+
+def _wait(error: Exception, attempts: int) -> timedelta | None:
+    """How long until the next attempt, a fifth more or less; None when this was the last."""
+    waits = UNFIT if _unfit(error) else UNEXPECTED
+    if attempts >= len(waits):
+        return None
+    return waits[attempts] * random.uniform(0.8, 1.2)  # noqa: S311
+
+
+def _unfit(error: Exception) -> bool:
+    """Whether a failure is about what the event says, not about how we read it."""
+    state = _sqlstate(error)
+    if state is not None:
+        return state[:2] in ("22", "23", "54")  # data, constraints, limits of a row
+    # The driver refuses some values by itself: text with a NUL character, dates it cannot write.
+    refused = (DataError, IntegrityError, psycopg.DataError, psycopg.IntegrityError)
+    return isinstance(error, (ValueError, KeyError, RecursionError, OverflowError, *refused))
+
+
+def _of_the_moment(error: Exception) -> bool:
+    """Whether a failure says nothing of the event: another try of the same may succeed."""
+    if isinstance(error, SoftTimeLimitExceeded):
+        return True
+    state = _sqlstate(error)
+    if state is not None:
+        return state[:2] in _PASSING_CLASSES or state in _PASSING
+    return isinstance(error, (OperationalError, InterfaceError, psycopg.OperationalError))
+
+
+def _rolled_back(error: Exception) -> bool:
+    """By a deadlock or a conflict with another transaction."""
+    return (_sqlstate(error) or "")[:2] == "40"
+
+
+def _sqlstate(error: BaseException) -> str | None:
+    cause = error if isinstance(error, psycopg.Error) else error.__cause__
+    return cause.sqlstate if isinstance(cause, psycopg.Error) else None

@@ -1,0 +1,17 @@
+"""Pages of the inbox: the event log, replay, and where a status comes from."""
+
+from django.urls import path
+
+from webhooks import health, provenance
+from webhooks.views import events, replay
+
+app_name = "events"
+
+urlpatterns = [
+    path("health/inbox", health.inbox, name="health"),
+    path("system/events/", events.event_list, name="list"),
+    path("system/events/replay/", replay.replay_failed, name="replay"),
+    path("system/events/<int:event_id>/", events.event_detail, name="detail"),
+    path("system/events/<int:event_id>/replay/", replay.replay_one, name="replay-one"),
+    path("orders/<uuid:order_id>/why/", provenance.order_why, name="why-order"),
+]

@@ -1,0 +1,153 @@
+"""Replay: first what it would change, then, by POST and on record, the doing."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.db.models import Count, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from backoffice import audit
+from backoffice.core.access import may, requires
+from backoffice.pages.paging.counts import COUNT_CAP, capped_count
+from webhooks import event_log, replay
+from webhooks.forms import ReplayFilters
+from webhooks.models import Event
+from webhooks.views.events import fetched, rows_of
+
+TRIED: Final = 10
+"""Events of many that are tried before staff confirm."""
+GROUPS: Final = 50
+STATES: Final = ReplayFilters.STATES
+SECONDS: Final = 10.0
+"""How long one request goes on replaying; the rest is for the next."""
+
+
+@requires("events.view", "events.replay")
+@require_http_methods(["GET", "HEAD", "POST"])
+def replay_one(request: HttpRequest, event_id: int) -> HttpResponse:
+    """What applying one event again would change; POST has it applied."""
+    event = fetched(event_id)
+    if request.method == "POST":
+        _on_record(request, [event.pk], 1, "replay")
+        count = replay.replay(Event.objects.filter(pk=event.pk))
+        if count:
+            messages.success(request, "The event is applied again within seconds.")
+        else:
+            messages.error(request, "Its body has been forgotten: it cannot be applied again.")
+        return redirect("events:detail", event.pk)
+    values = may(request.user, "records.view")
+    audit.viewed(request, "event payload" if values else "event", [event.pk], [event.user_id])
+    context = {
+        "row": rows_of([event], by_name=may(request.user, "patients.view"))[0],
+        "event": event,
+        "preview": replay.preview(event),
+        "values": values,
+    }
+    return render(request, "webhooks/replay_one.html", context)
+
+
+@requires("events.view", "events.replay")
+@require_http_methods(["GET", "HEAD", "POST"])
+def replay_failed(request: HttpRequest) -> HttpResponse:
+    """Events that came to nothing by type and reason, how the first of them would fare now; POST
+    replays all."""
+    given = request.POST if request.method == "POST" else request.GET
+    form = ReplayFilters(given)
+    valid = form.is_valid()
+    chosen = Event.objects.none()
+    if valid:
+        chosen = form.apply(replay.replayable(), list(event_log.type_counts()))
+    if request.method == "POST" and valid:
+        if not form.cleaned_data.get("through"):
+            return redirect("events:replay")
+        return _replayed(request, chosen, form)
+    # Before anything is counted, so that what comes or fails meanwhile is not replayed unseen.
+    through, shown_at = event_log.latest()
+    choice: dict[str, Any] = form.cleaned_data if valid else {}
+    trials = replay.try_some(list(chosen.order_by("pk")[:TRIED]))
+    values = may(request.user, "records.view")
+    patients = [trial.event.user_id for trial in trials]
+    audit.listed(request, "event", (trial.event.pk for trial in trials), patients)
+    if values and trials:
+        audit.viewed(request, "event payload", (trial.event.pk for trial in trials), patients)
+    context = {
+        "form": form,
+        "state": STATES[form.state_chosen()] if valid else "",
+        "count": capped_count(chosen),
+        "through": choice.get("through") or through,
+        "shown_at": (choice.get("shown_at") or shown_at).isoformat(),
+        "groups": _groups(chosen),
+        "grouped": COUNT_CAP,
+        "rows": rows_of(
+            [trial.event for trial in trials], by_name=may(request.user, "patients.view")
+        ),
+        "trials": trials,
+        "fails": sum(trial.preview.failed for trial in trials),
+        "aside": sum(trial.preview.set_aside for trial in trials),
+        "values": values,
+        "chips": _chips(form) if valid else [],
+    }
+    return render(request, "webhooks/replay.html", context, status=200 if valid else 400)
+
+
+def _replayed(request: HttpRequest, chosen: QuerySet[Event], form: ReplayFilters) -> HttpResponse:
+    limits = [f"up to number {form.cleaned_data['through']}"]
+    limits += [
+        f"{chip['name']} {chip['value']}" for chip in _chips(form) if chip["name"] != "state"
+    ]
+    of = f"{STATES[form.state_chosen()]} events {', '.join(limits)}"
+    done, more = replay.replay_in_steps(
+        chosen, lambda count: _on_record(request, [], count, f"replay of {of}"), SECONDS
+    )
+    words = f"{done:,} {'event is' if done == 1 else 'events are'} applied again within seconds."
+    if more:
+        messages.warning(request, f"{words} More are left: replay again to go on.")
+        return redirect(f"{reverse('events:replay')}?{_same(form)}")
+    if done:
+        messages.success(request, words)
+    else:
+        messages.info(request, "None was left to be applied again.")
+    return redirect("events:list")
+
+
+def _same(form: ReplayFilters) -> str:
+    """The same choice, as it was shown first."""
+    names = ("state", "since", "type", "reason", "through", "shown_at")
+    return urlencode({name: form.data[name] for name in names if form.data.get(name)})
+
+
+def _on_record(request: HttpRequest, ids: list[int], count: int, reason: str) -> None:
+    """Before it is done: what cannot be put on record does not happen."""
+    audit.record(request, "change", "event", ids=ids, reason=reason, row_count=count)
+
+
+def _groups(chosen: QuerySet[Event]) -> list[dict[str, Any]]:
+    """By type and reason, of no more than are counted."""
+    first = Event.objects.filter(pk__in=chosen.order_by("pk").values("pk")[:COUNT_CAP])
+    found = first.values("event_type", "reason").annotate(count=Count("pk"))
+    return [
+        {**group, "words": event_log.type_words(group["event_type"])}
+        for group in found.order_by("-count", "event_type", "reason")[:GROUPS]
+    ]
+
+
+def _chips(form: ReplayFilters) -> list[dict[str, str]]:
+    return [
+        {
+            "name": name,
+            "value": form.data[name],
+            "label": f"{form.fields[name].label}: {_words(name, form.data[name])}",
+        }
+        for name in ("state", "since", "type", "reason")
+        if form.cleaned_data.get(name)
+    ]
+
+
+def _words(name: str, value: str) -> str:
+    return STATES[value] if name == "state" else value
