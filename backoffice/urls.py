@@ -17,7 +17,7 @@ urlpatterns = [
     # What is asked most stands first: each request is tried against them in this order.
     path("", sign_in.home, name="home"),
     path("live/", live.live, name="live"),
-    path("api/", include("backoffice.api.urls")),
+    path("api/", include("backoffice.api_urls")),
     path("find/", include("orders.search.urls")),
     path("today/", include("orders.today.urls")),
     path("orders/", include("orders.urls")),

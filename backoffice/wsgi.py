@@ -13,7 +13,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backoffice.settings")
 pages = get_wsgi_application()
 
 from backoffice.core import installation, statement_limits  # noqa: E402 - needs the settings
-from backoffice.pages import request_buffer  # noqa: E402
+from backoffice.operations import request_buffer  # noqa: E402
 from webhooks.endpoint import DOORS, deliveries  # noqa: E402
 
 statement_limits.limit_statements()

@@ -29,7 +29,7 @@ from backoffice.core import vocabulary
 from backoffice.core.access import may, roles_with
 from backoffice.core.identifiers import same_identifier
 from backoffice.models import Lookup, SyncRun
-from backoffice.operations.sync_health import state_of
+from backoffice.pages.sync_health import state_of
 from backoffice.templatetags.ages import ago
 
 MOST: Final = 100

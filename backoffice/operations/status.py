@@ -23,7 +23,8 @@ from backoffice.audit import verification
 from backoffice.celery import QUEUES
 from backoffice.core import heartbeats, service_team, vocabulary
 from backoffice.models import CommandRecord, SyncRun
-from backoffice.operations import postgres, sync_health, sync_watch
+from backoffice.operations import postgres, sync_watch
+from backoffice.pages import sync_health
 from webhooks import event_log, silence
 from webhooks.models import Event
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from django.db import migrations
 
-RULES: Final = Path(__file__).resolve().parent.parent / "reviewing" / "sql"
+RULES: Final = Path(__file__).resolve().parent.parent / "results" / "sql"
 TRIGGER: Final = """
 CREATE TRIGGER show_interpretation BEFORE INSERT OR UPDATE ON orders_order FOR EACH ROW
  WHEN (NEW.result_interpretation IS NOT NULL) EXECUTE FUNCTION orders_show_interpretation();

@@ -7,7 +7,7 @@ from typing import Final
 
 from django.db import migrations, models
 
-RULES: Final = Path(__file__).resolve().parent.parent / "reviewing" / "sql"
+RULES: Final = Path(__file__).resolve().parent.parent / "results" / "sql"
 DERIVE: Final = """
 SELECT orders_derive_reviews(array_agg(order_id)) FROM orders_review
 WHERE identity = 'different' AND version > signed;

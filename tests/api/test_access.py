@@ -8,7 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from backoffice.api.urls import urlpatterns
+from backoffice.api_urls import urlpatterns
 from backoffice.models import ApiToken, AuditEntry, User
 from tests.api.rows import order, patient, staff, token_for
 

@@ -23,7 +23,7 @@ from rest_framework.request import Request  # noqa: E402
 from rest_framework.response import Response  # noqa: E402
 from rest_framework.views import APIView  # noqa: E402
 
-from backoffice.pages import request_buffer  # noqa: E402
+from backoffice.operations import request_buffer  # noqa: E402
 from orders.models import Order, OrderEvent  # noqa: E402
 from webhooks import endpoint, receiving  # noqa: E402
 from webhooks.models import Event  # noqa: E402

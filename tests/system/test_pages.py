@@ -14,7 +14,7 @@ from django.utils import timezone
 from backoffice import sync
 from backoffice.management.commands.sync import LISTINGS
 from backoffice.models import Drift, Lookup, SyncRun, UnknownValue, UnreadRecord
-from backoffice.operations import sync_health
+from backoffice.pages import sync_health
 from tests.api.rows import staff
 
 pytestmark = pytest.mark.django_db

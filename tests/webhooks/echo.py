@@ -12,7 +12,7 @@ import django
 
 django.setup()
 
-from backoffice.pages import request_buffer  # noqa: E402 - needs the apps
+from backoffice.operations import request_buffer  # noqa: E402 - needs the apps
 
 LONG = 300_000
 SHOWN = (

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from backoffice.pages import request_buffer
+from backoffice.operations import request_buffer
 from tests.sync.house import House, Houses
 from tests.webhooks.echo import LONG
 from tests.webhooks.sending import Attempt, attempt, receiving, send

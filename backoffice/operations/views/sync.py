@@ -14,8 +14,8 @@ from django.views.decorators.http import require_safe
 from backoffice.core import vocabulary
 from backoffice.core.access import requires
 from backoffice.models import Drift, SyncRun, UnreadRecord
-from backoffice.operations import sync_health
 from backoffice.operations.views import unknown_values
+from backoffice.pages import sync_health
 from backoffice.pages.paging.pages import Sort, page_of, place_of
 
 SIZE: Final = 50
