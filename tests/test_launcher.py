@@ -403,8 +403,8 @@ def test_run_uses_the_python_that_it_was_started_with(tmp_path: Path) -> None:
     for lock in ("requirements.lock", "deploy/requirements.lock"):
         (tmp_path / lock).parent.mkdir(exist_ok=True)
         (tmp_path / lock).touch()
-    (tmp_path / "backoffice" / "embedded").mkdir(parents=True)
-    (tmp_path / "backoffice" / "embedded" / "requirements.lock").touch()
+    (tmp_path / "backoffice" / "devtools" / "embedded").mkdir(parents=True)
+    (tmp_path / "backoffice" / "devtools" / "embedded" / "requirements.lock").touch()
     made = tmp_path / ".venv" / "bin" / "python"
 
     def set_up(python: str) -> str:

@@ -152,7 +152,7 @@ def _running_version(base: Path) -> str | None:
 
 def _version() -> str:
     """Changes with the server packages and with the code that starts them."""
-    folder = ROOT / "backoffice" / "embedded"
+    folder = ROOT / "backoffice" / "devtools" / "embedded"
     sources = (*sorted(folder.glob("*.py")), folder / "requirements.lock")
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
 
