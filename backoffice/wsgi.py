@@ -14,7 +14,7 @@ pages = get_wsgi_application()
 
 from backoffice.core import installation, statement_limits  # noqa: E402 - needs the settings
 from backoffice.operations import request_buffer  # noqa: E402
-from webhooks.endpoint import DOORS, deliveries  # noqa: E402
+from webhooks.endpoint import ENDPOINT_PATHS, webhook_application  # noqa: E402
 
 statement_limits.limit_statements()
 installation.verify()
@@ -22,7 +22,7 @@ installation.verify()
 
 def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
     """Deliveries pass by the middleware of the pages, which costs a third of their time."""
-    inside = deliveries if environ.get("PATH_INFO") in DOORS else pages
+    inside = webhook_application if environ.get("PATH_INFO") in ENDPOINT_PATHS else pages
     return inside(environ, start_response)
 
 

@@ -74,8 +74,8 @@ def no_door_left_open() -> Iterator[None]:
     """Groups of deliveries have a connection of their own: no database is dropped while it is
     open."""
     yield
-    if receiving.door_of_groups.cache_info().currsize:
-        receiving.door_of_groups().close()
+    if receiving.group_connection.cache_info().currsize:
+        receiving.group_connection().close()
 
 
 @pytest.fixture(scope="module")

@@ -15,13 +15,13 @@ from rest_framework.request import Request
 from backoffice.api.resources import Resource, exactly
 from backoffice.core.access import may, requires
 from backoffice.core.encryption.cipher import CannotOpen
-from webhooks.models import Event, body_of
+from webhooks.models import Event, decrypted_body
 
-LONGEST: Final = 32_768
+MAX_LISTED_BODY: Final = 32_768
 """Bytes of a body up to which a list carries it; a longer one comes with its event alone."""
 
 
-def _described() -> serializers.Field[Any, Any, Any, Any]:
+def _record_field() -> serializers.Field[Any, Any, Any, Any]:
     return serializers.DictField(
         allow_null=True,
         help_text="The body as received; null without the permission to see records, once it is "
@@ -62,7 +62,7 @@ class Events(Resource):
         exactly("state", str, "One of pending, retry, done, skipped, quarantined, dead"),
         exactly("message_id", str, "The sender's id of the message"),
     )
-    added = MappingProxyType({"record": _described})
+    added = MappingProxyType({"record": _record_field})
 
     def _items(self, request: Request, rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
         items = super()._items(request, rows)
@@ -70,17 +70,19 @@ class Events(Resource):
         if may(request.user, "records.view"):
             found = Event.objects.filter(pk__in=[item["id"] for item in items])
             if "id" not in self.kwargs:
-                found = found.alias(size=Length("body")).filter(size__lte=LONGEST)
+                found = found.alias(size=Length("body")).filter(size__lte=MAX_LISTED_BODY)
             stored = found.exclude(body=None).values_list("pk", "message_id", "body")
-            bodies.update((pk, _opened(message_id, body)) for pk, message_id, body in stored)
+            bodies.update(
+                (pk, _decrypted_or_none(message_id, body)) for pk, message_id, body in stored
+            )
         for item in items:
             item["record"] = _json(bodies.get(item["id"]))
         return items
 
 
-def _opened(message_id: str, stored: Any) -> bytes | None:
+def _decrypted_or_none(message_id: str, stored: Any) -> bytes | None:
     try:
-        return body_of(message_id, bytes(stored))
+        return decrypted_body(message_id, bytes(stored))
     except CannotOpen:
         return None
 

@@ -43,35 +43,43 @@ from backoffice.core.encryption.cipher import CannotOpen
 from backoffice.core.service_team import mirror_team
 from backoffice.service.events import Heard, Misread
 from webhooks import event_envelope
-from webhooks.models import Event, body_of
-from webhooks.routes import HELD_BACK, ROUTES, SEALED, UNKNOWN, Aside, Route, route_of
+from webhooks.models import Event, decrypted_body
+from webhooks.routes import (
+    ROUTES,
+    TEAM_UNKNOWN,
+    UNDECRYPTABLE,
+    UNKNOWN_TYPE,
+    Route,
+    SetAside,
+    find_route,
+)
 
 logger = logging.getLogger(__name__)
 
 BATCH = 200
 BYTES = 16 * 1024 * 1024
 """Most bytes of bodies in one batch, but for a single larger one."""
-TURNS = 5
+MAX_BATCH_ATTEMPTS = 5
 """How often a batch is begun anew at once when the database asked for it."""
 
-UNFIT = (timedelta(minutes=1),)
+DATA_ERROR_DELAYS = (timedelta(minutes=1),)
 """Waits before an event that does not fit is tried again: it will hardly fit later."""
-UNEXPECTED = tuple(
+OTHER_ERROR_DELAYS = tuple(
     timedelta(seconds=seconds) for seconds in (5, 30, 120, 600, 3_600, 4 * 3_600, 12 * 3_600)
 )
 """Waits after any other failure, such as a mistake of ours that is mended meanwhile."""
 
-_PASSING_CLASSES = ("08", "40", "53", "57", "58")
+_TRANSIENT_CLASSES = ("08", "40", "53", "57", "58")
 """Of SQLSTATE: connection, rolled back by a conflict, resources, intervention, system."""
-_PASSING = ("25006", "55006", "55P03")
+_TRANSIENT_STATES = ("25006", "55006", "55P03")
 """Read-only, in use, locked."""
 
-HOLD_BACK = timedelta(seconds=30)
+SET_ASIDE_DELAY = timedelta(seconds=30)
 """Between two looks whether the team is known by now."""
 
 # A subject's record may not be there yet, so it is held by its number. Another subject that happens
 # to have the same number waits, too.
-_CLAIM = """
+_CLAIM_SQL = """
 SELECT claimed.*,
  subject_id = '' OR pg_try_advisory_xact_lock(hashtextextended(subject_id, 0))
 FROM (
@@ -83,20 +91,20 @@ FROM (
  FOR UPDATE SKIP LOCKED
 ) AS claimed
 """
-_WAIT = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
-_BODIES = "SELECT id, body FROM webhooks_event WHERE id = ANY(%s)"
-_CLOSE = """
+_WAIT_SQL = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
+_BODIES_SQL = "SELECT id, body FROM webhooks_event WHERE id = ANY(%s)"
+_CLOSE_SQL = """
 UPDATE webhooks_event AS event SET state = ended.state, outcome = ended.outcome,
  applied_at = clock_timestamp(), reason = '', path = ''
 FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS ended (id, state, outcome)
 WHERE event.id = ended.id
 """
-_HOLD = """
+_SET_ASIDE_SQL = """
 UPDATE webhooks_event SET outcome = %s,
  due_at = clock_timestamp() + make_interval(secs => %s)
 WHERE id = ANY(%s)
 """
-_FAIL = """
+_FAIL_SQL = """
 UPDATE webhooks_event SET state = %s, outcome = 'failed', attempts = attempts + 1,
  reason = %s, path = %s, applied_at = CASE WHEN %s THEN clock_timestamp() END,
  due_at = clock_timestamp() + make_interval(secs => %s)
@@ -105,7 +113,7 @@ WHERE id = %s
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class ClaimedEvent:
     """A row held until the end of the transaction."""
 
     number: int
@@ -114,20 +122,20 @@ class Claim:
     received_at: datetime
     attempts: int
     size: int
-    fresh: bool
+    is_untouched: bool
     """Never touched since it was received: no retry, no replay."""
     held: bool
     """Its subject is in this worker's hand, to the end of the transaction."""
 
 
 @dataclass
-class Settled:
+class BatchResult:
     """What became of a batch, by event number."""
 
     ends: dict[tuple[Event.State, str], list[int]] = field(
         default_factory=lambda: defaultdict(list)
     )
-    aside: dict[Aside, list[int]] = field(default_factory=lambda: defaultdict(list))
+    aside: dict[SetAside, list[int]] = field(default_factory=lambda: defaultdict(list))
     failed: dict[int, Exception] = field(default_factory=dict)
     unsound: dict[int, Misread] = field(default_factory=dict)
     unknown: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -137,44 +145,46 @@ def drain(seconds: float | None = None) -> int:
     """Apply what is due, until nothing is or for about `seconds`. Returns how many events."""
     ends = None if seconds is None else time.monotonic() + seconds
     drained = 0
-    while count := _turn():
+    while count := _apply_batch_with_retries():
         drained += count
         if shutdown.asked() or (ends is not None and time.monotonic() >= ends):
             break
     return drained
 
 
-def _turn() -> int:
-    for turn in range(TURNS):
+def _apply_batch_with_retries() -> int:
+    for turn in range(MAX_BATCH_ATTEMPTS):
         try:
-            return _batch()
+            return _apply_batch()
         except DatabaseError as error:
-            if turn + 1 == TURNS or not _rolled_back(error):
+            if turn + 1 == MAX_BATCH_ATTEMPTS or not _is_rollback(error):
                 raise
             logger.info("a batch is begun anew: %s", type(error.__cause__).__name__)
     raise AssertionError("unreachable")
 
 
-def _batch() -> int:
+def _apply_batch() -> int:
     with transaction.atomic():
-        claims = _claimed()
+        claims = _claim_batch()
         if claims:
-            settled = Settled()
-            groups = _routed(claims, settled)
+            result = BatchResult()
+            groups = _group_by_route(claims, result)
             for route, events in groups:
-                _hear(route, events, settled)
-            _mark(claims, settled)
+                _apply_group(route, events, result)
+            _record_outcomes(claims, result)
     return len(claims)
 
 
-def hear(route: Route, events: Sequence[Heard]) -> dict[str, str]:
+def apply_route(route: Route, events: Sequence[Heard]) -> dict[str, str]:
     """Hand events to their handler, inside the caller's transaction; outcomes by message id."""
     said = (route.handler(events) if route.handler else None) or {}
     return {event.message_id: said.get(event.message_id, route.outcome) for event in events}
 
 
-def _claimed() -> list[Claim]:
-    claims = _free([Claim(*row) for row in binary_rows.fetched(_CLAIM, [BATCH])])
+def _claim_batch() -> list[ClaimedEvent]:
+    claims = _with_free_subject(
+        [ClaimedEvent(*row) for row in binary_rows.fetched(_CLAIM_SQL, [BATCH])]
+    )
     total = 0
     for position, claim in enumerate(claims):
         total += claim.size
@@ -183,22 +193,24 @@ def _claimed() -> list[Claim]:
     return claims
 
 
-def _free(claims: list[Claim]) -> list[Claim]:
+def _with_free_subject(claims: list[ClaimedEvent]) -> list[ClaimedEvent]:
     """Those whose subject no other worker has in hand; where all are, the first one's, once it is
     free. Who waits has no subject in hand, so that no two wait for each other."""
     held = {claim.subject for claim in claims if claim.held}
     if claims and not held:
         held = {claims[0].subject}
-        binary_rows.fetched(_WAIT, [claims[0].subject])
+        binary_rows.fetched(_WAIT_SQL, [claims[0].subject])
     return [claim for claim in claims if claim.subject in held]
 
 
-def _routed(claims: Sequence[Claim], settled: Settled) -> Iterator[tuple[Route, list[Heard]]]:
+def _group_by_route(
+    claims: Sequence[ClaimedEvent], result: BatchResult
+) -> Iterator[tuple[Route, list[Heard]]]:
     """Events by route: in receipt order within, and always in the same order of routes, so that
     two workers take their locks in the same order."""
     team = mirror_team()
     bodies: dict[int, bytes | None] = dict(
-        binary_rows.fetched(_BODIES, [[claim.number for claim in claims]])
+        binary_rows.fetched(_BODIES_SQL, [[claim.number for claim in claims]])
     )
     found: dict[str, list[Heard]] = defaultdict(list)
     for claim in sorted(claims, key=lambda claim: claim.number):
@@ -206,24 +218,30 @@ def _routed(claims: Sequence[Claim], settled: Settled) -> Iterator[tuple[Route, 
             stored = bodies.get(claim.number)
             if stored is None:
                 raise Misread("", "the body is no longer kept")
-            body = body_of(claim.message_id, stored)
+            body = decrypted_body(claim.message_id, stored)
             # What is replayed may have been found unsound when it was received.
-            envelope = event_envelope.reopen(body) if claim.fresh else event_envelope.read(body)
+            envelope = (
+                event_envelope.read_stored(body)
+                if claim.is_untouched
+                else event_envelope.read(body)
+            )
         except CannotOpen as error:
             logger.error("the body of event %d waits: %s", claim.number, error)
-            settled.aside[SEALED].append(claim.number)
+            result.aside[UNDECRYPTABLE].append(claim.number)
             continue
         except Misread as error:
-            settled.unsound[claim.number] = error
+            result.unsound[claim.number] = error
             continue
-        route = route_of(envelope, team)
-        if isinstance(route, Aside):
-            settled.aside[route].append(claim.number)
-            if route is UNKNOWN:
-                settled.unknown[envelope.event_type].append(claim.message_id)
+        route = find_route(envelope, team)
+        if isinstance(route, SetAside):
+            result.aside[route].append(claim.number)
+            if route is UNKNOWN_TYPE:
+                result.unknown[envelope.event_type].append(claim.message_id)
         else:
             found[envelope.event_type].append(
-                event_envelope.heard(claim.number, claim.message_id, claim.received_at, envelope)
+                event_envelope.received_event(
+                    claim.number, claim.message_id, claim.received_at, envelope
+                )
             )
     groups: dict[Route, list[Heard]] = defaultdict(list)
     for event_type, route in ROUTES.items():
@@ -233,46 +251,48 @@ def _routed(claims: Sequence[Claim], settled: Settled) -> Iterator[tuple[Route, 
         yield route, sorted(events, key=lambda event: event.number)
 
 
-def _hear(route: Route, events: list[Heard], settled: Settled) -> None:
+def _apply_group(route: Route, events: list[Heard], result: BatchResult) -> None:
     try:
         with transaction.atomic():
-            outcomes = hear(route, events)
+            outcomes = apply_route(route, events)
     except Exception as error:
-        if _of_the_moment(error):
+        if _is_transient(error):
             raise
         if len(events) == 1:
-            settled.failed[events[0].number] = error
+            result.failed[events[0].number] = error
             return
         middle = len(events) // 2
-        _hear(route, events[:middle], settled)
-        _hear(route, events[middle:], settled)
+        _apply_group(route, events[:middle], result)
+        _apply_group(route, events[middle:], result)
     else:
         for event in events:
-            settled.ends[Event.State.DONE, outcomes[event.message_id]].append(event.number)
+            result.ends[Event.State.DONE, outcomes[event.message_id]].append(event.number)
 
 
-def _mark(claims: Sequence[Claim], settled: Settled) -> None:
+def _record_outcomes(claims: Sequence[ClaimedEvent], result: BatchResult) -> None:
     with connection.cursor() as cursor:
-        for aside, numbers in settled.aside.items():
-            if aside in (HELD_BACK, SEALED):
-                cursor.execute(_HOLD, [aside.outcome, HOLD_BACK.total_seconds(), numbers])
+        for aside, numbers in result.aside.items():
+            if aside in (TEAM_UNKNOWN, UNDECRYPTABLE):
+                cursor.execute(
+                    _SET_ASIDE_SQL, [aside.outcome, SET_ASIDE_DELAY.total_seconds(), numbers]
+                )
             else:
-                settled.ends[aside.state, aside.outcome] += numbers
-        ended = [
+                result.ends[aside.state, aside.outcome] += numbers
+        closed = [
             (number, state, outcome)
-            for (state, outcome), numbers in settled.ends.items()
+            for (state, outcome), numbers in result.ends.items()
             for number in numbers
         ]
-        if ended:
-            cursor.execute(_CLOSE, [list(column) for column in zip(*ended, strict=True)])
+        if closed:
+            cursor.execute(_CLOSE_SQL, [list(column) for column in zip(*closed, strict=True)])
         attempts = {claim.number: claim.attempts for claim in claims}
-        for number, error in chain(settled.failed.items(), settled.unsound.items()):
-            reason, path = event_envelope.words(error)
+        for number, error in chain(result.failed.items(), result.unsound.items()):
+            reason, path = event_envelope.describe_error(error)
             # A body that is no event will never be one.
-            wait = None if number in settled.unsound else _wait(error, attempts[number])
+            wait = None if number in result.unsound else _retry_delay(error, attempts[number])
             state = Event.State.DEAD if wait is None else Event.State.RETRY
             cursor.execute(
-                _FAIL,
+                _FAIL_SQL,
                 [state, reason, path, wait is None, wait.total_seconds() if wait else 0, number],
             )
             logger.warning(
@@ -280,21 +300,21 @@ def _mark(claims: Sequence[Claim], settled: Settled) -> None:
                 number,
                 state.value,
                 reason,
-                exc_info=None if _unfit(error) else error,
+                exc_info=None if _is_data_error(error) else error,
             )
-        for event_type, message_ids in sorted(settled.unknown.items()):
+        for event_type, message_ids in sorted(result.unknown.items()):
             mirror.count_unknown(cursor, "event_type", event_type, len(message_ids), message_ids[0])
 
 
-def _wait(error: Exception, attempts: int) -> timedelta | None:
+def _retry_delay(error: Exception, attempts: int) -> timedelta | None:
     """How long until the next attempt, a fifth more or less; None when this was the last."""
-    waits = UNFIT if _unfit(error) else UNEXPECTED
+    waits = DATA_ERROR_DELAYS if _is_data_error(error) else OTHER_ERROR_DELAYS
     if attempts >= len(waits):
         return None
     return waits[attempts] * random.uniform(0.8, 1.2)  # noqa: S311
 
 
-def _unfit(error: Exception) -> bool:
+def _is_data_error(error: Exception) -> bool:
     """Whether a failure is about what the event says, not about how we read it."""
     state = _sqlstate(error)
     if state is not None:
@@ -304,17 +324,17 @@ def _unfit(error: Exception) -> bool:
     return isinstance(error, (ValueError, KeyError, RecursionError, OverflowError, *refused))
 
 
-def _of_the_moment(error: Exception) -> bool:
+def _is_transient(error: Exception) -> bool:
     """Whether a failure says nothing of the event: another try of the same may succeed."""
     if isinstance(error, SoftTimeLimitExceeded):
         return True
     state = _sqlstate(error)
     if state is not None:
-        return state[:2] in _PASSING_CLASSES or state in _PASSING
+        return state[:2] in _TRANSIENT_CLASSES or state in _TRANSIENT_STATES
     return isinstance(error, (OperationalError, InterfaceError, psycopg.OperationalError))
 
 
-def _rolled_back(error: Exception) -> bool:
+def _is_rollback(error: Exception) -> bool:
     """By a deadlock or a conflict with another transaction."""
     return (_sqlstate(error) or "")[:2] == "40"
 

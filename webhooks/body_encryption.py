@@ -3,7 +3,7 @@
 At the door it would cost a seventh of what receiving costs, and as much again when the event is
 applied, mostly because PostgreSQL keeps what it cannot compress beside the table. Two minutes
 later nearly all have been applied, and no sender and no page waits. Readers take both: see
-`models.body_of`.
+`models.decrypted_body`.
 
 Bodies are sealed in the order they came, all that are old enough, so those that are left always lie
 behind the newest sealed one: a killed run is gone on with, and nothing has to be remembered. What
@@ -22,42 +22,42 @@ from django.utils import timezone
 from backoffice.core import binary_rows
 from backoffice.core.encryption import cipher
 from webhooks import event_log
-from webhooks.models import place_of_body
+from webhooks.models import body_encryption_context
 
-AGE: Final = timedelta(minutes=2)
+MIN_AGE: Final = timedelta(minutes=2)
 STEP: Final = 500
 BYTES: Final = 32 * 1024 * 1024
 """Bodies sealed in one transaction, and about their size. A drain waits for none of them, we for
 its batch at most."""
-MOST: Final = 200_000
+MAX_EVENTS: Final = 200_000
 """Events that one run looks back over; what lies before them is for `rotatekeys`, too."""
 
-_BEFORE: Final = """
+_BEFORE_SQL: Final = """
 SELECT id, octet_length(body), substring(body FROM 1 FOR 1) FROM webhooks_event
 WHERE id < %s AND body IS NOT NULL ORDER BY id DESC LIMIT %s
 """
-_BODIES: Final = """
+_BODIES_SQL: Final = """
 SELECT id, message_id, body FROM webhooks_event WHERE id = ANY(%s) AND body IS NOT NULL
 ORDER BY id FOR NO KEY UPDATE
 """
 
 
-def seal_bodies(seconds: float | None = None) -> int:
+def encrypt_bodies(seconds: float | None = None) -> int:
     """Until none is left that is old enough, or for about `seconds`. Returns how many."""
     ends = None if seconds is None else time.monotonic() + seconds
-    unsealed = _unsealed()
-    sealed = 0
-    while unsealed and (ends is None or time.monotonic() < ends):
-        sealed += _seal(_step(unsealed))
-    return sealed
+    unencrypted = _unencrypted()
+    encrypted = 0
+    while unencrypted and (ends is None or time.monotonic() < ends):
+        encrypted += _encrypt(_take_step(unencrypted))
+    return encrypted
 
 
-def _unsealed() -> list[tuple[int, int]]:
+def _unencrypted() -> list[tuple[int, int]]:
     """Numbers of events and sizes of their bodies, newest first, back to the newest one that is
     sealed."""
-    at = event_log.last_before(timezone.now() - AGE) + 1
+    at = event_log.last_event_before(timezone.now() - MIN_AGE) + 1
     found: list[tuple[int, int]] = []
-    while len(found) < MOST and (rows := binary_rows.fetched(_BEFORE, [at, STEP])):
+    while len(found) < MAX_EVENTS and (rows := binary_rows.fetched(_BEFORE_SQL, [at, STEP])):
         for number, size, head in rows:
             if cipher.is_sealed(head):
                 return found
@@ -66,22 +66,22 @@ def _unsealed() -> list[tuple[int, int]]:
     return found
 
 
-def _step(unsealed: list[tuple[int, int]]) -> list[int]:
+def _take_step(unencrypted: list[tuple[int, int]]) -> list[int]:
     """Take the oldest ones off the list, as many as one transaction holds."""
     numbers: list[int] = []
     bytes_left = BYTES
-    while unsealed and len(numbers) < STEP and bytes_left > 0:
-        number, size = unsealed.pop()
+    while unencrypted and len(numbers) < STEP and bytes_left > 0:
+        number, size = unencrypted.pop()
         numbers.append(number)
         bytes_left -= size
     return numbers
 
 
-def _seal(numbers: list[int]) -> int:
+def _encrypt(numbers: list[int]) -> int:
     with transaction.atomic(durable=True):
         rows = [
-            (cipher.sealed_bytes(body, place_of_body(message_id)), number)
-            for number, message_id, body in binary_rows.fetched(_BODIES, [numbers])
+            (cipher.sealed_bytes(body, body_encryption_context(message_id)), number)
+            for number, message_id, body in binary_rows.fetched(_BODIES_SQL, [numbers])
             if not cipher.is_sealed(body)
         ]
         with connection.cursor() as cursor:

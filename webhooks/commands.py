@@ -38,7 +38,7 @@ class EndpointCommand(Command, kw_only=True):
             raise NotNow(NO_KEY)
 
 
-class OfEndpoint(EndpointCommand, kw_only=True):
+class ExistingEndpointCommand(EndpointCommand, kw_only=True):
     """What all commands about one existing endpoint share."""
 
     endpoint_id: str
@@ -51,7 +51,7 @@ class OfEndpoint(EndpointCommand, kw_only=True):
 
     def endpoint(self, service: Service) -> Record[Webhook]:
         """The endpoint as the service has it now. Raises NotNow where there is none, or no key."""
-        return _unless_refused(lambda: service.management.webhook(self.team_id, self.endpoint_id))
+        return _call_management(lambda: service.management.webhook(self.team_id, self.endpoint_id))
 
 
 class CreateEndpoint(EndpointCommand, kw_only=True):
@@ -99,7 +99,7 @@ class CreateEndpoint(EndpointCommand, kw_only=True):
         return answer.data.id
 
 
-class RotateSecret(OfEndpoint, kw_only=True):
+class RotateSecret(ExistingEndpointCommand, kw_only=True):
     """Have the service sign with a new secret, which it makes. The one before signs beside it for
     a while, so that deliveries are accepted until the settings have both."""
 
@@ -119,10 +119,10 @@ class RotateSecret(OfEndpoint, kw_only=True):
         return reverse("operations:endpoint-secret", args=[self.endpoint_id])
 
     def refresh(self, service: Service) -> None:
-        found = _unless_refused(
+        found = _call_management(
             lambda: service.management.webhook_secret(self.team_id, self.endpoint_id)
         )
-        self.before = self.before or name_of(found)
+        self.before = self.before or secret_name(found)
 
     def send(self, service: Service, sending: Sending) -> Record[WebhookSecret]:
         service.management.rotate_webhook_secret(self.team_id, self.endpoint_id)
@@ -132,14 +132,14 @@ class RotateSecret(OfEndpoint, kw_only=True):
         # "GET /{webhook_id}/secret" shows the secret that signs; a rotation makes another
         # (webhooks.md 1.2).
         found = service.management.webhook_secret(self.team_id, self.endpoint_id)
-        return Absent() if name_of(found) == self.before else Happened(found)
+        return Absent() if secret_name(found) == self.before else Happened(found)
 
     def store(self, answer: Record[WebhookSecret]) -> str:
         """Nothing is kept of a secret: it is shown on a page of its own, and set by hand."""
         return self.endpoint_id
 
 
-class SwitchEndpoint(OfEndpoint, kw_only=True):
+class SwitchEndpoint(ExistingEndpointCommand, kw_only=True):
     """Stop deliveries to an endpoint, or begin them again."""
 
     kind: ClassVar[str] = "webhook.switch"
@@ -172,7 +172,7 @@ class SwitchEndpoint(OfEndpoint, kw_only=True):
         return self.endpoint_id
 
 
-class DeleteEndpoint(OfEndpoint, kw_only=True):
+class DeleteEndpoint(ExistingEndpointCommand, kw_only=True):
     """Delete an endpoint, with the events that have not reached it."""
 
     kind: ClassVar[str] = "webhook.delete"
@@ -211,7 +211,7 @@ COMMANDS: tuple[type[Command], ...] = (
 """Delivered by `webhooks.tasks.deliver`."""
 
 
-def name_of(secret: Record[WebhookSecret]) -> str:
+def secret_name(secret: Record[WebhookSecret]) -> str:
     """The name of a secret. Raises Malformed where it has none."""
     if not secret.data.name:
         raise errors.Malformed(reason="a webhook secret of an unknown form")
@@ -222,7 +222,7 @@ def _mark(sending: Sending) -> str:
     return f"Back office, request {sending.id}"
 
 
-def _unless_refused(call: Callable[[], T]) -> T:
+def _call_management(call: Callable[[], T]) -> T:
     """The answer of a call. Raises NotNow where the key is refused or the endpoint is gone."""
     try:
         return call()

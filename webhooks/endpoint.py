@@ -20,43 +20,48 @@ from webhooks import receiving
 
 logger = logging.getLogger(__name__)
 
-DOORS: Final = frozenset({"/webhooks", "/webhooks/"})
+ENDPOINT_PATHS: Final = frozenset({"/webhooks", "/webhooks/"})
 Headers = list[tuple[str, str]]
-STRICT: Final = ("Strict-Transport-Security", "max-age=63072000; includeSubDomains; preload")
+STRICT_TRANSPORT_SECURITY: Final = (
+    "Strict-Transport-Security",
+    "max-age=63072000; includeSubDomains; preload",
+)
 """As Django's middleware says it on every other answer."""
 
 
-def deliveries(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+def webhook_application(
+    environ: dict[str, Any], start_response: Callable[..., Any]
+) -> Iterable[bytes]:
     """As a WSGI application."""
     began = time.perf_counter()
-    status, headers, body = answer(environ)
+    status, headers, body = respond(environ)
     duration_metrics.answered(
         "webhooks", environ["REQUEST_METHOD"], status, time.perf_counter() - began
     )
     if settings.HTTPS_ONLY:
-        headers = [*headers, STRICT]
+        headers = [*headers, STRICT_TRANSPORT_SECURITY]
     start_response(f"{status} {HTTPStatus(status).phrase}", headers)
     return [body]
 
 
-def answer(environ: Mapping[str, Any]) -> tuple[int, Headers, bytes]:
+def respond(environ: Mapping[str, Any]) -> tuple[int, Headers, bytes]:
     """204 once the event is committed; else 4xx or 503 with the reason in a few plain words.
 
     Never a redirect, which the sender counts as a failure.
     """
     if environ["REQUEST_METHOD"] != "POST":
-        return _said(405, "deliveries are posted", ("Allow", "POST"))
+        return _response(405, "deliveries are posted", ("Allow", "POST"))
     if settings.HTTPS_ONLY and not _is_https(environ):
-        return _said(403, "HTTPS only")
+        return _response(403, "HTTPS only")
     try:
         found = receiving.receive(_headers(environ), environ["wsgi.input"].read)
     except Exception as error:
         # The sender tries again; the text of the error may quote the body.
         logger.error("a delivery failed: %s", type(error).__name__)
-        found = receiving.Answer(503, "not stored", receiving.RETRY_AFTER)
+        found = receiving.DeliveryResponse(503, "not stored", receiving.RETRY_AFTER)
     if found.retry_after is not None:
-        return _said(found.status, found.reason, ("Retry-After", str(found.retry_after)))
-    return _said(found.status, found.reason)
+        return _response(found.status, found.reason, ("Retry-After", str(found.retry_after)))
+    return _response(found.status, found.reason)
 
 
 def _is_https(environ: Mapping[str, Any]) -> bool:
@@ -72,7 +77,7 @@ def _is_https(environ: Mapping[str, Any]) -> bool:
 def _headers(environ: Mapping[str, Any]) -> dict[str, str]:
     """What a delivery is told by, by lower-case name."""
     prefixes = tuple(settings.WEBHOOK_HEADER_PREFIXES)
-    found = {name: environ.get(variable) for name, variable in _names(prefixes)}
+    found = {name: environ.get(variable) for name, variable in _header_variables(prefixes)}
     if not found["content-length"] and "HTTP_TRANSFER_ENCODING" not in environ:
         # No body at all: a server may wait for ever for one.
         found["content-length"] = "0"
@@ -80,7 +85,7 @@ def _headers(environ: Mapping[str, Any]) -> dict[str, str]:
 
 
 @lru_cache(maxsize=8)
-def _names(prefixes: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+def _header_variables(prefixes: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """Headers by lower-case name, and as WSGI calls them."""
     signed = [
         f"{prefix}-{part}" for prefix in prefixes for part in ("id", "timestamp", "signature")
@@ -90,7 +95,7 @@ def _names(prefixes: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     return tuple(names)
 
 
-def _said(status: int, words: str, *headers: tuple[str, str]) -> tuple[int, Headers, bytes]:
+def _response(status: int, words: str, *headers: tuple[str, str]) -> tuple[int, Headers, bytes]:
     if not words:
         return status, [*headers], b""
     body = f"{words}\n".encode()

@@ -19,16 +19,16 @@ from backoffice.service.payload import explain
 
 _NONE = msgspec.Raw(b"null")
 _SUBJECT_LETTERS = 100
-_ANY_QUOTED_VALUE = re.compile("['\"]")
-_OF_A_READER = re.compile(
+_QUOTE = re.compile("['\"]")
+_READER_ERROR = re.compile(
     r"((?:Expected|Invalid|Object|Input|JSON|Integer|Number)[^'\"]{0,150}) at (\$[^\s'\"]{0,200})"
 )
 """What the client's readers say of a value that does not fit its type."""
 
-EXHAUSTED = "message.attempt.exhausted"
+ATTEMPT_EXHAUSTED = "message.attempt.exhausted"
 """The notice that a message was given up: the one event without the envelope (webhooks, 1)."""
 
-_WRAPPED = b'{"event_type":"' + EXHAUSTED.encode() + b'","data":%b}'
+_WRAPPED_NOTICE = b'{"event_type":"' + ATTEMPT_EXHAUSTED.encode() + b'","data":%b}'
 
 
 class _Notice(msgspec.Struct, gc=False):
@@ -50,22 +50,22 @@ class _Team(msgspec.Struct, gc=False):
     team_id: msgspec.Raw = _NONE
 
 
-_PLAIN_LEVELS: Final = 8
+_MAX_CANONICAL_DEPTH: Final = 8
 """Levels of nesting that are looked through at once; the interface's own records have fewer."""
 
 
-def _plain() -> Any:
+def _canonical_type() -> Any:
     """The type of a value that is sound by its type: not too deep, whole numbers of 64 bits."""
     whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
     scalar: Any = bool | whole | float | str | None
     found = scalar
-    for _ in range(_PLAIN_LEVELS):
+    for _ in range(_MAX_CANONICAL_DEPTH):
         found = scalar | list[found] | dict[str, found]  # type: ignore[valid-type]
     return found
 
 
 _envelope = msgspec.json.Decoder(events.Envelope).decode
-_value = msgspec.json.Decoder(_plain()).decode
+_value = msgspec.json.Decoder(_canonical_type()).decode
 _bytes = msgspec.json.Encoder().encode
 _notice = msgspec.json.Decoder(_Notice).decode
 _ids = msgspec.json.Decoder(_Ids).decode
@@ -77,7 +77,7 @@ _id = msgspec.json.Decoder(UUID).decode
 def read(body: bytes) -> events.Envelope:
     """The envelope of an event; raises Misread when the body is no sound event at all."""
     try:
-        if _is_plain(body):
+        if _is_canonical(body):
             return _envelope(body)
     except (ValueError, RecursionError):
         pass  # looked through again, with what is tolerated and words for what is not
@@ -88,20 +88,20 @@ def read(body: bytes) -> events.Envelope:
             notice = _notice(body)
         except (ValueError, RecursionError):
             notice = None
-        if notice is None or notice.type != EXHAUSTED:
+        if notice is None or notice.type != ATTEMPT_EXHAUSTED:
             raise
         # Looked through whole, as every other body is: wrapped, it has the shape that is read.
-        events.read(_WRAPPED % body)
-        return events.Envelope(event_type=EXHAUSTED, data=notice.data)
+        events.read(_WRAPPED_NOTICE % body)
+        return events.Envelope(event_type=ATTEMPT_EXHAUSTED, data=notice.data)
 
 
-def _is_plain(body: bytes) -> bool:
+def _is_canonical(body: bytes) -> bool:
     """Whether a body is sound at a glance: written again from its value it is the same bytes, so no
     name is given twice. What is written another way may be sound, too. Raises ValueError."""
     return _bytes(_value(body)) == body and not needs_replacing(body)
 
 
-def reopen(body: bytes) -> events.Envelope:
+def read_stored(body: bytes) -> events.Envelope:
     """The same for an event that comes straight from being received, where its body was found
     sound: looked through again only where its envelope does not read at once."""
     try:
@@ -123,7 +123,7 @@ def subject(envelope: events.Envelope) -> tuple[str, UUID | None]:
             continue
         # In one spelling, so that a page finds it by what the mirror calls the record.
         known = _uuid(sent)
-        found = str(known) if known else _said(sent)
+        found = str(known) if known else _text_or_empty(sent)
         if found:
             return found[:_SUBJECT_LETTERS], user_id
     return "", user_id
@@ -136,7 +136,9 @@ def teams(envelope: events.Envelope) -> set[UUID]:
     return {team for team in (envelope.team_id, inside) if team}
 
 
-def heard(number: int, message_id: str, received_at: datetime, envelope: events.Envelope) -> Heard:
+def received_event(
+    number: int, message_id: str, received_at: datetime, envelope: events.Envelope
+) -> Heard:
     return Heard(
         number,
         message_id,
@@ -149,20 +151,20 @@ def heard(number: int, message_id: str, received_at: datetime, envelope: events.
     )
 
 
-def words(error: BaseException) -> tuple[str, str]:
+def describe_error(error: BaseException) -> tuple[str, str]:
     """Reason and path of a failure in words about types; its class where the text may quote."""
     if isinstance(error, Misread):
         return error.reason[:200], error.path[:200]
     if isinstance(error, msgspec.DecodeError):
         path, reason = explain(error)
-        if not _ANY_QUOTED_VALUE.search(reason + path):
+        if not _QUOTE.search(reason + path):
             return reason[:200], path[:200]
-    elif type(error) is ValueError and (told := _OF_A_READER.fullmatch(str(error))):
+    elif type(error) is ValueError and (told := _READER_ERROR.fullmatch(str(error))):
         return told[1], told[2]
     return type(error).__name__, ""
 
 
-def _said(sent: msgspec.Raw) -> str:
+def _text_or_empty(sent: msgspec.Raw) -> str:
     try:
         return _text(sent)
     except ValueError:

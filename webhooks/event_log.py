@@ -19,18 +19,18 @@ from webhooks.models import Event
 
 TYPES_READ: Final = 1_000
 """Types of events are counted one by one up to this many; the service knows about 200."""
-LAST: Final = 2**63 - 1
-SLACK: Final = timedelta(minutes=1)
+MAX_ID: Final = 2**63 - 1
+RECEIPT_SLACK: Final = timedelta(minutes=1)
 """Rows get their number before they get their moment, and not in the same order."""
 
 # The states stand in the text: a condition with a parameter cannot use the partial indexes.
-_STATES: Final = " UNION ALL ".join(
+_STATES_SQL: Final = " UNION ALL ".join(
     f"SELECT '{state}', (SELECT count(*) FROM (SELECT 1 FROM webhooks_event"
     f" WHERE state = '{state}' LIMIT %(cap)s) AS few)"
     for state in Event.State.values
 )
 
-_TYPES: Final = """
+_TYPES_SQL: Final = """
 WITH RECURSIVE types (event_type, position) AS (
     (SELECT event_type, 1 FROM webhooks_event ORDER BY event_type LIMIT 1)
     UNION ALL
@@ -43,7 +43,7 @@ SELECT event_type, (SELECT count(*) FROM (SELECT 1 FROM webhooks_event
 FROM types WHERE event_type IS NOT NULL ORDER BY event_type
 """
 
-_BEFORE: Final = """
+_BEFORE_SQL: Final = """
 WITH RECURSIVE search (low, high) AS (
     SELECT min(id) - 1, max(id) FROM webhooks_event
     UNION ALL
@@ -59,7 +59,7 @@ SELECT coalesce(max(low), 0) FROM search
 """
 
 # By one index each: a retry falls due later than most that were received after it.
-_OLDEST: Final = """
+_OLDEST_SQL: Final = """
 SELECT min(received_at) FROM (
     (SELECT received_at FROM webhooks_event WHERE state = 'pending' ORDER BY due_at, id LIMIT 1)
     UNION ALL
@@ -69,7 +69,7 @@ SELECT min(received_at) FROM (
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class EventTypeGroup:
     """Event types that begin alike, for the filter."""
 
     prefix: str
@@ -81,31 +81,31 @@ class Group:
 def state_counts() -> dict[str, Count]:
     """Events per state, each counted up to a cap: one query."""
     with connection.cursor() as cursor:
-        cursor.execute(_STATES, {"cap": COUNT_CAP + 1})
+        cursor.execute(_STATES_SQL, {"cap": COUNT_CAP + 1})
         return {state: _capped(count) for state, count in cursor.fetchall()}
 
 
 def type_counts() -> dict[str, Count]:
     """Every type that was ever received, each counted up to a cap: one query."""
     with connection.cursor() as cursor:
-        cursor.execute(_TYPES, {"cap": COUNT_CAP + 1, "most": TYPES_READ})
+        cursor.execute(_TYPES_SQL, {"cap": COUNT_CAP + 1, "most": TYPES_READ})
         return {name: _capped(count) for name, count in cursor.fetchall()}
 
 
-def last_before(moment: datetime) -> int:
+def last_event_before(moment: datetime) -> int:
     """Number of an event received before `moment`, close to the last such: one query.
 
     Numbers grow with receipt, so halving finds it without an index on time.
     """
     with connection.cursor() as cursor:
-        cursor.execute(_BEFORE, {"moment": moment - SLACK})
+        cursor.execute(_BEFORE_SQL, {"moment": moment - RECEIPT_SLACK})
         return int(cursor.fetchone()[0])
 
 
 def numbers_between(since: datetime | None, until: datetime | None) -> tuple[int, int]:
     """Numbers between which all events lie that were received from `since` to `until`."""
-    low = 0 if since is None else last_before(since)
-    high = LAST if until is None else last_before(until + 3 * SLACK) + 2
+    low = 0 if since is None else last_event_before(since)
+    high = MAX_ID if until is None else last_event_before(until + 3 * RECEIPT_SLACK) + 2
     return low, high
 
 
@@ -132,7 +132,7 @@ def latest() -> tuple[int, datetime]:
         return number, now
 
 
-def merged(
+def page_of_types(
     types: list[str],
     within: tuple[int, int],
     rows: QuerySet[Event],
@@ -149,7 +149,7 @@ def merged(
     if edge is not None and descending:
         high = max(min(high, edge[0]), 0)
     elif edge is not None:
-        low = min(max(low, edge[0]), LAST)
+        low = min(max(low, edge[0]), MAX_ID)
     few, values = _first_of_each(types, (low, high), rows, most, descending)
     order = "DESC" if descending else "ASC"
     with connection.cursor() as cursor:
@@ -158,7 +158,7 @@ def merged(
     return list(rows.filter(pk__in=numbers).order_by("-pk" if descending else "pk"))
 
 
-def count_of(types: list[str], within: tuple[int, int], rows: QuerySet[Event]) -> Count:
+def count_types(types: list[str], within: tuple[int, int], rows: QuerySet[Event]) -> Count:
     """How many of the rows are of one of these types, counted up to a cap: one query."""
     few, values = _first_of_each(types, within, rows, COUNT_CAP + 1, descending=True)
     with connection.cursor() as cursor:
@@ -191,18 +191,18 @@ def oldest_waiting() -> datetime | None:
     """When the event was received that has waited longest to be applied: the first in the line of
     those not tried yet, or the first received of those that failed and are tried again."""
     with connection.cursor() as cursor:
-        cursor.execute(_OLDEST)
+        cursor.execute(_OLDEST_SQL)
         found: datetime | None = cursor.fetchone()[0]
         return found
 
 
-def grouped(counts: dict[str, Count]) -> list[Group]:
+def group_types(counts: dict[str, Count]) -> list[EventTypeGroup]:
     """Types by their first two words, which is how the catalogue groups them."""
     groups: dict[str, list[tuple[str, Count]]] = {}
     for name, count in counts.items():
         groups.setdefault(".".join(name.split(".")[:2]), []).append((name, count))
     return [
-        Group(prefix, group_words(prefix), _sum([count for _, count in types]), types)
+        EventTypeGroup(prefix, group_words(prefix), _sum([count for _, count in types]), types)
         for prefix, types in groups.items()
     ]
 
@@ -232,7 +232,7 @@ _GROUPS: Final = {
     "message.attempt": "Deliveries given up",
     "": "Without a type",
 }
-_THINGS: Final = {
+_SUBJECTS: Final = {
     "labtest.order": "Order",
     "labtest.appointment": "Appointment",
     "labtest.match_review": "Result match",
@@ -241,7 +241,7 @@ _THINGS: Final = {
     "provider.device": "Device",
     "continuous_query.result_table": "Stored query",
 }
-_WHOLE: Final = {
+_WHOLE_TYPES: Final = {
     "": "Without a type",
     "labtest.result.critical": "Critical result",
     "message.attempt.exhausted": "Delivery given up",
@@ -256,20 +256,20 @@ def group_words(prefix: str) -> str:
 
 def type_words(event_type: str) -> str:
     """`Order changed`, `Heart rate, new`: a type as one would say it."""
-    if event_type in _WHOLE:
-        return _WHOLE[event_type]
+    if event_type in _WHOLE_TYPES:
+        return _WHOLE_TYPES[event_type]
     first, _, last = event_type.rpartition(".")
     group = ".".join(event_type.split(".")[:2])
     verb = _VERBS.get(last, last.replace("_", " "))
     if group in ("daily.data", "historical.data") and first.count(".") == 2:
         thing = first.rpartition(".")[2].replace("_", " ").capitalize()
         return f"{thing}, {'history read' if group == 'historical.data' else verb}"
-    if group in _THINGS and first == group:
-        return f"{_THINGS[group]} {verb}"
+    if group in _SUBJECTS and first == group:
+        return f"{_SUBJECTS[group]} {verb}"
     return event_type
 
 
-def chosen(event_types: Sequence[str], prefix: str) -> list[str]:
+def types_with_prefix(event_types: Sequence[str], prefix: str) -> list[str]:
     """The types that are `prefix` or begin with it as words."""
     stem = prefix.rstrip(".")
     return [name for name in event_types if name == stem or name.startswith(f"{stem}.")]

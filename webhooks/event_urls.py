@@ -2,8 +2,7 @@
 
 from django.urls import path
 
-from webhooks import health, provenance
-from webhooks.views import events, replay
+from webhooks.views import events, health, provenance, replay
 
 app_name = "events"
 

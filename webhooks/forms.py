@@ -70,9 +70,9 @@ class EventFilters(forms.Form):
     def types(self, known: Iterable[str]) -> list[str] | None:
         """Those of the `known` types that fit; None when any does."""
         prefix = self.cleaned_data.get("type")
-        return event_log.chosen(list(known), prefix) if prefix else None
+        return event_log.types_with_prefix(list(known), prefix) if prefix else None
 
-    def names_one(self) -> bool:
+    def is_specific(self) -> bool:
         """Whether it names a person, a record or a message: few events are about one."""
         return any(self.cleaned_data.get(name) for name in (*self.IDS, "conflict"))
 
@@ -139,7 +139,7 @@ class ReplayFilters(forms.Form):
         given = self.cleaned_data
         rows = rows.filter(state=self.state_chosen())
         if given.get("type"):
-            rows = rows.filter(event_type__in=event_log.chosen(types, given["type"]))
+            rows = rows.filter(event_type__in=event_log.types_with_prefix(types, given["type"]))
         if given.get("reason"):
             rows = rows.filter(reason=given["reason"])
         if given.get("through"):

@@ -114,16 +114,16 @@ class Event(models.Model):
         return f"event {self.message_id}"
 
 
-def place_of_body(message_id: str) -> str:
+def body_encryption_context(message_id: str) -> str:
     """Where the body of this message is sealed for, as the field does it, for readers in SQL."""
     return f"webhooks_event.body:{message_id}"
 
 
-def body_of(message_id: str, stored: bytes) -> bytes:
+def decrypted_body(message_id: str, stored: bytes) -> bytes:
     """The body as received, of what stands in the table; raises CannotOpen."""
     if not cipher.is_sealed(stored):
         return stored  # not yet
-    return cipher.opened_bytes(stored, place_of_body(message_id))
+    return cipher.opened_bytes(stored, body_encryption_context(message_id))
 
 
 class Refusal(models.Model):

@@ -12,12 +12,12 @@ import msgspec
 
 from webhooks.models import Event
 
-HIDDEN: Final = "•••"
-LONGEST: Final = 100_000
+MASK: Final = "•••"
+MAX_DISPLAYED: Final = 100_000
 """Characters of a body that a page shows."""
-ITEMS: Final = 2
+LISTED_ITEMS: Final = 2
 """Items of a list that a masked body shows: the others look alike."""
-OPEN: Final = ("event_type", "team_id")
+UNMASKED_KEYS: Final = ("event_type", "team_id")
 """Members of the envelope that the log shows anyhow."""
 UNREADABLE: Final = (msgspec.DecodeError, ValueError, RecursionError)
 """What readers of JSON raise; letters that are no UTF-8 are a ValueError of their own."""
@@ -27,7 +27,7 @@ LATEST: Final = datetime(9998, 12, 31, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FieldChange:
     """One member that two versions of a record say differently."""
 
     name: str
@@ -35,7 +35,7 @@ class Change:
     after: str
 
 
-class _Said(msgspec.Struct):
+class _Timestamps(msgspec.Struct):
     updated_at: Any = None
     created_at: Any = None
     events: msgspec.Raw = msgspec.Raw(b"[]")
@@ -56,11 +56,11 @@ def happened_at(body: bytes | memoryview | None) -> datetime | None:
     if body is None:
         return None
     try:
-        said = msgspec.json.decode(msgspec.json.decode(body, type=_Envelope).data, type=_Said)
+        said = msgspec.json.decode(msgspec.json.decode(body, type=_Envelope).data, type=_Timestamps)
     except UNREADABLE:
         return None
     for text in (said.updated_at, _last_step(said.events), said.created_at, said.time_start):
-        moment = moment_of(text)
+        moment = parse_instant(text)
         if moment is not None:
             return moment
     return None
@@ -90,7 +90,7 @@ def steps_in(event: Event) -> dict[int, str]:
     }
 
 
-def shown(event: Event, *, values: bool) -> tuple[str, bool]:
+def display_body(event: Event, *, values: bool) -> tuple[str, bool]:
     """The body for a page, and whether it was cut. Without `values` only its structure."""
     if event.body is None:
         return "", False
@@ -101,45 +101,49 @@ def shown(event: Event, *, values: bool) -> tuple[str, bool]:
         text = json.dumps(seen, indent=2, ensure_ascii=False)
     except (ValueError, RecursionError):
         text = raw.decode("utf-8", "replace") if values else f"{len(raw)} bytes that are no JSON"
-    return sendable(text[:LONGEST]), len(text) > LONGEST
+    return replace_surrogates(text[:MAX_DISPLAYED]), len(text) > MAX_DISPLAYED
 
 
 def _structure(body: Any) -> Any:
-    hidden = masked(body)
+    hidden = mask(body)
     if isinstance(body, dict):
-        hidden.update({key: body[key] for key in OPEN if isinstance(body.get(key), str)})
+        hidden.update({key: body[key] for key in UNMASKED_KEYS if isinstance(body.get(key), str)})
     return hidden
 
 
-def masked(value: Any) -> Any:
+def mask(value: Any) -> Any:
     """The structure of a JSON value: names stay, values go, long lists show how they begin."""
     if isinstance(value, dict):
-        return {key: masked(found) for key, found in value.items()}
+        return {key: mask(found) for key, found in value.items()}
     if isinstance(value, list):
-        kept = [masked(found) for found in value[:ITEMS]]
-        more = len(value) - ITEMS
+        kept = [mask(found) for found in value[:LISTED_ITEMS]]
+        more = len(value) - LISTED_ITEMS
         return [*kept, f"and {more} more"] if more > 0 else kept
-    return None if value is None else HIDDEN
+    return None if value is None else MASK
 
 
-def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
+def field_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[FieldChange]:
     """What two records say differently, member by member."""
     names = {**before, **after}
     return [
-        Change(sendable(name), sendable(brief(before.get(name))), sendable(brief(after.get(name))))
+        FieldChange(
+            replace_surrogates(name),
+            replace_surrogates(one_line(before.get(name))),
+            replace_surrogates(one_line(after.get(name))),
+        )
         for name in names
-        if _differ(before.get(name), after.get(name))
+        if _are_different(before.get(name), after.get(name))
     ]
 
 
-def brief(value: Any) -> str:
+def one_line(value: Any) -> str:
     """A value in one line, for a table of changes."""
     if value is None:
         return ""
     if isinstance(value, datetime):
         return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
     if isinstance(value, list):
-        return f"{len(value)} entries" if any(_nested(value)) else ", ".join(map(str, value))
+        return f"{len(value)} entries" if any(_has_nested(value)) else ", ".join(map(str, value))
     if isinstance(value, dict):
         return f"{len(value)} members"
     if isinstance(value, bool):
@@ -148,7 +152,7 @@ def brief(value: Any) -> str:
     return text if len(text) <= 200 else f"{text[:200]}…"
 
 
-def _nested(values: Iterable[Any]) -> Iterable[bool]:
+def _has_nested(values: Iterable[Any]) -> Iterable[bool]:
     return (isinstance(value, dict | list) for value in values)
 
 
@@ -161,7 +165,7 @@ def _last_step(raw: msgspec.Raw) -> Any:
     return max(moments, default=None)
 
 
-def moment_of(text: Any) -> datetime | None:
+def parse_instant(text: Any) -> datetime | None:
     """An instant as the service writes it; None for anything else."""
     try:
         moment = datetime.fromisoformat(text)
@@ -173,12 +177,12 @@ def moment_of(text: Any) -> datetime | None:
     return moment if EARLIEST < moment < LATEST else None
 
 
-def sendable(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """Halves of surrogate pairs, which JSON can spell and UTF-8 cannot, as question marks."""
     return text.encode("utf-8", "replace").decode()
 
 
-def _differ(one: Any, other: Any) -> bool:
+def _are_different(one: Any, other: Any) -> bool:
     try:
         return bool(one != other)
     except RecursionError:

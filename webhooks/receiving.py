@@ -27,7 +27,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from backoffice.service import signing
 from backoffice.service.events import Misread
 from webhooks import event_envelope
-from webhooks.group_commit import Group, Row
+from webhooks.group_commit import GroupCommit, RowValues
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ DATABASE = "hooks"
 RETRY_AFTER = 30
 """Seconds until the sender should try again when we cannot store."""
 
-_REPEAT = """
+_ON_REPEAT = """
 ON CONFLICT (message_id) DO UPDATE SET
  deliveries = held.deliveries + 1,
  last_received_at = now(),
@@ -45,20 +45,20 @@ _COLUMNS = (
     *("message_id", "sent_at", "key_id", "body", "body_digest", "event_type"),
     *("subject_id", "user_id", "team_id"),
 )
-STORE_DEAD = f"""
+INSERT_DEAD_SQL = f"""
 INSERT INTO webhooks_event AS held (message_id, sent_at, key_id, body, body_digest, event_type,
  reason, path, state, outcome, applied_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'dead', 'failed', now()) {_REPEAT}
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'dead', 'failed', now()) {_ON_REPEAT}
 """
-HELD = "SELECT 1 FROM webhooks_event WHERE message_id = $1 AND body_digest = $2"
-MOST_TOGETHER = 16
+STORED_ALREADY_SQL = "SELECT 1 FROM webhooks_event WHERE message_id = $1 AND body_digest = $2"
+MAX_GROUP_SIZE = 16
 """Rows of one statement: more threads than the launcher gives a process."""
-FLOOD = 20
+FLOOD_PER_MINUTE = 20
 """Refusals of one reason in a minute, beyond which they are no mishap."""
-COUNT = f"""
+COUNT_REFUSALS_SQL = f"""
 INSERT INTO webhooks_refusal AS held (hour, reason, times, seconds_off, minute, in_minute, flood_at)
 SELECT date_trunc('hour', now(), 'UTC'), given.reason, given.times, given.seconds_off,
- date_trunc('minute', now()), given.times, CASE WHEN given.times > {FLOOD} THEN now() END
+ date_trunc('minute', now()), given.times, CASE WHEN given.times > {FLOOD_PER_MINUTE} THEN now() END
 FROM (VALUES ($1::text, $2::bigint, $3::float)) AS given (reason, times, seconds_off)
 ON CONFLICT (hour, reason) DO UPDATE SET times = held.times + excluded.times, last_at = now(),
  seconds_off = coalesce(excluded.seconds_off, held.seconds_off),
@@ -66,13 +66,13 @@ ON CONFLICT (hour, reason) DO UPDATE SET times = held.times + excluded.times, la
  in_minute = excluded.in_minute
   + CASE WHEN held.minute = excluded.minute THEN held.in_minute ELSE 0 END,
  flood_at = CASE WHEN excluded.in_minute
-  + CASE WHEN held.minute = excluded.minute THEN held.in_minute ELSE 0 END > {FLOOD}
+  + CASE WHEN held.minute = excluded.minute THEN held.in_minute ELSE 0 END > {FLOOD_PER_MINUTE}
   THEN now() ELSE held.flood_at END
 """
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class DeliveryResponse:
     """What the sender is told. 2xx: stored, do not send it again."""
 
     status: int
@@ -82,94 +82,100 @@ class Answer:
     """Of a stale delivery: its time minus ours."""
 
 
-STORED = Answer(204)
+STORED = DeliveryResponse(204)
 
 
-def receive(headers: Mapping[str, str], read: Callable[[int], bytes]) -> Answer:
+def receive(headers: Mapping[str, str], read: Callable[[int], bytes]) -> DeliveryResponse:
     """Store one delivery, or say why not.
 
     `headers` by lower-case name; `read(n)` gives the next bytes of the body, at most `n`, and none
     at its end.
     """
-    answer = _received(headers, read)
+    answer = _verify_and_store(headers, read)
     if answer.status >= 400:
-        _refusals.note(answer.reason, answer.seconds_off)
+        _refusal_counter.note(answer.reason, answer.seconds_off)
     return answer
 
 
-def _received(headers: Mapping[str, str], read: Callable[[int], bytes]) -> Answer:
-    secrets = _secrets(tuple(settings.WEBHOOK_SECRETS))
+def _verify_and_store(headers: Mapping[str, str], read: Callable[[int], bytes]) -> DeliveryResponse:
+    secrets = _parsed_secrets(tuple(settings.WEBHOOK_SECRETS))
     if not secrets:
-        return Answer(503, "not configured", RETRY_AFTER)
+        return DeliveryResponse(503, "not configured", RETRY_AFTER)
     if headers.get("content-encoding", "identity").lower() != "identity":
-        return Answer(415, "encoded body")
+        return DeliveryResponse(415, "encoded body")
     try:
         # Before the body: what cannot be genuine is not read.
         signing.claimed(headers, settings.WEBHOOK_HEADER_PREFIXES)
-        body = _body(headers.get("content-length"), read, settings.WEBHOOK_MAX_BYTES)
-        if isinstance(body, Answer):
+        body = _read_body(headers.get("content-length"), read, settings.WEBHOOK_MAX_BYTES)
+        if isinstance(body, DeliveryResponse):
             return body
         signed = signing.verify(
             body, headers, secrets, settings.WEBHOOK_HEADER_PREFIXES, datetime.now(UTC)
         )
     except signing.Misshapen as error:
-        return Answer(401 if error.part == "signature" else 400, str(error))
+        return DeliveryResponse(401 if error.part == "signature" else 400, str(error))
     except signing.Stale as error:
-        return Answer(401, error.reason, seconds_off=error.seconds_off)
+        return DeliveryResponse(401, error.reason, seconds_off=error.seconds_off)
     except signing.Unverified as error:
-        return Answer(401, error.reason)
+        return DeliveryResponse(401, error.reason)
     try:
         return _store(signed, body)
     except (psycopg.Error, DjangoDatabaseError) as error:
         logger.warning("a delivery could not be stored", extra={"error": type(error).__name__})
-        return Answer(503, "not stored", RETRY_AFTER)
+        return DeliveryResponse(503, "not stored", RETRY_AFTER)
 
 
-def _body(length: str | None, read: Callable[[int], bytes], most: int) -> bytes | Answer:
+def _read_body(
+    length: str | None, read: Callable[[int], bytes], most: int
+) -> bytes | DeliveryResponse:
     """The whole body, reading no more than `most` and one byte, whatever the head says of it."""
     if length and not (length.isascii() and length.isdigit()):
-        return Answer(400, "misshapen length")
+        return DeliveryResponse(400, "misshapen length")
     promised = int(length) if length else None
     if promised is not None and promised > most:
-        return Answer(413, "too large")
+        return DeliveryResponse(413, "too large")
     wanted = most + 1 if promised is None else promised
     parts: list[bytes] = []
     while wanted > 0 and (part := read(wanted)):
         parts.append(part)
         wanted -= len(part)
     if promised is None and wanted <= 0:
-        return Answer(413, "too large")
+        return DeliveryResponse(413, "too large")
     if promised is not None and wanted != 0:
-        return Answer(400, "cut short")
+        return DeliveryResponse(400, "cut short")
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 @lru_cache(maxsize=8)
-def _secrets(texts: tuple[str, ...]) -> tuple[signing.Secret, ...]:
+def _parsed_secrets(texts: tuple[str, ...]) -> tuple[signing.Secret, ...]:
     return signing.read_secrets(texts)
 
 
-def _store(signed: signing.Signed, body: bytes) -> Answer:
+def _store(signed: signing.Signed, body: bytes) -> DeliveryResponse:
     outside = signed.message_id, signed.sent_at, signed.key, body, _digest(body)
     try:
         envelope = event_envelope.read(body)
     except Misread as error:
-        statement: str = STORE_DEAD
-        row: tuple[object, ...] = (*outside, error.event_type, *event_envelope.words(error))
+        statement: str = INSERT_DEAD_SQL
+        row: tuple[object, ...] = (
+            *outside,
+            error.event_type,
+            *event_envelope.describe_error(error),
+        )
     else:
         subject_id, user_id = event_envelope.subject(envelope)
         # As text, so that a statement is the same whether there are any or not.
         ids = (str(one) if one else None for one in (user_id, envelope.team_id))
         row = (*outside, envelope.event_type, subject_id, *ids)
-        statement = _statement(1)
-        if _together.store(row):
+        statement = _insert_sql(1)
+        if _group_commit.store(row):
             return STORED
     try:
         _execute(statement, row)
     except psycopg.errors.LockNotAvailable:
         # A worker is applying the event this repeats: it is stored, and the count can wait.
         # With another body it is to be flagged: the sender comes again.
-        if not _execute(HELD, (signed.message_id, _digest(body))):
+        if not _execute(STORED_ALREADY_SQL, (signed.message_id, _digest(body))):
             raise
     return STORED
 
@@ -179,14 +185,14 @@ def _digest(body: bytes) -> bytes:
 
 
 def _execute(
-    statement: str, values: tuple[object, ...], door: BaseDatabaseWrapper | None = None
+    statement: str, values: tuple[object, ...], wrapper: BaseDatabaseWrapper | None = None
 ) -> int:
     """Run one statement on a kept connection, this thread's unless another is given, or on a new
     one if that is dead."""
-    door = door or connections[DATABASE]
+    wrapper = wrapper or connections[DATABASE]
     for last in (False, True):
-        door.ensure_connection()
-        kept = door.connection
+        wrapper.ensure_connection()
+        kept = wrapper.connection
         try:
             # Prepared and in binary: Django's own cursor would write the body into the statement.
             # Raw: others look for placeholders in it, each time where it has more than fifty.
@@ -195,39 +201,41 @@ def _execute(
         except psycopg.Error:
             if last or not (kept.broken or kept.closed):
                 raise
-            door.close()
+            wrapper.close()
     raise AssertionError("unreachable")
 
 
 @cache
-def door_of_groups() -> BaseDatabaseWrapper:
+def group_connection() -> BaseDatabaseWrapper:
     """The connection on which groups are stored, whichever thread leads: there is one group at a
     time, and one session of PostgreSQL learns its statements, not one for each thread."""
-    door = connections.create_connection(DATABASE)
-    door.inc_thread_sharing()
-    return door
+    wrapper = connections.create_connection(DATABASE)
+    wrapper.inc_thread_sharing()
+    return wrapper
 
 
-def _store_all(rows: Sequence[Row]) -> None:
+def _store_group(rows: Sequence[RowValues]) -> None:
     # In key order: another process may have repeats of the same deliveries in its group.
     ordered = sorted(rows, key=lambda row: str(row[0]))
     values = tuple(value for row in ordered for value in row)
-    _execute(_statement(len(rows)), values, door_of_groups())
+    _execute(_insert_sql(len(rows)), values, group_connection())
 
 
-@lru_cache(maxsize=MOST_TOGETHER)
-def _statement(count: int) -> str:
+@lru_cache(maxsize=MAX_GROUP_SIZE)
+def _insert_sql(count: int) -> str:
     """Stores this many events."""
     numbers = iter(range(1, count * len(_COLUMNS) + 1))
     rows = (", ".join(f"${next(numbers)}" for _ in _COLUMNS) for _ in range(count))
     values = ", ".join(f"({row})" for row in rows)
-    return f"INSERT INTO webhooks_event AS held ({', '.join(_COLUMNS)}) VALUES {values} {_REPEAT}"
+    return (
+        f"INSERT INTO webhooks_event AS held ({', '.join(_COLUMNS)}) VALUES {values} {_ON_REPEAT}"
+    )
 
 
-_together = Group(_store_all, MOST_TOGETHER)
+_group_commit = GroupCommit(_store_group, MAX_GROUP_SIZE)
 
 
-class Refusals:
+class RefusalCounter:
     """Counts what is turned away: one line and one row per reason every few seconds, whatever
     floods in. The first is written at once, the rest when those seconds are over."""
 
@@ -247,7 +255,7 @@ class Refusals:
             wait = self._next - time.monotonic()
             if wait > 0:
                 if self._timer is None:
-                    self._timer = threading.Timer(wait, self._later)
+                    self._timer = threading.Timer(wait, self._write_later)
                     self._timer.daemon = True
                     self._timer.start()
                 return
@@ -264,7 +272,7 @@ class Refusals:
             seconds_off = dict(self._seconds_off)
         for said, times in sorted(counts.items()):
             try:
-                _execute(COUNT, (said, times, seconds_off.get(said)))
+                _execute(COUNT_REFUSALS_SQL, (said, times, seconds_off.get(said)))
             except (psycopg.Error, DjangoDatabaseError):
                 # Counting must not fail what it counts: with the next ones.
                 with self._lock:
@@ -272,11 +280,11 @@ class Refusals:
             else:
                 logger.warning("deliveries refused: %s, %d", said, times)
 
-    def _later(self) -> None:
+    def _write_later(self) -> None:
         try:
             self.write()
         finally:
             connections.close_all()
 
 
-_refusals = Refusals(every=5.0)
+_refusal_counter = RefusalCounter(every=5.0)

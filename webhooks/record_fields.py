@@ -9,16 +9,16 @@ from typing import Any, Final, NamedTuple
 
 from backoffice.core import vocabulary
 from backoffice.service.orders import low_level
-from webhooks.payloads import brief, moment_of, sendable
+from webhooks.payloads import one_line, parse_instant, replace_surrogates
 
 Values = Mapping[str, Any]
 
-MOST: Final = 400
+MAX_MEMBERS: Final = 400
 """Members of one record that are compared."""
-DEPTH: Final = 6
+MAX_DEPTH: Final = 6
 
 
-class Field(NamedTuple):
+class RecordField(NamedTuple):
     """One field that staff may see: where it is in a record, what it is called, how it is written
     (text, moment, day, or the name of a vocabulary), and the permission that it needs."""
 
@@ -29,7 +29,7 @@ class Field(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class DisplayedValue:
     """A value as a page shows it: an instant, a day, a status, or text."""
 
     text: str = ""
@@ -43,17 +43,17 @@ class FieldRow:
     """A field as it was and as it is now."""
 
     label: str
-    then: Shown
-    now: Shown
+    then: DisplayedValue
+    now: DisplayedValue
 
     @property
     def differs(self) -> bool:
         return self.then != self.now
 
 
-def _of_patient(prefix: str, **labels: str) -> tuple[Field, ...]:
+def _patient_fields(prefix: str, **labels: str) -> tuple[RecordField, ...]:
     return tuple(
-        Field(f"{prefix}.{name}", label, "day" if name == "dob" else "text", "patients.view")
+        RecordField(f"{prefix}.{name}", label, "day" if name == "dob" else "text", "patients.view")
         for name, label in labels.items()
     )
 
@@ -68,23 +68,23 @@ _ADDRESS: Final = {
     "zip_code": "ZIP code",
 }
 ORDER_FIELDS: Final = (
-    Field("updated_at", "Changed at the service", "moment"),
-    Field("lab_test.name", "Test"),
-    Field("lab_test.lab.name", "Lab"),
-    Field("lab_test.method", "Collection", "order.method"),
-    Field("sample_id", "Sample ID"),
-    Field("priority", "Priority"),
-    Field("billing_type", "Billing", "order.billing_type"),
-    Field("origin", "Origin", "order.origin"),
-    Field("activate_by", "Scheduled for", "day"),
-    Field("expected_result_by_date", "Result expected by", "day"),
-    Field("worst_case_result_by_date", "Result at the latest by", "day"),
-    Field("has_abn", "Has an ABN"),
-    Field("user_id", "Patient ID"),
-    Field("order_transaction.status", "Transaction", "transaction.status"),
-    Field("interpretation", "Interpretation", "order.interpretation", "results.view"),
-    Field("has_missing_results", "Has missing results", "text", "results.view"),
-    *_of_patient(
+    RecordField("updated_at", "Changed at the service", "moment"),
+    RecordField("lab_test.name", "Test"),
+    RecordField("lab_test.lab.name", "Lab"),
+    RecordField("lab_test.method", "Collection", "order.method"),
+    RecordField("sample_id", "Sample ID"),
+    RecordField("priority", "Priority"),
+    RecordField("billing_type", "Billing", "order.billing_type"),
+    RecordField("origin", "Origin", "order.origin"),
+    RecordField("activate_by", "Scheduled for", "day"),
+    RecordField("expected_result_by_date", "Result expected by", "day"),
+    RecordField("worst_case_result_by_date", "Result at the latest by", "day"),
+    RecordField("has_abn", "Has an ABN"),
+    RecordField("user_id", "Patient ID"),
+    RecordField("order_transaction.status", "Transaction", "transaction.status"),
+    RecordField("interpretation", "Interpretation", "order.interpretation", "results.view"),
+    RecordField("has_missing_results", "Has missing results", "text", "results.view"),
+    *_patient_fields(
         "patient_details",
         first_name="First name",
         last_name="Last name",
@@ -93,44 +93,44 @@ ORDER_FIELDS: Final = (
         phone_number="Phone",
         email="Email",
     ),
-    *_of_patient("patient_address", **_ADDRESS),
-    Field("icd_codes", "Diagnoses", "text", "patients.view"),
-    Field("notes", "Notes", "text", "patients.view"),
-    Field("clinical_notes", "Clinical notes", "text", "patients.view"),
-    Field("passthrough", "Our reference", "text", "patients.view"),
+    *_patient_fields("patient_address", **_ADDRESS),
+    RecordField("icd_codes", "Diagnoses", "text", "patients.view"),
+    RecordField("notes", "Notes", "text", "patients.view"),
+    RecordField("clinical_notes", "Clinical notes", "text", "patients.view"),
+    RecordField("passthrough", "Our reference", "text", "patients.view"),
 )
 VISIT_FIELDS: Final = (
-    Field("status", "Status", "appointment.status"),
-    Field("event_status", "Latest step", "appointment.event_status"),
-    Field("start_at", "Starts", "moment"),
-    Field("end_at", "Ends", "moment"),
-    Field("provider", "Provider"),
-    Field("external_id", "Number at the provider"),
-    Field("can_reschedule", "Can be rescheduled"),
-    *_of_patient("address", **_ADDRESS, unit="Apartment or unit"),
-    Field("appointment_notes", "Notes", "text", "patients.view"),
+    RecordField("status", "Status", "appointment.status"),
+    RecordField("event_status", "Latest step", "appointment.event_status"),
+    RecordField("start_at", "Starts", "moment"),
+    RecordField("end_at", "Ends", "moment"),
+    RecordField("provider", "Provider"),
+    RecordField("external_id", "Number at the provider"),
+    RecordField("can_reschedule", "Can be rescheduled"),
+    *_patient_fields("address", **_ADDRESS, unit="Apartment or unit"),
+    RecordField("appointment_notes", "Notes", "text", "patients.view"),
 )
 WARNING_FIELDS: Final = (
-    Field("interpretation", "Interpretation", "order.interpretation"),
-    Field("status", "Result", "result.status"),
-    Field("updated_at", "Fetched from the lab", "moment"),
+    RecordField("interpretation", "Interpretation", "order.interpretation"),
+    RecordField("status", "Result", "result.status"),
+    RecordField("updated_at", "Fetched from the lab", "moment"),
 )
 RESULT_FIELDS: Final = (
-    Field("status", "Status", "result.status"),
-    Field("laboratory", "Laboratory"),
-    Field("specimen", "Specimen number"),
-    Field("collected", "Collected"),
-    Field("received", "Received by the lab"),
-    Field("reported", "Reported"),
-    Field("corrections", "Corrections announced"),
+    RecordField("status", "Status", "result.status"),
+    RecordField("laboratory", "Laboratory"),
+    RecordField("specimen", "Specimen number"),
+    RecordField("collected", "Collected"),
+    RecordField("received", "Received by the lab"),
+    RecordField("reported", "Reported"),
+    RecordField("corrections", "Corrections announced"),
 )
-EMPTY: Final = Shown()
-_NEVER: Final = ("events", "requisition_form_url")
+EMPTY: Final = DisplayedValue()
+_NOT_COMPARED: Final = ("events", "requisition_form_url")
 """Steps are counted, not listed; the link of the requisition is another one in each answer."""
 
 
 def compare(
-    fields: Sequence[Field], then: Values, now: Values, granted: frozenset[str]
+    fields: Sequence[RecordField], then: Values, now: Values, granted: frozenset[str]
 ) -> tuple[list[FieldRow], int]:
     """Fields that have a value in either version, and how many of them the reader may not see.
 
@@ -140,7 +140,9 @@ def compare(
     hidden = 0
     for field in fields:
         row = FieldRow(
-            field.label, shown(at(then, field.path), field), shown(at(now, field.path), field)
+            field.label,
+            display_value(value_at(then, field.path), field),
+            display_value(value_at(now, field.path), field),
         )
         if row.then == row.now == EMPTY:
             continue
@@ -149,11 +151,11 @@ def compare(
         else:
             hidden += 1
     if "records.view" in granted:
-        rows += _others({field.path for field in fields}, then, now)
+        rows += _unnamed_members({field.path for field in fields}, then, now)
     return rows, hidden
 
 
-def at(values: Values, path: str) -> Any:
+def value_at(values: Values, path: str) -> Any:
     """The value at a dotted path; None where there is none."""
     found: Any = values
     for name in path.split("."):
@@ -161,20 +163,20 @@ def at(values: Values, path: str) -> Any:
     return found
 
 
-def shown(value: Any, field: Field) -> Shown:
+def display_value(value: Any, field: RecordField) -> DisplayedValue:
     """A value of a record as its field is written; what does not fit is written as it came."""
     if value is None or value in ("", [], {}):
         return EMPTY
-    if field.kind == "moment" and (moment := moment_of(value)) is not None:
-        return Shown(moment=moment)
+    if field.kind == "moment" and (moment := parse_instant(value)) is not None:
+        return DisplayedValue(moment=moment)
     if field.kind == "day" and isinstance(value, str):
         try:
-            return Shown(day=date.fromisoformat(value[:10]))
+            return DisplayedValue(day=date.fromisoformat(value[:10]))
         except ValueError:
-            return Shown(sendable(brief(value)))
+            return DisplayedValue(replace_surrogates(one_line(value)))
     if field.kind not in ("text", "moment", "day") and isinstance(value, str):
-        return Shown(term=vocabulary.term(field.kind, value))
-    return Shown(sendable(brief(value)))
+        return DisplayedValue(term=vocabulary.term(field.kind, value))
+    return DisplayedValue(replace_surrogates(one_line(value)))
 
 
 def status_row(then: Values, now: Values) -> FieldRow:
@@ -183,7 +185,9 @@ def status_row(then: Values, now: Values) -> FieldRow:
 
 
 def steps_row(then: Values, now: Values) -> FieldRow:
-    return FieldRow("Steps", Shown(str(len(_steps(then)))), Shown(str(len(_steps(now)))))
+    return FieldRow(
+        "Steps", DisplayedValue(str(len(_steps(then)))), DisplayedValue(str(len(_steps(now))))
+    )
 
 
 def _steps(order: Values) -> list[Mapping[str, Any]]:
@@ -191,25 +195,25 @@ def _steps(order: Values) -> list[Mapping[str, Any]]:
     return [step for step in steps if isinstance(step, Mapping)] if isinstance(steps, list) else []
 
 
-def _status(order: Values) -> Shown:
-    steps = sorted(_steps(order), key=_in_time)
+def _status(order: Values) -> DisplayedValue:
+    steps = sorted(_steps(order), key=_step_order)
     last = order.get("last_event")
     if not isinstance(last, Mapping):
         last = steps[-1] if steps else {}
     history = [low_level(str(step.get("status", ""))) for step in steps]
     status = low_level(str(last.get("status") or order.get("status") or ""))
-    method = at(order, "lab_test.method")
+    method = value_at(order, "lab_test.method")
     method = method if isinstance(method, str) else ""
-    return Shown(term=vocabulary.order_term(status, method, history))
+    return DisplayedValue(term=vocabulary.order_term(status, method, history))
 
 
-def _in_time(step: Mapping[str, Any]) -> tuple[str, int]:
+def _step_order(step: Mapping[str, Any]) -> tuple[str, int]:
     number = step.get("id")
     return str(step.get("created_at")), number if isinstance(number, int) else 0
 
 
-def _others(named: set[str], then: Values, now: Values) -> list[FieldRow]:
-    before, after = dict(_flat(then)), dict(_flat(now))
+def _unnamed_members(named: set[str], then: Values, now: Values) -> list[FieldRow]:
+    before, after = dict(_flatten(then)), dict(_flatten(now))
     return [
         FieldRow(_label(path), before.get(path, EMPTY), after.get(path, EMPTY))
         for path in sorted({*before, *after} - named)
@@ -217,21 +221,21 @@ def _others(named: set[str], then: Values, now: Values) -> list[FieldRow]:
     ]
 
 
-def _flat(values: Values) -> Iterator[tuple[str, Shown]]:
-    """Values by dotted path, at most `MOST` of them."""
+def _flatten(values: Values) -> Iterator[tuple[str, DisplayedValue]]:
+    """Values by dotted path, at most `MAX_MEMBERS` of them."""
     todo: list[tuple[str, Any, int]] = [("", values, 0)]
     count = 0
-    while todo and count < MOST:
+    while todo and count < MAX_MEMBERS:
         path, value, depth = todo.pop()
-        if isinstance(value, Mapping) and depth < DEPTH:
+        if isinstance(value, Mapping) and depth < MAX_DEPTH:
             todo += [
                 (f"{path}.{name}" if path else name, one, depth + 1)
                 for name, one in value.items()
-                if path or name not in _NEVER
+                if path or name not in _NOT_COMPARED
             ]
         elif value not in (None, "", [], {}):
             count += 1
-            yield path, Shown(sendable(brief(value)))
+            yield path, DisplayedValue(replace_surrogates(one_line(value)))
 
 
 def _label(path: str) -> str:

@@ -18,17 +18,17 @@ from backoffice.core.urls import uuid_in
 from orders.models import Appointment, Order, OrderMove, Result, ResultVersion
 from orders.results.differences import Line, lines_by_marker
 from webhooks import payloads, record_fields
+from webhooks.event_rows import EventRow
 from webhooks.models import Event
-from webhooks.record_fields import EMPTY, FieldRow, Shown, Values
-from webhooks.views.events import Row
+from webhooks.record_fields import EMPTY, DisplayedValue, FieldRow, Values
 
-VERSIONS: Final = 50
+MAX_VERSIONS: Final = 50
 """Newest versions of a result that are looked into."""
-STORED: Final = ("applied", "unchanged")
+EFFECTIVE_OUTCOMES: Final = ("applied", "unchanged")
 """Outcomes of events whose order was, or became, the stored one."""
-ADDRESS: Final = "%Y-%m-%dT%H:%M:%SZ"
+URL_MOMENT_FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
 """How an address writes a moment: the same for every reader, whatever their zone."""
-AHEAD: Final = timedelta(minutes=10)
+MAX_CLOCK_LEAD: Final = timedelta(minutes=10)
 """An order of a later moment has no version (`orders.sync.orders`)."""
 
 
@@ -41,13 +41,13 @@ class StoredVersion:
     source: Literal["event", "read", "version"]
     values: Values | None
     """None: what it said has been removed."""
-    row: Row | None = None
+    row: EventRow | None = None
     number: int | None = None
     """Of a version of a result."""
 
 
 @dataclass(frozen=True, slots=True)
-class RecordThen:
+class RecordAtMoment:
     """One record at a moment, beside what it is now. `version` None: it is not known."""
 
     title: str
@@ -94,7 +94,7 @@ class RecordHistory:
     missing_since: datetime | None = None
     superseded_at: datetime | None = None
 
-    def then(self, moment: datetime) -> RecordThen:
+    def at_moment(self, moment: datetime) -> RecordAtMoment:
         """The record as known at the end of `moment`."""
         before = [version for version in self.versions if version.at <= moment]
         after = [version for version in self.versions if version.at > moment]
@@ -104,7 +104,7 @@ class RecordHistory:
         if version is not None and version.values is not None:
             now = self.current.values if self.current else None
             rows, hidden = self.compare(version.values, now or {})
-        return RecordThen(
+        return RecordAtMoment(
             self.title,
             version,
             self.current,
@@ -112,17 +112,17 @@ class RecordHistory:
             next_at=after[0].at if after else None,
             rows=rows,
             hidden=hidden,
-            missing_since=_until(self.missing_since, moment),
-            superseded_at=_until(self.superseded_at, moment),
+            missing_since=_at_or_before(self.missing_since, moment),
+            superseded_at=_at_or_before(self.superseded_at, moment),
         )
 
 
-def _until(at: datetime | None, moment: datetime) -> datetime | None:
+def _at_or_before(at: datetime | None, moment: datetime) -> datetime | None:
     return at if at is not None and at <= moment else None
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class SliderStop:
     """A moment when something changed: a stop of the slider."""
 
     at: datetime
@@ -132,16 +132,16 @@ class Stop:
 
     @property
     def address(self) -> str:
-        return self.at.strftime(ADDRESS)
+        return self.at.strftime(URL_MOMENT_FORMAT)
 
 
-def stops_of(histories: Iterable[RecordHistory]) -> list[Stop]:
+def slider_stops(histories: Iterable[RecordHistory]) -> list[SliderStop]:
     """When something changed, oldest first."""
     titles: dict[datetime, dict[str, None]] = {}
     for one in histories:
         for version in one.versions:
             titles.setdefault(_second(version.at), {})[one.title] = None
-    return [Stop(at, tuple(titles[at])) for at in sorted(titles)]
+    return [SliderStop(at, tuple(titles[at])) for at in sorted(titles)]
 
 
 def _second(at: datetime) -> datetime:
@@ -149,24 +149,28 @@ def _second(at: datetime) -> datetime:
     return whole if whole == at else whole + timedelta(seconds=1)
 
 
-def patient_then(order: Order, moves: Sequence[OrderMove], moment: datetime) -> OrderMove | None:
+def first_move_after(
+    order: Order, moves: Sequence[OrderMove], moment: datetime
+) -> OrderMove | None:
     """The first move of the order after a moment: `before` of it was the patient then."""
     return min((move for move in moves if move.at > moment), key=lambda m: m.at, default=None)
 
 
-def order_history(order: Order, heard: Sequence[Row], granted: frozenset[str]) -> RecordHistory:
+def order_history(
+    order: Order, heard: Sequence[EventRow], granted: frozenset[str]
+) -> RecordHistory:
     """Of the order itself. `heard`: events about it, newest first."""
 
-    def compare(then: Values, now: Values) -> tuple[list[FieldRow], int]:
-        rows, hidden = record_fields.compare(record_fields.ORDER_FIELDS, then, now, granted)
-        first = [record_fields.status_row(then, now), record_fields.steps_row(then, now)]
+    def compare(at_moment: Values, now: Values) -> tuple[list[FieldRow], int]:
+        rows, hidden = record_fields.compare(record_fields.ORDER_FIELDS, at_moment, now, granted)
+        first = [record_fields.status_row(at_moment, now), record_fields.steps_row(at_moment, now)]
         return first + rows, hidden
 
     versions: list[StoredVersion] = []
     newest: tuple[datetime, int] | None = None
     for row in reversed(heard):
         event = row.event
-        if event.state != Event.State.DONE or event.outcome not in STORED:
+        if event.state != Event.State.DONE or event.outcome not in EFFECTIVE_OUTCOMES:
             continue
         if not event.event_type.startswith("labtest.order."):
             continue
@@ -175,7 +179,7 @@ def order_history(order: Order, heard: Sequence[Row], granted: frozenset[str]) -
                 versions.append(StoredVersion(_known_since(event), "event", None, row))
             continue
         data = payloads.data_of(event)
-        version = _version_of(data, event.received_at)
+        version = _order_version(data, event.received_at)
         if version is None or (newest is not None and version <= newest):
             continue
         newest = version
@@ -184,12 +188,12 @@ def order_history(order: Order, heard: Sequence[Row], granted: frozenset[str]) -
 
 
 def visit_histories(
-    visits: Sequence[Appointment], heard: Sequence[Row], granted: frozenset[str]
+    visits: Sequence[Appointment], heard: Sequence[EventRow], granted: frozenset[str]
 ) -> list[RecordHistory]:
     """Of each visit: those that are stored, then those that only events name."""
 
-    def compare(then: Values, now: Values) -> tuple[list[FieldRow], int]:
-        return record_fields.compare(record_fields.VISIT_FIELDS, then, now, granted)
+    def compare(at_moment: Values, now: Values) -> tuple[list[FieldRow], int]:
+        return record_fields.compare(record_fields.VISIT_FIELDS, at_moment, now, granted)
 
     by_visit: dict[str, list[StoredVersion]] = {str(visit.pk): [] for visit in visits}
     removed: list[StoredVersion] = []
@@ -218,11 +222,11 @@ def visit_histories(
     ]
 
 
-def warning_history(heard: Sequence[Row], granted: frozenset[str]) -> RecordHistory:
+def warning_history(heard: Sequence[EventRow], granted: frozenset[str]) -> RecordHistory:
     """Of the word of the lab that a result is critical; it comes by event alone."""
 
-    def compare(then: Values, now: Values) -> tuple[list[FieldRow], int]:
-        return record_fields.compare(record_fields.WARNING_FIELDS, then, now, granted)
+    def compare(at_moment: Values, now: Values) -> tuple[list[FieldRow], int]:
+        return record_fields.compare(record_fields.WARNING_FIELDS, at_moment, now, granted)
 
     versions = [
         StoredVersion(
@@ -242,7 +246,7 @@ def warning_history(heard: Sequence[Row], granted: frozenset[str]) -> RecordHist
 
 def result_history(order_id: UUID, result: Result | None) -> RecordHistory:
     """Of the result: every version that said something new is stored for good. One query."""
-    found = ResultVersion.objects.filter(order_id=order_id).order_by("-number")[:VERSIONS]
+    found = ResultVersion.objects.filter(order_id=order_id).order_by("-number")[:MAX_VERSIONS]
     versions = [
         StoredVersion(one.received_at, "version", one.content, number=one.number)
         for one in reversed(found)
@@ -256,27 +260,27 @@ def result_history(order_id: UUID, result: Result | None) -> RecordHistory:
     )
 
 
-def _compare_results(then: Values, now: Values) -> tuple[list[FieldRow], int]:
+def _compare_results(at_moment: Values, now: Values) -> tuple[list[FieldRow], int]:
     rows, _ = record_fields.compare(
-        record_fields.RESULT_FIELDS, then, now, frozenset({"orders.view"})
+        record_fields.RESULT_FIELDS, at_moment, now, frozenset({"orders.view"})
     )
-    before, after = lines_by_marker(then), lines_by_marker(now)
+    before, after = lines_by_marker(at_moment), lines_by_marker(now)
     for key in {**before, **after}:
         was, is_now = before.get(key), after.get(key)
         name = str((was or is_now or {}).get("name", ""))
-        rows.append(FieldRow(name, _line(was), _line(is_now)))
+        rows.append(FieldRow(name, _marker_value(was), _marker_value(is_now)))
     return rows, 0
 
 
-def _line(line: Line | None) -> Shown:
+def _marker_value(line: Line | None) -> DisplayedValue:
     """One marker in one line: value, unit, range, what the lab wrote."""
     if line is None:
         return EMPTY
     if line.get("missing"):
-        return Shown(f"Missing: {line.get('why') or 'no cause given'}")
+        return DisplayedValue(f"Missing: {line.get('why') or 'no cause given'}")
     parts = [f"{line.get('text', '')} {line.get('unit') or ''}".strip(), line.get("flag")]
     parts += [f"range {line['range']}" if line.get("range") else None, line.get("notes")]
-    return Shown(", ".join(str(part) for part in parts if part))
+    return DisplayedValue(", ".join(str(part) for part in parts if part))
 
 
 def _with_current(
@@ -310,10 +314,10 @@ def _known_since(event: Event) -> datetime:
     return event.received_at
 
 
-def _version_of(data: dict[str, Any], received_at: datetime) -> tuple[datetime, int] | None:
+def _order_version(data: dict[str, Any], received_at: datetime) -> tuple[datetime, int] | None:
     """The version of an order (`orders.handlers`); None where the event has less than it."""
-    updated_at = payloads.moment_of(data.get("updated_at"))
-    if updated_at is None or updated_at > received_at + AHEAD:
+    updated_at = payloads.parse_instant(data.get("updated_at"))
+    if updated_at is None or updated_at > received_at + MAX_CLOCK_LEAD:
         return None
     last = data.get("last_event")
     steps = [last] if isinstance(last, dict) else data.get("events")

@@ -13,7 +13,7 @@ from django.utils.dateparse import parse_datetime
 
 from backoffice.pages.lists.fields import MomentField
 from backoffice.pages.widgets import DateTimeLocalInput
-from webhooks.record_history import Stop
+from webhooks.record_history import SliderStop
 
 
 class PastMomentField(MomentField):
@@ -50,11 +50,11 @@ class MomentForm(forms.Form):
         given = str(self.data.get("at", "")).strip()
         return "stop" not in self.data and given.endswith("Z") and _is_moment(given)
 
-    def moment(self, stops: Sequence[Stop]) -> datetime | None:
+    def moment(self, stops: Sequence[SliderStop]) -> datetime | None:
         """What is asked for: the stop of the slider before the time. None without either."""
         stop = self.cleaned_data.get("stop")
         if stop is not None and stops:
-            last: Stop = stops[min(stop, len(stops) - 1)]
+            last: SliderStop = stops[min(stop, len(stops) - 1)]
             return last.at
         found: datetime | None = self.cleaned_data.get("at")
         return found

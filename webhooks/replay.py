@@ -23,8 +23,8 @@ from backoffice.core.service_team import mirror_team
 from backoffice.models import Mirrored
 from webhooks import apply_events, event_envelope, payloads
 from webhooks.models import Event
-from webhooks.payloads import Change
-from webhooks.routes import FOREIGN, HELD_BACK, UNKNOWN, Aside, route_of
+from webhooks.payloads import FieldChange
+from webhooks.routes import FOREIGN_TEAM, TEAM_UNKNOWN, UNKNOWN_TYPE, SetAside, find_route
 
 ROWS: Final = 20
 """Rows of one table whose differences a preview lists; all are counted."""
@@ -32,14 +32,14 @@ SECONDS: Final = 5
 """A preview must not hold what it locks for longer."""
 STEP: Final = 5_000
 """Events replayed in one transaction."""
-UNTOLD: Final = frozenset({"record", "content_hash", "as_of"})
+UNCOMPARED_COLUMNS: Final = frozenset({"record", "content_hash", "as_of"})
 """Columns that differ with every version and tell a reader nothing."""
 
-_WRITTEN: Final = """
+_ROWS_WRITTEN_SQL: Final = """
 SELECT coalesce(pg_partition_root(relid), relid)::regclass::text, sum(n_tup_ins + n_tup_upd)
 FROM pg_stat_xact_user_tables WHERE schemaname = 'public' GROUP BY 1
 """
-_OURS: Final = "xmin::text::bigint >= (pg_current_xact_id()::text::bigint & 4294967295)"
+_WRITTEN_HERE_SQL: Final = "xmin::text::bigint >= (pg_current_xact_id()::text::bigint & 4294967295)"
 """Rows written by this transaction; one that committed since it began may be among them."""
 
 
@@ -50,7 +50,7 @@ class RowChange:
     table: str
     key: str
     new: bool
-    changes: list[Change]
+    changes: list[FieldChange]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,9 @@ class Preview:
     @property
     def set_aside(self) -> bool:
         """Whether no handler would get it."""
-        return self.outcome.value in {way.outcome for way in (FOREIGN, UNKNOWN, HELD_BACK)}
+        return self.outcome.value in {
+            way.outcome for way in (FOREIGN_TEAM, UNKNOWN_TYPE, TEAM_UNKNOWN)
+        }
 
 
 def preview(event: Event) -> Preview:
@@ -83,33 +85,35 @@ def preview(event: Event) -> Preview:
             cursor.execute(f"SET LOCAL statement_timeout = '{SECONDS}s'")
             cursor.execute(f"SET LOCAL lock_timeout = '{SECONDS}s'")
             cursor.execute("SELECT pg_current_xact_id()")
-        found = _tried(event)
+        found = _preview_in_transaction(event)
         transaction.set_rollback(True)
     return found
 
 
-def _tried(event: Event) -> Preview:
-    before = _written()
+def _preview_in_transaction(event: Event) -> Preview:
+    before = _rows_written()
     savepoint = transaction.savepoint()
     try:
         with transaction.atomic():
             outcome = _handle(event)
         written = {
             table: count - before.get(table, 0)
-            for table, count in _written().items()
+            for table, count in _rows_written().items()
             if count > before.get(table, 0)
         }
-        after = {table: _rows(table, event) for table in written}
+        after = {table: _written_rows(table, event) for table in written}
     except OperationalError:
         transaction.savepoint_rollback(savepoint)
         words = "it takes too long to try now, or others are writing the same rows"
         return Preview(vocabulary.term("event.outcome", "failed"), words)
     except Exception as error:
         transaction.savepoint_rollback(savepoint)
-        reason, path = event_envelope.words(error)
+        reason, path = event_envelope.describe_error(error)
         return Preview(vocabulary.term("event.outcome", "failed"), reason, path)
     transaction.savepoint_rollback(savepoint)
-    rows = [change for table, found in after.items() for change in _compared(table, found, event)]
+    rows = [
+        change for table, found in after.items() for change in _row_changes(table, found, event)
+    ]
     rows.sort(key=lambda row: row.key != event.subject_id)  # The record it is about comes first.
     return Preview(vocabulary.term("event.outcome", outcome), rows=rows, written=written)
 
@@ -117,17 +121,17 @@ def _tried(event: Event) -> Preview:
 def _handle(event: Event) -> str:
     """Apply the event as a drain would, inside the caller's transaction. Returns its outcome."""
     envelope = event_envelope.read(bytes(event.body or b""))
-    route = route_of(envelope, mirror_team())
-    if isinstance(route, Aside):
+    route = find_route(envelope, mirror_team())
+    if isinstance(route, SetAside):
         return route.outcome
-    heard = event_envelope.heard(event.pk, event.message_id, event.received_at, envelope)
-    return apply_events.hear(route, [heard])[event.message_id]
+    heard = event_envelope.received_event(event.pk, event.message_id, event.received_at, envelope)
+    return apply_events.apply_route(route, [heard])[event.message_id]
 
 
-def _written() -> dict[str, int]:
+def _rows_written() -> dict[str, int]:
     """Rows written so far in this transaction, by table; partitions count as their table."""
     with connection.cursor() as cursor:
-        cursor.execute(_WRITTEN)
+        cursor.execute(_ROWS_WRITTEN_SQL)
         return {table: int(count) for table, count in cursor.fetchall() if count}
 
 
@@ -135,20 +139,20 @@ def _models() -> dict[str, type[models.Model]]:
     return {model._meta.db_table: model for model in apps.get_models()}
 
 
-def _rows(table: str, event: Event) -> dict[Any, dict[str, Any]]:
+def _written_rows(table: str, event: Event) -> dict[Any, dict[str, Any]]:
     """Rows of a table that belong to the event and were written just now, by key."""
     model = _models().get(table)
     if model is None:
         return {}
-    belongs = _belonging(model, event)
+    belongs = _event_condition(model, event)
     if belongs is None:
         return {}
-    ours = f'"{table}".{_OURS}'
+    ours = f'"{table}".{_WRITTEN_HERE_SQL}'
     rows = model._default_manager.filter(belongs).extra(where=[ours])  # noqa: S610 - our own names
     return _values(model, rows.order_by("pk")[:ROWS])
 
 
-def _belonging(model: type[models.Model], event: Event) -> Q | None:
+def _event_condition(model: type[models.Model], event: Event) -> Q | None:
     """The condition, answered by an index, that a row of `model` belongs to the event."""
     names = {item.attname for item in model._meta.concrete_fields}
     found: list[Q] = []
@@ -173,7 +177,9 @@ def _belonging(model: type[models.Model], event: Event) -> Q | None:
 def _values(model: type[models.Model], rows: QuerySet[Any]) -> dict[Any, dict[str, Any]]:
     """Rows by key, with the columns that tell a reader something."""
     key = [item.attname for item in model._meta.pk_fields]
-    names = [item.attname for item in model._meta.concrete_fields if item.name not in UNTOLD]
+    names = [
+        item.attname for item in model._meta.concrete_fields if item.name not in UNCOMPARED_COLUMNS
+    ]
     found = {}
     for row in rows.values(*names):
         parts = tuple(row.pop(name) for name in key)
@@ -181,7 +187,7 @@ def _values(model: type[models.Model], rows: QuerySet[Any]) -> dict[Any, dict[st
     return found
 
 
-def _compared(table: str, after: dict[Any, dict[str, Any]], event: Event) -> list[RowChange]:
+def _row_changes(table: str, after: dict[Any, dict[str, Any]], event: Event) -> list[RowChange]:
     model = _models()[table] if after else None
     if model is None:
         return []
@@ -189,7 +195,7 @@ def _compared(table: str, after: dict[Any, dict[str, Any]], event: Event) -> lis
     found = []
     for key, row in after.items():
         known = before.get(key)
-        changes = payloads.changes(known or {}, row)
+        changes = payloads.field_changes(known or {}, row)
         if known is None:
             changes = [change for change in changes if change.after]
         if changes:
@@ -240,13 +246,13 @@ def replay_in_steps(
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class EventPreview:
     """How an event of many would fare."""
 
     event: Event
     preview: Preview
 
 
-def try_some(events: Sequence[Event]) -> list[Trial]:
+def preview_all(events: Sequence[Event]) -> list[EventPreview]:
     """Preview several events, each by itself."""
-    return [Trial(event, preview(event)) for event in events]
+    return [EventPreview(event, preview(event)) for event in events]

@@ -21,7 +21,7 @@ STEP: Final = 1_000
 
 # Conditions stand in the text, as in the partial index that answers this. Materialized: a subquery
 # with a limit may be run again for each row, and lock and forget more than one step.
-_FORGET: Final = """
+_DELETE_BODIES_SQL: Final = """
 WITH old AS MATERIALIZED (
     SELECT id FROM webhooks_event
     WHERE state IN ('done', 'skipped', 'quarantined') AND body IS NOT NULL AND id <= %s
@@ -31,16 +31,16 @@ UPDATE webhooks_event SET body = NULL WHERE id IN (SELECT id FROM old)
 """
 
 
-def forget_bodies(seconds: float | None = None) -> int:
+def delete_old_bodies(seconds: float | None = None) -> int:
     """Forget old bodies until none is left, or for about `seconds`. Returns how many."""
     if not settings.EVENT_BODY_DAYS:
         return 0
-    latest = event_log.last_before(timezone.now() - timedelta(days=settings.EVENT_BODY_DAYS))
+    latest = event_log.last_event_before(timezone.now() - timedelta(days=settings.EVENT_BODY_DAYS))
     ends = None if seconds is None else time.monotonic() + seconds
     forgotten = 0
     while True:
         with connection.cursor() as cursor:
-            cursor.execute(_FORGET, [latest, STEP])
+            cursor.execute(_DELETE_BODIES_SQL, [latest, STEP])
             count: int = cursor.rowcount
         forgotten += count
         if not count or (ends is not None and time.monotonic() >= ends):

@@ -23,7 +23,7 @@ from patients.wearables.handlers import (
     hear_workout_streams,
 )
 from webhooks import event_envelope
-from webhooks.event_envelope import EXHAUSTED
+from webhooks.event_envelope import ATTEMPT_EXHAUSTED
 from webhooks.models import Event
 
 Handler = Callable[[Sequence[Heard]], Mapping[str, str] | None]
@@ -40,19 +40,19 @@ class Route:
 
 
 @dataclass(frozen=True)
-class Aside:
+class SetAside:
     """What is done with an event that no handler gets."""
 
     state: Event.State
     outcome: str
 
 
-FOREIGN: Final = Aside(Event.State.QUARANTINED, "foreign team")
-UNKNOWN: Final = Aside(Event.State.SKIPPED, "unknown type")
-HELD_BACK: Final = Aside(Event.State.PENDING, "team not known yet")
+FOREIGN_TEAM: Final = SetAside(Event.State.QUARANTINED, "foreign team")
+UNKNOWN_TYPE: Final = SetAside(Event.State.SKIPPED, "unknown type")
+TEAM_UNKNOWN: Final = SetAside(Event.State.PENDING, "team not known yet")
 """Whose it is cannot be told before the first sync: it waits, and is no attempt."""
 
-SEALED: Final = Aside(Event.State.PENDING, "body cannot be opened")
+UNDECRYPTABLE: Final = SetAside(Event.State.PENDING, "body cannot be opened")
 """Sealed under a key that this worker does not have: it waits for the key, and is no attempt."""
 
 CRITICAL_RESULTS: Final = Route("critical results", hear_critical_results)
@@ -66,7 +66,7 @@ SUMMARIES: Final = Route("summaries", hear_summaries)
 SAMPLES: Final = Route("samples", hear_samples)
 STREAMS: Final = Route("workout streams", hear_workout_streams)
 BACKFILLS: Final = Route("historical pulls", hear_backfills)
-KEPT: Final = Route("kept", None, "kept")
+STORED_ONLY: Final = Route("kept", None, "kept")
 IGNORED: Final = Route("ignored", None, "ignored")
 
 # Resource names of wearable data in events (wearables, chapter 7).
@@ -90,7 +90,7 @@ SAMPLE_NAMES: Final = (
 STREAM_NAMES: Final = ("workout_stream",)
 
 
-def _changes(names: Sequence[str], route: Route) -> dict[str, Route]:
+def _change_routes(names: Sequence[str], route: Route) -> dict[str, Route]:
     return {f"daily.data.{name}.{word}": route for name in names for word in ("created", "updated")}
 
 
@@ -108,16 +108,16 @@ ROUTES: Final[Mapping[str, Route]] = {
     "provider.device.updated": DEVICES,
     "lab_report.parsing_job.created": REPORT_JOBS,
     "lab_report.parsing_job.updated": REPORT_JOBS,
-    **_changes(SUMMARY_NAMES, SUMMARIES),
-    **_changes(SAMPLE_NAMES, SAMPLES),
-    **_changes(STREAM_NAMES, STREAMS),
+    **_change_routes(SUMMARY_NAMES, SUMMARIES),
+    **_change_routes(SAMPLE_NAMES, SAMPLES),
+    **_change_routes(STREAM_NAMES, STREAMS),
     **{
         f"historical.data.{name}.created": BACKFILLS
         for name in (*SUMMARY_NAMES, *SAMPLE_NAMES, *STREAM_NAMES)
     },
     # Nothing reads these yet.
-    "continuous_query.result_table.changed": KEPT,
-    EXHAUSTED: KEPT,
+    "continuous_query.result_table.changed": STORED_ONLY,
+    ATTEMPT_EXHAUSTED: STORED_ONLY,
     # Replaced by the sleep cycle events, and out of the catalogue.
     "daily.timeseries.hypnogram.created": IGNORED,
     "daily.timeseries.hypnogram.updated": IGNORED,
@@ -128,15 +128,15 @@ ROUTES: Final[Mapping[str, Route]] = {
 }
 
 
-def route_of(envelope: Envelope, our_team: UUID | None) -> Route | Aside:
+def find_route(envelope: Envelope, our_team: UUID | None) -> Route | SetAside:
     """Who gets an event, or why nobody does. Its team stands around it, inside it, in both or
     nowhere; `our_team` is None until a sync has remembered it."""
     teams = event_envelope.teams(envelope)
     if our_team is not None and teams - {our_team}:
-        return FOREIGN
+        return FOREIGN_TEAM
     route = ROUTES.get(envelope.event_type)
     if route is None:
-        return UNKNOWN
+        return UNKNOWN_TYPE
     if route.handler and teams and our_team is None:
-        return HELD_BACK
+        return TEAM_UNKNOWN
     return route

@@ -29,36 +29,36 @@ from patients.wearables.backfills import BACKFILL, Range
 from patients.wearables.models import HistoricalPull
 from webhooks.models import Event, Refusal
 
-FLOOR: Final = timedelta(minutes=15)
+SHORTEST_SILENCE: Final = timedelta(minutes=15)
 """Shorter pauses are never called silence."""
-CEILING: Final = timedelta(hours=6)
+LONGEST_USUAL_PAUSE: Final = timedelta(hours=6)
 """Nor is any pause usual that is longer: a quiet weekend must not teach us to miss the next day."""
 TIMES_USUAL: Final = 2
 """Silence is a pause this many times the longest of the recent ones."""
-REMEMBERED: Final = 200
+RHYTHM_EVENTS: Final = 200
 """Latest events whose rhythm is usual."""
-LOOKED_BACK: Final = 2_000
+SEARCHED_EVENTS: Final = 2_000
 """Latest events among which a silence that has just ended is looked for: many may come at once."""
-SETTLED: Final = timedelta(minutes=2)
+STEP_GRACE: Final = timedelta(minutes=2)
 """A sync may well see a step before its event arrives; and clocks differ a little."""
-UNTOLD: Final = ("partial_results",)
+UNANNOUNCED_STATUSES: Final = ("partial_results",)
 """Steps that the service announces only to teams that asked for it (webhooks, chapter 5)."""
-ASK_AGAIN: Final = timedelta(minutes=30)
+RESEND_INTERVAL: Final = timedelta(minutes=30)
 """Between two requests to send again what one silence swallowed."""
-LONGEST_WINDOW: Final = timedelta(days=60)
+MAX_RESEND_WINDOW: Final = timedelta(days=60)
 """The service sends no more than this again (orders.md 11)."""
 OVERLAP: Final = timedelta(minutes=5)
-SKEW: Final = timedelta(seconds=60)
+MAX_SKEW: Final = timedelta(seconds=60)
 """Beyond 5 minutes deliveries are refused; this is far enough to say so before."""
 REFUSED_WITHIN: Final = timedelta(hours=24)
-STALE: Final = signing.Stale.reason
+STALE_REASON: Final = signing.Stale.reason
 STALE_WITHIN: Final = timedelta(hours=1)
 """So long a refusal for its time says that clocks differ: nothing that is refused is stored."""
-UNPROVEN: Final = (signing.Forged.reason, signing.Unsigned.reason, "misshapen signature")
+UNVERIFIED_REASONS: Final = (signing.Forged.reason, signing.Unsigned.reason, "misshapen signature")
 FLOODED_WITHIN: Final = timedelta(minutes=15)
 CONFLICT_WITHIN: Final = timedelta(hours=24)
 
-MOST_READ: Final = 5_000
+MAX_BACKFILLS: Final = 5_000
 """Series of device data that are read after silence began, those fetched last first: each is a call
 of its own, and there may be half an hour for all of them."""
 
@@ -66,19 +66,19 @@ RESEND: Final = "events-resent"
 
 
 @dataclass(frozen=True, slots=True)
-class Hearing:
+class DeliveryHealth:
     """How well we hear the service."""
 
     last: datetime | None
     """When the latest event was received."""
-    usual: timedelta
+    usual_pause: timedelta
     """The longest pause that is not remarkable."""
-    step_at: datetime | None
+    unannounced_step_at: datetime | None
     """When an order took a step, as a sync found, that no event has told."""
     skew: timedelta
     """How far our clock is ahead of the signed times of recent deliveries."""
     now: datetime
-    refused_stale: bool = False
+    has_stale_refusals: bool = False
     """Whether genuine deliveries were refused of late for their time: `skew` is then theirs."""
 
     @property
@@ -86,40 +86,42 @@ class Hearing:
         return self.now - self.last if self.last else None
 
     @property
-    def silent(self) -> bool:
-        return self.step_at is not None and (self.pause is None or self.pause > self.usual)
+    def is_silent(self) -> bool:
+        return self.unannounced_step_at is not None and (
+            self.pause is None or self.pause > self.usual_pause
+        )
 
     @property
     def clocks_differ(self) -> bool:
-        return abs(self.skew) > SKEW
+        return abs(self.skew) > MAX_SKEW
 
     @property
-    def we_are_ahead(self) -> bool:
+    def is_our_clock_ahead(self) -> bool:
         return self.skew > timedelta()
 
 
-def read(now: datetime | None = None) -> Hearing:
+def read(now: datetime | None = None) -> DeliveryHealth:
     """How well we hear the service: three queries."""
     now = now or timezone.now()
     latest = list(
-        Event.objects.order_by("-pk").values_list("received_at", "sent_at")[: REMEMBERED + 1]
+        Event.objects.order_by("-pk").values_list("received_at", "sent_at")[: RHYTHM_EVENTS + 1]
     )
     last = latest[0][0] if latest else None
-    stale = _stale()
-    return Hearing(
+    stale = _latest_stale_offset()
+    return DeliveryHealth(
         last=last,
-        usual=_usual([received for received, _ in latest]),
-        step_at=_untold_step(last, now),
+        usual_pause=_usual_pause([received for received, _ in latest]),
+        unannounced_step_at=_unannounced_step(last, now),
         skew=_skew(latest) if stale is None else -stale,
         now=now,
-        refused_stale=stale is not None,
+        has_stale_refusals=stale is not None,
     )
 
 
-def _stale() -> timedelta | None:
+def _latest_stale_offset() -> timedelta | None:
     """How far the time of the latest delivery refused for it was ahead of ours; None: none was of
     late. By the clock of the database, since ours may be the wrong one."""
-    late = Refusal.objects.filter(reason=STALE, last_at__gte=Now() - STALE_WITHIN)
+    late = Refusal.objects.filter(reason=STALE_REASON, last_at__gte=Now() - STALE_WITHIN)
     found = (
         late.exclude(seconds_off=None).order_by("-last_at").values_list("seconds_off", flat=True)
     )
@@ -127,19 +129,21 @@ def _stale() -> timedelta | None:
     return None if seconds is None else timedelta(seconds=seconds)
 
 
-def flooded() -> bool:
+def is_flooded() -> bool:
     """Whether deliveries that nobody signed for us have been flooding in of late."""
-    floods = Refusal.objects.filter(reason__in=UNPROVEN, flood_at__gte=Now() - FLOODED_WITHIN)
+    floods = Refusal.objects.filter(
+        reason__in=UNVERIFIED_REASONS, flood_at__gte=Now() - FLOODED_WITHIN
+    )
     return floods.exists()
 
 
-def conflicts(now: datetime | None = None) -> bool:
+def has_body_conflicts(now: datetime | None = None) -> bool:
     """Whether a message came again of late under its id with another body."""
     since = (now or timezone.now()) - CONFLICT_WITHIN
     return Event.objects.filter(body_conflict=True, last_received_at__gte=since).exists()
 
 
-def refused(now: datetime | None = None) -> list[dict[str, Any]]:
+def recent_refusals(now: datetime | None = None) -> list[dict[str, Any]]:
     """Deliveries turned away at the door of late, by reason, most first: one query."""
     since = (now or timezone.now()) - REFUSED_WITHIN
     rows = Refusal.objects.filter(hour__gte=since - timedelta(hours=1)).values("reason")
@@ -147,20 +151,22 @@ def refused(now: datetime | None = None) -> list[dict[str, Any]]:
     return [{"reason": row["reason"], "count": row["count"]} for row in found]
 
 
-def _usual(received: list[datetime]) -> timedelta:
+def _usual_pause(received: list[datetime]) -> timedelta:
     pauses = [abs(later - earlier) for later, earlier in pairwise(received)]
-    return min(max(FLOOR, TIMES_USUAL * max(pauses, default=timedelta())), CEILING)
+    return min(
+        max(SHORTEST_SILENCE, TIMES_USUAL * max(pauses, default=timedelta())), LONGEST_USUAL_PAUSE
+    )
 
 
-def _untold_step(last: datetime | None, now: datetime) -> datetime | None:
+def _unannounced_step(last: datetime | None, now: datetime) -> datetime | None:
     """The latest step of an order after the last event. Where none was ever received, steps count
     since we began to look."""
     began = SyncRun.objects.filter(resource="orders").order_by("created_at").values("created_at")
-    since: Any = Subquery(began[:1]) if last is None else last + SETTLED
+    since: Any = Subquery(began[:1]) if last is None else last + STEP_GRACE
     orders = Order.objects.filter(
-        updated_at__gt=since, last_event_at__gt=since, last_event_at__lt=now - SETTLED
+        updated_at__gt=since, last_event_at__gt=since, last_event_at__lt=now - STEP_GRACE
     )
-    steps = orders.exclude(low_level_status__in=UNTOLD).order_by("-updated_at", "-pk")
+    steps = orders.exclude(low_level_status__in=UNANNOUNCED_STATUSES).order_by("-updated_at", "-pk")
     return steps.values_list("last_event_at", flat=True).first()
 
 
@@ -188,42 +194,42 @@ class Gap(msgspec.Struct, frozen=True, array_like=True):
         return msgspec.json.decode(key, type=cls)
 
 
-def notice() -> bool:
+def schedule_resends() -> bool:
     """See to it that what a silence swallowed is asked for: one that lasts, or one that an event
     ended of late before it was noticed. True in silence."""
-    hearing = read()
-    latest = list(Event.objects.order_by("-pk").values_list("pk", "received_at")[:LOOKED_BACK])
-    gaps = [Gap(*latest[0]) if latest else Gap(0, None)] if hearing.silent else []
-    gaps += _ended(latest, hearing.now)
+    delivery_health = read()
+    latest = list(Event.objects.order_by("-pk").values_list("pk", "received_at")[:SEARCHED_EVENTS])
+    gaps = [Gap(*latest[0]) if latest else Gap(0, None)] if delivery_health.is_silent else []
+    gaps += _ended_gaps(latest, delivery_health.now)
     for key in [gap.key() for gap in gaps]:
         if not Lookup.objects.filter(kind=RESEND, key=key).exists():
             sync.mark(RESEND, [key])
-    return hearing.silent
+    return delivery_health.is_silent
 
 
-def _ended(latest: list[tuple[int, datetime]], now: datetime) -> list[Gap]:
+def _ended_gaps(latest: list[tuple[int, datetime]], now: datetime) -> list[Gap]:
     """Silences that ended of late. Whether a pause was one is asked as of its end."""
     found = []
     for place, ((_, ended), (number, began)) in enumerate(pairwise(latest), 1):
-        if now - ended > ASK_AGAIN:
+        if now - ended > RESEND_INTERVAL:
             break
-        if ended - began > FLOOR:
-            before = [received for _, received in latest[place : place + REMEMBERED + 1]]
-            if ended - began > _usual(before) and _untold_step(began, ended):
+        if ended - began > SHORTEST_SILENCE:
+            before = [received for _, received in latest[place : place + RHYTHM_EVENTS + 1]]
+            if ended - began > _usual_pause(before) and _unannounced_step(began, ended):
                 found.append(Gap(number, began))
     return found
 
 
-def _ask(service: Service, key: str) -> tuple[datetime, Any]:
+def _request_resend(service: Service, key: str) -> tuple[datetime, Any]:
     """Have everything sent again since the silence began."""
     began = Gap.of(key).began
     now = datetime.now(UTC)
-    longest = now - LONGEST_WINDOW + OVERLAP
+    longest = now - MAX_RESEND_WINDOW + OVERLAP
     start = longest if began is None else min(max(began - OVERLAP, longest), now)
     return now, service.orders.resend_events(start_at=start, end_at=now)
 
 
-def _asked(answers: Mapping[str, tuple[datetime, Any]]) -> dict[str, timedelta | None]:
+def _next_resends(answers: Mapping[str, tuple[datetime, Any]]) -> dict[str, timedelta | None]:
     """Device data has no such call: give a reason to read what came since the silence began.
 
     An endpoint that is still switched off hears nothing of what is sent again: so it is asked for
@@ -233,13 +239,13 @@ def _asked(answers: Mapping[str, tuple[datetime, Any]]) -> dict[str, timedelta |
     for key, (asked_at, _) in answers.items():
         gap = Gap.of(key)
         if gap.began is not None:
-            sync.mark(BACKFILL, _unheard(gap.number, gap.began))
+            sync.mark(BACKFILL, _backfill_keys(gap.number, gap.began))
         ended = Event.objects.filter(pk__gt=gap.number, received_at__lt=asked_at)
-        again[key] = None if ended.exists() else ASK_AGAIN
+        again[key] = None if ended.exists() else RESEND_INTERVAL
     return again
 
 
-def _unheard(number: int, received_at: datetime) -> list[str]:
+def _backfill_keys(number: int, received_at: datetime) -> list[str]:
     """Keys of the ranges to read. What is read counts as received with the last event, so that
     nothing pushed later is overwritten. Within a day the keys stay the same: a second reason to
     read finds the look-ups of the first."""
@@ -251,13 +257,16 @@ def _unheard(number: int, received_at: datetime) -> list[str]:
     return [
         Range(number, user, resource, provider, start, today + timedelta(days=1)).key()
         for user, resource, provider in pulled.values_list("user_id", "resource", "provider")[
-            :MOST_READ
+            :MAX_BACKFILLS
         ]
         if user is not None
     ]
 
 
-RESEND_SUBJECT: Final = sync.Subject(
-    kind=RESEND, fetch=_ask, store=_asked, absent_again=lambda key: ASK_AGAIN
+RESEND_LOOKUPS: Final = sync.Subject(
+    kind=RESEND,
+    fetch=_request_resend,
+    store=_next_resends,
+    absent_again=lambda key: RESEND_INTERVAL,
 )
 """Asking is a look-up: it has a lease, waits longer each time it fails, and shows its error."""

@@ -6,31 +6,31 @@ from backoffice import outbox, sync
 from webhooks import apply_events, body_encryption, retention, silence
 from webhooks.commands import COMMANDS
 
-SLICE = 5.0
+TIME_SLICE = 5.0
 """Seconds: far less than a task may take, and the next ring comes within one."""
-TIDYING = 30.0
+MAINTENANCE_SLICE = 30.0
 """Seconds that are spent on forgetting or sealing: the rest waits for the next ring."""
 
 
 @shared_task
 def drain() -> None:
-    apply_events.drain(seconds=SLICE)
+    apply_events.drain(seconds=TIME_SLICE)
 
 
 @shared_task
 def listen() -> None:
-    silence.notice()
-    sync.drain([silence.RESEND_SUBJECT], seconds=SLICE)
+    silence.schedule_resends()
+    sync.drain([silence.RESEND_LOOKUPS], seconds=TIME_SLICE)
 
 
 @shared_task
 def seal() -> None:
-    body_encryption.seal_bodies(seconds=TIDYING)
+    body_encryption.encrypt_bodies(seconds=MAINTENANCE_SLICE)
 
 
 @shared_task
 def forget() -> None:
-    retention.forget_bodies(seconds=TIDYING)
+    retention.delete_old_bodies(seconds=MAINTENANCE_SLICE)
 
 
 @shared_task(soft_time_limit=outbox.LONGEST, time_limit=outbox.LONGEST + 30)

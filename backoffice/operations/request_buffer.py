@@ -25,7 +25,7 @@ from urllib.parse import unquote_to_bytes
 from django.conf import settings
 
 from labs.reports import upload_views
-from webhooks.endpoint import DOORS as DELIVERIES
+from webhooks.endpoint import ENDPOINT_PATHS as DELIVERIES
 
 logger = logging.getLogger(__name__)
 

@@ -37,9 +37,9 @@ def bare(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterabl
     if environ["REQUEST_METHOD"] == "POST":
         headers = endpoint._headers(environ)
         read = environ["wsgi.input"].read
-        body = receiving._body(headers["content-length"], read, settings.WEBHOOK_MAX_BYTES)
+        body = receiving._read_body(headers["content-length"], read, settings.WEBHOOK_MAX_BYTES)
         receiving._execute("INSERT INTO bench_bare (body) VALUES ($1)", (body,))
-    status, answered, words = endpoint._said(204, "")
+    status, answered, words = endpoint._response(204, "")
     start_response(f"{status} No Content", answered)
     return [words]
 

@@ -13,7 +13,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from pytest_django import Settings
 
 from tests.api.rows import staff
-from webhooks.endpoint import STRICT
+from webhooks.endpoint import STRICT_TRANSPORT_SECURITY
 
 pytestmark = pytest.mark.django_db
 
@@ -21,7 +21,7 @@ REQUIRED = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "same-origin",
-    STRICT[0]: STRICT[1],
+    STRICT_TRANSPORT_SECURITY[0]: STRICT_TRANSPORT_SECURITY[1],
     "X-Content-Type-Options": "nosniff",
     "X-Permitted-Cross-Domain-Policies": "none",
 }

@@ -48,14 +48,14 @@ def inbox(inbox_name: str, django_db_blocker: DjangoDbBlocker) -> Iterator[None]
         try:
             yield
         finally:
-            receiving._refusals.write()  # Or its timer would write into the next database.
+            receiving._refusal_counter.write()  # Or its timer would write into the next database.
             with connection.cursor() as cursor:
                 cursor.execute(EMPTY)
             _use(before)
 
 
 def _use(names: dict[str, str]) -> None:
-    receiving.door_of_groups().close()
+    receiving.group_connection().close()
     for alias, name in names.items():
         connections[alias].close()
         connections[alias].settings_dict["NAME"] = name

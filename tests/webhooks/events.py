@@ -11,7 +11,7 @@ from tests.api.rows import NOW, TEAM, uid
 from webhooks.models import Event
 
 
-def body_of(event_type: str, data: Any, user: int = 1) -> bytes:
+def event_body(event_type: str, data: Any, user: int = 1) -> bytes:
     envelope = {
         "event_type": event_type,
         "data": data,
@@ -26,7 +26,7 @@ def event(n: int, event_type: str = "labtest.order.updated", **values: Any) -> E
     """Event number `n` in order of receipt, a minute after the one before it."""
     data = values.pop("data", {"id": str(uid("order", n)), "sample_id": "Canary-sample"})
     user = values.pop("user", 1)
-    body = values.pop("body", body_of(event_type, data, user))
+    body = values.pop("body", event_body(event_type, data, user))
     received = values.pop("received_at", NOW + timedelta(minutes=n))
     row = Event(
         **{

@@ -8,7 +8,7 @@ from __future__ import annotations
 import psycopg
 
 from tests.sync.house import House
-from webhooks.models import body_of
+from webhooks.models import decrypted_body
 
 TEXTS = """
 DROP TABLE IF EXISTS oracle_texts;
@@ -176,7 +176,7 @@ def _open_bodies(house: House) -> None:
         writer.cursor().copy("COPY oracle_texts FROM STDIN") as copy,
     ):
         for number, message_id, received_at, body in events.execute(BODIES):
-            copy.write_row((number, message_id, received_at, body_of(message_id, body)))
+            copy.write_row((number, message_id, received_at, decrypted_body(message_id, body)))
 
 
 def wrong(house: House, checks: dict[str, str] | None = None) -> dict[str, int]:

@@ -32,13 +32,13 @@ from tests.webhooks.rows import put
 from tests.webhooks.sending import Attempt, attempt, receiving, send
 from tests.webhooks.signed import Message
 from webhooks import apply_events
-from webhooks.event_envelope import EXHAUSTED
+from webhooks.event_envelope import ATTEMPT_EXHAUSTED
 from webhooks.models import Event
 from webhooks.receiving import receive
 
 MUTATED = 10_000
 ANSWERS = {204, 400, 401, 413, 415}
-SETTLED = {"done", "skipped", "quarantined", "retry", "dead"}
+CLOSED_STATES = {"done", "skipped", "quarantined", "retry", "dead"}
 
 POISON: tuple[bytes, ...] = (
     b"NaN", b"Infinity", b"-Infinity", b"1e400", b"-1e400", b'"\\u0000"', b'"\\ud800"',
@@ -56,7 +56,7 @@ POISON: tuple[bytes, ...] = (
 
 NOTICE = json.dumps(
     {
-        "type": EXHAUSTED,
+        "type": ATTEMPT_EXHAUSTED,
         "data": {"id": "x", "msgId": "msg_1", "user_id": USER, "lastAttempt": {"at": at(0)}},
     }
 ).encode()
@@ -142,7 +142,7 @@ def settle() -> None:
     # An error of a kind we did not expect would be tried again for hours.
     unexpected = Event.objects.filter(state="retry").values_list("event_type", "reason", "path")
     assert not list(unexpected.distinct())
-    assert set(Event.objects.values_list("state", flat=True).distinct()) <= SETTLED
+    assert set(Event.objects.values_list("state", flat=True).distinct()) <= CLOSED_STATES
     assert not Event.objects.filter(state="dead", reason="").exists()
     read_back()
 
@@ -265,7 +265,7 @@ def test_every_poison_in_every_field_of_an_order() -> None:
             max_leaves=20,
         ).map(lambda value: json.dumps(value).encode()),
     ),
-    event_type=st.sampled_from((*CATALOGUE, EXHAUSTED)),
+    event_type=st.sampled_from((*CATALOGUE, ATTEMPT_EXHAUSTED)),
     wrapped=st.booleans(),
 )
 @settings(
@@ -275,13 +275,13 @@ def test_every_poison_in_every_field_of_an_order() -> None:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_anything_at_all(raw: bytes, event_type: str, wrapped: bool) -> None:
-    name = b"type" if event_type == EXHAUSTED else b"event_type"
+    name = b"type" if event_type == ATTEMPT_EXHAUSTED else b"event_type"
     whole = b'{"%b":"%b","data":%b}' % (name, event_type.encode(), raw)
     body = whole if wrapped else raw
     assert deliver(body, Message(body).headers()) == 204
     assert apply_events.drain() <= 1
     event = Event.objects.latest("id")
-    assert event.state in SETTLED and (event.outcome or event.reason)
+    assert event.state in CLOSED_STATES and (event.outcome or event.reason)
 
 
 @pytest.fixture

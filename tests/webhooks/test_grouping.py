@@ -16,7 +16,7 @@ from tests.webhooks.elsewhere import elsewhere
 from tests.webhooks.records import TEAM, USER, order
 from tests.webhooks.signed import Message, message
 from webhooks import receiving
-from webhooks.group_commit import Group, Row
+from webhooks.group_commit import GroupCommit, RowValues
 from webhooks.models import Event
 
 THREADS = 12
@@ -70,7 +70,7 @@ def test_a_statement_is_prepared_once_whatever_events_lack() -> None:
     assert list(stored) == [
         (None, None), (UUID(USER), None), (None, UUID(TEAM)), (UUID(USER), UUID(TEAM)),
     ]  # fmt: skip
-    with receiving.door_of_groups().cursor() as cursor:
+    with receiving.group_connection().cursor() as cursor:
         cursor.execute(
             "SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE %s",
             ["INSERT INTO webhooks_event%"],
@@ -78,16 +78,18 @@ def test_a_statement_is_prepared_once_whatever_events_lack() -> None:
         assert cursor.fetchone() == (1,)
 
 
-def together(write: Callable[[Sequence[Row]], object], rows: Sequence[Row]) -> list[bool]:
+def together(
+    write: Callable[[Sequence[RowValues]], object], rows: Sequence[RowValues]
+) -> list[bool]:
     """The first row's thread is at it until all others wait; then they go."""
     at_it, all_wait = threading.Event(), threading.Event()
 
-    def slowly(given: Sequence[Row]) -> None:
+    def slowly(given: Sequence[RowValues]) -> None:
         at_it.set()
         all_wait.wait(10)
         write(given)
 
-    group = Group(slowly, most=4)
+    group = GroupCommit(slowly, most=4)
     with ThreadPoolExecutor(len(rows)) as pool:
         first = pool.submit(group.store, rows[0])
         assert at_it.wait(10)
@@ -116,7 +118,7 @@ def test_repeats_never_share_a_statement() -> None:
 
 
 def test_where_the_commit_fails_each_is_told_to_try_alone() -> None:
-    def write(given: Sequence[Row]) -> None:
+    def write(given: Sequence[RowValues]) -> None:
         if len(given) > 1:
             raise ValueError("one of them")
 

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from backoffice.models import AuditEntry
 from tests.api.rows import NOW, demographics, order, patient, staff, uid
-from tests.webhooks.events import body_of, event, failed
+from tests.webhooks.events import event, event_body, failed
 from webhooks import payloads
 from webhooks.models import Event
 
@@ -72,14 +72,14 @@ def test_who_may_not_see_records_sees_the_structure_alone(client: Client) -> Non
 
 def test_structure_hides_every_value_and_keeps_every_name() -> None:
     body = {"a": "x", "b": [1, 2, 3, 4], "c": {"d": False, "e": None}, "event_type": "t"}
-    assert payloads.masked(body) == {
+    assert payloads.mask(body) == {
         "a": "•••",
         "b": ["•••", "•••", "and 2 more"],
         "c": {"d": "•••", "e": None},
         "event_type": "•••",
     }
     row = Event(body=json.dumps(body).encode())
-    assert json.loads(payloads.shown(row, values=False)[0])["event_type"] == "t"
+    assert json.loads(payloads.display_body(row, values=False)[0])["event_type"] == "t"
 
 
 @pytest.mark.parametrize("role", ["lab admin", "lab coordinator"])
@@ -194,7 +194,7 @@ def test_what_a_failed_one_says(client: Client) -> None:
     ],
 )
 def test_when_it_happened(data: object, moment: str | None) -> None:
-    found = payloads.happened_at(body_of("labtest.order.updated", data))
+    found = payloads.happened_at(event_body("labtest.order.updated", data))
     assert (found and found.isoformat()[8:13]) == moment
 
 

@@ -14,7 +14,7 @@ from django.utils import timezone
 from backoffice.models import AuditEntry, User
 from tests.api.rows import NOW, demographics, patient, staff, uid
 from tests.audit.trail import forget
-from tests.webhooks.events import body_of, event, failed
+from tests.webhooks.events import event, event_body, failed
 from webhooks import event_log
 from webhooks.models import Event
 
@@ -228,7 +228,7 @@ def test_a_page_of_many_types_does_not_walk_the_inbox(client: Client, admin: Use
     )
     rows = Event.objects.order_by("-pk")
     types = ["historical.data.hrv.created", "historical.data.sleep.created"]
-    everything = (0, event_log.LAST)
+    everything = (0, event_log.MAX_ID)
     few, values = event_log._first_of_each(types, everything, rows, 51, descending=True)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE webhooks_event")
@@ -236,7 +236,7 @@ def test_a_page_of_many_types_does_not_walk_the_inbox(client: Client, admin: Use
         plan = cursor.fetchone()[0]
     assert "event_of_type" in str(plan), plan
     assert most_rows(plan[0]["Plan"]) <= 4, plan
-    assert [row.pk for row in event_log.merged(types, everything, rows, None, 51, True)] == [
+    assert [row.pk for row in event_log.page_of_types(types, everything, rows, None, 51, True)] == [
         first.pk + 1,
         first.pk,
     ]
@@ -253,13 +253,13 @@ def test_a_moment_is_found_in_the_numbers(admin: User) -> None:
     rows = [event(n) for n in range(1, 60)]
     Event.objects.filter(pk__in=[row.pk for row in rows[10:30]]).delete()
     for row in (rows[0], rows[5], rows[40], rows[58]):
-        found = event_log.last_before(row.received_at + event_log.SLACK)
+        found = event_log.last_event_before(row.received_at + event_log.RECEIPT_SLACK)
         before = Event.objects.filter(received_at__lt=row.received_at).order_by("-pk").first()
         assert found == (before.pk if before else rows[0].pk - 1)
-    assert event_log.last_before(NOW - timedelta(days=9)) == rows[0].pk - 1
-    assert event_log.last_before(NOW + timedelta(days=9)) == rows[58].pk
+    assert event_log.last_event_before(NOW - timedelta(days=9)) == rows[0].pk - 1
+    assert event_log.last_event_before(NOW + timedelta(days=9)) == rows[58].pk
     Event.objects.all().delete()
-    assert event_log.last_before(NOW) == 0
+    assert event_log.last_event_before(NOW) == 0
 
 
 def test_what_was_shown_is_recorded(client: Client, many: None) -> None:
@@ -335,6 +335,6 @@ def test_types_in_words(event_type: str, words: str) -> None:
 
 def test_a_body_that_is_no_json_is_listed_all_the_same(client: Client, admin: User) -> None:
     event(1, "", body=b"{\xff", state="dead", outcome="failed", reason="not JSON")
-    event(2, body=body_of("labtest.order.updated", [1, 2]), data=[])
+    event(2, body=event_body("labtest.order.updated", [1, 2]), data=[])
     event(3, body=None)
     assert shown(client) == [3, 2, 1]

@@ -13,7 +13,7 @@ from django.test import Client
 from backoffice.devtools.embedded import free_port
 from tests.webhooks.signed import Message, message
 from webhooks.models import Event
-from webhooks.receiving import DATABASE, RETRY_AFTER, Answer, door_of_groups, receive
+from webhooks.receiving import DATABASE, RETRY_AFTER, DeliveryResponse, group_connection, receive
 
 pytestmark = pytest.mark.usefixtures("inbox")
 
@@ -36,17 +36,17 @@ def door() -> Iterator[dict[str, object]]:
 
 def _close() -> None:
     connections[DATABASE].close()
-    door_of_groups().close()
+    group_connection().close()
 
 
-def deliver(sent: Message) -> Answer:
+def deliver(sent: Message) -> DeliveryResponse:
     return receive(sent.headers(), io.BytesIO(sent.body).read)
 
 
 def test_no_database(door: dict[str, object], sent: Message) -> None:
     door["HOST"], door["PORT"] = "127.0.0.1", str(free_port())
     begun = time.monotonic()
-    assert deliver(sent) == Answer(503, "not stored", RETRY_AFTER)
+    assert deliver(sent) == DeliveryResponse(503, "not stored", RETRY_AFTER)
     assert time.monotonic() - begun < 3
     answer = Client().post(
         "/webhooks/", sent.body, content_type="application/json", headers=sent.headers()
@@ -62,7 +62,7 @@ def test_a_database_that_takes_no_writes(door: dict[str, object], sent: Message)
 
 def test_a_connection_that_died_is_replaced_at_once(sent: Message) -> None:
     assert deliver(sent).status == 204
-    with door_of_groups().cursor() as cursor:
+    with group_connection().cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")
         (pid,) = cursor.fetchone()
     with connection.cursor() as cursor:

@@ -44,24 +44,24 @@ def test_old_bodies_of_what_is_done_with_are_forgotten(now: datetime, client: Cl
     client.force_login(staff("lab admin"))
     first = Event.objects.order_by("pk")[0]
     assert b"The body has been forgotten" in client.get(f"/system/events/{first.pk}/").content
-    assert retention.forget_bodies() == 0
+    assert retention.delete_old_bodies() == 0
 
 
 def test_an_event_done_late_is_forgotten_late(now: datetime) -> None:
     late = event(1, state="dead", received_at=now - timedelta(days=100))
     event(2, received_at=now - timedelta(days=99))
-    assert retention.forget_bodies() == 1
+    assert retention.delete_old_bodies() == 1
     Event.objects.filter(pk=late.pk).update(state="done")
-    assert retention.forget_bodies() == 1
+    assert retention.delete_old_bodies() == 1
 
 
 def test_in_steps(now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retention, "STEP", 2)
     for n in range(1, 6):
         event(n, received_at=now - timedelta(days=91, minutes=-n))
-    assert retention.forget_bodies(seconds=0) == 2
+    assert retention.delete_old_bodies(seconds=0) == 2
     assert kept() == {"msg_3", "msg_4", "msg_5"}
-    assert retention.forget_bodies() == 3
+    assert retention.delete_old_bodies() == 3
 
 
 @pytest.mark.parametrize(("days", "forgotten"), [(0, 0), (30, 1), (40, 0)])
@@ -69,14 +69,14 @@ def test_how_long_is_set(now: datetime, settings: Any, days: int, forgotten: int
     settings.EVENT_BODY_DAYS = days
     event(1, received_at=now - timedelta(days=35))
     event(2, received_at=now)
-    assert retention.forget_bodies() == forgotten
+    assert retention.delete_old_bodies() == forgotten
 
 
 def test_the_index_answers_it(now: datetime) -> None:
     """Not the walk through all that was forgotten before."""
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
-        cursor.execute("EXPLAIN " + retention._FORGET, [10**6, retention.STEP])
+        cursor.execute("EXPLAIN " + retention._DELETE_BODIES_SQL, [10**6, retention.STEP])
         plan = "\n".join(row[0] for row in cursor.fetchall())
     assert "event_with_body" in plan, plan
 

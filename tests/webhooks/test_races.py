@@ -69,7 +69,7 @@ def test_two_drains_share_the_work_and_lose_nothing(named: bool) -> None:
 
 
 def claim() -> None:
-    assert apply_events._claimed()
+    assert apply_events._claim_batch()
 
 
 def test_what_another_worker_has_in_hand_is_left_and_the_rest_is_not_held_up() -> None:

@@ -39,8 +39,8 @@ def told(body: bytes) -> object:
 
 
 def test_every_type_is_told_at_a_glance(catalogue: list[bytes]) -> None:
-    assert all(event_envelope._is_plain(body) for body in catalogue)
-    assert event_envelope._is_plain(message("labtest.order.updated", order(1, 6)).body)
+    assert all(event_envelope._is_canonical(body) for body in catalogue)
+    assert event_envelope._is_canonical(message("labtest.order.updated", order(1, 6)).body)
 
 
 @pytest.mark.parametrize("body", UNSOUND)
@@ -58,5 +58,5 @@ def test_looking_through_says_the_same(
     bodies += [with_bytes_changed(chance, chance.choice(catalogue)) for _ in range(2_000)]
     at_a_glance = [told(body) for body in bodies]
     assert any(isinstance(one, tuple) for one in at_a_glance)
-    monkeypatch.setattr(event_envelope, "_is_plain", lambda body: False)
+    monkeypatch.setattr(event_envelope, "_is_canonical", lambda body: False)
     assert [told(body) for body in bodies] == at_a_glance

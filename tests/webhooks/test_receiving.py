@@ -19,20 +19,20 @@ from tests.webhooks.records import order
 from tests.webhooks.signed import Message, headers, message
 from webhooks import apply_events, endpoint, replay
 from webhooks.models import Event, Refusal
-from webhooks.receiving import Answer, Refusals, receive
+from webhooks.receiving import DeliveryResponse, RefusalCounter, receive
 
 pytestmark = pytest.mark.usefixtures("inbox")
 
 NOTICE = message("labtest.order.updated", {"id": "5ad1f000-0000-4000-8000-000000000001"})
 
 
-def deliver(sent: Message, **how: str) -> Answer:
+def deliver(sent: Message, **how: str) -> DeliveryResponse:
     given = {"content-length": str(len(sent.body)), **sent.headers(), **how}
     return receive(given, io.BytesIO(sent.body).read)
 
 
 def test_it_works() -> None:
-    assert deliver(NOTICE) == Answer(204)
+    assert deliver(NOTICE) == DeliveryResponse(204)
     event = Event.objects.get()
     assert event.message_id == NOTICE.id
     assert bytes(event.body or b"") == NOTICE.body
@@ -217,7 +217,7 @@ def test_such_a_notice_is_looked_through_as_any_body(body: bytes) -> None:
 
 
 def test_refusals_are_counted_by_reason() -> None:
-    refusals = Refusals(every=0)
+    refusals = RefusalCounter(every=0)
     for reason in ("bad signature", "too large", "bad signature"):
         refusals.note(reason)
     counted = dict(Refusal.objects.values_list("reason", "times"))
@@ -225,7 +225,7 @@ def test_refusals_are_counted_by_reason() -> None:
 
 
 def test_a_flood_of_refusals_is_written_seldom_and_whole() -> None:
-    refusals = Refusals(every=5)
+    refusals = RefusalCounter(every=5)
     for _ in range(500):
         refusals.note("bad signature")
     assert Refusal.objects.get().times == 1, "the first at once"
@@ -244,7 +244,7 @@ def test_a_flood_of_refusals_is_written_seldom_and_whole() -> None:
 
 
 def test_what_cannot_be_counted_now_is_counted_later() -> None:
-    refusals = Refusals(every=0)
+    refusals = RefusalCounter(every=0)
     with connections["hooks"].cursor() as cursor:
         cursor.execute("ALTER TABLE webhooks_refusal RENAME TO webhooks_refusal_away")
         try:
@@ -319,9 +319,9 @@ def test_plain_http_is_refused_where_the_settings_want_https(
     if forwarded:
         environ["HTTP_X_FORWARDED_PROTO"] = forwarded
     told: list[Any] = []
-    list(endpoint.deliveries(environ, lambda *said: told.extend(said)))
+    list(endpoint.webhook_application(environ, lambda *said: told.extend(said)))
     assert told[0].startswith(str(status))
-    assert (endpoint.STRICT in told[1]) is https_only
+    assert (endpoint.STRICT_TRANSPORT_SECURITY in told[1]) is https_only
     assert Event.objects.exists() == (status == 204)
 
 

@@ -24,7 +24,7 @@ STEPS = ([SECRET], [NEW, SECRET], [NEW])
 
 
 def test_one_secret_after_the_other(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(receiving, "_refusals", receiving.Refusals(every=0))
+    monkeypatch.setattr(receiving, "_refusal_counter", receiving.RefusalCounter(every=0))
     settings.WEBHOOK_SECRETS = STEPS[0]
     over = threading.Event()
     wrong: list[str] = []

@@ -14,7 +14,7 @@ from tests.webhooks.records import order
 from tests.webhooks.rows import know_our_team
 from tests.webhooks.signed import message
 from webhooks import apply_events
-from webhooks.body_encryption import seal_bodies
+from webhooks.body_encryption import encrypt_bodies
 from webhooks.models import Event
 from webhooks.receiving import receive
 
@@ -47,20 +47,20 @@ def stored() -> list[bool]:
 def test_old_ones_are_sealed_and_read_as_they_came() -> None:
     bodies = received(5)
     numbers = list(Event.objects.order_by("pk").values_list("pk", flat=True))
-    assert seal_bodies() == 0 and not any(stored()), "they have just come"
+    assert encrypt_bodies() == 0 and not any(stored()), "they have just come"
     age(pk__in=numbers[:3])
-    assert seal_bodies() == 3 and seal_bodies() == 0
+    assert encrypt_bodies() == 3 and encrypt_bodies() == 0
     assert stored() == [True, True, True, False, False]
     assert [row.body for row in Event.objects.order_by("pk")] == bodies
     age()
-    assert seal_bodies() == 2 and all(stored())
+    assert encrypt_bodies() == 2 and all(stored())
 
 
 def test_what_waits_is_applied_though_it_was_sealed() -> None:
     know_our_team()
     received(2)
     age()
-    assert seal_bodies() == 2
+    assert encrypt_bodies() == 2
     assert apply_events.drain() == 2
     assert set(Event.objects.values_list("outcome", flat=True)) == {"applied"}
 
@@ -69,7 +69,7 @@ def test_a_body_of_an_unknown_key_waits_until_the_key_is_back(settings: Settings
     know_our_team()
     received(1)
     age()
-    seal_bodies()
+    encrypt_bodies()
     keys = settings.FIELD_KEYS
     settings.FIELD_KEYS = {9: b"x" * 32}
     apply_events.drain()

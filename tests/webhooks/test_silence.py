@@ -39,58 +39,58 @@ def stepped(now: datetime, minutes_ago: float, n: int = 1, **values: Any) -> Non
 
 def test_silence_is_a_long_pause_while_orders_move(now: datetime) -> None:
     heard(now, 30, 25, 20)
-    assert not silence.read(now).silent
+    assert not silence.read(now).is_silent
     stepped(now, 25, n=1)
-    assert not silence.read(now).silent
+    assert not silence.read(now).is_silent
     stepped(now, 9, n=2)
     stepped(now, 11, n=3)
     found = silence.read(now)
-    assert found.silent
-    assert found.step_at == now - timedelta(minutes=9)
+    assert found.is_silent
+    assert found.unannounced_step_at == now - timedelta(minutes=9)
     assert found.pause == timedelta(minutes=20)
 
 
 @pytest.mark.parametrize(
-    ("pause", "step_ago", "silent"),
+    ("pause", "step_ago", "is_silent"),
     [(14, 10, False), (16, 10, True), (16, 1, False), (16, 13.9, True), (16, 15, False)],
 )
-def test_where_it_begins(now: datetime, pause: float, step_ago: float, silent: bool) -> None:
+def test_where_it_begins(now: datetime, pause: float, step_ago: float, is_silent: bool) -> None:
     """After the floor, when a step came after the last event and had time to be told."""
     heard(now, pause + 1, pause)
     stepped(now, step_ago)
-    assert silence.read(now).silent is silent
+    assert silence.read(now).is_silent is is_silent
 
 
 def test_the_rhythm_is_learned(now: datetime) -> None:
     heard(now, 180, 140, 100, 60)
     stepped(now, 30)
-    assert silence.read(now).usual == timedelta(minutes=80)
-    assert not silence.read(now).silent
-    assert silence.read(now + timedelta(minutes=21)).silent
+    assert silence.read(now).usual_pause == timedelta(minutes=80)
+    assert not silence.read(now).is_silent
+    assert silence.read(now + timedelta(minutes=21)).is_silent
 
 
 def test_a_quiet_weekend_teaches_nothing(now: datetime) -> None:
     heard(now, 10_000, 400, 390)
     stepped(now, 30)
-    assert silence.read(now).usual == silence.CEILING
-    assert silence.read(now).silent
+    assert silence.read(now).usual_pause == silence.LONGEST_USUAL_PAUSE
+    assert silence.read(now).is_silent
 
 
 def test_changes_that_make_no_event_prove_nothing(now: datetime) -> None:
     heard(now, 90, 80)
     stepped(now, 9, n=1, last_event_at=now - timedelta(days=3))
     stepped(now, 9, n=2, low_level_status="partial_results")
-    assert not silence.read(now).silent
+    assert not silence.read(now).is_silent
 
 
 def test_no_event_ever(now: datetime) -> None:
     stepped(now, 50, n=1)
-    assert not silence.read(now).silent
+    assert not silence.read(now).is_silent
     began = now - timedelta(minutes=40)
     SyncRun.objects.create(resource="orders", full=True, state="done", created_at=began)
-    assert not silence.read(now).silent  # What was there before we looked.
+    assert not silence.read(now).is_silent  # What was there before we looked.
     stepped(now, 30, n=2)
-    assert silence.read(now).silent
+    assert silence.read(now).is_silent
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_refused_deliveries_of_a_day(now: datetime) -> None:
     ]:
         Refusal.objects.create(hour=hour - timedelta(hours=hours_ago), reason=reason, times=times)
     Refusal.objects.create(hour=hour, reason="too large", times=1)
-    assert silence.refused(now) == [
+    assert silence.recent_refusals(now) == [
         {"reason": "bad signature", "count": 7},
         {"reason": "too large", "count": 1},
     ]
@@ -173,26 +173,26 @@ def last() -> silence.Gap:
 
 def test_in_silence_the_service_is_asked_to_send_again(now: datetime) -> None:
     heard(now, 30, 20)
-    assert silence.notice() is False
+    assert silence.schedule_resends() is False
     assert not Lookup.objects.exists()
     stepped(now, 9)
-    assert silence.notice() is True
+    assert silence.schedule_resends() is True
     assert silence.Gap.of(gap().key) == last()
-    assert silence.notice() is True
+    assert silence.schedule_resends() is True
     assert gap().generation == 1  # One silence, one reason.
 
 
 def answer(key: str, asked_at: datetime) -> timedelta | None:
-    return silence.RESEND_SUBJECT.store({key: (asked_at, None)})[key]
+    return silence.RESEND_LOOKUPS.store({key: (asked_at, None)})[key]
 
 
 def test_it_is_asked_again_until_the_silence_has_ended(now: datetime) -> None:
     heard(now, 30, 20)
     key = last().key()
-    assert answer(key, now - timedelta(minutes=5)) == silence.ASK_AGAIN
+    assert answer(key, now - timedelta(minutes=5)) == silence.RESEND_INTERVAL
     event(9, received_at=now)
     # Asked before the endpoint was back: what was sent then may have met a closed door.
-    assert answer(key, now - timedelta(seconds=1)) == silence.ASK_AGAIN
+    assert answer(key, now - timedelta(seconds=1)) == silence.RESEND_INTERVAL
     assert answer(key, now + timedelta(seconds=1)) is None
 
 
@@ -213,12 +213,12 @@ def test_a_gap_is_asked_for_after_its_end_too(service: Service, now: datetime) -
     """The real call, against the sandbox."""
     heard(now, 300, 290)
     stepped(now, 60)
-    assert silence.notice()
+    assert silence.schedule_resends()
     began = last().began
     event(9, received_at=now)
-    assert not silence.notice()
+    assert not silence.schedule_resends()
     spy: Any = Asked(service)
-    _, record = silence.RESEND_SUBJECT.fetch(spy, gap().key)
+    _, record = silence.RESEND_LOOKUPS.fetch(spy, gap().key)
     assert isinstance(record.data.order_ids, list)
     ((start, end),) = spy.windows
     assert began is not None
@@ -232,20 +232,20 @@ def test_a_silence_that_ended_before_it_was_noticed_is_asked_for(now: datetime) 
     gap_of = last()
     for n in range(10, 230):
         event(n, received_at=now - timedelta(minutes=4))
-    assert silence.notice() is False
+    assert silence.schedule_resends() is False
     assert not Lookup.objects.exists()  # No order took a step meanwhile: it was quiet.
     stepped(now, 60)
-    assert silence.notice() is False
+    assert silence.schedule_resends() is False
     assert silence.Gap.of(gap().key) == gap_of
     Lookup.objects.all().delete()
     Event.objects.filter(pk__gt=gap_of.number).update(received_at=now - timedelta(minutes=31))
-    silence.notice()
+    silence.schedule_resends()
     assert not Lookup.objects.exists()  # That was for earlier looks to see.
 
 
 def test_no_window_is_longer_than_the_service_allows(service: Service, now: datetime) -> None:
     for began in (now - timedelta(days=300), None, now + timedelta(days=1)):
-        silence.RESEND_SUBJECT.fetch(service, silence.Gap(1, began).key())
+        silence.RESEND_LOOKUPS.fetch(service, silence.Gap(1, began).key())
 
 
 def test_device_data_is_read_since_the_silence_began(now: datetime) -> None:
@@ -267,5 +267,5 @@ def test_device_data_is_read_since_the_silence_began(now: datetime) -> None:
 def test_without_any_event_no_device_data_is_read(now: datetime) -> None:
     pull(1, ended_at=now)
     key = silence.Gap(0, None).key()
-    assert answer(key, now) == silence.ASK_AGAIN
+    assert answer(key, now) == silence.RESEND_INTERVAL
     assert not Lookup.objects.exists()

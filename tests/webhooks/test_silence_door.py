@@ -14,11 +14,11 @@ from django.utils import timezone
 from tests.webhooks.signed import message
 from webhooks import receiving, silence
 from webhooks.models import Refusal
-from webhooks.receiving import Refusals
+from webhooks.receiving import RefusalCounter
 
 
 def refuse(reason: str, times: int, seconds_off: float | None = None) -> None:
-    refusals = Refusals(every=0)
+    refusals = RefusalCounter(every=0)
     for _ in range(times):
         refusals.note(reason, seconds_off)
 
@@ -28,7 +28,7 @@ def test_a_clock_so_wrong_that_nothing_is_stored(
     inbox: None, client: Client, monkeypatch: pytest.MonkeyPatch, seconds_off: int, words: str
 ) -> None:
     """Through the door: genuine deliveries, signed by another clock than ours."""
-    monkeypatch.setattr(receiving, "_refusals", Refusals(every=0))
+    monkeypatch.setattr(receiving, "_refusal_counter", RefusalCounter(every=0))
     now = timezone.now()
     told = message("labtest.match_review.created", {"id": "x"})
     heads = told.headers(at=now.timestamp() + seconds_off)
@@ -47,7 +47,7 @@ def test_a_clock_so_wrong_that_nothing_is_stored(
 
 @pytest.mark.parametrize("reason", ["bad signature", "unsigned", "misshapen signature"])
 def test_a_flood_of_bad_signatures(inbox: None, client: Client, reason: str) -> None:
-    refuse(reason, receiving.FLOOD)
+    refuse(reason, receiving.FLOOD_PER_MINUTE)
     assert client.get("/health/inbox").json()["inbox"] == []
     Refusal.objects.update(minute=timezone.now() - timedelta(minutes=2))
     refuse(reason, 1)  # Of another minute.
@@ -55,7 +55,7 @@ def test_a_flood_of_bad_signatures(inbox: None, client: Client, reason: str) -> 
     if timezone.now().second > 50:  # The next one is to be of the same minute.
         time.sleep(11)
     refuse(reason, 1)
-    Refusal.objects.update(in_minute=receiving.FLOOD)
+    Refusal.objects.update(in_minute=receiving.FLOOD_PER_MINUTE)
     refuse(reason, 1)
     assert client.get("/health/inbox").json()["inbox"] == ["bad signatures"]
     Refusal.objects.update(flood_at=timezone.now() - timedelta(minutes=16))
@@ -65,5 +65,5 @@ def test_a_flood_of_bad_signatures(inbox: None, client: Client, reason: str) -> 
 def test_many_that_are_too_large_are_no_flood_of_bad_signatures(
     inbox: None, client: Client
 ) -> None:
-    refuse("too large", receiving.FLOOD + 5)
+    refuse("too large", receiving.FLOOD_PER_MINUTE + 5)
     assert client.get("/health/inbox").json()["inbox"] == []

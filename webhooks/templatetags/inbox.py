@@ -30,7 +30,7 @@ def failed_events(user: Any) -> Count | None:
 
 
 @register.simple_tag
-def hearing() -> silence.Hearing:
+def delivery_health() -> silence.DeliveryHealth:
     """How well we hear the service."""
     return silence.read()
 
@@ -38,19 +38,19 @@ def hearing() -> silence.Hearing:
 @register.simple_tag
 def refused_deliveries() -> list[dict[str, Any]]:
     """Deliveries turned away at the door of late, by reason."""
-    return silence.refused()
+    return silence.recent_refusals()
 
 
 @register.simple_tag
-def flooded() -> bool:
+def is_flooded() -> bool:
     """Whether unsigned deliveries have been flooding in of late."""
-    return silence.flooded()
+    return silence.is_flooded()
 
 
 @register.simple_tag
 def body_conflicts() -> bool:
     """Whether a message came again of late with another body."""
-    return silence.conflicts()
+    return silence.has_body_conflicts()
 
 
 @register.simple_tag

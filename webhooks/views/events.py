@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
-from uuid import UUID
 
 from django.db.models import BinaryField, Case, F, QuerySet, When
 from django.db.models.functions import Length
@@ -18,53 +15,21 @@ from django.views.decorators.http import require_safe
 from backoffice import audit
 from backoffice.core import vocabulary
 from backoffice.core.access import may, requires, roles_with
-from backoffice.core.encryption.cipher import CannotOpen
 from backoffice.pages.lists.fields import status_of
 from backoffice.pages.paging.counts import Count, capped_count
 from backoffice.pages.paging.pages import Page, Sort, page_of
 from orders.models import Order
-from patients.models import Patient
 from webhooks import event_log, payloads, silence
+from webhooks.event_rows import event_rows, is_about_order
 from webhooks.forms import TABS, EventFilters
-from webhooks.models import Event, body_of
+from webhooks.models import Event
 
-SIZE: Final = 50
+PAGE_SIZE: Final = 50
 NEWEST_FIRST: Final = Sort(("id",), descending=True)
-RARE: Final = ("failed", "retrying", "waiting", "skipped", "foreign")
+RARE_TABS: Final = ("failed", "retrying", "waiting", "skipped", "foreign")
 """Tabs of states that have partial indexes, since few events are in them."""
-SMALL: Final = 32_768
+SMALL_BODY_BYTES: Final = 32_768
 """Bytes of a body up to which a list looks into it for when it happened."""
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One event as the list shows it."""
-
-    event: Event
-    words: str
-    name: str
-    happened_at: datetime | None
-    term: vocabulary.Term
-    subject_url: str
-
-    @property
-    def took(self) -> timedelta | None:
-        """From what happened to its receipt; None when the event does not say when that was."""
-        return self.event.received_at - self.happened_at if self.happened_at else None
-
-    @property
-    def attempts(self) -> int:
-        """How often it was tried: the row counts those that failed."""
-        went_through = self.event.applied_at and self.event.state != Event.State.DEAD
-        return self.event.attempts + (1 if went_through else 0)
-
-    @property
-    def handled(self) -> timedelta | None:
-        """From receipt to the end of its handling; None while it has failed."""
-        done = self.event.applied_at
-        if done is None or self.event.state == Event.State.DEAD:
-            return None
-        return done - self.event.received_at
 
 
 @requires("events.view")
@@ -77,10 +42,10 @@ def event_list(request: HttpRequest) -> HttpResponse:
     tab = tab if tab in TABS else ""
     counts = event_log.state_counts()
     types = event_log.type_counts()
-    rows = form.apply(_listed()) if valid else Event.objects.none()
+    rows = form.apply(_list_queryset()) if valid else Event.objects.none()
     if TABS[tab][1]:
         rows = rows.filter(state__in=TABS[tab][1])
-    page, total = _found(request, form, rows, types, tab)
+    page, total = _page_and_total(request, form, rows, types, tab)
     by_name = may(request.user, "patients.view")
     audit.listed(
         request, "event", (row.pk for row in page.rows), (row.user_id for row in page.rows)
@@ -90,10 +55,10 @@ def event_list(request: HttpRequest) -> HttpResponse:
         "tab": tab,
         "tabs": _tabs(counts, tab),
         "page": page,
-        "rows": rows_of(page.rows, by_name=by_name),
+        "rows": event_rows(page.rows, by_name=by_name),
         "total": total,
         "chips": form.chips() if valid else [],
-        "groups": event_log.grouped(types),
+        "groups": event_log.group_types(types),
         "dates_set": sum(bool(form.cleaned_data.get(name)) for name in form.DATES),
         "ids_set": sum(bool(form.cleaned_data.get(name)) for name in (*form.IDS, "conflict")),
         "any_events": bool(types),
@@ -106,18 +71,18 @@ def event_list(request: HttpRequest) -> HttpResponse:
     return render(request, "webhooks/list.html", context, status=status_of(form))
 
 
-def _found(
+def _page_and_total(
     request: HttpRequest, form: EventFilters, rows: QuerySet[Event], known: Iterable[str], tab: str
 ) -> tuple[Page[Event], Count]:
     """A page of the rows of the types asked for, and how many there are."""
     types = form.types(known) if form.is_valid() else None
     # Then an index of another condition leads to them.
-    few = tab in RARE or not form.is_valid() or form.names_one()
+    few = tab in RARE_TABS or not form.is_valid() or form.is_specific()
     after, before = request.GET.get("after"), request.GET.get("before")
-    page = partial(page_of, sort=NEWEST_FIRST, size=SIZE, after=after, before=before)
+    page = partial(page_of, sort=NEWEST_FIRST, size=PAGE_SIZE, after=after, before=before)
     if types is not None and not few:
-        read = partial(event_log.merged, types, form.within)
-        return page(rows, read=read), event_log.count_of(types, form.within, rows)
+        read = partial(event_log.page_of_types, types, form.within)
+        return page(rows, read=read), event_log.count_types(types, form.within, rows)
     rows = rows if types is None else rows.filter(event_type__in=types)
     return page(rows), capped_count(rows)
 
@@ -126,17 +91,17 @@ def _found(
 @require_safe
 def event_detail(request: HttpRequest, event_id: int) -> HttpResponse:
     """One event: where it came from, what became of it, what it says, what it said anew."""
-    event = fetched(event_id)
+    event = event_or_404(event_id)
     values = may(request.user, "records.view")
     audit.viewed(request, "event payload" if values else "event", [event.pk], [event.user_id])
-    before = _heard_before(event)
-    body, cut = payloads.shown(event, values=values)
+    before = _previous_event(event)
+    body, cut = payloads.display_body(event, values=values)
     by_name = may(request.user, "patients.view")
     context = {
-        "row": rows_of([event], by_name=by_name)[0],
+        "row": event_rows([event], by_name=by_name)[0],
         "event": event,
         "before": before,
-        "changes": payloads.changes(payloads.data_of(before), payloads.data_of(event))
+        "changes": payloads.field_changes(payloads.data_of(before), payloads.data_of(event))
         if before is not None and before.body is not None and event.body is not None
         else None,
         "body": body,
@@ -144,73 +109,24 @@ def event_detail(request: HttpRequest, event_id: int) -> HttpResponse:
         "length": len(event.body) if event.body is not None else None,
         "values": values,
         "shown_to": roles_with("records.view"),
-        "order": _order_of(event) if may(request.user, "orders.view") else None,
+        "order": _related_order(event) if may(request.user, "orders.view") else None,
         "may_replay": may(request.user, "events.replay") and event.body is not None,
     }
     return render(request, "webhooks/detail.html", context)
 
 
-def fetched(event_id: int) -> Event:
+def event_or_404(event_id: int) -> Event:
     try:
         return Event.objects.get(pk=event_id)
     except (Event.DoesNotExist, OverflowError) as error:
         raise Http404 from error
 
 
-def rows_of(events: Iterable[Event], *, by_name: bool) -> list[Row]:
-    """The events with the names of their patients: one query, none without names to show."""
-    found = list(events)
-    users = {event.user_id for event in found if event.user_id}
-    people: dict[UUID, Patient] = {}
-    if by_name and users:
-        people = Patient.objects.named().in_bulk(users)
-    return [_row(event, people.get(event.user_id) if event.user_id else None) for event in found]
-
-
-def term_of(event: Event) -> vocabulary.Term:
-    """What became of an event, in words: its outcome once it is done with, else its state."""
-    if event.outcome and event.state in (Event.State.DONE, Event.State.SKIPPED):
-        return vocabulary.term("event.outcome", event.outcome)
-    return vocabulary.term("event.state", event.state)
-
-
-def _row(event: Event, person: Patient | None) -> Row:
-    body = _small_body(event) if "body" in event.get_deferred_fields() else event.body
-    return Row(
-        event=event,
-        words=event_log.type_words(event.event_type),
-        name=person.full_name if person else "",
-        happened_at=payloads.happened_at(body),
-        term=term_of(event),
-        subject_url="orders:detail" if is_about_order(event) else "",
-    )
-
-
-def _small_body(event: Event) -> bytes | None:
-    """Of a row of the list."""
-    stored = getattr(event, "small", None)
-    try:
-        return None if stored is None else body_of(event.message_id, bytes(stored))
-    except CannotOpen:
-        return None
-
-
-def is_about_order(event: Event) -> bool:
-    """True when the subject is an order's id, and reads as one."""
-    try:
-        UUID(event.subject_id)
-    except ValueError:
-        return False
-    return event.event_type.startswith(
-        ("labtest.order.", "labtest.appointment.", "labtest.result.")
-    )
-
-
-def _listed() -> QuerySet[Event]:
+def _list_queryset() -> QuerySet[Event]:
     """Rows of the list: without bodies but for small ones, which say when it happened."""
     rows = Event.objects.defer("body", "body_digest").alias(size=Length("body"))
-    small = Case(When(size__lte=SMALL, then=F("body")), output_field=BinaryField())
-    return rows.annotate(small=small)
+    small_body = Case(When(size__lte=SMALL_BODY_BYTES, then=F("body")), output_field=BinaryField())
+    return rows.annotate(small_body=small_body)
 
 
 def _tabs(counts: dict[str, Any], current: str) -> list[dict[str, Any]]:
@@ -234,7 +150,7 @@ def _tabs(counts: dict[str, Any], current: str) -> list[dict[str, Any]]:
     return found
 
 
-def _heard_before(event: Event) -> Event | None:
+def _previous_event(event: Event) -> Event | None:
     """The event before this one about the same record, of the same kind."""
     if not event.subject_id:
         return None
@@ -250,7 +166,7 @@ def _heard_before(event: Event) -> Event | None:
     )
 
 
-def _order_of(event: Event) -> Order | None:
+def _related_order(event: Event) -> Order | None:
     if not is_about_order(event):
         return None
     return Order.objects.filter(pk=event.subject_id).only("as_of").first()

@@ -15,5 +15,5 @@ from webhooks import endpoint
 @csrf_exempt
 @transaction.non_atomic_requests
 def receive(request: WSGIRequest) -> HttpResponse:
-    status, headers, body = endpoint.answer(request.environ)
+    status, headers, body = endpoint.respond(request.environ)
     return HttpResponse(body, status=status, headers=dict(headers))

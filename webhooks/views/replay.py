@@ -16,11 +16,12 @@ from backoffice import audit
 from backoffice.core.access import may, requires
 from backoffice.pages.paging.counts import COUNT_CAP, capped_count
 from webhooks import event_log, replay
+from webhooks.event_rows import event_rows
 from webhooks.forms import ReplayFilters
 from webhooks.models import Event
-from webhooks.views.events import fetched, rows_of
+from webhooks.views.events import event_or_404
 
-TRIED: Final = 10
+PREVIEWED_EVENTS: Final = 10
 """Events of many that are tried before staff confirm."""
 GROUPS: Final = 50
 STATES: Final = ReplayFilters.STATES
@@ -32,9 +33,9 @@ SECONDS: Final = 10.0
 @require_http_methods(["GET", "HEAD", "POST"])
 def replay_one(request: HttpRequest, event_id: int) -> HttpResponse:
     """What applying one event again would change; POST has it applied."""
-    event = fetched(event_id)
+    event = event_or_404(event_id)
     if request.method == "POST":
-        _on_record(request, [event.pk], 1, "replay")
+        _record_audit(request, [event.pk], 1, "replay")
         count = replay.replay(Event.objects.filter(pk=event.pk))
         if count:
             messages.success(request, "The event is applied again within seconds.")
@@ -44,7 +45,7 @@ def replay_one(request: HttpRequest, event_id: int) -> HttpResponse:
     values = may(request.user, "records.view")
     audit.viewed(request, "event payload" if values else "event", [event.pk], [event.user_id])
     context = {
-        "row": rows_of([event], by_name=may(request.user, "patients.view"))[0],
+        "row": event_rows([event], by_name=may(request.user, "patients.view"))[0],
         "event": event,
         "preview": replay.preview(event),
         "values": values,
@@ -66,11 +67,11 @@ def replay_failed(request: HttpRequest) -> HttpResponse:
     if request.method == "POST" and valid:
         if not form.cleaned_data.get("through"):
             return redirect("events:replay")
-        return _replayed(request, chosen, form)
+        return _replay_chosen(request, chosen, form)
     # Before anything is counted, so that what comes or fails meanwhile is not replayed unseen.
     through, shown_at = event_log.latest()
     choice: dict[str, Any] = form.cleaned_data if valid else {}
-    trials = replay.try_some(list(chosen.order_by("pk")[:TRIED]))
+    trials = replay.preview_all(list(chosen.order_by("pk")[:PREVIEWED_EVENTS]))
     values = may(request.user, "records.view")
     patients = [trial.event.user_id for trial in trials]
     audit.listed(request, "event", (trial.event.pk for trial in trials), patients)
@@ -84,7 +85,7 @@ def replay_failed(request: HttpRequest) -> HttpResponse:
         "shown_at": (choice.get("shown_at") or shown_at).isoformat(),
         "groups": _groups(chosen),
         "grouped": COUNT_CAP,
-        "rows": rows_of(
+        "rows": event_rows(
             [trial.event for trial in trials], by_name=may(request.user, "patients.view")
         ),
         "trials": trials,
@@ -96,19 +97,21 @@ def replay_failed(request: HttpRequest) -> HttpResponse:
     return render(request, "webhooks/replay.html", context, status=200 if valid else 400)
 
 
-def _replayed(request: HttpRequest, chosen: QuerySet[Event], form: ReplayFilters) -> HttpResponse:
+def _replay_chosen(
+    request: HttpRequest, chosen: QuerySet[Event], form: ReplayFilters
+) -> HttpResponse:
     limits = [f"up to number {form.cleaned_data['through']}"]
     limits += [
         f"{chip['name']} {chip['value']}" for chip in _chips(form) if chip["name"] != "state"
     ]
     of = f"{STATES[form.state_chosen()]} events {', '.join(limits)}"
     done, more = replay.replay_in_steps(
-        chosen, lambda count: _on_record(request, [], count, f"replay of {of}"), SECONDS
+        chosen, lambda count: _record_audit(request, [], count, f"replay of {of}"), SECONDS
     )
     words = f"{done:,} {'event is' if done == 1 else 'events are'} applied again within seconds."
     if more:
         messages.warning(request, f"{words} More are left: replay again to go on.")
-        return redirect(f"{reverse('events:replay')}?{_same(form)}")
+        return redirect(f"{reverse('events:replay')}?{_same_query(form)}")
     if done:
         messages.success(request, words)
     else:
@@ -116,13 +119,13 @@ def _replayed(request: HttpRequest, chosen: QuerySet[Event], form: ReplayFilters
     return redirect("events:list")
 
 
-def _same(form: ReplayFilters) -> str:
+def _same_query(form: ReplayFilters) -> str:
     """The same choice, as it was shown first."""
     names = ("state", "since", "type", "reason", "through", "shown_at")
     return urlencode({name: form.data[name] for name in names if form.data.get(name)})
 
 
-def _on_record(request: HttpRequest, ids: list[int], count: int, reason: str) -> None:
+def _record_audit(request: HttpRequest, ids: list[int], count: int, reason: str) -> None:
     """Before it is done: what cannot be put on record does not happen."""
     audit.record(request, "change", "event", ids=ids, reason=reason, row_count=count)
 

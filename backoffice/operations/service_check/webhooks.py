@@ -23,7 +23,7 @@ from backoffice.service.management import Webhook
 from orders.models import Order
 from webhooks.models import Event, Refusal
 from webhooks.routes import ROUTES
-from webhooks.silence import UNTOLD
+from webhooks.silence import UNANNOUNCED_STATUSES
 
 PATIENCE: Final = 30.0
 """Seconds until a test event that has not arrived counts as lost."""
@@ -161,7 +161,7 @@ def order_to_resend() -> Order | None:
     if team is None:
         return None
     orders = Order.objects.filter(team_id=team, missing_since=None)
-    announced = orders.exclude(low_level_status__in=UNTOLD)
+    announced = orders.exclude(low_level_status__in=UNANNOUNCED_STATUSES)
     return announced.order_by("-updated_at", "-pk").only("pk", "user_id").first()
 
 

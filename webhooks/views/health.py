@@ -16,7 +16,7 @@ from backoffice.core.access import public
 from webhooks import silence
 from webhooks.models import Event
 
-BEHIND: Final = timedelta(minutes=1)
+MAX_WAIT: Final = timedelta(minutes=1)
 """How long a due event may wait to be applied."""
 
 
@@ -28,22 +28,22 @@ def inbox(request: HttpRequest) -> JsonResponse:
     """200 `{"status": "ok", "inbox": []}`, or `attention` with what asks for it: silent, clock,
     failed events, behind, bad signatures, body conflicts. 503 without PostgreSQL."""
     try:
-        found = _found()
+        found = _attention_reasons()
     except DatabaseError:
         return JsonResponse({"status": "unreachable", "inbox": []}, status=503)
     return JsonResponse({"status": "attention" if found else "ok", "inbox": found})
 
 
-def _found() -> list[str]:
+def _attention_reasons() -> list[str]:
     now = timezone.now()
-    hearing = silence.read(now)
+    delivery_health = silence.read(now)
     due = Event.objects.filter(state__in=[Event.State.PENDING, Event.State.RETRY])
     said = {
-        "silent": hearing.silent,
-        "clock": hearing.clocks_differ,
+        "silent": delivery_health.is_silent,
+        "clock": delivery_health.clocks_differ,
         "failed events": Event.objects.filter(state=Event.State.DEAD).exists(),
-        "behind": due.filter(due_at__lt=now - BEHIND).exists(),
-        "bad signatures": silence.flooded(),
-        "body conflicts": silence.conflicts(now),
+        "behind": due.filter(due_at__lt=now - MAX_WAIT).exists(),
+        "bad signatures": silence.is_flooded(),
+        "body conflicts": silence.has_body_conflicts(now),
     }
     return [word for word, is_so in said.items() if is_so]

@@ -1,0 +1,94 @@
+"""Events as rows of a page: their type in words, patient, delay and outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from backoffice.core import vocabulary
+from backoffice.core.encryption.cipher import CannotOpen
+from patients.models import Patient
+from webhooks import event_log, payloads
+from webhooks.models import Event, decrypted_body
+
+
+@dataclass(frozen=True, slots=True)
+class EventRow:
+    """One event as the list shows it."""
+
+    event: Event
+    type_label: str
+    name: str
+    happened_at: datetime | None
+    term: vocabulary.Term
+    subject_url: str
+
+    @property
+    def delay(self) -> timedelta | None:
+        """From what happened to its receipt; None when the event does not say when that was."""
+        return self.event.received_at - self.happened_at if self.happened_at else None
+
+    @property
+    def attempts(self) -> int:
+        """How often it was tried: the row counts those that failed."""
+        went_through = self.event.applied_at and self.event.state != Event.State.DEAD
+        return self.event.attempts + (1 if went_through else 0)
+
+    @property
+    def processing_time(self) -> timedelta | None:
+        """From receipt to the end of its handling; None while it has failed."""
+        done = self.event.applied_at
+        if done is None or self.event.state == Event.State.DEAD:
+            return None
+        return done - self.event.received_at
+
+
+def event_rows(events: Iterable[Event], *, by_name: bool) -> list[EventRow]:
+    """The events with the names of their patients: one query, none without names to show."""
+    found = list(events)
+    users = {event.user_id for event in found if event.user_id}
+    people: dict[UUID, Patient] = {}
+    if by_name and users:
+        people = Patient.objects.named().in_bulk(users)
+    return [_row(event, people.get(event.user_id) if event.user_id else None) for event in found]
+
+
+def outcome_term(event: Event) -> vocabulary.Term:
+    """What became of an event, in words: its outcome once it is done with, else its state."""
+    if event.outcome and event.state in (Event.State.DONE, Event.State.SKIPPED):
+        return vocabulary.term("event.outcome", event.outcome)
+    return vocabulary.term("event.state", event.state)
+
+
+def _row(event: Event, person: Patient | None) -> EventRow:
+    body = _listed_body(event) if "body" in event.get_deferred_fields() else event.body
+    return EventRow(
+        event=event,
+        type_label=event_log.type_words(event.event_type),
+        name=person.full_name if person else "",
+        happened_at=payloads.happened_at(body),
+        term=outcome_term(event),
+        subject_url="orders:detail" if is_about_order(event) else "",
+    )
+
+
+def _listed_body(event: Event) -> bytes | None:
+    """Of a row of the list."""
+    stored = getattr(event, "small_body", None)
+    try:
+        return None if stored is None else decrypted_body(event.message_id, bytes(stored))
+    except CannotOpen:
+        return None
+
+
+def is_about_order(event: Event) -> bool:
+    """True when the subject is an order's id, and reads as one."""
+    try:
+        UUID(event.subject_id)
+    except ValueError:
+        return False
+    return event.event_type.startswith(
+        ("labtest.order.", "labtest.appointment.", "labtest.result.")
+    )

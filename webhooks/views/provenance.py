@@ -1,0 +1,86 @@
+"""Why an order shows what it shows: the delivery or the read behind each value."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from backoffice import audit
+from backoffice.core.access import PERMISSIONS, may, requires
+from backoffice.pages.lists.fields import status_of
+from orders.models import Order, OrderEvent, OrderMove, Result
+from webhooks.event_rows import event_rows
+from webhooks.provenance import (
+    MAX_EVENTS,
+    SourceFinder,
+    record_histories,
+    sourced_steps,
+    sourced_values,
+    stored_events,
+    visits_of_order,
+)
+from webhooks.record_history import URL_MOMENT_FORMAT, first_move_after, slider_stops
+from webhooks.record_history_forms import MomentForm
+
+
+@requires("orders.view")
+@require_safe
+def order_why(request: HttpRequest, order_id: UUID) -> HttpResponse:
+    """What told us the state of an order, its result and its visits, and each of its steps; and
+    the record as it was known at the moment `at`, beside what it is now."""
+    order = Order.objects.defer("content_hash").filter(pk=order_id).first()
+    if order is None:
+        raise Http404
+    history = list(OrderEvent.objects.filter(order_id=order.pk).order_by("created_at", "event_id"))
+    visits = list(visits_of_order(order))
+    result = Result.objects.filter(pk=order.pk).only("as_of", "status", "missing_since").first()
+    form = MomentForm(request.GET)
+    valid = form.is_valid()
+    typed = form.cleaned_data.get("at")
+    heard = event_rows(stored_events(order, typed), by_name=False)
+    granted = frozenset(name for name in PERMISSIONS if may(request.user, name))
+    histories = record_histories(order, visits, result, heard, granted)
+    stops = slider_stops(histories)
+    moment = form.moment(stops) if valid else None
+    if moment is not None and not form.shareable():
+        address = reverse("events:why-order", args=[order.pk])
+        return redirect(f"{address}?at={moment.strftime(URL_MOMENT_FORMAT)}")
+    moves = list(OrderMove.objects.filter(order_id=order.pk)[:MAX_EVENTS]) if moment else []
+    move = first_move_after(order, moves, moment) if moment else None
+    sources = SourceFinder(order, heard)
+    patients = [order.user_id, *(one for move in moves for one in (move.before, move.after))]
+    audit.viewed(request, "order", [order.pk], patients)
+    heard = heard[:MAX_EVENTS]
+    now = timezone.now()
+    context = {
+        "order": order,
+        "by_name": may(request.user, "patients.view"),
+        "sees_events": may(request.user, "events.view"),
+        "beliefs": sourced_values(
+            order,
+            history,
+            sources,
+            result,
+            [visit for visit in visits if visit.superseded_at is None],
+            sees_results=may(request.user, "results.view"),
+        ),
+        "steps": sourced_steps(order, history, heard),
+        "heard": heard,
+        "more": len(heard) == MAX_EVENTS,
+        "moment_form": MomentForm.showing(moment) if valid else form,
+        "stops": stops,
+        "moment": moment,
+        "last": len(stops) - 1,
+        "stop": max(sum(one.at <= (moment or now) for one in stops) - 1, 0),
+        "now": now,
+        "records": [one.at_moment(moment) for one in histories] if moment else [],
+        "move": move,
+        "body_days": settings.EVENT_BODY_DAYS,
+    }
+    return render(request, "orders/why.html", context, status=status_of(form))
