@@ -1,6 +1,6 @@
 """Is a file a whole, harmless PDF, JPEG or PNG? Run as a script, in a process of its own.
 
-    python -I examine.py < FILE  ->  {"kind": "application/pdf", "pages": 3, "start": 0, "end": 941}
+    python -I file_checks.py < FILE  ->  {"kind": "application/pdf", "pages": 3, "start": 0, "end": 941}
                                  or  {"problem": "encrypted"}
                                  or  {"problem": "other_kind", "found": "a HEIC picture"}
 

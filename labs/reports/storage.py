@@ -22,7 +22,7 @@ from django.conf import settings
 from backoffice.core.encryption import cipher
 
 SECONDS: Final = 20.0
-_EXAMINE: Final = Path(__file__).with_name("examine.py")
+_EXAMINE: Final = Path(__file__).with_name("file_checks.py")
 
 EXTENSIONS: Final[dict[str, str]] = {
     ".pdf": "application/pdf",

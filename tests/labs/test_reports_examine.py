@@ -134,7 +134,7 @@ def test_a_check_that_does_not_end_is_ended(tmp_path: Path) -> None:
 
 
 def test_a_check_that_eats_memory_is_ended(tmp_path: Path) -> None:
-    source = Path(storage.__file__).with_name("examine.py").read_text()
+    source = Path(storage.__file__).with_name("file_checks.py").read_text()
     script = tmp_path / "greedy.py"
     script.write_text(
         source.replace(
