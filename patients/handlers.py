@@ -25,7 +25,7 @@ class _Whose(msgspec.Struct):
 _WHOSE = Reader(_Whose)
 
 
-def hear_connections(events: Sequence[Heard]) -> Mapping[str, str]:
+def handle_connections(events: Sequence[Heard]) -> Mapping[str, str]:
     """A source was connected or stopped working, or a device came or changed, which have no list of
     their own: what the user is connected to now is asked for."""
     _look_up([_user(event) for event in events])

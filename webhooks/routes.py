@@ -12,15 +12,15 @@ from typing import Final
 from uuid import UUID
 
 from backoffice.service.events import Envelope, Heard
-from labs.reports.handlers import hear_report_jobs
+from labs.reports.handlers import handle_report_jobs
 from orders.handlers import hear_appointments, hear_critical_results, hear_orders
 from orders.unmatched.sync import hear_match_reviews
-from patients.handlers import hear_connections
+from patients.handlers import handle_connections
 from patients.wearables.handlers import (
-    hear_backfills,
-    hear_samples,
-    hear_summaries,
-    hear_workout_streams,
+    handle_backfills,
+    handle_samples,
+    handle_summaries,
+    handle_workout_streams,
 )
 from webhooks import event_envelope
 from webhooks.event_envelope import ATTEMPT_EXHAUSTED
@@ -59,13 +59,13 @@ CRITICAL_RESULTS: Final = Route("critical results", hear_critical_results)
 ORDERS: Final = Route("orders", hear_orders)
 APPOINTMENTS: Final = Route("appointments", hear_appointments)
 MATCH_REVIEWS: Final = Route("results without a match", hear_match_reviews)
-CONNECTIONS: Final = Route("connections", hear_connections)
-DEVICES: Final = Route("devices", hear_connections)
-REPORT_JOBS: Final = Route("report jobs", hear_report_jobs)
-SUMMARIES: Final = Route("summaries", hear_summaries)
-SAMPLES: Final = Route("samples", hear_samples)
-STREAMS: Final = Route("workout streams", hear_workout_streams)
-BACKFILLS: Final = Route("historical pulls", hear_backfills)
+CONNECTIONS: Final = Route("connections", handle_connections)
+DEVICES: Final = Route("devices", handle_connections)
+REPORT_JOBS: Final = Route("report jobs", handle_report_jobs)
+SUMMARIES: Final = Route("summaries", handle_summaries)
+SAMPLES: Final = Route("samples", handle_samples)
+STREAMS: Final = Route("workout streams", handle_workout_streams)
+BACKFILLS: Final = Route("historical pulls", handle_backfills)
 STORED_ONLY: Final = Route("kept", None, "kept")
 IGNORED: Final = Route("ignored", None, "ignored")
 

@@ -11,7 +11,7 @@ from backoffice.service.payload import Unreadable
 from labs.reports.sync import bring, file_strays, follow
 
 
-def hear_report_jobs(events: Sequence[Heard]) -> Mapping[str, str] | None:
+def handle_report_jobs(events: Sequence[Heard]) -> Mapping[str, str] | None:
     """Apply what the events say and ask the service for the job itself.
 
     Events come late, twice and out of order: the farther a job is, the newer the word about it,

@@ -33,7 +33,7 @@ HYPNOGRAM: Final = "hypnogram"
 """Replaced by the sleep cycle; its events are kept in the inbox and that is all."""
 
 
-def hear_summaries(events: Sequence[Heard]) -> Mapping[str, str] | None:
+def handle_summaries(events: Sequence[Heard]) -> Mapping[str, str] | None:
     """`daily.data.<summary>.created` and `.updated`: the latest received of an id is kept."""
     facts = []
     for event in events:
@@ -48,7 +48,7 @@ def hear_summaries(events: Sequence[Heard]) -> Mapping[str, str] | None:
     return None
 
 
-def hear_samples(events: Sequence[Heard]) -> Mapping[str, str] | None:
+def handle_samples(events: Sequence[Heard]) -> Mapping[str, str] | None:
     """`daily.data.<resource>.created` and `.updated` of a timeseries: keep the samples."""
     arrivals = []
     ignored = {}
@@ -66,14 +66,14 @@ def hear_samples(events: Sequence[Heard]) -> Mapping[str, str] | None:
     return ignored or None
 
 
-def hear_workout_streams(events: Sequence[Heard]) -> Mapping[str, str] | None:
+def handle_workout_streams(events: Sequence[Heard]) -> Mapping[str, str] | None:
     """`daily.data.workout_stream.created` and `.updated`: too large to push, so read it."""
     heard = [(event, STREAM_READY.value(event.data)) for event in events]
     mark_streams((said.workout_id, _user(event, said.user_id)) for event, said in heard)
     return dict.fromkeys((event.message_id for event in events), LOOKED_UP)
 
 
-def hear_backfills(events: Sequence[Heard]) -> Mapping[str, str] | None:
+def handle_backfills(events: Sequence[Heard]) -> Mapping[str, str] | None:
     """`historical.data.<resource>.created`: history is not pushed, so read the range, and see how
     the pull went."""
     outcomes = {}

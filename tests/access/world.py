@@ -47,7 +47,7 @@ from patients.models import (  # noqa: E402
     Payor,
     Provider,
 )
-from patients.wearables.handlers import hear_samples  # noqa: E402
+from patients.wearables.handlers import handle_samples  # noqa: E402
 from patients.wearables.models import HistoricalPull, Summary, WorkoutStream  # noqa: E402
 from tests.access.canaries import (  # noqa: E402
     BORN,
@@ -155,7 +155,7 @@ def _people(order: Order) -> None:
 
 def _readings(order: Order) -> None:
     event = heard(1, "heartrate", [sample(NOON + timedelta(minutes=n), 60 + n) for n in range(9)])
-    hear_samples([dataclasses.replace(event, user_id=order.user_id)])
+    handle_samples([dataclasses.replace(event, user_id=order.user_id)])
     Summary(
         id=uid("summary", 1), user_id=order.user_id, resource="activity", provider="band",
         number=1, calendar_date=NOON.date(), steps=7000, **envelope(),

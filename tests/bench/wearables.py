@@ -40,7 +40,7 @@ from backoffice.models import User  # noqa: E402
 from backoffice.service.events import Heard  # noqa: E402
 from patients.models import Demographics, Patient  # noqa: E402
 from patients.wearables.charts import POINTS, asked  # noqa: E402
-from patients.wearables.handlers import hear_samples, hear_summaries  # noqa: E402
+from patients.wearables.handlers import handle_samples, handle_summaries  # noqa: E402
 from patients.wearables.models import Chunk, Series  # noqa: E402
 from patients.wearables.sample_reader import COLUMNS, samples_of  # noqa: E402
 from patients.wearables.spans import YEAR, Span  # noqa: E402
@@ -149,7 +149,7 @@ def _in_turns(size: int, count: int) -> Turn:
             with turn.tidied.timed(), connection.cursor() as cursor:
                 cursor.execute("VACUUM wearables_chunk")
         with turn.applied.timed(), transaction.atomic():
-            hear_samples([event for event, _ in batch])
+            handle_samples([event for event, _ in batch])
         with turn.copied.timed(), transaction.atomic():
             _copy(rows)
     with connection.cursor() as cursor:
@@ -284,7 +284,7 @@ def _fill_year() -> None:
             for n in range(1440)
         ]
         with transaction.atomic():
-            hear_samples([_heard(day + 1, uid("patient", 1), rows)])
+            handle_samples([_heard(day + 1, uid("patient", 1), rows)])
 
 
 def _charted(client: Client) -> Charted:
@@ -330,7 +330,7 @@ def _summary_bytes() -> int:
     _empty()
     told = {"steps": 8412, "calories_total": 2104.5, "distance": 6120.2, "time_zone": "UTC",
             "heart_rate": {"avg_bpm": 71.5, "min_bpm": 48, "max_bpm": 154}}  # fmt: skip
-    hear_summaries([activity(number, number, **told) for number in range(1, SUMMARIES + 1)])
+    handle_summaries([activity(number, number, **told) for number in range(1, SUMMARIES + 1)])
     return size_of("wearables_summary") // SUMMARIES
 
 

@@ -12,7 +12,7 @@ from django.db import transaction
 
 from backoffice.models import Lookup, UnknownValue
 from labs.models import Report, ReportJob
-from labs.reports.handlers import hear_report_jobs
+from labs.reports.handlers import handle_report_jobs
 from labs.reports.sync import file_strays
 from tests.api.rows import staff, uid
 from tests.labs.reporting import FRAGILITY, GLUCOSE, heard, kept, person, record, with_job
@@ -33,7 +33,7 @@ def life(job_id: UUID) -> list[bytes]:
 
 def hear(*events: tuple[int, bytes], user_id: UUID | None = WHO) -> dict[str, str]:
     with transaction.atomic():
-        return dict(hear_report_jobs([heard(n, raw, user_id) for n, raw in events]) or {})
+        return dict(handle_report_jobs([heard(n, raw, user_id) for n, raw in events]) or {})
 
 
 def test_a_job_uploaded_elsewhere_becomes_a_report() -> None:

@@ -31,7 +31,7 @@ from labs import tasks
 from labs.models import Report, ReportJob
 from labs.reports import delivery, review
 from labs.reports import sync as sync_reports
-from labs.reports.handlers import hear_report_jobs
+from labs.reports.handlers import handle_report_jobs
 from labs.reports.sync import JOB_SUBJECT
 from patients.models import Patient
 from tests.api.rows import staff
@@ -78,7 +78,7 @@ def look(report: Report) -> Report:
 def told(events: list[Heard]) -> None:
     """As the drain does it."""
     with transaction.atomic():
-        hear_report_jobs(events)
+        handle_report_jobs(events)
 
 
 def jobs_at(sandbox: Sandbox) -> int:

@@ -12,7 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from backoffice.models import AuditEntry
-from patients.wearables.handlers import hear_samples, hear_summaries
+from patients.wearables.handlers import handle_samples, handle_summaries
 from patients.wearables.samples_api import Samples
 from tests.api.rows import staff, token_for, uid
 from tests.wearables.test_samples import NOON, expected, heard, sample
@@ -61,7 +61,7 @@ def test_a_walk_meets_every_sample_once(
     client: Client, headers: dict[str, str], limit: str
 ) -> None:
     events = many()
-    hear_samples(events)
+    handle_samples(events)
     found = walk(client, headers, "samples", limit=limit)
     keys = {
         f"{user}:{resource}:{provider}:{kind}:{reading}:{at.isoformat().replace('+00:00', 'Z')}"
@@ -72,7 +72,7 @@ def test_a_walk_meets_every_sample_once(
 
 
 def test_a_sample_is_what_was_sent(client: Client, headers: dict[str, str]) -> None:
-    hear_samples(many())
+    handle_samples(many())
     found = {item["resource"]: item for item in walk(client, headers, "samples", limit="1000")}
     pressure = found["blood_pressure"]
     assert (pressure["value"], pressure["systolic"], pressure["diastolic"]) == (None, 121, 79.5)
@@ -90,7 +90,7 @@ def test_any_sign_may_be_in_a_provider(client: Client, headers: dict[str, str]) 
     """Ids are joined by ":": a walk must not end at one, nor an item be lost for it."""
     data = [sample(NOON + timedelta(minutes=n), n) for n in range(9)]
     names = ["a:b", "a", "2026-03-29T12:00:00Z", "ü/?#"]
-    hear_samples([heard(n, "heartrate", data, provider=name, type="x:y")
+    handle_samples([heard(n, "heartrate", data, provider=name, type="x:y")
                   for n, name in enumerate(names, 1)])  # fmt: skip
     found = walk(client, headers, "samples", limit="2")
     assert len(found) == len({item["id"] for item in found}) == 36
@@ -100,7 +100,7 @@ def test_any_sign_may_be_in_a_provider(client: Client, headers: dict[str, str]) 
 
 
 def test_a_page_reads_only_the_series_it_meets(client: Client, headers: dict[str, str]) -> None:
-    hear_samples([heard(n, "heartrate", [sample(NOON, n)], who=n, provider=f"p{n % 2}")
+    handle_samples([heard(n, "heartrate", [sample(NOON, n)], who=n, provider=f"p{n % 2}")
                   for n in range(1, 60)])  # fmt: skip
     for query in ({}, {"provider": "p1"}):
         with CaptureQueriesContext(connection) as asked:
@@ -124,7 +124,7 @@ def test_a_cursor_that_was_made_up_is_refused(
 
 
 def test_filters_and_wrong_addresses(client: Client, headers: dict[str, str]) -> None:
-    hear_samples(many())
+    handle_samples(many())
     of_two = walk(client, headers, "samples", user_id=str(uid("patient", 2)))
     assert [item["value"] for item in of_two] == [60, 61, 62]
     assert len(walk(client, headers, "samples", resource="note")) == 1
@@ -137,7 +137,7 @@ def test_filters_and_wrong_addresses(client: Client, headers: dict[str, str]) ->
 def test_who_saw_which_patients_samples_is_recorded(
     client: Client, headers: dict[str, str]
 ) -> None:
-    hear_samples(many())
+    handle_samples(many())
     walk(client, headers, "samples", resource="note")
     assert AuditEntry.objects.latest("at").patient_ids == [uid("patient", 1)]
 
@@ -150,7 +150,7 @@ def test_samples_need_a_permission(client: Client) -> None:
 
 
 def test_a_summary_has_its_columns_and_its_record(client: Client, headers: dict[str, str]) -> None:
-    hear_summaries([activity(1, steps=4321)])
+    handle_summaries([activity(1, steps=4321)])
     (item,) = walk(client, headers, "summaries", resource="activity")
     assert item["steps"] == 4321 and item["record"]["steps"] == 4321
     assert item["calendar_date"] == "2026-03-29" and item["provider"] == "band"

@@ -20,7 +20,7 @@ from backoffice.service.wearables import SUMMARIES
 from backoffice.service.wearables.timeseries import GROUPED, grouped_page
 from patients.wearables import arrivals
 from patients.wearables.backfills import SUBJECTS, Range, Read
-from patients.wearables.handlers import hear_backfills, hear_samples, hear_workout_streams
+from patients.wearables.handlers import handle_backfills, handle_samples, handle_workout_streams
 from patients.wearables.models import Source, Summary, WorkoutStream
 from tests.api.rows import uid
 from tests.sandboxes import Sandbox
@@ -79,7 +79,7 @@ def test_samples_of_a_range_are_kept_over_all_its_pages(
             assert group.data.source.provider == provider
             expected |= {sample.at: sample.value for sample in group.data.data if sample.at}
     assert pages > 1 and expected
-    assert hear_backfills([done(7, pull)]) == {"msg_7": "looked up"}
+    assert handle_backfills([done(7, pull)]) == {"msg_7": "looked up"}
     assert sync.drain(SUBJECTS) == pages
     found = kept()
     assert {key[-1]: item["value"] for key, item in found.items()} == expected
@@ -100,8 +100,8 @@ def test_what_was_pushed_after_the_backfill_stays(
     source = {"provider": provider, "type": group.source.type}
     for number, moment in ((5, moments[0]), (9, moments[1])):
         body = {"source": source, "data": [{"timestamp": moment.isoformat(), "value": 999}]}
-        hear_samples([event(number, f"daily.data.{resource}.updated", body, user)])
-    hear_backfills([done(7, pull)])
+        handle_samples([event(number, f"daily.data.{resource}.updated", body, user)])
+    handle_backfills([done(7, pull)])
     sync.drain(SUBJECTS)
     values = {key[-1]: item["value"] for key, item in kept().items()}
     assert (values[moments[0]] != 999, values[moments[1]] == 999) == (True, True)
@@ -112,7 +112,7 @@ def test_every_pulled_resource_can_be_read(
 ) -> None:
     resources = sorted({one[2] for one in pulled} - {"hypnogram"})
     events = [done(n, of(pulled, name)[0]) for n, name in enumerate(resources, 1)]
-    hear_backfills(events)
+    handle_backfills(events)
     sync.drain(SUBJECTS)
     errors = Lookup.objects.filter(kind="backfill").exclude(error="")
     assert list(errors.values_list("key", "error")) == []
@@ -131,7 +131,7 @@ def test_a_stream_is_read_and_kept(
     workout = page.records[0].data.id
     told = {"workout_id": str(workout), "user_id": str(user), "message": "", "provider_id": "x",
             "sport": "", "source": {"provider": provider}}  # fmt: skip
-    hear_workout_streams([event(1, "daily.data.workout_stream.created", told, user)])
+    handle_workout_streams([event(1, "daily.data.workout_stream.created", told, user)])
     assert sync.drain(SUBJECTS) == 1
     stream = WorkoutStream.objects.get()
     said = asking.wearables.workout_stream(workout).data
@@ -142,7 +142,7 @@ def test_a_stream_is_read_and_kept(
 def test_a_stream_that_is_not_there_is_not_asked_for_again(asking: Service) -> None:
     nothing = UUID(int=5)
     told = {"workout_id": str(nothing), "user_id": str(nothing), "source": {}}
-    hear_workout_streams([event(1, "daily.data.workout_stream.created", told, nothing)])
+    handle_workout_streams([event(1, "daily.data.workout_stream.created", told, nothing)])
     sync.drain(SUBJECTS)
     assert Lookup.objects.get(kind="workout-stream").due_at is None
     assert not WorkoutStream.objects.exists()
@@ -152,7 +152,7 @@ def test_a_backfill_of_nobody_ends(
     pulled: list[tuple[UUID, str, str, datetime]],
 ) -> None:
     (_, provider, resource, end), *_ = of(pulled, "heartrate")
-    hear_backfills([done(1, (UUID(int=5), provider, resource, end))])
+    handle_backfills([done(1, (UUID(int=5), provider, resource, end))])
     sync.drain(SUBJECTS)
     assert Lookup.objects.get(kind="backfill").due_at is None
     assert kept() == {}

@@ -19,7 +19,7 @@ from backoffice.templatetags import chart
 from backoffice.templatetags.chart import BARS, LINE, SPAN, Chart, Point, Tick
 from patients.models import Provider
 from patients.wearables.charts import sample_charts
-from patients.wearables.handlers import hear_samples, hear_summaries
+from patients.wearables.handlers import handle_samples, handle_summaries
 from patients.wearables.measures import sampled
 from patients.wearables.models import Series, Summary
 from patients.wearables.spans import DAY, LENGTHS, WEEK, YEAR, Span
@@ -75,7 +75,7 @@ def test_points_are_what_python_makes_of_the_samples(name: str, resource: str, k
             value = chance.choice([chance.randint(0, 90), chance.random() * 9, 5.25])
             taken[moment] = value
             data.append(sample(moment, value))
-        hear_samples([heard(n, resource, data)])
+        handle_samples([heard(n, resource, data)])
     span = Span(name, last, BERLIN)
     edges = span.edges(kind)
     (drawn,) = sample_charts(sampled(resource), list(Series.objects.all()), span)
@@ -101,7 +101,7 @@ def test_points_are_what_python_makes_of_the_samples(name: str, resource: str, k
 def test_a_blood_pressure_is_drawn_from_the_lower_to_the_upper() -> None:
     at = datetime(2026, 3, 29, 9, tzinfo=UTC)
     pair = {**sample(at, None), "systolic": 121.5, "diastolic": 80, "unit": "mmHg"}
-    hear_samples([heard(1, "blood_pressure", [pair])])
+    handle_samples([heard(1, "blood_pressure", [pair])])
     measure = sampled("blood_pressure")
     (drawn,) = sample_charts(measure, [Series.objects.get()], Span(WEEK, at.date(), BERLIN))
     (point,) = [point for point in drawn.points if point.value is not None]
@@ -180,9 +180,9 @@ def maria(client: Client) -> None:
     start = datetime(2026, 3, 28, tzinfo=UTC)
     minutes = [sample(start + timedelta(minutes=n), 60 + n % 30) for n in range(0, 2000, 5)]
     note, sugar = sample(start, "felt fine"), sample(start, 5.4, unit="mmol/L")
-    hear_samples([heard(1, "heartrate", minutes), heard(2, "note", [note]),
+    handle_samples([heard(1, "heartrate", minutes), heard(2, "note", [note]),
                   heard(3, "glucose", [sugar], provider="ring")])  # fmt: skip
-    hear_summaries([activity(4, steps=4321)])
+    handle_summaries([activity(4, steps=4321)])
 
 
 def get(client: Client, status: int = 200, **query: str) -> str:
@@ -266,9 +266,9 @@ def test_more_sources_cost_few_queries(client: Client, maria: None) -> None:
 
     before = queries()
     start = datetime(2026, 3, 28, tzinfo=UTC)
-    hear_samples([heard(9 + n, "heartrate", [sample(start, 60)], provider=f"p{n}")
+    handle_samples([heard(9 + n, "heartrate", [sample(start, 60)], provider=f"p{n}")
                   for n in range(9)])  # fmt: skip
-    hear_samples([heard(30 + n, resource, [sample(start, 60)])
+    handle_samples([heard(30 + n, resource, [sample(start, 60)])
                   for n, resource in enumerate(["hrv", "weight", "fat", "vo2_max"])])  # fmt: skip
     assert queries() <= before + 3  # One for each chart, of which there are at most four.
     assert "more sources with older data" in get(client, measure="heartrate")
@@ -315,7 +315,7 @@ def test_the_stretch_of_the_newest_sample_is_still_filling(
     patient(1, fallback_time_zone="America/Phoenix").save()
     start = datetime(2026, 3, 28, 7, tzinfo=UTC)  # midnight in Phoenix
     data = [sample(start + timedelta(minutes=n), 10) for n in minutes]
-    hear_samples([heard(1, resource, data)])
+    handle_samples([heard(1, resource, data)])
     page = get(client, measure=resource, range=DAY, last="2026-03-28")
     assert re.findall(r"<th scope=row>(\d\d:\d\d), still filling", page) == filling
     assert ("Still filling: " in page) == bool(filling)
@@ -334,7 +334,7 @@ def test_a_day_is_filling_until_it_is_over_for_the_patient(
 ) -> None:
     client.force_login(staff("clinician"))
     patient(1, fallback_time_zone="America/Phoenix").save()
-    hear_summaries([activity(1, steps=4321)])
+    handle_summaries([activity(1, steps=4321)])
     Summary.objects.update(as_of=read_at)
     page = get(client, measure="activity.steps", range=WEEK, last="2026-03-29")
     assert ("Sun 29 Mar, still filling" in page) is is_filling

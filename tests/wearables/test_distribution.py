@@ -13,7 +13,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from patients.wearables.charts import newest_samples, sample_charts
-from patients.wearables.handlers import hear_samples
+from patients.wearables.handlers import handle_samples
 from patients.wearables.measures import sampled
 from patients.wearables.models import Series
 from patients.wearables.recency import last_data
@@ -57,7 +57,7 @@ def months() -> None:
 
 
 def _hear(number: int, *moments: datetime) -> None:
-    hear_samples([heard(number, "heartrate", [sample(at, 70 + number) for at in moments])])
+    handle_samples([heard(number, "heartrate", [sample(at, 70 + number) for at in moments])])
 
 
 def _rows(statement: str) -> list[tuple[str, ...]]:

@@ -12,7 +12,7 @@ from pytest_django import Settings
 from backoffice.templatetags import chart
 from backoffice.templatetags.chart import BARS, LINE, SPAN, Chart, Point
 from patients.wearables.charts import daily_charts, newest_days, newest_samples, sample_charts
-from patients.wearables.handlers import hear_samples, hear_summaries
+from patients.wearables.handlers import handle_samples, handle_summaries
 from patients.wearables.measures import DAILY, sampled
 from patients.wearables.models import Series
 from patients.wearables.spans import DAY, LENGTHS, WEEK, Span
@@ -64,7 +64,7 @@ def test_another_unit_is_left_out_and_that_is_said(reader: Client) -> None:
         sample(AT + timedelta(seconds=2, microseconds=5), 120, unit="mg/dL"),
         sample(AT + timedelta(seconds=3), 7, unit=None),
     ]
-    hear_samples([heard(1, "glucose", sugars)])
+    handle_samples([heard(1, "glucose", sugars)])
     (point,) = points(drawn("glucose"))
     assert (point.value, point.low, point.high, point.count) == (6, 5.5, 6.5, 2)
     words = "3 samples are left out: in another unit, without unit, or without a number to draw."
@@ -73,14 +73,14 @@ def test_another_unit_is_left_out_and_that_is_said(reader: Client) -> None:
 
 
 def test_a_chart_says_nothing_of_what_is_not_left_out(reader: Client) -> None:
-    hear_samples([heard(1, "glucose", [sample(AT, 5.5, type="automatic"), sample(AT, 6)])])
+    handle_samples([heard(1, "glucose", [sample(AT, 5.5, type="automatic"), sample(AT, 6)])])
     assert drawn("glucose").note == ""
     assert "left out" not in page(reader, measure="glucose")
 
 
 def test_a_pressure_in_another_unit_is_left_out() -> None:
     other = pair(AT + timedelta(minutes=1), 16, 10.5, unit="kPa")
-    hear_samples([heard(1, "blood_pressure", [pair(AT, 120, 80), other])])
+    handle_samples([heard(1, "blood_pressure", [pair(AT, 120, 80), other])])
     one = drawn("blood_pressure")
     ((point),) = points(one)
     assert (point.low, point.high, point.count) == (80, 120, 1)
@@ -89,18 +89,18 @@ def test_a_pressure_in_another_unit_is_left_out() -> None:
 
 def test_a_series_gets_its_unit_from_the_first_sample_that_has_one() -> None:
     bare, later = sample(AT, 60, unit=None), sample(AT + timedelta(minutes=1), 62)
-    hear_samples([heard(1, "heartrate", [bare])])
+    handle_samples([heard(1, "heartrate", [bare])])
     assert Series.objects.get().unit is None
-    hear_samples([heard(2, "heartrate", [later])])
+    handle_samples([heard(2, "heartrate", [later])])
     assert Series.objects.get().unit == "bpm"
-    hear_samples([heard(3, "heartrate", [sample(AT + timedelta(minutes=2), 64, unit="Hz")])])
+    handle_samples([heard(3, "heartrate", [sample(AT + timedelta(minutes=2), 64, unit="Hz")])])
     one = drawn("heartrate")
     assert (one.unit, points(one)[0].count) == ("bpm", 2)
     assert [item["unit"] for item in kept().values()] == ["bpm", "bpm", "Hz"]
 
 
 def test_a_unit_that_does_not_come_with_the_first_of_several_counts() -> None:
-    hear_samples([heard(1, "heartrate", [sample(AT, 60, unit=None), sample(AT, 61)])])
+    handle_samples([heard(1, "heartrate", [sample(AT, 60, unit=None), sample(AT, 61)])])
     assert Series.objects.get().unit == "bpm"
 
 
@@ -109,7 +109,7 @@ def test_a_unit_that_does_not_come_with_the_first_of_several_counts() -> None:
 
 def test_a_mean_lies_within_its_ends() -> None:
     data = [sample(AT + timedelta(seconds=n), 0.1) for n in range(10)]
-    hear_samples([heard(1, "body_temperature", data)])
+    handle_samples([heard(1, "body_temperature", data)])
     (point,) = points(drawn("body_temperature"))
     assert (point.value, point.low, point.high) == (0.1, 0.1, 0.1)
 
@@ -126,7 +126,7 @@ def test_rounding_is_not_drawn_as_a_swing(value: float) -> None:
 
 
 def test_a_pressure_below_the_second_is_drawn() -> None:
-    hear_samples([heard(1, "blood_pressure", [pair(AT + timedelta(microseconds=250), 121.5, 80)])])
+    handle_samples([heard(1, "blood_pressure", [pair(AT + timedelta(microseconds=250), 121.5, 80)])])
     (point,) = points(drawn("blood_pressure"))
     assert (point.low, point.high, point.count) == (80, 121.5, 1)
 
@@ -138,7 +138,7 @@ def test_a_pressure_below_the_second_is_drawn() -> None:
 def test_half_a_pressure_is_shown_as_that(
     reader: Client, upper: float | None, lower: float | None, cells: str
 ) -> None:
-    hear_samples([heard(1, "blood_pressure", [pair(AT, upper, lower)])])
+    handle_samples([heard(1, "blood_pressure", [pair(AT, upper, lower)])])
     shown = page(reader, measure="blood_pressure")
     assert cells in shown
     assert ("–/80 mmHg" in shown) == (upper is None)
@@ -161,12 +161,12 @@ def test_too_large_numbers_have_a_page(
         else pair(AT + timedelta(seconds=n), value, value)
         for n, value in enumerate(values)
     ]
-    hear_samples([heard(1, resource, data)])
+    handle_samples([heard(1, resource, data)])
     assert "<figure" in page(reader, measure=resource, range=length, last="2026-03-29")
 
 
 def test_too_large_daily_numbers_have_a_page(reader: Client) -> None:
-    hear_summaries([activity(n, n=n, calories_active=1.7e308, distance=1e200 * n) for n in (1, 2)])
+    handle_summaries([activity(n, n=n, calories_active=1.7e308, distance=1e200 * n) for n in (1, 2)])
     for measure in ("activity.calories_active", "activity.distance"):
         assert "<figure" in page(reader, measure=measure)
     (one,) = daily_charts(DAILY["activity.calories_active"], WHO, THERE)
@@ -175,7 +175,7 @@ def test_too_large_daily_numbers_have_a_page(reader: Client) -> None:
 
 @pytest.mark.parametrize("day", ["9999-12-31", "0001-01-01", "1970-01-01"])
 def test_a_summary_of_any_day_has_a_page(reader: Client, day: str) -> None:
-    hear_summaries([summary(1, "activity", calendar_date=day, date=WHEN, steps=5)])
+    handle_summaries([summary(1, "activity", calendar_date=day, date=WHEN, steps=5)])
     for length in LENGTHS:
         page(reader, measure="activity.steps", range=length)
     page(reader)
@@ -188,7 +188,7 @@ def test_the_latest_number_comes_from_the_row_that_has_it() -> None:
     def told(number: int, provider: str, **more: Any) -> Any:
         return activity(number, n=number, source={"provider": provider, "type": "watch"}, **more)
 
-    hear_summaries([
+    handle_summaries([
         told(1, "ring", steps=100, floors_climbed=3),
         told(2, "band", steps=200, floors_climbed=None),
         told(3, "scale", steps=None, floors_climbed=None),
@@ -203,7 +203,7 @@ def test_the_latest_number_comes_from_the_row_that_has_it() -> None:
 
 def test_floating_local_times_are_shown_as_sent(reader: Client, settings: Settings) -> None:
     late = datetime(2026, 3, 29, 0, 30, tzinfo=UTC)
-    hear_samples([heard(1, "glucose", [sample(late, 5)], provider="patch")])
+    handle_samples([heard(1, "glucose", [sample(late, 5)], provider="patch")])
     span = Span(DAY, date(2026, 3, 29), BERLIN)
     (point,) = points(drawn("glucose", span))
     assert (point.label, drawn("glucose", span).times) == ("01:30", "times in Europe/Berlin")

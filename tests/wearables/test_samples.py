@@ -26,7 +26,7 @@ from backoffice.service.events import Heard
 from backoffice.service.wearables import Sample
 from patients.wearables import arrivals, chunks, partitions, sample_writer
 from patients.wearables.arrivals import Arrival, Origin
-from patients.wearables.handlers import hear_samples
+from patients.wearables.handlers import handle_samples
 from patients.wearables.models import Chunk, Series, Source
 from patients.wearables.sample_reader import COLUMNS, samples_of
 from tests.api.rows import uid
@@ -191,7 +191,7 @@ def test_the_latest_received_of_each_sample_is_kept(events: list[Heard], chance:
     chance.shuffle(shuffled)
     with transaction.atomic():
         for batch in batches_of(shuffled, chance):
-            hear_samples(batch)
+            handle_samples(batch)
         assert kept() == expected(events)
         transaction.set_rollback(True)
 
@@ -228,7 +228,7 @@ def test_a_change_of_habits_in_mid_day_is_kept(habit: str, usual: int) -> None:
             events.append(heard(n + 1, "heartrate", [one], app_id=app))
         with transaction.atomic():
             for event in events:
-                hear_samples([event])
+                handle_samples([event])
             assert kept() == expected(events)
             transaction.set_rollback(True)
 
@@ -239,7 +239,7 @@ def test_a_correction_takes_what_was_rare_with_it() -> None:
     plain = sample(NOON + timedelta(minutes=1), 60)
     events = [heard(1, "heartrate", [plain, odd]), heard(2, "heartrate", [sample(NOON, 61)])]
     for event in events:
-        hear_samples([event])
+        handle_samples([event])
     assert kept() == expected(events)
     assert Chunk.objects.get().extras is None
 
@@ -263,7 +263,7 @@ def test_a_day_of_minutes_one_by_one() -> None:
         for n in range(700)
     ]
     for begin in range(0, 700, 10):
-        hear_samples(events[begin : begin + 10])
+        handle_samples(events[begin : begin + 10])
     assert kept() == expected(events)
     row = Chunk.objects.get()
     assert len(row.seconds) > 600 and 0 < len(row.tail_seconds or ()) <= sample_writer.TAIL
@@ -271,7 +271,7 @@ def test_a_day_of_minutes_one_by_one() -> None:
 
 @pytest.mark.django_db
 def test_what_is_usual_costs_no_column() -> None:
-    hear_samples([heard(5, "heartrate", [sample(NOON + timedelta(minutes=n), 60) for n in (1, 2)])])
+    handle_samples([heard(5, "heartrate", [sample(NOON + timedelta(minutes=n), 60) for n in (1, 2)])])
     row = Chunk.objects.get()
     assert (row.zone, row.number, row.divisor, row.scaled) == (-25200, 5, 1, [60, 60])
     for name in ("micros", "wide", "numbers", "zones", "lengths", "sources", "extras"):
@@ -282,7 +282,7 @@ def test_what_is_usual_costs_no_column() -> None:
 def test_a_repeat_writes_nothing() -> None:
     events = [heard(n, "steps", [sample(NOON, n), sample(NOON + timedelta(days=40), n)])
               for n in (1, 2)]  # fmt: skip
-    hear_samples(events)
+    handle_samples(events)
 
     def versions() -> Any:
         with connection.cursor() as cursor:
@@ -290,8 +290,8 @@ def test_a_repeat_writes_nothing() -> None:
             return cursor.fetchall()
 
     before = versions()
-    hear_samples(events)
-    hear_samples(events[:1])
+    handle_samples(events)
+    handle_samples(events[:1])
     assert versions() == before
     assert {item["value"] for item in kept().values()} == {2}
 
@@ -319,20 +319,20 @@ def test_what_cannot_be_kept_is_refused_whole(data: Any, reason: str) -> None:
     body = {"source": {"provider": "band"}, **data}
     bad = dataclasses.replace(event, data=msgspec.json.encode(body))
     with pytest.raises(ValueError, match=reason):
-        hear_samples([bad])
+        handle_samples([bad])
     assert not Chunk.objects.exists()
 
 
 @pytest.mark.django_db
 def test_an_event_without_samples_is_no_error() -> None:
-    hear_samples([heard(1, "heartrate", [])])
+    handle_samples([heard(1, "heartrate", [])])
     assert kept() == {}
 
 
 @pytest.mark.django_db
 def test_the_bounds_of_time_themselves_are_kept() -> None:
     first, last = datetime(2000, 1, 1, tzinfo=UTC), datetime.now(UTC) + timedelta(days=1)
-    hear_samples([heard(1, "heartrate", [sample(first, 1), sample(last, 2)])])
+    handle_samples([heard(1, "heartrate", [sample(first, 1), sample(last, 2)])])
     assert len(kept()) == 2
 
 
@@ -345,10 +345,10 @@ def test_one_event_cannot_make_partitions_without_end() -> None:
     with connection.cursor() as cursor:
         before = partitions.existing(cursor)
         with pytest.raises(ValueError, match="samples of 37 months"):
-            hear_samples([heard(1, "weight", months(37, 2001))])
+            handle_samples([heard(1, "weight", months(37, 2001))])
         assert partitions.existing(cursor) == before
-        hear_samples([heard(1, "weight", months(36, 2001))])
-        hear_samples([heard(2, "weight", months(40, 2001))])  # Of these only four are new.
+        handle_samples([heard(1, "weight", months(36, 2001))])
+        handle_samples([heard(2, "weight", months(40, 2001))])  # Of these only four are new.
         assert len(partitions.existing(cursor) - before) == 40
 
 
@@ -392,10 +392,10 @@ def test_which_resources_are_keyed_by_type_can_be_set(settings: Settings) -> Non
     readings = [
         sample(NOON, n, type=f"cholesterol/{kind}") for n, kind in enumerate(["ldl", "hdl"])
     ]
-    hear_samples([heard(1, "cholesterol", readings)])
+    handle_samples([heard(1, "cholesterol", readings)])
     assert len(kept()) == 2
     settings.SAMPLES_KEYED_BY_TYPE = frozenset()
-    hear_samples([heard(2, "cholesterol", readings, who=2)])
+    handle_samples([heard(2, "cholesterol", readings, who=2)])
     assert len(kept()) == 3
 
 
@@ -421,7 +421,7 @@ def test_two_drains_on_one_chunk_lose_nothing() -> None:
             start.wait()
             for batch in mine:
                 with transaction.atomic():
-                    hear_samples(batch)
+                    handle_samples(batch)
         except BaseException as error:
             failed.append(error)
         finally:
@@ -440,7 +440,7 @@ def test_two_drains_on_one_chunk_lose_nothing() -> None:
 
 @pytest.mark.django_db
 def test_months_before_a_limit_are_dropped() -> None:
-    hear_samples(
+    handle_samples(
         [heard(1, "weight", [sample(NOON + timedelta(days=31 * n), 70) for n in range(4)])]
     )
     assert Chunk.objects.count() == 4
@@ -452,7 +452,7 @@ def test_months_before_a_limit_are_dropped() -> None:
 @pytest.mark.django_db
 def test_months_are_kept_for_as_long_as_is_set(settings: Settings) -> None:
     now = datetime.now(UTC)
-    hear_samples([heard(1, "weight", [sample(now - timedelta(days=31 * n), n) for n in range(9)])])
+    handle_samples([heard(1, "weight", [sample(now - timedelta(days=31 * n), n) for n in range(9)])])
     assert partitions.forget() == [] and Chunk.objects.count() == 9
     settings.SAMPLES_KEEP_MONTHS = 3
     dropped = partitions.forget()

@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from backoffice.models import AuditEntry
-from patients.wearables.handlers import hear_samples
+from patients.wearables.handlers import handle_samples
 from patients.wearables.models import HistoricalPull, Summary
 from patients.wearables.recency import last_data
 from tests.api.rows import envelope, patient, staff, uid
@@ -74,7 +74,7 @@ def test_glucose_is_covered_by_hours_of_the_patients_clock(client: Client) -> No
     # 06:30 and 06:45 UTC are the hour before midnight of the day before, in Phoenix.
     start = datetime(2026, 11, 18, 6, 30, tzinfo=UTC)
     taken = [sample(start + timedelta(minutes=n), 90.0) for n in (0, 15, 45)]
-    hear_samples([heard(1, "glucose", taken)])
+    handle_samples([heard(1, "glucose", taken)])
     days = get(client).context["days"]
     before, draw = days[2], days[3]
     assert (before.covered, len(before.glucose)) == (1, 24) and before.glucose[23]
@@ -105,5 +105,5 @@ def test_the_newest_data_of_a_source_is_a_sample_or_a_day() -> None:
     summary(1, date(2026, 11, 10), resource="activity", steps=5)
     at = datetime(2026, 11, 18, 6, 30, tzinfo=UTC)
     assert last_data(WHO) == {"band-one": datetime(2026, 11, 11, tzinfo=UTC)}
-    hear_samples([heard(1, "glucose", [sample(at, 90.0)])])
+    handle_samples([heard(1, "glucose", [sample(at, 90.0)])])
     assert max(last_data(WHO).values()) == at

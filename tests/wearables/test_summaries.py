@@ -15,10 +15,10 @@ from django.db import transaction
 from backoffice.models import Lookup
 from backoffice.service.events import Heard
 from patients.wearables.handlers import (
-    hear_backfills,
-    hear_samples,
-    hear_summaries,
-    hear_workout_streams,
+    handle_backfills,
+    handle_samples,
+    handle_summaries,
+    handle_workout_streams,
 )
 from patients.wearables.models import Chunk, Summary
 from tests.api.rows import uid
@@ -91,7 +91,7 @@ KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 def test_every_kind_is_kept(resource: str) -> None:
     said, promoted = KINDS[resource]
     heard_event = summary(1, resource, **said)
-    hear_summaries([heard_event])
+    handle_summaries([heard_event])
     kept = Summary.objects.get()
     assert (kept.resource, kept.user_id, kept.provider) == (resource, WHO, "band")
     assert kept.source_type == "watch" and kept.record == heard_event.data.decode()
@@ -101,7 +101,7 @@ def test_every_kind_is_kept(resource: str) -> None:
 
 @pytest.mark.django_db
 def test_a_source_may_come_without_its_deprecated_parts_or_under_the_older_name() -> None:
-    hear_summaries([activity(1, 1, source={"slug": "band", "name": "Band", "logo": ""})])
+    handle_summaries([activity(1, 1, source={"slug": "band", "name": "Band", "logo": ""})])
     assert Summary.objects.get().provider == "band"
 
 
@@ -114,7 +114,7 @@ def test_the_latest_received_wins_in_every_order() -> None:
         for size in (1, 2, 4):
             with transaction.atomic():
                 for begin in range(0, 4, size):
-                    hear_summaries(sorted(order[begin : begin + size], key=lambda e: e.number))
+                    handle_summaries(sorted(order[begin : begin + size], key=lambda e: e.number))
                 kept = dict(Summary.objects.values_list("pk", "steps"))
                 assert kept == {uid("activity", 1): 10, uid("activity", 2): 40}
                 assert Summary.objects.get(pk=uid("activity", 1)).number == 3
@@ -131,7 +131,7 @@ def test_random_replays_end_like_the_oracle() -> None:
         chance.shuffle(shuffled)
         with transaction.atomic():
             for begin in range(0, len(shuffled), 5):
-                hear_summaries(sorted(shuffled[begin : begin + 5], key=lambda e: e.number))
+                handle_summaries(sorted(shuffled[begin : begin + 5], key=lambda e: e.number))
             for kept in Summary.objects.all():
                 newest = latest[str(kept.pk)]
                 assert (kept.number, kept.record) == (newest.number, newest.data.decode())
@@ -148,7 +148,7 @@ def test_random_replays_end_like_the_oracle() -> None:
 )
 def test_one_that_does_not_fit_is_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=" "):
-        hear_summaries([event(1, "daily.data.activity.created", bad)])
+        handle_summaries([event(1, "daily.data.activity.created", bad)])
 
 
 @pytest.mark.django_db
@@ -156,7 +156,7 @@ def test_one_that_does_not_fit_is_refused(bad: dict[str, Any]) -> None:
 def test_a_field_that_does_not_fit_loses_that_field(odd: dict[str, Any]) -> None:
     sent = {"id": str(uid("activity", 1)), "calories_total": 5.0, **odd}
     brought = event(1, "daily.data.activity.created", sent)
-    hear_summaries([brought])
+    handle_summaries([brought])
     kept = Summary.objects.get()
     assert (kept.user_id, kept.record) == (brought.user_id, brought.data.decode())
 
@@ -165,7 +165,7 @@ def test_a_field_that_does_not_fit_loses_that_field(odd: dict[str, Any]) -> None
 def test_nobodys_data_is_refused() -> None:
     nobody = event(1, "daily.data.steps.created", {"data": []}, who=None)
     with pytest.raises(ValueError, match="whose data"):
-        hear_samples([nobody])
+        handle_samples([nobody])
 
 
 # What is only announced
@@ -177,7 +177,7 @@ def test_a_stream_is_announced_and_looked_up() -> None:
     told = event(1, "daily.data.workout_stream.created",
                  {"workout_id": str(workout), "user_id": str(WHO), "message": "",
                   "provider_id": "x", "sport": "", "source": {"provider": "band"}})  # fmt: skip
-    assert hear_workout_streams([told]) == {"msg_1": "looked up"}
+    assert handle_workout_streams([told]) == {"msg_1": "looked up"}
     assert Lookup.objects.get(kind="workout-stream").key == f"{workout}:{WHO}"
 
 
@@ -187,17 +187,17 @@ def test_a_backfill_is_announced_and_looked_up() -> None:
     data = {"user_id": str(WHO), "start_date": "2026-01-01T00:00:00", "end_date": WHEN,
             "provider": "band"}  # fmt: skip
     told = event(1, "historical.data.heartrate.created", data)
-    assert hear_backfills([told]) == {"msg_1": "looked up"}
+    assert handle_backfills([told]) == {"msg_1": "looked up"}
     assert Lookup.objects.filter(kind="backfill").count() == 1
     with pytest.raises(ValueError, match="range"):
-        hear_backfills([event(2, "historical.data.steps.created", {"provider": "band"})])
+        handle_backfills([event(2, "historical.data.steps.created", {"provider": "band"})])
 
 
 @pytest.mark.django_db
 def test_a_hypnogram_is_ignored() -> None:
     told = heard(1, "hypnogram", [])
-    assert hear_samples([told]) == {"msg_1": "ignored"}
-    assert hear_backfills([event(2, "historical.data.hypnogram.created", {})]) == {
+    assert handle_samples([told]) == {"msg_1": "ignored"}
+    assert handle_backfills([event(2, "historical.data.hypnogram.created", {})]) == {
         "msg_2": "ignored"
     }
     assert not Chunk.objects.exists() and not Lookup.objects.exists()
