@@ -76,7 +76,7 @@ class AccountCatalog:
         return [key for key in marker_ids if key not in self.markers | self.newer_markers]
 
 
-def catalogs(
+def catalogs_by_account(
     account_ids: Collection[UUID],
     lab_test_ids: Collection[UUID] = (),
     marker_ids: Collection[int] = (),

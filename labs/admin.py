@@ -29,7 +29,7 @@ from labs.allowlists.teams import in_order, known_teams, names
 from labs.models import Lab, LabAccount, LabAccountTeam, LabTest, Marker, Physician, Team
 from labs.reports.models import ReportJob
 from labs.reports.sync import KIND as REPORT_JOBS
-from patients.admin import OfPatient
+from patients.admin import PatientRecordAdmin
 
 _LISTS = {listing.resource: listing for listing in sync.LISTINGS}
 
@@ -186,7 +186,7 @@ class PhysicianAdmin(Catalogue):
 
 
 @register(ReportJob, site=site)
-class ReportJobAdmin(OfPatient):
+class ReportJobAdmin(PatientRecordAdmin):
     words = "Uploaded reports as the service reads them"
     topic = "report"
     needs = ("reports.view", "patients.view", "results.view", "records.view")

@@ -14,7 +14,7 @@ from labs.models import (
     Marker,
 )
 
-OF_LAB = exactly("lab_id", int, "Only what belongs to this lab")
+LAB_FILTER = exactly("lab_id", int, "Only what belongs to this lab")
 
 
 @requires("labs.view")
@@ -74,7 +74,7 @@ class Markers(Resource):
             order=("marker_id", "position"),
         ),
     )
-    filters = (OF_LAB,)
+    filters = (LAB_FILTER,)
 
 
 @requires("labs.view")
@@ -108,7 +108,7 @@ class LabTests(Resource):
         ),
     )
     filters = (
-        OF_LAB,
+        LAB_FILTER,
         exactly("status", str, "Such as active, pending_approval or inactive"),
     )
 

@@ -24,7 +24,7 @@ from orders.models import (
 )
 from orders.results import unreadable_versions
 from orders.visit_zones import Basis, visit_zone
-from patients.api import OF_USER
+from patients.api import USER_FILTER
 
 
 @requires("orders.view", "patients.view")
@@ -78,7 +78,7 @@ class Orders(Resource):
         ),
     )
     filters = (
-        OF_USER,
+        USER_FILTER,
         exactly("status", str, "First part of the dotted status, such as collecting_sample"),
         exactly("low_level_status", str, "Last part of the dotted status, such as transit_lab"),
         exactly("order_transaction_id", UUID, "Only orders of this transaction"),
@@ -161,7 +161,7 @@ class Appointments(Resource):
         ),
     )
     filters = (
-        OF_USER,
+        USER_FILTER,
         exactly("order_id", UUID, "Only appointments of this order"),
         exactly("status", str, "Such as pending, confirmed or cancelled"),
     )

@@ -14,7 +14,7 @@ from patients.models import Connection, Demographics, Insurance, Patient, Payor,
 from patients.sync import PROVIDER_LIST
 
 
-class OfPatient(RecordAdmin):
+class PatientRecordAdmin(RecordAdmin):
     """What is known of one patient, read by the patient's id."""
 
     needs: ClassVar[tuple[str, ...]] = ("patients.view", "records.view")
@@ -28,7 +28,7 @@ class OfPatient(RecordAdmin):
 
 
 @register(Patient, site=site)
-class PatientAdmin(OfPatient):
+class PatientAdmin(PatientRecordAdmin):
     words = "Users of the service"
     topic = "patient"
     patient = "id"
@@ -43,7 +43,7 @@ class PatientAdmin(OfPatient):
 
 
 @register(Demographics, site=site)
-class DemographicsAdmin(OfPatient):
+class DemographicsAdmin(PatientRecordAdmin):
     words = "Names, birth dates, addresses"
     plural = "patient details"
     topic = "demographics"
@@ -57,7 +57,7 @@ class DemographicsAdmin(OfPatient):
 
 
 @register(Connection, site=site)
-class ConnectionAdmin(OfPatient):
+class ConnectionAdmin(PatientRecordAdmin):
     words = "Connected sources of device data"
     topic = "connection"
     list_display = ("id", "user_id", "slug", "status", "error_type", "missing_since")
@@ -67,7 +67,7 @@ class ConnectionAdmin(OfPatient):
 
 
 @register(Insurance, site=site)
-class InsuranceAdmin(OfPatient):
+class InsuranceAdmin(PatientRecordAdmin):
     words = "Each patient’s, with its history"
     plural = "insurance"
     topic = "insurance"

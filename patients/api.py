@@ -14,7 +14,7 @@ from backoffice.core.access import requires
 from backoffice.core.encryption.encrypted_fields import CANNOT_READ, opened_rows
 from patients.models import Connection, Demographics, Insurance, Patient, Payor
 
-OF_USER = exactly("user_id", UUID, "Only what belongs to this user of the service")
+USER_FILTER = exactly("user_id", UUID, "Only what belongs to this user of the service")
 
 
 class SearchFilter(Filter):
@@ -118,7 +118,7 @@ class Connections(Resource):
         "error_message",
         "errored_at",
     )
-    filters = (OF_USER, exactly("status", str, "Such as connected or error"))
+    filters = (USER_FILTER, exactly("status", str, "Such as connected or error"))
 
 
 @requires("patients.view")
@@ -144,7 +144,7 @@ class Insurances(Resource):
         "insured_dob",
         "superseded_at",
     )
-    filters = (OF_USER,)
+    filters = (USER_FILTER,)
 
     def _items(self, request: Request, rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
         names = self.sources()

@@ -27,7 +27,7 @@ PHONE_DIGITS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Person:
+class TypedPerson:
     """What was typed so far; anything may be missing."""
 
     first_name: str = ""
@@ -38,14 +38,16 @@ class Person:
 
 
 @dataclass(frozen=True, slots=True)
-class Possible:
+class DuplicateCandidate:
     """Somebody on record, and what they have in common."""
 
     person: Patient
     reasons: list[str]
 
 
-def possible_duplicates(typed: Person, but: Iterable[UUID] = ()) -> list[Possible]:
+def find_duplicate_candidates(
+    typed: TypedPerson, but: Iterable[UUID] = ()
+) -> list[DuplicateCandidate]:
     """Those who may be the same person, most reasons first; `but` are known not to be."""
     phone = phone_key(e164_or_as_is(typed.phone_number))[:PHONE_DIGITS]
     email = typed.email.replace("\0", "").strip().lower()
@@ -71,7 +73,7 @@ def possible_duplicates(typed: Person, but: Iterable[UUID] = ()) -> list[Possibl
         if "@" in email and person.email.lower() == email:
             reasons.append("Same e-mail address")
         if reasons:
-            found.append(Possible(person, reasons))
+            found.append(DuplicateCandidate(person, reasons))
     found.sort(key=lambda one: (-len(one.reasons), one.person.pk))
     return found[:SHOWN]
 
@@ -83,7 +85,7 @@ _ALIKE: Final = f"""
 """  # noqa: S608 - a number of ours
 
 
-def _names(typed: Person, person: Patient) -> list[str]:
+def _names(typed: TypedPerson, person: Patient) -> list[str]:
     ours, theirs = _key(typed), _key(person)
     if ours == theirs:
         return ["Same name and birth date"]
@@ -96,7 +98,7 @@ def _names(typed: Person, person: Patient) -> list[str]:
     return ["Similar name, same birth date"] if same else []
 
 
-def _key(person: Person | Patient) -> tuple[str, str]:
+def _key(person: TypedPerson | Patient) -> tuple[str, str]:
     """First and last name, folded, each without anything between its words."""
     return "".join(words(person.first_name)), "".join(words(person.last_name))
 

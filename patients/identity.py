@@ -18,7 +18,7 @@ from typing import Final
 
 from django.utils import timezone
 
-from patients.names import EXTRAS, PARTICLES, contracted, digraphs, fold, words
+from patients.names import EXTRAS, PARTICLES, contract_umlauts, digraphs, fold, words
 
 LONGEST: Final = 300
 """Characters of a printed name or date that are read."""
@@ -44,7 +44,7 @@ class Agreement(StrEnum):
     UNKNOWN = "unknown"
 
 
-def overall(agreements: Iterable[Agreement]) -> Agreement:
+def combine_agreements(agreements: Iterable[Agreement]) -> Agreement:
     """One contradiction is one; what is unknown is neither a match nor a contradiction."""
     found = set(agreements)
     for one in (Agreement.DIFFERENT, Agreement.SAME):
@@ -216,7 +216,7 @@ def _spellings(first_name: str, last_name: str) -> list[_Name]:
 def _letterings(text: str) -> tuple[str, str, str]:
     """As written, with two letters for an umlaut, and with one where two may stand for it."""
     short = text[:LONGEST]
-    one = _LETTERS.sub(lambda word: contracted(word[0]), fold(short))
+    one = _LETTERS.sub(lambda word: contract_umlauts(word[0]), fold(short))
     return short, digraphs(short), one
 
 

@@ -95,7 +95,7 @@ def digraphs(text: str) -> str:
     return unicodedata.normalize("NFC", text).translate(_DIGRAPHS)
 
 
-def contracted(word: str) -> str:
+def contract_umlauts(word: str) -> str:
     """A folded word with one letter for two: `mueller` and `muller` are `muller`. Short words stay,
     and endings, so that Joe is not Jo, Danae not Dana, and Michael not Michal."""
     return _TWO_FOR_ONE.sub("", word) if len(word) >= _LEAST_CONTRACTED else word
@@ -126,19 +126,23 @@ def name_key(*parts: str | None) -> str:
         for spelling in {part: None, digraphs(part): None}:
             for run in _runs(fold(spelling), whole=len(parts) > 1):
                 others |= dict.fromkeys("".join(run[start:]) for start in range(len(run)))
-    others |= dict.fromkeys(map(contracted, plain))
+    others |= dict.fromkeys(map(contract_umlauts, plain))
     new = [word for word in others if word not in plain]
     return WRITTEN_TOGETHER.join([" ".join(plain), " ".join(new)] if new else [" ".join(plain)])
 
 
-def with_contracted(key: str) -> str:
+def add_contracted_words(key: str) -> str:
     """A key that was made before names had their contracted words, with these."""
     known = key.split()
-    new = [word for word in map(contracted, plain_key(key).split()) if word not in known]
+    new = [word for word in map(contract_umlauts, plain_key(key).split()) if word not in known]
     if not new:
         return key
     between = " " if WRITTEN_TOGETHER in key else WRITTEN_TOGETHER
     return key + between + " ".join(dict.fromkeys(new))
+
+
+with_contracted = add_contracted_words
+"""The name by which migrations import it."""
 
 
 def plain_key(key: str) -> str:
@@ -164,7 +168,7 @@ def words(text: str) -> list[str]:
     return _WORD.findall(fold(text))
 
 
-def sought(text: str) -> list[tuple[str, ...]]:
+def required_prefixes(text: str) -> list[tuple[str, ...]]:
     """What a name must have to be found by `text`: of each tuple, one beginning of a word.
 
     `de la cruz` finds Delacruz: each word counts together with those before it as well. Müller
@@ -186,7 +190,7 @@ def sought(text: str) -> list[tuple[str, ...]]:
                 for start in range(place, max(place - 3, -1), -1)
                 for one in spellings
                 for joined in ["".join(one[start : place + 1])]
-                for spelling in (joined, contracted(joined))
+                for spelling in (joined, contract_umlauts(joined))
             )
         )
         for place in sorted(needed)
@@ -234,7 +238,7 @@ def _day(text: str, pattern: str) -> date | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SearchText:
     """What was typed about a person, taken apart; all that is given must fit."""
 
     words: str = ""
@@ -250,18 +254,18 @@ class Told:
         return bool(self.words or self.mail or self.born or self.digits)
 
     @property
-    def only_words(self) -> bool:
+    def has_only_words(self) -> bool:
         return bool(self.words) and not (self.mail or self.born or self.digits)
 
 
-def told(text: str) -> Told:
+def parse_search_text(text: str) -> SearchText:
     """`maria gonzalez 1 Feb 1980` or `gonz (555) 010-0199` as its parts."""
     rest = _fold_but_umlauts(text)
     mail = next((part for part in rest.split() if "@" in part), "")
     rest = rest.replace(mail, " ") if mail else rest
     born = birth_date(rest)
     if born:
-        return Told(mail=mail, born=born)
+        return SearchText(mail=mail, born=born)
     found = _DATE.search(rest)
     if found and (born := birth_date(found[0])):
         rest = f"{rest[: found.start()]} {rest[found.end() :]}"
@@ -273,11 +277,11 @@ def told(text: str) -> Told:
             bare = _bare_date(found[0])
             break
         digits = ""
-    return Told(" ".join(_WORD.findall(rest)), mail, born, digits, bare)
+    return SearchText(" ".join(_WORD.findall(rest)), mail, born, digits, bare)
 
 
 def _fold_but_umlauts(text: str) -> str:
-    """Folded, with the letters that may be written with two: `sought` reads both spellings."""
+    """Folded, with the letters that may be written with two: `required_prefixes` reads both spellings."""
     apart = unicodedata.normalize("NFC", text).lower().translate(_SET_APART)
     return fold(apart).translate(_PUT_BACK)
 

@@ -23,7 +23,7 @@ from backoffice.pages.paging.counts import COUNT_CAP, Count
 from backoffice.pages.paging.pages import Page, Place, place_of
 from backoffice.pages.paging.row_query import SOON, gathered
 from patients.forms import PatientFilters
-from patients.models import Called, Patient, PatientQuerySet
+from patients.models import NameMatch, Patient, PatientQuerySet
 from patients.rendering import draw
 
 LEFT_OUT: Final = {
@@ -203,7 +203,7 @@ def patient_list(request: HttpRequest) -> HttpResponse:
 def _found(form: PatientFilters, user: Any, size: int, place: Place) -> tuple[Count, Page[Patient]]:
     """How many patients a valid form asks for, and a page of them."""
     everybody, everything = PATIENTS.everybody(form, user), PATIENTS.everything(user)
-    called = Called.alone(form.text) if form.text else None
+    called = NameMatch.if_only_name(form.text) if form.text else None
     if called and called.few is None:
         many = Count(COUNT_CAP, capped=True)
         return many, PATIENTS.page(called.among(everybody), form, size, place)

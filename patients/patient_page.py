@@ -22,7 +22,7 @@ TABS: Final = (
 )
 
 
-def page_of_patient(request: HttpRequest, patient_id: UUID) -> dict[str, Any]:
+def patient_page_context(request: HttpRequest, patient_id: UUID) -> dict[str, Any]:
     """The patient, the demographics, who it is by these or by orders (`named`), and the tabs this
     reader may open; 404 where there is none."""
     patient = by_key(Patient, [patient_id]).get(patient_id)

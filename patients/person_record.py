@@ -44,14 +44,14 @@ NULLABLE: Final = frozenset(
 )
 
 
-def record_mark(person: Demographics | None) -> str:
+def record_digest(person: Demographics | None) -> str:
     """Mark of the record as received, unknown fields included; empty for none."""
     if person is None:
         return ""
-    return mark_of_content(person.said())
+    return content_digest(person.said())
 
 
-def mark_of_content(record: Any) -> str:
+def content_digest(record: Any) -> str:
     """The same of a record just received."""
     content = msgspec.json.encode(record, order="deterministic")
     return hashlib.blake2b(content).hexdigest()[:32]

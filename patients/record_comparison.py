@@ -39,7 +39,7 @@ def insurance_now(insurance: Insurance | None) -> InsuranceRecord | None:
     return _INSURANCE.value(insurance.record.encode())
 
 
-def mark_of_person(info: InfoRecord | NewUserInfo | None) -> str:
+def person_digest(info: InfoRecord | NewUserInfo | None) -> str:
     """Equal for records that say the same; empty for none."""
     if info is None:
         return ""
@@ -94,7 +94,7 @@ def folded(text: str | None) -> str:
     return " ".join((text or "").split()).casefold()
 
 
-def mark_of_insurance(insurance: InsuranceRecord | NewInsurance | None) -> str:
+def insurance_digest(insurance: InsuranceRecord | NewInsurance | None) -> str:
     """The same of an insurance; whether it is primary stands beside it."""
     if insurance is None:
         return ""

@@ -25,7 +25,7 @@ from backoffice.service.insurance import NewPayor
 from backoffice.service.payload import day
 from backoffice.service.users import NewAddress, NewGuarantor, NewUserInfo
 from patients.address_choices import COUNTRIES, STATES, US, CountryField, StateField, check_place
-from patients.commands import Insuring
+from patients.commands import InsuranceRequest
 from patients.models import Demographics, Patient
 from patients.names import plain_name
 from patients.person_record import PATHS, PROXY_NAMES, lives_with_patient, person_body
@@ -428,7 +428,7 @@ class InsuranceForm(BlockForm):
         wanted = ("payor", "payor_new", "payor_query", "member_id", "group_id")
         return self.needs_insurance or self.typed(*wanted)
 
-    def insuring(self, home: NewAddress | None) -> Insuring:
+    def insuring(self, home: NewAddress | None) -> InsuranceRequest:
         """What to record; `home`: the patient's address, which a guarantor may share."""
         data = self.cleaned_data
         code, _, name = data["payor"].partition(" ")
@@ -441,7 +441,7 @@ class InsuranceForm(BlockForm):
         if relationship != "Self":  # Some labs refuse one for the patient's own policy.
             guarantor = self.somebody("guarantor_", home)
         rank = data["rank"] or "primary"
-        return Insuring(
+        return InsuranceRequest(
             payor_code=code,
             payor_name=name,
             member_id=data["member_id"],

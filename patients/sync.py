@@ -31,7 +31,7 @@ from patients.models import (
     Provider,
 )
 from patients.names import name_key, phone_key
-from patients.record_comparison import mark_of_insurance
+from patients.record_comparison import insurance_digest
 from patients.signals import demographics_stored
 
 USERS_A_PAGE = 500
@@ -311,7 +311,7 @@ def _no_insurance(is_primary: bool) -> Callable[[Sequence[str], datetime], None]
 
 def _insurance_id(user_id: str, is_primary: bool, record: InsuranceRecord) -> UUID:
     """By what the record says, not by its bytes: the answer to a new one may spell it otherwise."""
-    content = "\x00".join([user_id, "1" if is_primary else "2", mark_of_insurance(record)]).encode()
+    content = "\x00".join([user_id, "1" if is_primary else "2", insurance_digest(record)]).encode()
     return UUID(bytes=fingerprint(content))
 
 

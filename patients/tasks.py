@@ -3,7 +3,7 @@
 from celery import shared_task
 
 from backoffice import outbox, sync
-from patients.commands import COMMANDS, carry_on
+from patients.commands import COMMANDS, follow_resolved_payors
 from patients.models import ConnectLink, RegistrationDraft
 from patients.sync import LISTINGS, SUBJECTS
 
@@ -22,7 +22,7 @@ def look_up() -> None:
 @shared_task(soft_time_limit=outbox.LONGEST, time_limit=outbox.LONGEST + 30)
 def deliver() -> None:
     outbox.deliver(COMMANDS)
-    carry_on()
+    follow_resolved_payors()
 
 
 @shared_task

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 
-def grouped(orders: Iterable[Any]) -> list[dict[str, Any]]:
+def group_by_transaction(orders: Iterable[Any]) -> list[dict[str, Any]]:
     """Orders grouped by transaction, newest group first, first order of a group first."""
     groups: dict[Any, list[Any]] = {}
     for order in orders:

@@ -15,7 +15,7 @@ from backoffice.core.phone_numbers import NotAPhoneNumber, e164
 from backoffice.models import CommandRecord
 from backoffice.templatetags.ui import phone
 from orders.placing import patient_rules
-from patients.duplicates import Person, possible_duplicates
+from patients.duplicates import TypedPerson, find_duplicate_candidates
 from patients.models import Patient
 from patients.names import phone_key
 from tests.api.rows import demographics, patient, staff
@@ -131,5 +131,5 @@ def test_numbers_are_found_whichever_prefix_is_typed(stored: str) -> None:
     demographics(1, phone_number=stored, phone_digits=digits).save()
     for typed in ("+442079460958", *TYPED[:2]):
         assert Patient.objects.matching(typed).count() == 1, typed
-        found = possible_duplicates(Person(phone_number=typed))
+        found = find_duplicate_candidates(TypedPerson(phone_number=typed))
         assert [one.reasons for one in found] == [["Same phone number"]], typed

@@ -25,7 +25,7 @@ from backoffice import sync
 from backoffice.models import Lookup, SyncRun
 from backoffice.service import Service, signing
 from orders.models import Order
-from patients.wearables.backfills import BACKFILL, Range
+from patients.wearables.backfills import BACKFILL, BackfillRange
 from patients.wearables.models import HistoricalPull
 from webhooks.models import Event, Refusal
 
@@ -255,7 +255,7 @@ def _backfill_keys(number: int, received_at: datetime) -> list[str]:
         status="success", missing_since=None, ended_at__isnull=False, days_with_data__gt=0
     ).order_by("-ended_at")
     return [
-        Range(number, user, resource, provider, start, today + timedelta(days=1)).key()
+        BackfillRange(number, user, resource, provider, start, today + timedelta(days=1)).key()
         for user, resource, provider in pulled.values_list("user_id", "resource", "provider")[
             :MAX_BACKFILLS
         ]

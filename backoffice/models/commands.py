@@ -152,7 +152,7 @@ class CommandRecord(models.Model):
                 condition=~Q(late_after=""),
                 name="command_happened_late",
             ),
-            # Reader: patients.commands.carry_on
+            # Reader: patients.commands.follow_resolved_payors
             models.Index(
                 fields=["finished_at"],
                 condition=Q(confirmed_by="person"),

@@ -12,7 +12,7 @@ from backoffice.core.service_team import mirror_team
 from backoffice.outbox import Absent, Again, Command, Found, Happened, NotNow, Sending, Several
 from backoffice.service import Record, Service, errors
 from backoffice.service import labs as service_labs
-from labs.allowlists.teams import in_words, teams_of
+from labs.allowlists.teams import allowed_team_ids, in_words
 from labs.models import LabAccount
 from labs.sync import store_lab_accounts
 
@@ -77,7 +77,7 @@ class SetAllowlist(Command, kw_only=True):
             raise NotNow("Nothing would change: the teams are the same.", field="teams")
         # What is wanted may stand there already: a colleague's doing, or our own of which the
         # answer was lost. Then sending it is harmless.
-        now = teams_of(account)
+        now = allowed_team_ids(account)
         if now not in (set(self.expected), set(self.target)):
             raise NotNow(self._conflict(now))
 

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from backoffice.core import vocabulary
 from backoffice.core.service_team import mirror_team
-from labs.allowlists.teams import in_order, names, short_name, teams_of
+from labs.allowlists.teams import allowed_team_ids, in_order, names, short_name
 from labs.models import LabAccount, LabAccountTeam
 
 
@@ -52,9 +52,9 @@ class Effect:
         return f"{self.after} active accounts at this lab: every order must name one of them."
 
 
-def effects_of(account: LabAccount, target: Collection[UUID]) -> list[Effect]:
+def team_effects(account: LabAccount, target: Collection[UUID]) -> list[Effect]:
     """One row for each team that is let in or shut out, ours first."""
-    now, wanted, ours, called = teams_of(account), set(target), mirror_team(), names()
+    now, wanted, ours, called = allowed_team_ids(account), set(target), mirror_team(), names()
     touched = now ^ wanted
     active = Counter(
         LabAccountTeam.objects.filter(

@@ -18,7 +18,7 @@ def known_teams() -> set[UUID]:
     return found | {ours} if ours else found
 
 
-def teams_of(account: LabAccount) -> set[UUID]:
+def allowed_team_ids(account: LabAccount) -> set[UUID]:
     return set(account.teams.values_list("team_id", flat=True))
 
 

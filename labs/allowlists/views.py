@@ -13,9 +13,9 @@ from backoffice.core.access import may, requires
 from backoffice.core.service_team import mirror_team
 from labs.account_catalogs import NAMED, compare_markers, compare_tests
 from labs.allowlists.commands import SetAllowlist, obstacle
-from labs.allowlists.effects import effects_of, three_ways
+from labs.allowlists.effects import team_effects, three_ways
 from labs.allowlists.forms import TeamsForm
-from labs.allowlists.teams import in_order, known_teams, names, teams_of
+from labs.allowlists.teams import allowed_team_ids, in_order, known_teams, names
 from labs.details import billing_by_state
 from labs.models import Lab, LabAccount
 
@@ -41,7 +41,7 @@ def teams(request: HttpRequest, account_id: UUID) -> HttpResponse:
     form = _form(request, shown)
     if request.method == "POST" and form.is_valid():
         target = form.target()
-        effects = effects_of(shown, target)
+        effects = team_effects(shown, target)
         left = [one.name for one in effects if one.left_with_none]
         if effects and form.cleaned_data["looked_at"] != target:
             form.add_error(None, LOOK)
@@ -64,10 +64,10 @@ def teams(request: HttpRequest, account_id: UUID) -> HttpResponse:
 def effects(request: HttpRequest, account_id: UUID) -> HttpResponse:
     """What would follow, while somebody is choosing: the part of the page that says so."""
     shown = _account(account_id)
-    form = TeamsForm(request.GET, known=known_teams() | teams_of(shown), ours=mirror_team())
+    form = TeamsForm(request.GET, known=known_teams() | allowed_team_ids(shown), ours=mirror_team())
     target = form.target()
-    form.show(expected=teams_of(shown), looked_at=target)
-    found = effects_of(shown, target)
+    form.show(expected=allowed_team_ids(shown), looked_at=target)
+    found = team_effects(shown, target)
     context = {"account": shown, "form": form, "effects": found, "left": _left(found)}
     return render(request, "labs/allowlists/_effects.html", context)
 
@@ -81,7 +81,7 @@ def _may_change(request: HttpRequest, shown: LabAccount) -> bool:
 
 
 def _form(request: HttpRequest, shown: LabAccount) -> TeamsForm:
-    there = teams_of(shown)
+    there = allowed_team_ids(shown)
     return TeamsForm.of(
         request,
         known=known_teams() | there,
@@ -97,7 +97,7 @@ def _left(effects: Any) -> list[str]:
 def _page(
     request: HttpRequest, shown: LabAccount, form: TeamsForm | None, status: int = 200
 ) -> HttpResponse:
-    there, ours = teams_of(shown), mirror_team()
+    there, ours = allowed_team_ids(shown), mirror_team()
     context: dict[str, Any] = {
         "account": shown,
         "lab": Lab.objects.filter(slug=shown.lab).first(),
@@ -112,7 +112,7 @@ def _page(
     if form is not None:
         target = form.target()
         saw = form.cleaned_data.get("expected", there) if form.is_bound else there
-        found = effects_of(shown, target)
+        found = team_effects(shown, target)
         context |= {
             "form": form,
             "chips": [

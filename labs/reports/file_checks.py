@@ -1,8 +1,12 @@
 """Is a file a whole, harmless PDF, JPEG or PNG? Run as a script, in a process of its own.
 
-    python -I file_checks.py < FILE  ->  {"kind": "application/pdf", "pages": 3, "start": 0, "end": 941}
-                                 or  {"problem": "encrypted"}
-                                 or  {"problem": "other_kind", "found": "a HEIC picture"}
+    python -I file_checks.py < FILE
+
+It writes one of these:
+
+    {"kind": "application/pdf", "pages": 3, "start": 0, "end": 941}
+    {"problem": "encrypted"}
+    {"problem": "other_kind", "found": "a HEIC picture"}
 
 `start` and `end` are where the document begins and ends in FILE, in bytes: what a phone, printer
 or mail program put before or behind it is cut off by the caller. pypdf and Pillow read what is

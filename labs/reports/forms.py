@@ -11,10 +11,10 @@ from django.core.exceptions import ValidationError
 from django.db.models import Q
 
 from backoffice.core import vocabulary
-from labs.reports.models import FOR_US, UNDER_WAY
+from labs.reports.models import UNDER_WAY, WAITING_FOR_STAFF
 
 TABS: Final[dict[str, tuple[str, Q]]] = {
-    "todo": ("For us", FOR_US),
+    "todo": ("For us", WAITING_FOR_STAFF),
     "under-way": ("Under way", UNDER_WAY),
     "accepted": ("Accepted", Q(accepted_at__isnull=False, changed_since_accepted=False)),
     "all": ("All", Q()),

@@ -23,7 +23,7 @@ PENDING_REVIEW: Final = "pending_review"
 COMPLETED: Final = "completed"
 FAILED: Final = "failed"
 
-FOR_US: Final = (
+WAITING_FOR_STAFF: Final = (
     Q(state__in=(UNCERTAIN, REFUSED, FAILED))
     | Q(state=COMPLETED, accepted_at=None)
     | Q(state=COMPLETED, changed_since_accepted=True)
@@ -147,7 +147,9 @@ class Report(models.Model):
         indexes = [
             models.Index(fields=["-uploaded_at", "id"], name="report_newest"),
             # Readers: the first two tabs of the list, which stay short while reports pile up
-            models.Index(fields=["-uploaded_at", "id"], condition=FOR_US, name="report_for_us"),
+            models.Index(
+                fields=["-uploaded_at", "id"], condition=WAITING_FOR_STAFF, name="report_for_us"
+            ),
             models.Index(
                 fields=["-uploaded_at", "id"], condition=UNDER_WAY, name="report_under_way"
             ),

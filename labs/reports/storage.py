@@ -172,7 +172,7 @@ def _write(path: Path, content: bytes) -> None:
         raise
 
 
-class Files:
+class StoredReportFiles:
     """The kept files, for `rekeying`."""
 
     name: Final = "files of reports"

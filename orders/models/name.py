@@ -9,8 +9,8 @@ from django.db import models
 from django.db.models import Q, QuerySet
 
 from backoffice.pages.paging.keys import EVERYBODY, Edge, Sought, in_order, past
-from patients.models import first_sought, has_word, in_index
-from patients.names import sought
+from patients.models import most_selective, name_contains_word, word_index_condition
+from patients.names import required_prefixes
 
 PATIENT, RECIPIENT, BOTH = 1, 2, 3
 WHOSE: Final = {
@@ -68,13 +68,13 @@ class OrderNameWord(models.Model):
         column: of the patient's name, the recipient's, or the `names` of both. A name may have
         more than one of them; of what has no words there are none.
         """
-        wanted = {column: sought(text) for column, text in typed.items()}
+        wanted = {column: required_prefixes(text) for column, text in typed.items()}
         if not all(wanted.values()):
             return OrderNameWord.objects.none()
-        longest = {column: first_sought(each) for column, each in wanted.items()}
+        longest = {column: most_selective(each) for column, each in wanted.items()}
         column = max(longest, key=lambda one: (len(longest[one]) == 1, len(longest[one][0])))
         first = longest[column]
-        found = OrderNameWord.objects.filter(WHOSE[column], in_index(first))
+        found = OrderNameWord.objects.filter(WHOSE[column], word_index_condition(first))
         for one, each in wanted.items():
             for beginnings in each:
                 if (one, beginnings) != (column, first):
@@ -85,10 +85,10 @@ class OrderNameWord(models.Model):
 def _has_too(column: str, beginnings: Sequence[str]) -> Q:
     """Whether a further word fits, told by the row: each has the whole name of its patient. Only
     for words of the recipient those that begin so must all be found."""
-    patient = has_word("patient_name", *beginnings)
+    patient = name_contains_word("patient_name", *beginnings)
     if column == "patient_name":
         return patient
-    own = OrderNameWord.objects.filter(in_index(beginnings))
+    own = OrderNameWord.objects.filter(word_index_condition(beginnings))
     if column == "recipient_name":
         return Q(names__in=own.filter(WHOSE[column]).values("names"))
     return patient | Q(names__in=own.filter(whose=RECIPIENT).values("names"))

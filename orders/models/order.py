@@ -17,7 +17,7 @@ from backoffice.core.identifiers import IdentifierKey, same_identifier
 from backoffice.models import Mirrored, Read
 from backoffice.pages.paging.keys import EVERYBODY, unguessed
 from orders.models.name import OrderName, OrderNameWord
-from patients.models import ids_beginning_with, mirrored_patient
+from patients.models import id_range_for_prefix, mirrored_patient
 from patients.names import birth_date, words
 
 LIST_COLUMNS: Final = (
@@ -231,7 +231,7 @@ class OrderQuerySet(models.QuerySet["Order"]):
 
 def _readings(text: str, *, by_name: bool) -> tuple[bool, Q]:
     """Whether it may be a name, and what else it may be."""
-    born, ids = birth_date(text), ids_beginning_with(text)
+    born, ids = birth_date(text), id_range_for_prefix(text)
     named = by_name and not born and bool(words(text))
     numbered = Q()
     if not named or any(mark.isdigit() for mark in text):

@@ -15,8 +15,8 @@ from backoffice.core.access import may, requires
 from orders.activity import MILESTONES, MOST, TABS, happened
 from orders.models import Order, Result
 from orders.patient_tabs.latest import latest_of
-from patients.patient_page import page_of_patient
-from patients.transactions import grouped
+from patients.patient_page import patient_page_context
+from patients.transactions import group_by_transaction
 
 SHOWN: Final = 200
 
@@ -25,7 +25,7 @@ SHOWN: Final = 200
 @require_safe
 def orders(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     """All orders, those of one transaction together."""
-    page = page_of_patient(request, patient_id)
+    page = patient_page_context(request, patient_id)
     rows = Order.objects.filter(user=patient_id).select_related("order_transaction")
     rows = rows.defer("record", "content_hash", "order_transaction__record")
     found = list(rows.order_by("-created_at", "-pk")[: SHOWN + 1])
@@ -33,7 +33,7 @@ def orders(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     audit.listed(request, "order", [order.pk for order in shown], [patient_id])
     context = {
         **page,
-        "transactions": grouped(shown),
+        "transactions": group_by_transaction(shown),
         "order_count": len(shown),
         "more_orders": len(found) > SHOWN,
         "sees_results": may(request.user, "results.view"),
@@ -45,7 +45,7 @@ def orders(request: HttpRequest, patient_id: UUID) -> HttpResponse:
 @require_safe
 def results(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     """The latest of every marker, and the results these come from."""
-    page = page_of_patient(request, patient_id)
+    page = patient_page_context(request, patient_id)
     rows = Result.objects.filter(order__user=patient_id).select_related("order__review")
     rows = rows.defer("record", "content_hash", "order__record", "order__content_hash")
     found = list(rows.order_by("-order__created_at")[: SHOWN + 1])
@@ -67,7 +67,7 @@ def activity(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     show = request.GET.get("show", MILESTONES)
     if show not in TABS:
         raise BadRequest("There is no such view of the activity.")
-    page = page_of_patient(request, patient_id)
+    page = patient_page_context(request, patient_id)
     audit.viewed(request, "activity", [patient_id], [patient_id])
     found = happened(
         page["patient"],

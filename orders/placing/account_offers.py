@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from labs.account_catalogs import AccountCatalog, catalogs
+from labs.account_catalogs import AccountCatalog, catalogs_by_account
 from labs.models import LabAccount, LabTest, Marker
 
 
@@ -15,7 +15,7 @@ class AccountOffers:
     """The catalogs of accounts, as far as lab tests and markers in question go. They may be of
     more accounts, tests and markers than those that it is asked about."""
 
-    catalogs: Mapping[UUID, AccountCatalog]
+    catalogs_by_account: Mapping[UUID, AccountCatalog]
 
     @classmethod
     def read(
@@ -25,13 +25,13 @@ class AccountOffers:
         test_ids, marker_ids = {one.pk for one in tests}, {one.pk for one in markers}
         if not account_ids or not (test_ids or marker_ids):
             return cls({})
-        return cls(catalogs(account_ids, test_ids, marker_ids))
+        return cls(catalogs_by_account(account_ids, test_ids, marker_ids))
 
     def is_known(
         self, account: LabAccount, tests: Sequence[LabTest], markers: Sequence[Marker]
     ) -> bool:
         """Whether the catalog says of all of these if the account offers them."""
-        catalog = self.catalogs.get(account.pk)
+        catalog = self.catalogs_by_account.get(account.pk)
         if catalog is None or not catalog.is_known:
             return False
         newer_tests = catalog.newer_tests.intersection(test.pk for test in tests)
@@ -44,7 +44,7 @@ class AccountOffers:
     ) -> list[str]:
         """Return the names of what the account does not offer; none where its catalog is not
         known."""
-        catalog = self.catalogs.get(account.pk)
+        catalog = self.catalogs_by_account.get(account.pk)
         if catalog is None:
             return []
         missing_tests = set(catalog.lacks_tests([test.pk for test in tests]))

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from backoffice.core import vocabulary
 from backoffice.core.service_team import mirror_team
-from labs.account_catalogs import AccountCatalog, catalogs
+from labs.account_catalogs import AccountCatalog, catalogs_by_account
 from labs.models import LabAccount, LabTest, Marker
 from orders.models import Order
 from orders.placing.requested_accounts import OrderSource, order_sources
@@ -102,7 +102,7 @@ class _Items:
     """Accounts of the lab, what they offer, and names of what was ordered."""
 
     accounts: Mapping[UUID, LabAccount]
-    catalogs: Mapping[UUID, AccountCatalog]
+    catalogs_by_account: Mapping[UUID, AccountCatalog]
     tests: Mapping[UUID, str]
     markers: Mapping[int, str]
 
@@ -122,11 +122,16 @@ class _Items:
         markers: dict[int, str] = {}
         if marker_ids:
             markers = dict(Marker.objects.filter(pk__in=marker_ids).values_list("pk", "name"))
-        return cls(accounts, catalogs(list(accounts), list(tests), list(markers)), tests, markers)
+        return cls(
+            accounts,
+            catalogs_by_account(list(accounts), list(tests), list(markers)),
+            tests,
+            markers,
+        )
 
     def lacking(self, account: LabAccount, order: Order, source: OrderSource | None) -> list[str]:
         """Return names of what the account does not offer, as far as its catalog is known."""
-        catalog = self.catalogs[account.pk]
+        catalog = self.catalogs_by_account[account.pk]
         wanted: Sequence[UUID] = [order.lab_test_id] if order.lab_test_id else []
         if source and (source.lab_test_ids or source.marker_ids):
             wanted = source.lab_test_ids

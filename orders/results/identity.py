@@ -23,10 +23,10 @@ from orders.models.result import Result
 from orders.results.models import Review
 from patients.identity import (
     Agreement,
+    combine_agreements,
     compare_ages,
     compare_birth_dates,
     compare_names,
-    overall,
 )
 from patients.models import Demographics
 
@@ -55,7 +55,7 @@ class IdentityCheck:
 
     @property
     def agreement(self) -> Agreement:
-        return overall(fact.agreement for fact in self.facts)
+        return combine_agreements(fact.agreement for fact in self.facts)
 
     @property
     def contradicts(self) -> bool:

@@ -24,7 +24,7 @@ from backoffice.models import AS_RECEIVED, User
 from backoffice.pages.paging.keys import EVERYBODY
 from orders.models import Appointment, Order, OrderNameWord
 from orders.models.appointment import ENDED
-from patients.models import Patient, ids_beginning_with
+from patients.models import Patient, id_range_for_prefix
 
 LEAST: Final = 2
 """Characters from which something is looked up."""
@@ -130,7 +130,7 @@ def find(text: str, user: User, most: int = MOST) -> Found:
         for visit in visits[:most]:
             visit.name = names[visit.user_id, visit.order_id]  # type: ignore[attr-defined]
         found.people, named = _people(text, most + 1)
-        if found.people and len(text.replace("-", "")) < SURE and ids_beginning_with(text):
+        if found.people and len(text.replace("-", "")) < SURE and id_range_for_prefix(text):
             # The end of a phone number begins the ids of a few orders, too, by chance.
             orders = [order for order in orders if not str(order.pk).startswith(text.lower())]
     found.sure = _sure(found.people, [*orders, *samples, *named], visits)
@@ -180,7 +180,7 @@ def _sure(people: Sequence[Person], orders: Sequence[Order], visits: Sequence[Ap
 def _people(text: str, most: int) -> tuple[list[Person], list[Order]]:
     """Patients with their last orders: those who have something open first, then those whose last
     order is the newest. And orders by name that belong to nobody known."""
-    ranked = Patient.objects.nearest(text, FOUND)
+    ranked = Patient.objects.best_matches(text, FOUND)
     named = _orders_by_name(text, ranked) if len(ranked) < FOUND else []
     # A parcel to somebody tells nothing of who owns the order: the team's own stock, often.
     owners = {order.user_id: name_of(order) for order in named if name_of(order)}
@@ -310,7 +310,7 @@ def _by_code(
     table, readings = model._meta.db_table, []
     typed = key(text)
     asked: dict[str, Any] = {"code": f"{typed}%"}
-    if between := ids_beginning_with(text):
+    if between := id_range_for_prefix(text):
         asked["low"], asked["high"] = between
         readings += [f"{column} BETWEEN %(low)s AND %(high)s" for column in ids]
     if _is_code(typed):

@@ -21,7 +21,7 @@ from backoffice.core import vocabulary
 from backoffice.core.access import may
 from backoffice.models import CommandRecord
 from backoffice.pages.paging.counts import Count, counted, counting
-from labs.reports.models import FOR_US, Report
+from labs.reports.models import WAITING_FOR_STAFF, Report
 from orders.appointments.forms import visits_of
 from orders.appointments.rows import to_book
 from orders.exceptions import queue
@@ -73,7 +73,7 @@ _KINDS: Final = (
           ("results.match", "orders.view", "patients.view"),
           lambda: UnmatchedResult.objects.filter(missing_since=None, status=OURS)),
     _Kind("Reports to check", "reports:list", {}, vocabulary.NEEDS_ACTION, ("reports.view",),
-          lambda: Report.objects.filter(FOR_US)),
+          lambda: Report.objects.filter(WAITING_FOR_STAFF)),
     _Kind("Requests to decide", "commands:list", {"show": "decide"}, vocabulary.NEEDS_ACTION,
           ("commands.view",),
           lambda: CommandRecord.objects.filter(state=CommandRecord.State.UNDECIDED)),

@@ -1,7 +1,12 @@
 """What staff may ask about patients: one class per write (users.md 2 to 5, 7 and 8)."""
 
 from backoffice.outbox import Command
-from patients.commands.insurance import AddInsurance, CreatePayor, Insuring, carry_on
+from patients.commands.insurance import (
+    AddInsurance,
+    CreatePayor,
+    InsuranceRequest,
+    follow_resolved_payors,
+)
 from patients.commands.links import MakeConnectLink
 from patients.commands.patients import CreateUser, SetUserInfo
 from patients.commands.sources import Deregister
@@ -22,8 +27,8 @@ __all__ = [
     "CreatePayor",
     "CreateUser",
     "Deregister",
-    "Insuring",
+    "InsuranceRequest",
     "MakeConnectLink",
     "SetUserInfo",
-    "carry_on",
+    "follow_resolved_payors",
 ]

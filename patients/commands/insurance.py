@@ -36,7 +36,7 @@ from backoffice.service.insurance import Payor as PayorRecord
 from backoffice.service.users import NewGuarantor
 from patients.models import Demographics, Insurance, Payor
 from patients.names import fold
-from patients.record_comparison import FEDERAL, insurance_now, mark_of_insurance
+from patients.record_comparison import FEDERAL, insurance_digest, insurance_now
 from patients.sync import store_insurance, store_payors
 
 logger = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ GUARANTOR_FIELDS: Final = {
 }
 
 
-class Insuring(msgspec.Struct, kw_only=True):
+class InsuranceRequest(msgspec.Struct, kw_only=True):
     """What stands on the card. With `new_payor` the payor is made first, and gives the code."""
 
     payor_code: str
@@ -97,7 +97,7 @@ class AddInsurance(Command, kw_only=True):
     }
 
     user_id: UUID
-    insuring: Insuring
+    insuring: InsuranceRequest
     insured: NewInsured
 
     def title(self) -> str:
@@ -131,8 +131,8 @@ class AddInsurance(Command, kw_only=True):
     def check(self) -> None:
         if not Demographics.objects.filter(pk=self.user_id, missing_since=None).exists():
             raise NotNow("The service needs the patient's details before an insurance.")
-        now = mark_now(self.user_id, self.insuring.is_primary)
-        if now == mark_of_insurance(self.body()):
+        now = current_insurance_digest(self.user_id, self.insuring.is_primary)
+        if now == insurance_digest(self.body()):
             raise NotNow("This insurance is on record already, just so.", field="member_id")
         if now != self.insuring.before:
             raise NotNow(ANOTHER)
@@ -157,7 +157,7 @@ class AddInsurance(Command, kw_only=True):
         except errors.Missing:
             return Absent()
         latest = answer.data
-        if mark_of_insurance(latest) == card.before:
+        if insurance_digest(latest) == card.before:
             return Absent()
         ours = (card.member_id, card.relationship, card.group_id)
         there = (latest.member_id, latest.relationship, latest.group_id)
@@ -184,9 +184,9 @@ def _folded(identifier: str | None) -> str:
     return "".join((identifier or "").split()).casefold()
 
 
-def mark_now(user_id: UUID, is_primary: bool) -> str:
+def current_insurance_digest(user_id: UUID, is_primary: bool) -> str:
     """Mark of the insurance in force, by the mirror."""
-    return mark_of_insurance(insurance_now(in_force(user_id, is_primary)))
+    return insurance_digest(insurance_now(in_force(user_id, is_primary)))
 
 
 def in_force(user_id: UUID, is_primary: bool) -> Insurance | None:
@@ -216,7 +216,7 @@ class CreatePayor(Command, kw_only=True):
 
     payor: NewPayor
     user_id: UUID
-    insuring: Insuring
+    insuring: InsuranceRequest
     insured: NewInsured
 
     def title(self) -> str:
@@ -286,7 +286,7 @@ def _name_taken(payor_code: str) -> str:
     return f"There is a payor of this name, {payor_code}: search and choose it."
 
 
-def carry_on() -> None:
+def follow_resolved_payors() -> None:
     """A payor that a person found to be there leads on to its insurance as well.
 
     By the newest commands: only those a person decided on in the last days, of which there are

@@ -26,11 +26,11 @@ from backoffice.outbox import (
 from backoffice.service import Record, Service, errors
 from backoffice.service.insurance import NewInsured
 from backoffice.service.users import NewAddress, NewUser, NewUserInfo, User, UserInfo
-from patients.commands.insurance import Insuring
+from patients.commands.insurance import InsuranceRequest
 from patients.models import Demographics, DifferentPeople, Patient
 from patients.names import fold
-from patients.person_record import mark_of_content, record_mark
-from patients.record_comparison import mark_of_person, person_now, says_the_same, typed_info
+from patients.person_record import content_digest, record_digest
+from patients.record_comparison import person_digest, person_now, says_the_same, typed_info
 from patients.sync import store_demographics, store_users
 
 TASK: Final = "patients.tasks.deliver"
@@ -85,7 +85,7 @@ class CreateUser(Command, kw_only=True):
 
     client_user_id: str
     info: NewUserInfo
-    insuring: Insuring | None = None
+    insuring: InsuranceRequest | None = None
     not_same: list[UUID] = []
     """Patients that look alike and are not the same person."""
 
@@ -176,7 +176,7 @@ class SetUserInfo(Command, kw_only=True):
     seen: str
     """Mark of the details that the person saw: others are not written over."""
     registering: bool = False
-    insuring: Insuring | None = None
+    insuring: InsuranceRequest | None = None
     not_same: list[UUID] = []
 
     def title(self) -> str:
@@ -197,9 +197,9 @@ class SetUserInfo(Command, kw_only=True):
 
     def check(self) -> None:
         person = Demographics.objects.filter(pk=self.user_id).first()
-        content = mark_of_person(person_now(person))
+        content = person_digest(person_now(person))
         # A request of an earlier release names the mark of the fields that we know.
-        if self.seen in (record_mark(person), content):
+        if self.seen in (record_digest(person), content):
             return
         if not says_the_same(person_now(person), typed_info(self.info)):
             raise NotNow(CHANGED)
@@ -221,9 +221,9 @@ class SetUserInfo(Command, kw_only=True):
         except errors.Missing:
             return Absent()
         wanted = typed_info(self.info)
-        now = mark_of_person(answer.data)
-        is_as_seen = self.seen in (mark_of_content(msgspec.json.decode(answer.raw)), now)
-        if is_as_seen and now != mark_of_person(wanted):
+        now = person_digest(answer.data)
+        is_as_seen = self.seen in (content_digest(msgspec.json.decode(answer.raw)), now)
+        if is_as_seen and now != person_digest(wanted):
             return Absent()
         if says_the_same(answer.data, wanted):
             return Happened(answer)
@@ -238,15 +238,15 @@ class SetUserInfo(Command, kw_only=True):
     def then(self, remote_id: str) -> Command | None:
         if self.insuring is None:
             return None
-        return self.insuring.step(self.user_id, insured_of(self.info))
+        return self.insuring.step(self.user_id, insured_person(self.info))
 
 
-def home_of(info: Mapping[str, Any]) -> NewAddress:
+def home_address(info: Mapping[str, Any]) -> NewAddress:
     """The address of a person's record, as a body takes it."""
     return msgspec.convert(info["address"], NewAddress, strict=False)
 
 
-def insured_of(info: Mapping[str, Any] | NewUserInfo) -> NewInsured:
+def insured_person(info: Mapping[str, Any] | NewUserInfo) -> NewInsured:
     """The patient, as the covered person of an insurance. `gender` is in lower case there."""
     given = msgspec.to_builtins(info)
     names = NewInsured.__struct_fields__

@@ -3,34 +3,39 @@ from patients.models.draft import RegistrationDraft
 from patients.models.duplicate import DifferentPeople
 from patients.models.insurance import Insurance, Payor
 from patients.models.link import ConnectLink
-from patients.models.name import PatientNameWord, first_sought, has_word, in_index
+from patients.models.name import (
+    PatientNameWord,
+    most_selective,
+    name_contains_word,
+    word_index_condition,
+)
 from patients.models.patient import (
-    FEW_WORDS,
-    Called,
+    MAX_WORDS_AT_ONCE,
     Demographics,
+    NameMatch,
     Patient,
     PatientQuerySet,
-    ids_beginning_with,
+    id_range_for_prefix,
     mirrored_patient,
 )
 
 __all__ = [
-    "FEW_WORDS",
-    "Called",
+    "MAX_WORDS_AT_ONCE",
     "ConnectLink",
     "Connection",
     "Demographics",
     "DifferentPeople",
     "Insurance",
+    "NameMatch",
     "Patient",
     "PatientNameWord",
     "PatientQuerySet",
     "Payor",
     "Provider",
     "RegistrationDraft",
-    "first_sought",
-    "has_word",
-    "ids_beginning_with",
-    "in_index",
+    "id_range_for_prefix",
     "mirrored_patient",
+    "most_selective",
+    "name_contains_word",
+    "word_index_condition",
 ]

@@ -10,7 +10,7 @@ from typing import Final
 from django.db import models
 from django.db.models import Q, QuerySet
 
-from patients.names import LONGEST_WORD, sought
+from patients.names import LONGEST_WORD, required_prefixes
 
 
 class PatientNameWord(models.Model):
@@ -35,22 +35,24 @@ class PatientNameWord(models.Model):
         return f"word of the name of patient {self.user_id}"
 
     @staticmethod
-    def called(text: str, *, whole: bool = False) -> QuerySet[PatientNameWord]:
+    def matching(text: str, *, whole: bool = False) -> QuerySet[PatientNameWord]:
         """Words of names in which each word of `text`, in any order, begins one, alone or together
-        with those before it (`patients.names.sought`), or stands as a `whole`. A name may have more
+        with those before it (`patients.names.required_prefixes`), or stands as a `whole`. A name may have more
         than one of them; of what has no words there are none."""
-        wanted = [each[:1] for each in sought(text)] if whole else sought(text)
+        wanted = (
+            [each[:1] for each in required_prefixes(text)] if whole else required_prefixes(text)
+        )
         if not wanted:
             return PatientNameWord.objects.none()
-        first = first_sought(wanted)
-        found = PatientNameWord.objects.filter(in_index(first, whole=whole))
+        first = most_selective(wanted)
+        found = PatientNameWord.objects.filter(word_index_condition(first, whole=whole))
         for each in wanted:
             if each != first:
-                found = found.filter(has_word("name_key", *each, whole=whole))
+                found = found.filter(name_contains_word("name_key", *each, whole=whole))
         return found
 
 
-def first_sought(wanted: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+def most_selective(wanted: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
     """What an index leads to first: one long beginning if there is, several otherwise."""
     alone = [each for each in wanted if len(each) == 1 and len(each[0]) >= ENOUGH_LETTERS]
     return max(alone or wanted, key=lambda each: len(each[0]))
@@ -59,7 +61,7 @@ def first_sought(wanted: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
 ENOUGH_LETTERS: Final = 3
 
 
-def in_index(beginnings: Sequence[str], *, whole: bool = False) -> Q:
+def word_index_condition(beginnings: Sequence[str], *, whole: bool = False) -> Q:
     """Rows of the index of words that begin so, or are this one."""
     kept = [word[:LONGEST_WORD] for word in beginnings]
     return any_of(Q(word=word) if whole else Q(word__startswith=word) for word in kept)
@@ -69,7 +71,7 @@ def any_of(conditions: Iterable[Q]) -> Q:
     return reduce(or_, conditions)
 
 
-def has_word(column: str, *beginnings: str, whole: bool = False) -> Q:
+def name_contains_word(column: str, *beginnings: str, whole: bool = False) -> Q:
     """Whether a word of a folded name begins in one of these ways, or is one of these."""
     return any_of(_has_one(column, word, whole=whole) for word in beginnings)
 

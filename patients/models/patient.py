@@ -21,8 +21,8 @@ from backoffice.models import Mirrored
 from backoffice.pages.paging.counts import COUNT_CAP
 from backoffice.pages.paging.keys import Among, unguessed
 from backoffice.pages.paging.row_query import up_to
-from patients.models.name import PatientNameWord, has_word
-from patients.names import sought, told
+from patients.models.name import PatientNameWord, name_contains_word
+from patients.names import parse_search_text, required_prefixes
 
 Rows = TypeVar("Rows", bound=QuerySet[Any])
 _REFERENCE_KEY: Final = key_expression("client_user_id")
@@ -37,7 +37,7 @@ class PatientQuerySet(QuerySet["Patient"]):
         If it may be an id, it is a union of readings, each by an index of its own: alternatives in
         one condition would be tried on every patient.
         """
-        if called := Called.alone(text):
+        if called := NameMatch.if_only_name(text):
             return called.among(self)
         if not (ids := _with_id(text)):
             return self.identified_by(text)
@@ -46,9 +46,9 @@ class PatientQuerySet(QuerySet["Patient"]):
     def identified_by(self, text: str) -> Self:
         """Patients by birth date, email, end of the phone number, and beginnings of names: all of
         these that were typed."""
-        typed = told(text)
-        if typed.only_words:
-            return Called.so(typed.words).among(self)
+        typed = parse_search_text(text)
+        if typed.has_only_words:
+            return NameMatch.of_words(typed.words).among(self)
         if not typed:
             return self.none()
         rows = self
@@ -70,15 +70,15 @@ class PatientQuerySet(QuerySet["Patient"]):
         """Patients who have one of these references of ours, in any spelling."""
         return self.filter(same_identifier("client_user_id", *texts))
 
-    def nearest(self, text: str, most: int) -> list[UUID]:
+    def best_matches(self, text: str, most: int) -> list[UUID]:
         """Ids of at most `most` patients that match, those first whose names are just the words
         typed: one query, however many share a beginning."""
-        whole = PatientNameWord.called(text, whole=True).values("user_id")
+        whole = PatientNameWord.matching(text, whole=True).values("user_id")
         parts = [
             f"(SELECT id, 0 FROM patients_patient WHERE {_REFERENCE_KEY} = %s LIMIT %s)"  # noqa: S608
         ]
         values: list[Any] = [key(text), most]
-        if ids := ids_beginning_with(text):
+        if ids := id_range_for_prefix(text):
             parts.append("(SELECT id, 1 FROM patients_patient WHERE id BETWEEN %s AND %s LIMIT %s)")
             values += [*ids, most]
         for rank, rows in enumerate((whole, _people(text)), start=2):
@@ -95,9 +95,9 @@ class PatientQuerySet(QuerySet["Patient"]):
 
 def _people(text: str) -> QuerySet[Any, Any]:
     """Ids of those who match, whatever their own ids: by names alone without a look at more."""
-    typed = told(text)
-    if typed.only_words:
-        return PatientNameWord.called(typed.words).values("user_id")
+    typed = parse_search_text(text)
+    if typed.has_only_words:
+        return PatientNameWord.matching(typed.words).values("user_id")
     return Patient.objects.order_by().identified_by(text).values("pk")
 
 
@@ -105,7 +105,7 @@ def _by_id(text: str) -> list[QuerySet[Patient, Any]]:
     """Patients by what may be their id, ours or theirs."""
     patients = Patient.objects.order_by()
     readings = [patients.with_reference(text)]
-    if ids := ids_beginning_with(text):
+    if ids := id_range_for_prefix(text):
         readings.append(patients.filter(pk__range=ids))
     return [rows.values("pk") for rows in readings]
 
@@ -118,12 +118,12 @@ def _with_id(text: str) -> list[QuerySet[Patient, Any]]:
 
 def _has_words(typed: str) -> Q:
     """Whether the name has each of these words, whatever index leads to the rows."""
-    each = (has_word("name_key", *beginnings) for beginnings in sought(typed))
+    each = (name_contains_word("name_key", *beginnings) for beginnings in required_prefixes(typed))
     return reduce(and_, each, Q())
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class NameMatch:
     """Those whose names have the words that were typed. `few`: their ids as PostgreSQL writes an
     array; None: there are too many to find them all at once."""
 
@@ -131,17 +131,17 @@ class Called:
     few: str | None
 
     @classmethod
-    def so(cls, words: str) -> Called:
+    def of_words(cls, words: str) -> NameMatch:
         """One small question."""
-        found = PatientNameWord.called(words).values("user_id")
-        number, ids = up_to(found, FEW_WORDS)
-        return cls(words, ids if number <= FEW_WORDS else None)
+        found = PatientNameWord.matching(words).values("user_id")
+        number, ids = up_to(found, MAX_WORDS_AT_ONCE)
+        return cls(words, ids if number <= MAX_WORDS_AT_ONCE else None)
 
     @classmethod
-    def alone(cls, text: str) -> Called | None:
+    def if_only_name(cls, text: str) -> NameMatch | None:
         """None: `text` may mean something else than a name, or more."""
-        typed = told(text)
-        return cls.so(typed.words) if typed.only_words and not _with_id(text) else None
+        typed = parse_search_text(text)
+        return cls.of_words(typed.words) if typed.has_only_words and not _with_id(text) else None
 
     def among(self, rows: Rows) -> Rows:
         """Those of the patients who are called so. Many are checked one after the other, as the
@@ -151,7 +151,7 @@ class Called:
         return rows.filter(unguessed(_has_words(self.words)))
 
 
-FEW_WORDS: Final = 5 * COUNT_CAP
+MAX_WORDS_AT_ONCE: Final = 5 * COUNT_CAP
 """So many words are found at once: of a name several may begin so, and a list counts five hundred
 people."""
 
@@ -231,7 +231,7 @@ def mirrored_patient(related_name: str) -> models.ForeignKey[Patient | None, Pat
     )
 
 
-def ids_beginning_with(text: str) -> tuple[UUID, UUID] | None:
+def id_range_for_prefix(text: str) -> tuple[UUID, UUID] | None:
     """The first and last id that begin with `text`, from its fourth character."""
     hexed = text.replace("-", "").lower()
     if not 4 <= len(hexed) <= 32 or set(hexed) - set("0123456789abcdef"):

@@ -16,7 +16,7 @@ register = template.Library()
 
 
 @register.simple_tag(takes_context=True)
-def names_of(context: template.Context, keys: Iterable[UUID]) -> dict[UUID, str]:
+def patient_names(context: template.Context, keys: Iterable[UUID]) -> dict[UUID, str]:
     """Names of patients by id, for who may see them: one query. Others get none."""
     wanted = list(keys)
     if not wanted or not may(context["request"].user, "patients.view"):
@@ -26,15 +26,15 @@ def names_of(context: template.Context, keys: Iterable[UUID]) -> dict[UUID, str]
 
 
 @register.simple_tag(takes_context=True)
-def name_patients(context: template.Context, entries: Iterable[Any]) -> str:
+def add_patient_names(context: template.Context, entries: Iterable[Any]) -> str:
     """Audit entries about one patient are told the patient's name (`named`)."""
     rows = {entry: entry.patient_ids[0] for entry in entries if len(entry.patient_ids) == 1}
-    names = names_of(context, set(rows.values()))
+    names = patient_names(context, set(rows.values()))
     for entry, key in rows.items():
         entry.named = names.get(key, "")
     return ""
 
 
 @register.filter
-def name_in(names: dict[UUID, str], key: UUID) -> str:
+def name_for(names: dict[UUID, str], key: UUID) -> str:
     return names.get(key, "")

@@ -18,7 +18,7 @@ from backoffice.outbox import sent_before
 from patients.commands import MakeConnectLink
 from patients.connection_forms import ConnectForm
 from patients.models import ConnectLink
-from patients.patient_page import page_of_patient
+from patients.patient_page import patient_page_context
 from patients.qr_code import qr_image
 
 METHODS: Final = ("GET", "HEAD", "POST")
@@ -28,7 +28,7 @@ METHODS: Final = ("GET", "HEAD", "POST")
 @require_http_methods(METHODS)
 def connect(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     """Ask for a link to connect a device, after what it is and who may have it."""
-    page = page_of_patient(request, patient_id)
+    page = patient_page_context(request, patient_id)
     form = ConnectForm.of(request)
     if request.method == "POST" and (sent_before(request) or _is_asked(request, form, patient_id)):
         return redirect("patients:connect-link", patient_id)
@@ -52,7 +52,7 @@ def _is_asked(request: HttpRequest, form: ConnectForm, patient_id: UUID) -> bool
 @require_http_methods(METHODS)
 def connect_link(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     """The link that this person asked for last: how it stands; posted, the link itself, once."""
-    page = page_of_patient(request, patient_id)
+    page = patient_page_context(request, patient_id)
     asked = CommandRecord.objects.filter(
         kind=MakeConnectLink.kind, requested_by=request.user.pk, patient_id=patient_id
     )

@@ -20,9 +20,9 @@ from backoffice.core.prepared_queries import prepared, where
 from backoffice.models import AS_RECEIVED
 from backoffice.pages.paging.pages import Sort, page_of, place_of
 from patients.models import Demographics, DifferentPeople, Insurance, Patient
-from patients.patient_page import page_of_patient
+from patients.patient_page import patient_page_context
 from patients.sources import related, sources_of
-from patients.transactions import grouped
+from patients.transactions import group_by_transaction
 from patients.views.registration import actions_of, alike_on_record, audit_found
 
 ORDERS_SHOWN: Final = 10
@@ -42,7 +42,7 @@ FINISHED: Final = (vocabulary.RESULT_IN, vocabulary.CLOSED)
 @prepared()
 def patient_detail(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     """One patient at a glance: orders, who, insurance in force, sources, notes, look-alikes."""
-    page = page_of_patient(request, patient_id)
+    page = patient_page_context(request, patient_id)
     patient, person = page["patient"], page["person"]
     in_force = "user_id = %s AND superseded_at IS NULL ORDER BY is_primary DESC, as_of DESC"
     current = where(Insurance, in_force, [patient.pk], but=AS_RECEIVED)
@@ -68,7 +68,7 @@ def patient_detail(request: HttpRequest, patient_id: UUID) -> HttpResponse:
         "proxy": person.said("medical_proxy") if person else {},
         "current": current,
         "sources": sources_of(patient),
-        "transactions": grouped(shown),
+        "transactions": group_by_transaction(shown),
         "order_count": len(shown),
         "more_orders": len(orders) > ORDERS_SHOWN,
         "open_orders": related(patient, "orders").exclude(bucket__in=FINISHED).count()
@@ -86,7 +86,7 @@ def patient_detail(request: HttpRequest, patient_id: UUID) -> HttpResponse:
 @require_safe
 def insurance(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     """What is in force and since when, and what was before."""
-    page = page_of_patient(request, patient_id)
+    page = patient_page_context(request, patient_id)
     rows = list(
         related(page["patient"], "insurances")
         .defer("record", "content_hash")
@@ -130,7 +130,7 @@ def viewers_sheet(request: HttpRequest, patient_id: UUID) -> HttpResponse:
 
 def _who_looked(request: HttpRequest, patient_id: UUID) -> dict[str, Any]:
     """Who the patient is stands there for those who may see patients; an auditor knows the id."""
-    page = page_of_patient(request, patient_id)
+    page = patient_page_context(request, patient_id)
     if not may(request.user, "patients.view"):
         page |= {"person": None, "named": None, "patient_tabs": []}
     people = patient_viewers.lookers_of(patient_id)

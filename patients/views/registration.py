@@ -23,12 +23,12 @@ from backoffice.pages.drafts import WRITTEN
 from backoffice.service import errors
 from patients import drafts
 from patients.commands import AddInsurance, CreatePayor, CreateUser, Deregister, SetUserInfo
-from patients.commands.insurance import ANOTHER, in_force, mark_now
-from patients.commands.patients import CHANGED, home_of, insured_of
-from patients.duplicates import Person, Possible, possible_duplicates
+from patients.commands.insurance import ANOTHER, current_insurance_digest, in_force
+from patients.commands.patients import CHANGED, home_address, insured_person
+from patients.duplicates import DuplicateCandidate, TypedPerson, find_duplicate_candidates
 from patients.models import Connection, Demographics, DifferentPeople, Patient, Payor
 from patients.names import birth_date
-from patients.person_record import person_body, record_mark
+from patients.person_record import person_body, record_digest
 from patients.registration_forms import (
     InsuranceForm,
     PersonForm,
@@ -146,7 +146,7 @@ def _details(
 ) -> HttpResponse:
     patient, person = _patient(patient_id)
     said = said_of(person) if person else {}
-    mark = record_mark(person)
+    mark = record_digest(person)
     initial = {**said, "seen": mark, "before": before_of(said) if said else ""}
     form = _form(request, kind, [SetUserInfo], patient_id, on_record=person, initial=initial)
     if request.method != "POST":
@@ -154,7 +154,7 @@ def _details(
     if _asks(request, form):
         insuring = None
         if isinstance(form, RegisterOnForm) and form.insured:
-            insuring = form.insuring(home_of(form.body()))
+            insuring = form.insuring(home_address(form.body()))
         command = SetUserInfo(
             user_id=patient.pk,
             info=form.body(),
@@ -191,7 +191,7 @@ def insure(request: HttpRequest, patient_id: UUID) -> HttpResponse:
             wrong = ", ".join(sorted(str(PersonForm.base_fields[name].label) for name in lacking))
             form.add_error(None, f"Complete the patient's details first: {wrong}.")
         else:
-            insured = insured_of(person_body(person.said(), said_of(person), ()))
+            insured = insured_person(person_body(person.said(), said_of(person), ()))
             command = form.insuring(insured.address).step(patient.pk, insured)
             if form.asked(request, command) is not None:
                 return redirect("patients:detail", patient.pk)
@@ -228,12 +228,12 @@ def duplicates(request: HttpRequest) -> HttpResponse:
     form = PersonForm(request.POST)
     them = uuid_in(request.POST.get("patient", ""))
     but = {them} | DifferentPeople.than(them) if them is not None else set()
-    found = possible_duplicates(_typed(request.POST), but)
+    found = find_duplicate_candidates(_typed(request.POST), but)
     audit_found(request, found)
     return render(request, "patients/_duplicates.html", _duplicates(form, found))
 
 
-def _duplicates(form: PersonForm, found: Sequence[Possible]) -> dict[str, Any]:
+def _duplicates(form: PersonForm, found: Sequence[DuplicateCandidate]) -> dict[str, Any]:
     """Possible duplicates, and ticks for those that are none any more: they come back with the
     name that they were given for."""
     ticked = form.not_same()
@@ -308,8 +308,8 @@ def _option(code: str, name: str, source: str, aliases: str = "") -> dict[str, s
     return {"code": code, "name": name, "source": source, "aliases": aliases, "value": value}
 
 
-def _typed(data: Any) -> Person:
-    return Person(
+def _typed(data: Any) -> TypedPerson:
+    return TypedPerson(
         first_name=data.get("first_name", "")[:100],
         last_name=data.get("last_name", "")[:100],
         dob=birth_date(data.get("dob", "")[:40]),
@@ -318,8 +318,8 @@ def _typed(data: Any) -> Person:
     )
 
 
-def _on_record(person: Demographics | Patient) -> Person:
-    return Person(
+def _on_record(person: Demographics | Patient) -> TypedPerson:
+    return TypedPerson(
         first_name=person.first_name,
         last_name=person.last_name,
         dob=person.dob,
@@ -328,16 +328,16 @@ def _on_record(person: Demographics | Patient) -> Person:
     )
 
 
-def alike_on_record(person: Demographics | Patient) -> list[Possible]:
+def alike_on_record(person: Demographics | Patient) -> list[DuplicateCandidate]:
     """Who on record may be the same person as somebody on record."""
     but = {person.pk} | DifferentPeople.than(person.pk)
-    return possible_duplicates(_on_record(person), but)
+    return find_duplicate_candidates(_on_record(person), but)
 
 
-def _unseen(form: RegisterForm) -> list[Possible]:
+def _unseen(form: RegisterForm) -> list[DuplicateCandidate]:
     """Possible duplicates that nobody can have looked at yet: they were not on the page."""
     looked_at = {*form.shown(), *form.not_same()}
-    found = possible_duplicates(_typed(form.data))
+    found = find_duplicate_candidates(_typed(form.data))
     return [one for one in found if one.person.pk not in looked_at]
 
 
@@ -375,8 +375,8 @@ def _told(form: AskForm, words: str) -> bool:
 
 def _insurance_marks(patient: Patient) -> dict[str, str]:
     return {
-        "before_primary": mark_now(patient.pk, True),
-        "before_secondary": mark_now(patient.pk, False),
+        "before_primary": current_insurance_digest(patient.pk, True),
+        "before_secondary": current_insurance_digest(patient.pk, False),
     }
 
 
@@ -415,7 +415,7 @@ def _rebased(form: PersonForm, person: Demographics | None) -> PersonForm:
     fresh.full_clean()
     for words in errors:
         fresh.add_error(None, words)
-    fresh.rebase(record_mark(person))
+    fresh.rebase(record_digest(person))
     return fresh
 
 
@@ -429,7 +429,7 @@ def _with(data: Any, **values: str) -> Any:
     return changed
 
 
-def audit_found(request: HttpRequest, found: list[Possible]) -> None:
+def audit_found(request: HttpRequest, found: list[DuplicateCandidate]) -> None:
     if found:
         ids = [one.person.pk for one in found]
         audit.listed(request, "patient", ids, ids, searched=True)
@@ -448,7 +448,7 @@ def _page(
     if isinstance(form, PersonForm) and (data or person is not None):
         but = {patient.pk} | DifferentPeople.than(patient.pk) if patient else set()
         typed = _typed(data) if data or person is None else _on_record(person)
-        found = possible_duplicates(typed, but)
+        found = find_duplicate_candidates(typed, but)
         audit_found(request, found)
         context |= _duplicates(form, found)
     if data and isinstance(form, InsuranceForm):

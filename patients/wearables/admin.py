@@ -9,8 +9,8 @@ from django.contrib.admin import register
 
 from backoffice.admin import site
 from backoffice.admin.records import Reasons
-from patients.admin import OfPatient
-from patients.wearables.backfills import BACKFILL, STREAM, Range
+from patients.admin import PatientRecordAdmin
+from patients.wearables.backfills import BACKFILL, STREAM, BackfillRange
 from patients.wearables.models import HistoricalPull, Summary, WorkoutStream
 from patients.wearables.sync import PULL_LIST
 
@@ -18,7 +18,7 @@ _AROUND: Final = timedelta(days=1)
 
 
 @register(HistoricalPull, site=site)
-class HistoricalPullAdmin(OfPatient):
+class HistoricalPullAdmin(PatientRecordAdmin):
     words = "How each source’s history was read"
     topic = "pull"
     list_display = ("id", "user_id", "provider", "resource", "status", "missing_since")
@@ -26,7 +26,7 @@ class HistoricalPullAdmin(OfPatient):
 
 
 @register(Summary, site=site)
-class SummaryAdmin(OfPatient):
+class SummaryAdmin(PatientRecordAdmin):
     words = "Days, nights and workouts"
     plural = "device summaries"
     topic = "device data"
@@ -37,14 +37,14 @@ class SummaryAdmin(OfPatient):
         day = row.starts_at or (row.calendar_date and _midnight(row.calendar_date))
         if day is None or row.user_id is None:
             return {}
-        wanted = Range(
+        wanted = BackfillRange(
             row.number, row.user_id, row.resource, row.provider, day - _AROUND, day + _AROUND
         )
         return {BACKFILL: [wanted.key()]}
 
 
 @register(WorkoutStream, site=site)
-class WorkoutStreamAdmin(OfPatient):
+class WorkoutStreamAdmin(PatientRecordAdmin):
     words = "What was recorded during workouts"
     topic = "device data"
     list_display = ("id", "user_id", "as_of", "missing_since")

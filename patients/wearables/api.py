@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from backoffice.api.resources import Resource, exactly
 from backoffice.core.access import requires
-from patients.api import OF_USER
+from patients.api import USER_FILTER
 from patients.wearables.models import HistoricalPull, Summary
 
 
@@ -31,7 +31,7 @@ class Pulls(Resource):
         "trace_id",
     )
     filters = (
-        OF_USER,
+        USER_FILTER,
         exactly("status", str, "Such as success, in_progress or failure"),
         exactly("provider", str, "Slug of the provider"),
     )
@@ -49,7 +49,7 @@ class Summaries(Resource):
         if field.attname not in ("id", "record", "content_hash", "as_of", "missing_since", "number")
     )
     filters = (
-        OF_USER,
+        USER_FILTER,
         exactly("resource", str, "Such as activity or sleep"),
         exactly("provider", str, "Slug of the provider"),
     )

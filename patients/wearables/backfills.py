@@ -30,7 +30,7 @@ STREAMS: Final = "workout_stream"
 """The resource of that name has no range of its own: streams are read workout by workout."""
 
 
-class Range(msgspec.Struct, frozen=True, array_like=True):
+class BackfillRange(msgspec.Struct, frozen=True, array_like=True):
     """The range of a finished backfill, as the key of its look-up.
 
     `number` is that of the event: what was read counts as received then, so that whatever was
@@ -49,10 +49,10 @@ class Range(msgspec.Struct, frozen=True, array_like=True):
         return msgspec.json.encode(self).decode()
 
     @classmethod
-    def of(cls, key: str) -> Range:
+    def of(cls, key: str) -> BackfillRange:
         return msgspec.json.decode(key, type=cls)
 
-    def at(self, cursor: str | None) -> Range:
+    def at(self, cursor: str | None) -> BackfillRange:
         return msgspec.structs.replace(self, cursor=cursor)
 
 
@@ -60,7 +60,7 @@ class Range(msgspec.Struct, frozen=True, array_like=True):
 class Read:
     """One answer: a page of summaries or of samples, or one profile."""
 
-    range: Range
+    range: BackfillRange
     page: Page[Any]
 
 
@@ -68,7 +68,7 @@ class Read:
 class Group:
     """Samples of one source in the answer for a range."""
 
-    range: Range
+    range: BackfillRange
     record: Record[Samples]
 
 
@@ -81,7 +81,7 @@ _SAMPLE: Final = Reader(Sample)
 
 
 def _fetch_range(service: Service, key: str) -> Read:
-    wanted = Range.of(key)
+    wanted = BackfillRange.of(key)
     dates = (wanted.start, wanted.end, wanted.provider)
     if wanted.resource == "profile":
         record = service.wearables.profile(wanted.user_id, wanted.provider)
@@ -143,12 +143,12 @@ def _keep_unfit(group: Group) -> None:
             _keep_unread(group.range, "$", reason, raw)
 
 
-def _keep_unread(wanted: Range, path: str, reason: str, raw: bytes) -> None:
+def _keep_unread(wanted: BackfillRange, path: str, reason: str, raw: bytes) -> None:
     key = f"{wanted.resource}:{wanted.user_id}:{mirror.key_of(raw)}"
     mirror.keep_unread("wearables", key, path, reason, raw)
 
 
-def _go_on(key: str, wanted: Range, cursor: str | None) -> None:
+def _go_on(key: str, wanted: BackfillRange, cursor: str | None) -> None:
     """Ask for the next page; the look-up of a page that is not the first leaves no trace."""
     if cursor == wanted.cursor:
         cursor = None  # A cursor that leads to itself would never end.
@@ -158,7 +158,7 @@ def _go_on(key: str, wanted: Range, cursor: str | None) -> None:
         Lookup.objects.filter(kind=BACKFILL, key=key).delete()
 
 
-def _fact(wanted: Range, record: Record[Summary]) -> Fact:
+def _fact(wanted: BackfillRange, record: Record[Summary]) -> Fact:
     return summaries.summary_fact(
         wanted.resource, wanted.user_id, record.raw, record.data, wanted.number, record.asked_at
     )

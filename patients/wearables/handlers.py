@@ -21,7 +21,7 @@ from backoffice.service.wearables import SUMMARIES, Samples
 from backoffice.service.wearables.timeseries import SAMPLES
 from patients.wearables import sample_writer
 from patients.wearables.arrivals import Arrival, Origin
-from patients.wearables.backfills import BACKFILL, Range, mark_streams
+from patients.wearables.backfills import BACKFILL, BackfillRange, mark_streams
 from patients.wearables.summaries import store_summaries, summary_fact
 from patients.wearables.sync import PULL_LIST
 
@@ -88,7 +88,7 @@ def handle_backfills(events: Sequence[Heard]) -> Mapping[str, str] | None:
             raise ValueError("the event does not say which range was fetched")
         user = _user(event, said.user_id)
         dates = (said.start_date, said.end_date)
-        ranges.append(Range(event.number, user, resource, said.provider, *dates).key())
+        ranges.append(BackfillRange(event.number, user, resource, said.provider, *dates).key())
         outcomes[event.message_id] = LOOKED_UP
     sync.mark(BACKFILL, ranges)
     if ranges:

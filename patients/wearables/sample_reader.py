@@ -15,10 +15,10 @@ COLUMNS: Final = (
     "seconds", "micros", "scaled", "wide", "numbers", "zones", "lengths", "sources",
     "tail_seconds", "tail_scaled", "tail_wide", "tail_numbers", "extras",
 )  # fmt: skip
-"""What `samples_of` reads of a chunk."""
+"""What `decode_samples` reads of a chunk."""
 
 
-def samples_of(series: Series, row: chunks.Row) -> Iterator[dict[str, Any]]:
+def decode_samples(series: Series, row: chunks.Row) -> Iterator[dict[str, Any]]:
     """Each sample of a chunk by time, under the service's names, with its `source` (the id of a
     `Source`) and the `number` of what brought it."""
     day: date = row["day"]

@@ -21,7 +21,7 @@ from backoffice.api.errors import bad_request
 from backoffice.api.resources import Resource, exactly
 from backoffice.core.access import requires
 from patients.wearables.models import Chunk, Sample, Series, Source
-from patients.wearables.sample_reader import COLUMNS, samples_of
+from patients.wearables.sample_reader import COLUMNS, decode_samples
 
 _DAYS: Final = 20
 """Chunks read at once: enough for a page of most series, and little memory for the densest."""
@@ -129,7 +129,7 @@ def _flat(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         series = of[row["series_id"]]
         key = {name: getattr(series, name) for name in _KEY}
         beginning = ":".join(map(str, key.values()))
-        for sample in samples_of(series, row):
+        for sample in decode_samples(series, row):
             source = sources[sample["source"]]
             yield {
                 "id": f"{beginning}:{_written(sample['timestamp'])}",

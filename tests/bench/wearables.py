@@ -42,7 +42,7 @@ from patients.models import Demographics, Patient  # noqa: E402
 from patients.wearables.charts import POINTS, asked  # noqa: E402
 from patients.wearables.handlers import handle_samples, handle_summaries  # noqa: E402
 from patients.wearables.models import Chunk, Series  # noqa: E402
-from patients.wearables.sample_reader import COLUMNS, samples_of  # noqa: E402
+from patients.wearables.sample_reader import COLUMNS, decode_samples  # noqa: E402
 from patients.wearables.spans import YEAR, Span  # noqa: E402
 from tests.api.rows import demographics, patient, staff, uid  # noqa: E402
 from tests.bench.common import (  # noqa: E402
@@ -322,7 +322,7 @@ def _points(query: dict[str, Any]) -> list[Any]:
 
 
 def _read(rows: Any, series: Series) -> list[list[Any]]:
-    return [list(samples_of(series, row)) for row in rows.values(*COLUMNS)]
+    return [list(decode_samples(series, row)) for row in rows.values(*COLUMNS)]
 
 
 def _summary_bytes() -> int:

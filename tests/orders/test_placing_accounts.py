@@ -355,6 +355,6 @@ def test_table_reads_catalogs_once_for_all_rows(client_of: Client) -> None:  # n
         with CaptureQueriesContext(connection) as made:
             assert len(check(client_of, *rows).context["good"]) == many
         counts.append(len(made))
-        catalogs = [one for one in made if "catalog_read_at," in one["sql"]]
-        assert sum("labs_labaccounttest" in one["sql"] for one in catalogs) == 1
+        catalogs_by_account = [one for one in made if "catalog_read_at," in one["sql"]]
+        assert sum("labs_labaccounttest" in one["sql"] for one in catalogs_by_account) == 1
     assert counts[0] == counts[1], counts

@@ -8,7 +8,7 @@ from uuid import UUID
 from backoffice.core.service_client import service
 from backoffice.service.labs import LabTestChange, NewLabTest
 from labs.allowlists import SetAllowlist
-from labs.allowlists.teams import teams_of
+from labs.allowlists.teams import allowed_team_ids
 from labs.lab_tests import ArchiveLabTest, CreateLabTest, RenameLabTest, RestoreLabTest
 from labs.models import Lab, LabAccount, LabTest
 from labs.sync import store_lab_accounts, store_lab_tests
@@ -22,7 +22,7 @@ def _allow(scene: Scene) -> SetAllowlist:
     page = service().management.lab_accounts(lab_account_id=account.pk)
     store_lab_accounts([one for one in page.records if one.data.id == account.pk])
     account.refresh_from_db()
-    expected = teams_of(account)
+    expected = allowed_team_ids(account)
     return SetAllowlist(
         account_id=account.pk,
         account_name="Made up",

@@ -19,11 +19,11 @@ from patients.commands import (
     CreatePayor,
     CreateUser,
     Deregister,
-    Insuring,
+    InsuranceRequest,
     MakeConnectLink,
     SetUserInfo,
 )
-from patients.commands.patients import insured_of
+from patients.commands.patients import insured_person
 from patients.models import ConnectLink
 from patients.sync import store_connections, store_demographics, store_users
 from tests.outbox.scene import Case, Scene
@@ -63,8 +63,8 @@ def new_user(info: NewUserInfo | None = None) -> UUID:
     return user_id
 
 
-def _card(**more: Any) -> Insuring:
-    return Insuring(
+def _card(**more: Any) -> InsuranceRequest:
+    return InsuranceRequest(
         payor_code="MUPLAN1",
         payor_name="Made-up Mutual",
         member_id=f"M{next(_NUMBERS)}",
@@ -97,7 +97,7 @@ def _detailed(scene: Scene, command: SetUserInfo, _: UUID) -> int:
 
 def _insure(scene: Scene) -> AddInsurance:
     info = _info()
-    return AddInsurance(user_id=new_user(info), insuring=_card(), insured=insured_of(info))
+    return AddInsurance(user_id=new_user(info), insuring=_card(), insured=insured_person(info))
 
 
 def _insured(scene: Scene, command: AddInsurance, _: UUID) -> int:
@@ -111,7 +111,7 @@ def _payor(scene: Scene) -> CreatePayor:
         payor=payor,
         user_id=new_user(info),
         insuring=_card(new_payor=payor),
-        insured=insured_of(info),
+        insured=insured_person(info),
     )
 
 

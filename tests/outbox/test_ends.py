@@ -12,7 +12,7 @@ from backoffice import outbox
 from backoffice.models import CommandRecord
 from orders.models import Order
 from patients.commands import CreatePayor
-from patients.commands.insurance import carry_on
+from patients.commands.insurance import follow_resolved_payors
 from tests.api.rows import staff
 from tests.outbox.desk import Desk
 from tests.outbox.test_pages import asked
@@ -96,4 +96,4 @@ def test_ended_commands_forget_what_they_carried(transactional_db: None) -> None
 
 def test_one_step_that_cannot_be_read_stops_no_other(transactional_db: None) -> None:
     asked(staff("clinician"), kind=CreatePayor.kind, state=State.DONE, confirmed_by="person")
-    carry_on()
+    follow_resolved_payors()

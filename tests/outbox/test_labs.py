@@ -13,8 +13,8 @@ from pytest_django import Settings
 from backoffice.core import service_client
 from backoffice.models import AuditEntry, CommandRecord
 from backoffice.service import labs as service_labs
-from labs.allowlists.effects import effects_of
-from labs.allowlists.teams import teams_of
+from labs.allowlists.effects import team_effects
+from labs.allowlists.teams import allowed_team_ids
 from labs.models import Lab, LabAccount, LabTest, Marker
 from labs.sync import store_lab_accounts
 from orders.models import Order
@@ -81,14 +81,14 @@ def save(client: Client, account: LabAccount, teams: set[UUID], **more: Any) -> 
 
 def test_a_team_is_let_in_and_the_log_says_why(desk: Desk, account: LabAccount) -> None:
     client = desk.client("lab admin")
-    before = teams_of(account)
+    before = allowed_team_ids(account)
     wanted = before ^ {THIRD}
     answer = save(client, account, wanted)
     assert answer.status_code == 302
     desk.deliver()
     asked = desk.newest()
     assert (asked.state, asked.confirmed_by) == (State.DONE, "answer")
-    assert there(desk, account) == wanted == teams_of(account)
+    assert there(desk, account) == wanted == allowed_team_ids(account)
     entry = AuditEntry.objects.get(object_type="lab_account.allowlist", action="change")
     assert entry.reason == "a clinic joined" and str(account.pk) in entry.object_ids
     assert entry.before == {"teams": sorted(map(str, before))}
@@ -99,7 +99,7 @@ def test_a_team_is_let_in_and_the_log_says_why(desk: Desk, account: LabAccount) 
 
 def test_what_follows_is_seen_before_it_is_saved(desk: Desk, account: LabAccount) -> None:
     client = desk.client("lab admin")
-    wanted = teams_of(account) ^ {THIRD}
+    wanted = allowed_team_ids(account) ^ {THIRD}
     answer = save(client, account, wanted, looked_at="")
     assert answer.status_code == 422 and CommandRecord.objects.count() == 0
     page = answer.content.decode()
@@ -109,7 +109,7 @@ def test_what_follows_is_seen_before_it_is_saved(desk: Desk, account: LabAccount
 
 
 def test_a_reason_is_needed_and_nothing_chosen_is_lost(desk: Desk, account: LabAccount) -> None:
-    wanted = teams_of(account) ^ {THIRD}
+    wanted = allowed_team_ids(account) ^ {THIRD}
     answer = save(desk.client("lab admin"), account, wanted, reason="")
     assert answer.status_code == 422 and CommandRecord.objects.count() == 0
     on = {chip["team"] for chip in answer.context["chips"] if chip["on"]}
@@ -118,11 +118,13 @@ def test_a_reason_is_needed_and_nothing_chosen_is_lost(desk: Desk, account: LabA
 
 def test_another_team_may_be_named_by_its_id(desk: Desk, account: LabAccount) -> None:
     client = desk.client("lab admin")
-    refused = save(client, account, teams_of(account), another="the third clinic")
+    refused = save(client, account, allowed_team_ids(account), another="the third clinic")
     assert refused.status_code == 422 and "This is no team id" in refused.content.decode()
     stranger = UUID("7ea00000-0000-4000-8000-0000000000aa")
-    looked_at = " ".join(str(team) for team in sorted(teams_of(account) | {stranger}))
-    answer = save(client, account, teams_of(account), another=str(stranger), looked_at=looked_at)
+    looked_at = " ".join(str(team) for team in sorted(allowed_team_ids(account) | {stranger}))
+    answer = save(
+        client, account, allowed_team_ids(account), another=str(stranger), looked_at=looked_at
+    )
     assert answer.status_code == 302
     desk.deliver()
     asked = desk.newest()
@@ -136,12 +138,12 @@ def test_a_team_left_without_an_account_is_typed(desk: Desk, ours: UUID) -> None
     """Only one active account at a lab lists a team: taking it away is said in words and typed."""
     client = desk.client("lab admin")
     for account in LabAccount.objects.filter(status="active"):
-        alone = [e for e in effects_of(account, set()) if e.left_with_none]
+        alone = [e for e in team_effects(account, set()) if e.left_with_none]
         if any(effect.team == ours for effect in alone):
             break
     else:
         pytest.fail("the sandbox has no lab with a single active account of ours")
-    wanted = teams_of(account) - {ours}
+    wanted = allowed_team_ids(account) - {ours}
     answer = save(client, account, wanted)
     assert answer.status_code == 422 and CommandRecord.objects.count() == 0
     page = answer.content.decode()
@@ -157,15 +159,15 @@ def test_a_team_left_without_an_account_is_typed(desk: Desk, ours: UUID) -> None
 
 def test_the_active_accounts_of_a_team_are_counted(desk: Desk, ours: UUID) -> None:
     pending = of_status("pending")
-    (effect,) = effects_of(pending, teams_of(pending) ^ {OTHER})
+    (effect,) = team_effects(pending, allowed_team_ids(pending) ^ {OTHER})
     assert effect.before == effect.after and not effect.left_with_none
     second = LabAccount.objects.filter(status="suspended", teams__team_id=ours).first()
     assert second is not None
     LabAccount.objects.filter(pk=second.pk).update(status="active")
     second.refresh_from_db()
-    (effect,) = effects_of(second, teams_of(second) - {ours})
+    (effect,) = team_effects(second, allowed_team_ids(second) - {ours})
     assert (effect.before, effect.after, effect.left_with_none) == (2, 1, False)
-    (effect,) = effects_of(second, teams_of(second) | {THIRD})
+    (effect,) = team_effects(second, allowed_team_ids(second) | {THIRD})
     assert (effect.before, effect.after) == (1, 2) and "must name one" in effect.words
 
 
@@ -173,7 +175,7 @@ def test_what_follows_is_read_while_choosing(desk: Desk, account: LabAccount, ou
     """The part of the page that follows the choice: it says what it was computed for, and it does
     not renew the list that the person saw."""
     client = desk.client("lab admin")
-    wanted = teams_of(account) - {ours} | {THIRD}
+    wanted = allowed_team_ids(account) - {ours} | {THIRD}
     address = reverse("labs:account-effects", args=[account.pk])
     part = client.get(address, {"teams": [str(t) for t in wanted], "confirm": "our te"})
     shown = part.content.decode()
@@ -191,7 +193,7 @@ def test_what_follows_is_read_while_choosing(desk: Desk, account: LabAccount, ou
 def test_a_list_that_changed_since_is_not_written_over(desk: Desk, account: LabAccount) -> None:
     """Between the page and the worker somebody else changed the list: three lists are shown."""
     client = desk.client("lab admin")
-    saw = teams_of(account)
+    saw = allowed_team_ids(account)
     wanted = saw ^ {THIRD}
     assert save(client, account, wanted).status_code == 302
     theirs = saw ^ {OTHER}
@@ -200,7 +202,7 @@ def test_a_list_that_changed_since_is_not_written_over(desk: Desk, account: LabA
     asked = desk.newest()
     assert asked.state == State.REFUSED and asked.attempts == 0
     assert "Somebody else changed the list meanwhile" in asked.refusal
-    assert there(desk, account) == theirs == teams_of(account)
+    assert there(desk, account) == theirs == allowed_team_ids(account)
     again = client.get(f"{asked.form_url}?again={asked.pk}")
     sides = {side.team: (side.saw, side.there, side.wanted) for side in again.context["sides"]}
     assert sides[OTHER] == (OTHER in saw, OTHER in theirs, OTHER in wanted)
@@ -216,7 +218,7 @@ def test_a_list_that_changed_since_is_not_written_over(desk: Desk, account: LabA
 
 def test_a_page_that_is_out_of_date_is_told_at_once(desk: Desk, account: LabAccount) -> None:
     client = desk.client("lab admin")
-    saw = teams_of(account)
+    saw = allowed_team_ids(account)
     form = client.get(reverse("labs:account", args=[account.pk])).context["form"]
     put(desk, account, saw ^ {OTHER})
     with desk.sandbox.service() as service:
@@ -228,7 +230,7 @@ def test_a_page_that_is_out_of_date_is_told_at_once(desk: Desk, account: LabAcco
 
 
 def test_two_admins_and_one_account(desk: Desk, account: LabAccount) -> None:
-    wanted = teams_of(account) ^ {THIRD}
+    wanted = allowed_team_ids(account) ^ {THIRD}
     assert save(desk.client("lab admin"), account, wanted).status_code == 302
     answer = save(desk.client("administrator"), account, wanted)
     assert answer.status_code == 422
@@ -240,7 +242,7 @@ def test_without_the_key_the_page_is_read_only_and_says_so(
     desk: Desk, account: LabAccount, settings: Settings
 ) -> None:
     client = desk.client("lab admin")
-    wanted = teams_of(account) ^ {THIRD}
+    wanted = allowed_team_ids(account) ^ {THIRD}
     assert save(client, account, wanted).status_code == 302
     settings.MANAGEMENT_KEY = ""
     service_client.service.cache_clear()
@@ -255,7 +257,7 @@ def test_without_the_key_the_page_is_read_only_and_says_so(
 def test_a_key_that_is_refused_is_said_plainly(
     desk: Desk, account: LabAccount, settings: Settings
 ) -> None:
-    save(desk.client("lab admin"), account, teams_of(account) ^ {THIRD})
+    save(desk.client("lab admin"), account, allowed_team_ids(account) ^ {THIRD})
     settings.MANAGEMENT_KEY = "mg_of_nobody"
     service_client.service.cache_clear()
     desk.deliver()
@@ -282,7 +284,7 @@ def test_an_answer_without_the_account_is_read_back(desk: Desk) -> None:
         desk.deliver()
         asked = desk.newest()
         assert (asked.state, asked.attempts, asked.confirmed_by) == (State.DONE, 1, "answer")
-        assert there(desk, silent) == wanted == teams_of(silent)
+        assert there(desk, silent) == wanted == allowed_team_ids(silent)
     finally:
         put(desk, silent, before)
 
@@ -296,7 +298,7 @@ def test_a_list_is_written_whatever_becomes_of_the_answer(desk: Desk, account: L
         ("status", {"statuses": [500]}, 2, "answer"),
         ("status", {"statuses": [429]}, 2, "answer"),
     ):
-        wanted = teams_of(account) ^ {THIRD}
+        wanted = allowed_team_ids(account) ^ {THIRD}
         named = {"confirm": str(THIRD)[-6:]}
         assert save(client, account, wanted, **named).status_code == 302, fault
         spoil(desk, fault, "/lab_account/", "PATCH", more)
@@ -306,13 +308,13 @@ def test_a_list_is_written_whatever_becomes_of_the_answer(desk: Desk, account: L
         asked = desk.newest()
         ended = (asked.state, asked.attempts, asked.confirmed_by)
         assert ended == (State.DONE, attempts, confirmed), fault
-        assert there(desk, account) == wanted == teams_of(account)
+        assert there(desk, account) == wanted == allowed_team_ids(account)
 
 
 def test_strangers_list_after_a_lost_answer_waits_for_a_person(
     desk: Desk, account: LabAccount
 ) -> None:
-    saw = teams_of(account)
+    saw = allowed_team_ids(account)
     save(desk.client("lab admin"), account, saw ^ {THIRD})
     desk.fault("drop_before", "/lab_account/", methods=["PATCH"])
     desk.deliver()
@@ -322,7 +324,7 @@ def test_strangers_list_after_a_lost_answer_waits_for_a_person(
     desk.later()
     asked = desk.newest()
     assert asked.state == State.UNDECIDED and "There now" in asked.found[0]["words"]
-    assert there(desk, account) == theirs == teams_of(account)
+    assert there(desk, account) == theirs == allowed_team_ids(account)
 
 
 # Lab tests

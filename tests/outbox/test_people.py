@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from backoffice.models import AuditEntry, CommandRecord, User
 from backoffice.service.users import NewUser
-from patients.commands import AddInsurance, CreateUser, carry_on
+from patients.commands import AddInsurance, CreateUser, follow_resolved_payors
 from patients.models import Connection, Demographics, DifferentPeople, Insurance, Patient
 from tests.api.rows import staff
 from tests.outbox.desk import Desk
@@ -297,8 +297,8 @@ def test_a_payor_of_our_own_is_never_two_and_its_insurance_follows(desk: Desk) -
             assert asked.state == State.UNDECIDED and not asked.found, kind
             decide = reverse("commands:decide", args=[asked.pk])
             client.post(decide, {"decision": "again", "attempt": asked.attempts})
-            carry_on()
-            carry_on()
+            follow_resolved_payors()
+            follow_resolved_payors()
             desk.deliver()
         asked.refresh_from_db()
         assert asked.state == State.DONE, kind

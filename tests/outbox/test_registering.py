@@ -17,10 +17,10 @@ from backoffice.models import CommandRecord, User
 from backoffice.outbox import Command, ask
 from backoffice.service.insurance import NewPayor
 from backoffice.service.users import NewAddress, NewGuarantor, NewUserInfo
-from patients.commands import AddInsurance, CreatePayor, Insuring, SetUserInfo
-from patients.commands.patients import insured_of
+from patients.commands import AddInsurance, CreatePayor, InsuranceRequest, SetUserInfo
+from patients.commands.patients import insured_person
 from patients.models import Insurance, Patient
-from patients.record_comparison import mark_of_person
+from patients.record_comparison import person_digest
 from patients.registration_forms import InsuranceForm, PersonForm
 from tests.api.rows import staff
 from tests.outbox import workers
@@ -92,7 +92,7 @@ def test_every_refusal_of_the_service_lands_on_its_field(desk: Desk) -> None:
         dob=date(2999, 1, 1), address=nowhere, medical_proxy=nobody, race="x", ethnicity="x",
         sexual_orientation="x", gender_identity="x",
     )  # fmt: skip
-    seen = mark_of_person(info)
+    seen = person_digest(info)
     row, told = refused(
         desk, SetUserInfo(user_id=patient.pk, info=msgspec.to_builtins(bad), seen=seen)
     )
@@ -102,17 +102,17 @@ def test_every_refusal_of_the_service_lands_on_its_field(desk: Desk) -> None:
     shown = at_desk().get(f"{row.form_url}?again={row.pk}").context["form"]
     assert set(told.values()) <= shown.errors.keys()
 
-    card = Insuring(
+    card = InsuranceRequest(
         payor_code="", payor_name="", member_id="", relationship="Cousin", guarantor=nobody
     )
-    add = AddInsurance(user_id=patient.pk, insuring=card, insured=insured_of(info))
+    add = AddInsurance(user_id=patient.pk, insuring=card, insured=insured_person(info))
     row, told = refused(desk, add)
     assert len(told) > 7 and all(told.values()), told
     assert set(told.values()) <= InsuranceForm.base_fields.keys()
     assert told["guarantor.address.zip"] == "guarantor_zip" and told["payor_code"] == "payor"
 
     payor = NewPayor(name="", address=nowhere)
-    make = CreatePayor(payor=payor, user_id=patient.pk, insuring=card, insured=insured_of(info))
+    make = CreatePayor(payor=payor, user_id=patient.pk, insuring=card, insured=insured_person(info))
     row, told = refused(desk, make)
     assert set(told.values()) == {
         "payor_name", "payor_first_line", "payor_city", "payor_state", "payor_zip",

@@ -10,7 +10,7 @@ import pytest
 from django.urls import reverse
 
 from backoffice.core.service_client import service
-from labs.allowlists.teams import teams_of
+from labs.allowlists.teams import allowed_team_ids
 from labs.models import LabAccount, LabAccountTeam, LabTest
 from labs.sync import store_lab_tests
 from orders.models import Appointment, Order
@@ -34,10 +34,10 @@ def test_typed_team_can_be_added_after_a_refused_save(
     account: LabAccount,  # noqa: F811
 ) -> None:
     client = desk.client("lab admin")
-    page = save(client, account, teams_of(account), another=str(STRANGER), reason="")
+    page = save(client, account, allowed_team_ids(account), another=str(STRANGER), reason="")
     assert page.status_code == 422
     # The page is shown again, with the team among the checkboxes.
-    wanted = teams_of(account) | {STRANGER}
+    wanted = allowed_team_ids(account) | {STRANGER}
     assert {chip["team"] for chip in page.context["chips"] if chip["on"]} == wanted
     answer = save(client, account, wanted)
     assert answer.status_code == 302, answer.content.decode()

@@ -14,13 +14,13 @@ from patients.identity import (
     Agreement,
     PartialDate,
     birth_dates,
+    combine_agreements,
     compare_ages,
     compare_birth_dates,
     compare_name_parts,
     compare_names,
-    overall,
 )
-from patients.names import digraphs, fold, name_key, plain_name, sought, words
+from patients.names import digraphs, fold, name_key, plain_name, required_prefixes, words
 
 SAME, DIFFERENT, UNKNOWN = Agreement.SAME, Agreement.DIFFERENT, Agreement.UNKNOWN
 BORN = date(1986, 2, 1)
@@ -227,9 +227,9 @@ def test_age_is_compared_in_years_or_parts_of_them(printed: str, agreement: Agre
 
 
 def test_one_contradiction_outweighs_what_agrees() -> None:
-    assert overall([SAME, DIFFERENT, UNKNOWN]) is DIFFERENT
-    assert overall([SAME, UNKNOWN]) is SAME
-    assert overall([UNKNOWN]) is overall([]) is UNKNOWN
+    assert combine_agreements([SAME, DIFFERENT, UNKNOWN]) is DIFFERENT
+    assert combine_agreements([SAME, UNKNOWN]) is SAME
+    assert combine_agreements([UNKNOWN]) is combine_agreements([]) is UNKNOWN
 
 
 # What invented people show
@@ -308,5 +308,5 @@ def test_no_text_whatever_raises(printed: str, first: str, last: str) -> None:
     compare_name_parts(printed, last, first, printed)
     compare_birth_dates(printed, BORN)
     compare_ages(printed, BORN, BORN)
-    name_key(first, last), sought(printed)
+    name_key(first, last), required_prefixes(printed)
     assert fold(fold(printed)) == fold(printed)

@@ -17,7 +17,7 @@ from backoffice.models import AuditEntry, User
 from backoffice.service.orders import OrderAddress, PatientDetails
 from orders.models import Order
 from orders.sync.orders import patient_phone
-from patients.duplicates import Person, possible_duplicates
+from patients.duplicates import TypedPerson, find_duplicate_candidates
 from patients.models import Demographics, Patient, PatientNameWord
 from patients.names import name_key, phone_key
 from tests.api.rows import NOBODY, NOW, order, patient, staff, token_for, uid
@@ -258,11 +258,11 @@ def test_patient_who_arrives_last_is_identified(clinic: None) -> None:
 
 def test_order_only_patient_is_a_possible_duplicate(clinic: None) -> None:
     for typed in (
-        Person("Olga", "Nunez-Orderonly", date(1984, 2, 29)),
-        Person(phone_number="555-010-0123"),
-        Person(email="olga.o@example.invalid"),
+        TypedPerson("Olga", "Nunez-Orderonly", date(1984, 2, 29)),
+        TypedPerson(phone_number="555-010-0123"),
+        TypedPerson(email="olga.o@example.invalid"),
     ):
-        assert [one.person.pk for one in possible_duplicates(typed)] == [uid("patient", 1)]
+        assert [one.person.pk for one in find_duplicate_candidates(typed)] == [uid("patient", 1)]
 
 
 def test_migrations_identify_patients_on_record(clinic: None) -> None:

@@ -43,8 +43,8 @@ def test_a_crowd_and_a_few_are_told_by_the_same(
         if all(any(word.startswith(one) for word in name_key(name).split())
                for one in name_key(typed).split())
     )  # fmt: skip
-    for few in (models.FEW_WORDS, 0):
-        monkeypatch.setattr(models, "FEW_WORDS", few)
+    for few in (models.MAX_WORDS_AT_ONCE, 0):
+        monkeypatch.setattr(models, "MAX_WORDS_AT_ONCE", few)
         assert names(Patient.objects.matching(typed)) == wanted
         assert names(Patient.objects.identified_by(typed)) == wanted
 
@@ -76,8 +76,8 @@ def test_an_upsert_keeps_what_is_new_and_what_is_changed() -> None:
 
 def test_who_is_called_just_so_comes_first() -> None:
     people()
-    assert Patient.objects.nearest("ada", 9)[0] == patient(0).pk
-    assert Patient.objects.nearest("sample ada", 9) == [patient(0).pk]
+    assert Patient.objects.best_matches("ada", 9)[0] == patient(0).pk
+    assert Patient.objects.best_matches("sample ada", 9) == [patient(0).pk]
 
 
 def test_a_word_without_end_is_found_by_its_beginning() -> None:
@@ -90,7 +90,7 @@ def test_a_word_without_end_is_found_by_its_beginning() -> None:
 def test_the_list_of_a_crowd(client: Client) -> None:
     """More than are counted: newest first or by name, page after page."""
     client.force_login(staff("clinician"))
-    number = models.FEW_WORDS + 100
+    number = models.MAX_WORDS_AT_ONCE + 100
     Patient.objects.bulk_create(patient(n) for n in range(number))
     Demographics.objects.bulk_create(
         demographics(n, name_key=f"ada sample{n:05}") for n in range(number)

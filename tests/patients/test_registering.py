@@ -19,7 +19,7 @@ from pytest_django import Settings
 
 from backoffice.core import service_client
 from backoffice.models import AuditEntry, CommandRecord, User
-from patients.duplicates import Person, possible_duplicates
+from patients.duplicates import TypedPerson, find_duplicate_candidates
 from patients.models import Connection, DifferentPeople
 from patients.names import phone_key
 from tests.api.rows import NOW, demographics, envelope, patient, staff, uid
@@ -290,7 +290,7 @@ def test_whoever_sees_a_registration_again_is_in_the_record_of_access(
 
 
 def alike(**typed: Any) -> list[list[str]]:
-    return [one.reasons for one in possible_duplicates(Person(**typed))]
+    return [one.reasons for one in find_duplicate_candidates(TypedPerson(**typed))]
 
 
 def test_possible_duplicates(client: Client, desk: User) -> None:

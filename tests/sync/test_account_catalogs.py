@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from backoffice import sync
 from backoffice.models import Drift, Lookup, SyncRun
 from labs import sync as labs_sync
-from labs.account_catalogs import AccountCatalog, catalogs
+from labs.account_catalogs import AccountCatalog, catalogs_by_account
 from labs.models import LabAccount, LabAccountMarker, LabAccountTest, LabTest, Marker
 from tests.sandboxes import Sandbox
 from tests.sync.conftest import Point
@@ -178,7 +178,7 @@ def service(point: Point) -> Service:
 
 
 def known() -> AccountCatalog:
-    return catalogs([ACCOUNT], [TEST, OTHER_TEST], [1, 2, 3])[ACCOUNT]
+    return catalogs_by_account([ACCOUNT], [TEST, OTHER_TEST], [1, 2, 3])[ACCOUNT]
 
 
 def waits() -> float:
@@ -211,7 +211,7 @@ def test_catalog_never_read_lacks_nothing(service: Service) -> None:
     catalog = service.read()
     assert not catalog.is_known and catalog.read_at is None
     assert catalog.lacks_tests([TEST]) == [] and catalog.lacks_markers([1]) == []
-    unknown = catalogs([UUID(int=77)], [TEST], [1])[UUID(int=77)]
+    unknown = catalogs_by_account([UUID(int=77)], [TEST], [1])[UUID(int=77)]
     assert not unknown.is_known and unknown.lacks_tests([TEST]) == []
 
 
@@ -229,8 +229,11 @@ def test_known_catalog_names_what_is_lacking_in_order(service: Service) -> None:
     assert catalog.lacks_tests([OTHER_TEST, TEST]) == [OTHER_TEST]
     assert catalog.lacks_markers([3, 2, 1]) == [3]
     with CaptureQueriesContext(connection) as queries:
-        assert set(catalogs([ACCOUNT, UUID(int=5)], [TEST], [1])) == {ACCOUNT, UUID(int=5)}
-        assert catalogs([]) == {}
+        assert set(catalogs_by_account([ACCOUNT, UUID(int=5)], [TEST], [1])) == {
+            ACCOUNT,
+            UUID(int=5),
+        }
+        assert catalogs_by_account([]) == {}
     assert len(queries) == 1
 
 

@@ -19,7 +19,7 @@ from backoffice.service import Record, Service
 from backoffice.service.wearables import SUMMARIES
 from backoffice.service.wearables.timeseries import GROUPED, grouped_page
 from patients.wearables import arrivals
-from patients.wearables.backfills import SUBJECTS, Range, Read
+from patients.wearables.backfills import SUBJECTS, BackfillRange, Read
 from patients.wearables.handlers import handle_backfills, handle_samples, handle_workout_streams
 from patients.wearables.models import Source, Summary, WorkoutStream
 from tests.api.rows import uid
@@ -165,7 +165,7 @@ def page_of(groups: list[dict[str, Any]], cursor: str | None = None) -> Read:
     body = {"groups": {"band": groups}, "next_cursor": cursor}
     answer = GROUPED.read(msgspec.json.encode(body), datetime.now(UTC))
     assert isinstance(answer, Record)
-    wanted = Range(7, uid("patient", 1), "heartrate", "band", NOON, NOON)
+    wanted = BackfillRange(7, uid("patient", 1), "heartrate", "band", NOON, NOON)
     return Read(wanted, grouped_page(answer))
 
 
@@ -196,7 +196,7 @@ def test_one_bad_sample_stops_no_backfill(bad: dict[str, Any], reason: str) -> N
     assert reason in unread.reason
     assert msgspec.json.decode(unread.record) == bad  # Whole, and nothing of the others.
     (following,) = Lookup.objects.filter(kind="backfill")
-    assert Range.of(following.key).cursor == "more"
+    assert BackfillRange.of(following.key).cursor == "more"
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,9 @@ def test_rounding_is_not_drawn_as_a_swing(value: float) -> None:
 
 
 def test_a_pressure_below_the_second_is_drawn() -> None:
-    handle_samples([heard(1, "blood_pressure", [pair(AT + timedelta(microseconds=250), 121.5, 80)])])
+    handle_samples(
+        [heard(1, "blood_pressure", [pair(AT + timedelta(microseconds=250), 121.5, 80)])]
+    )
     (point,) = points(drawn("blood_pressure"))
     assert (point.low, point.high, point.count) == (80, 121.5, 1)
 
@@ -166,7 +168,9 @@ def test_too_large_numbers_have_a_page(
 
 
 def test_too_large_daily_numbers_have_a_page(reader: Client) -> None:
-    handle_summaries([activity(n, n=n, calories_active=1.7e308, distance=1e200 * n) for n in (1, 2)])
+    handle_summaries(
+        [activity(n, n=n, calories_active=1.7e308, distance=1e200 * n) for n in (1, 2)]
+    )
     for measure in ("activity.calories_active", "activity.distance"):
         assert "<figure" in page(reader, measure=measure)
     (one,) = daily_charts(DAILY["activity.calories_active"], WHO, THERE)

@@ -28,7 +28,7 @@ from patients.wearables import arrivals, chunks, partitions, sample_writer
 from patients.wearables.arrivals import Arrival, Origin
 from patients.wearables.handlers import handle_samples
 from patients.wearables.models import Chunk, Series, Source
-from patients.wearables.sample_reader import COLUMNS, samples_of
+from patients.wearables.sample_reader import COLUMNS, decode_samples
 from tests.api.rows import uid
 
 NOON = datetime(2026, 3, 29, 12, tzinfo=UTC)
@@ -59,7 +59,7 @@ def kept() -> dict[Key, Item]:
     for row in Chunk.objects.values(*COLUMNS, "first_at", "last_at"):
         of = series[row["series_id"]]
         assert of.user_id
-        items = list(samples_of(of, row))
+        items = list(decode_samples(of, row))
         times = [item["timestamp"] for item in items]
         assert times == sorted(set(times)) and items
         midnight = datetime.combine(row["day"], datetime.min.time(), UTC)
@@ -271,7 +271,9 @@ def test_a_day_of_minutes_one_by_one() -> None:
 
 @pytest.mark.django_db
 def test_what_is_usual_costs_no_column() -> None:
-    handle_samples([heard(5, "heartrate", [sample(NOON + timedelta(minutes=n), 60) for n in (1, 2)])])
+    handle_samples(
+        [heard(5, "heartrate", [sample(NOON + timedelta(minutes=n), 60) for n in (1, 2)])]
+    )
     row = Chunk.objects.get()
     assert (row.zone, row.number, row.divisor, row.scaled) == (-25200, 5, 1, [60, 60])
     for name in ("micros", "wide", "numbers", "zones", "lengths", "sources", "extras"):
@@ -452,7 +454,9 @@ def test_months_before_a_limit_are_dropped() -> None:
 @pytest.mark.django_db
 def test_months_are_kept_for_as_long_as_is_set(settings: Settings) -> None:
     now = datetime.now(UTC)
-    handle_samples([heard(1, "weight", [sample(now - timedelta(days=31 * n), n) for n in range(9)])])
+    handle_samples(
+        [heard(1, "weight", [sample(now - timedelta(days=31 * n), n) for n in range(9)])]
+    )
     assert partitions.forget() == [] and Chunk.objects.count() == 9
     settings.SAMPLES_KEEP_MONTHS = 3
     dropped = partitions.forget()

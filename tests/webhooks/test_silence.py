@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from backoffice.models import Lookup, SyncRun
 from backoffice.service import Service
-from patients.wearables.backfills import BACKFILL, Range
+from patients.wearables.backfills import BACKFILL, BackfillRange
 from tests.api.rows import order, staff, uid
 from tests.wearables.test_pulls_page import pull
 from tests.webhooks.events import event
@@ -256,7 +256,7 @@ def test_device_data_is_read_since_the_silence_began(now: datetime) -> None:
     pull(2, status="failure")
     pull(3, days_with_data=0)
     answer(key, now)
-    read = Range.of(Lookup.objects.get(kind=BACKFILL).key)
+    read = BackfillRange.of(Lookup.objects.get(kind=BACKFILL).key)
     assert (read.number, read.user_id, read.resource) == (row.pk, uid("patient", 1), "sleep")
     assert now - timedelta(hours=4) < read.start < now - timedelta(hours=2)
     assert read.end > now

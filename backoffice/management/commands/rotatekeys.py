@@ -13,7 +13,7 @@ from django.core.management.base import BaseCommand, CommandError
 from backoffice.accounts.second_factor_rotation import FactorSecrets
 from backoffice.core.encryption import cipher
 from backoffice.core.encryption.rotation import Holder, columns
-from labs.reports.storage import Files
+from labs.reports.storage import StoredReportFiles
 
 ROUNDS: Final = 5
 WAIT: Final = 1.0
@@ -30,7 +30,7 @@ class Command(BaseCommand):
         parser.add_argument("--count", action="store_true", help="change nothing, only count")
 
     def handle(self, *args: Any, count: bool, **options: Any) -> None:
-        holders: list[Holder] = [Files(), FactorSecrets(), *columns()]
+        holders: list[Holder] = [StoredReportFiles(), FactorSecrets(), *columns()]
         if not count:
             for holder in holders:
                 self._seal(holder)

@@ -19,7 +19,7 @@ from backoffice import audit
 from backoffice.core.access import may, requires
 from backoffice.templatetags.chart import Chart
 from patients.models import Patient
-from patients.patient_page import page_of_patient
+from patients.patient_page import patient_page_context
 from patients.sources import sources_of
 from patients.wearables import charts
 from patients.wearables.charts import Newest, NewestDay
@@ -52,7 +52,7 @@ class Asked(forms.Form):
 @require_safe
 def device_data(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     """Charts of one measure, one for each source that gives it, and what else there is."""
-    page = page_of_patient(request, patient_id)
+    page = patient_page_context(request, patient_id)
     patient: Patient = page["patient"]
     asked = Asked(request.GET)
     valid = asked.is_valid()
