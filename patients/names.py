@@ -281,7 +281,7 @@ def parse_search_text(text: str) -> SearchText:
 
 
 def _fold_but_umlauts(text: str) -> str:
-    """Folded, with the letters that may be written with two: `required_prefixes` reads both spellings."""
+    """Return the folded text with its umlauts, of which `required_prefixes` reads both spellings."""
     apart = unicodedata.normalize("NFC", text).lower().translate(_SET_APART)
     return fold(apart).translate(_PUT_BACK)
 

@@ -36,9 +36,12 @@ class PatientNameWord(models.Model):
 
     @staticmethod
     def matching(text: str, *, whole: bool = False) -> QuerySet[PatientNameWord]:
-        """Words of names in which each word of `text`, in any order, begins one, alone or together
-        with those before it (`patients.names.required_prefixes`), or stands as a `whole`. A name may have more
-        than one of them; of what has no words there are none."""
+        """Return the words of the names that match each word of `text`, in any order.
+
+        A word of the name matches when it begins with a typed word, alone or joined with the typed
+        words before it (`patients.names.required_prefixes`), or with `whole` when it is equal to
+        the typed word. One name may have several such words. A text without words matches none.
+        """
         wanted = (
             [each[:1] for each in required_prefixes(text)] if whole else required_prefixes(text)
         )

@@ -342,5 +342,5 @@ def test_words_written_together_are_found_along_the_index() -> None:
         cursor.execute("ANALYZE patients_patientnameword")
         cursor.execute("SET LOCAL enable_seqscan = off")
     for typed in ("osample5", "o sample5", "OSAMPLE5, MARCO"):
-        plan = PatientNameWord.called(typed).explain()
+        plan = PatientNameWord.matching(typed).explain()
         assert "patients_patientnameword_pkey" in plan and "Seq Scan" not in plan, plan
