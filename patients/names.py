@@ -281,7 +281,7 @@ def parse_search_text(text: str) -> SearchText:
 
 
 def _fold_but_umlauts(text: str) -> str:
-    """Return the folded text with its umlauts, of which `required_prefixes` reads both spellings."""
+    """Return the folded text, umlauts kept: `required_prefixes` reads both of their spellings."""
     apart = unicodedata.normalize("NFC", text).lower().translate(_SET_APART)
     return fold(apart).translate(_PUT_BACK)
 
