@@ -1,4 +1,4 @@
-"""Facts about the catalogue: labs, markers, lab tests, lab accounts, physicians."""
+"""Records about the catalogue: labs, markers, lab tests, lab accounts, physicians."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db.models import Model, QuerySet
 
 from backoffice import mirror, sync
-from backoffice.mirror import Fact
+from backoffice.mirror import MirrorRecord
 from backoffice.models import SyncRun
 from backoffice.service import Record, Service, errors
 from backoffice.service import labs as service_labs
@@ -41,8 +41,8 @@ ACCOUNTS_AT_ONCE: Final = 4
 """Catalogs held in memory before they are stored: one may have tens of thousands of markers."""
 
 
-def _lab(fact: Fact) -> mirror.Values:
-    lab: service_labs.Lab = fact.data
+def _lab(record: MirrorRecord) -> mirror.RowValues:
+    lab: service_labs.Lab = record.data
     return {
         "slug": lab.slug,
         "name": lab.name,
@@ -55,15 +55,15 @@ def _lab(fact: Fact) -> mirror.Values:
     }
 
 
-LABS = mirror.Table(
+LABS = mirror.MirrorTable(
     model=Lab,
     key=("id",),
     promote=_lab,
 )
 
 
-def _marker(fact: Fact) -> mirror.Values:
-    marker: service_labs.Marker = fact.data
+def _marker(record: MirrorRecord) -> mirror.RowValues:
+    marker: service_labs.Marker = record.data
     return {
         "lab_id": marker.lab_id,
         "name": marker.name,
@@ -81,11 +81,11 @@ def _marker(fact: Fact) -> mirror.Values:
     }
 
 
-def _expected_results(fact: Fact) -> Iterator[mirror.Values]:
-    for position, expected in enumerate(fact.data.expected_results):
+def _expected_results(record: MirrorRecord) -> Iterator[mirror.RowValues]:
+    for position, expected in enumerate(record.data.expected_results):
         loinc = expected.loinc
         yield {
-            "marker_id": fact.key[0],
+            "marker_id": record.key[0],
             "position": position,
             "result_id": expected.id,
             "name": expected.name,
@@ -100,12 +100,12 @@ def _expected_results(fact: Fact) -> Iterator[mirror.Values]:
         }
 
 
-MARKERS = mirror.Table(
+MARKERS = mirror.MirrorTable(
     model=Marker,
     key=("id",),
     promote=_marker,
     children=(
-        mirror.Children(
+        mirror.ChildTable(
             model=ExpectedResult,
             parent="marker_id",
             key=("marker_id", "position"),
@@ -116,8 +116,8 @@ MARKERS = mirror.Table(
 )
 
 
-def _lab_test(fact: Fact) -> mirror.Values:
-    test: service_labs.LabTest = fact.data
+def _lab_test(record: MirrorRecord) -> mirror.RowValues:
+    test: service_labs.LabTest = record.data
     return {
         "lab_id": test.lab.id if test.lab else None,
         "slug": test.slug,
@@ -136,7 +136,7 @@ def _lab_test(fact: Fact) -> mirror.Values:
     }
 
 
-LAB_TESTS = mirror.Table(
+LAB_TESTS = mirror.MirrorTable(
     model=LabTest,
     key=("id",),
     promote=_lab_test,
@@ -148,8 +148,8 @@ LAB_TESTS = mirror.Table(
 )
 
 
-def _lab_account(fact: Fact) -> mirror.Values:
-    account: service_labs.LabAccount = fact.data
+def _lab_account(record: MirrorRecord) -> mirror.RowValues:
+    account: service_labs.LabAccount = record.data
     return {
         "lab": account.lab,
         "org_id": account.org_id,
@@ -162,18 +162,18 @@ def _lab_account(fact: Fact) -> mirror.Values:
     }
 
 
-LAB_ACCOUNTS = mirror.Table(
+LAB_ACCOUNTS = mirror.MirrorTable(
     model=LabAccount,
     key=("id",),
     promote=_lab_account,
     children=(
-        mirror.Children(
+        mirror.ChildTable(
             model=LabAccountTeam,
             parent="account_id",
             key=("account_id", "team_id"),
-            rows=lambda fact: [
-                {"account_id": fact.key[0], "team_id": team}
-                for team in dict.fromkeys(fact.data.team_id_allowlist)
+            rows=lambda record: [
+                {"account_id": record.key[0], "team_id": team}
+                for team in dict.fromkeys(record.data.team_id_allowlist)
             ],
         ),
     ),
@@ -185,36 +185,40 @@ LAB_ACCOUNTS = mirror.Table(
     revision=2,
 )
 
-PHYSICIANS = mirror.Table(
+PHYSICIANS = mirror.MirrorTable(
     model=Physician,
     key=("npi",),
-    promote=lambda fact: {
-        "first_name": fact.data.first_name,
-        "last_name": fact.data.last_name,
+    promote=lambda record: {
+        "first_name": record.data.first_name,
+        "last_name": record.data.last_name,
     },
 )
 
 
-def _store(table: mirror.Table, key: str, records: Sequence[Record[Any]]) -> mirror.Outcome:
-    return mirror.apply(table, [Fact.of(r, getattr(r.data, key)) for r in records])
+def _store(
+    table: mirror.MirrorTable, key: str, records: Sequence[Record[Any]]
+) -> mirror.ApplyOutcome:
+    return mirror.apply(
+        table, [MirrorRecord.from_service(r, getattr(r.data, key)) for r in records]
+    )
 
 
-def store_lab_tests(records: Sequence[Record[service_labs.LabTest]]) -> mirror.Outcome:
+def store_lab_tests(records: Sequence[Record[service_labs.LabTest]]) -> mirror.ApplyOutcome:
     """Lab tests; a new or changed one is a reason to read its markers, reflex ones included, and
     the catalogs of the accounts at its lab."""
     outcome = _store(LAB_TESTS, "id", records)
-    sync.mark("lab-test-markers", [fact.key[0] for fact in outcome.touched])
-    labs = {fact.data.lab.slug for fact in outcome.touched if fact.data.lab}
+    sync.mark("lab-test-markers", [record.key[0] for record in outcome.touched])
+    labs = {record.data.lab.slug for record in outcome.touched if record.data.lab}
     if labs:
         accounts = LabAccount.objects.filter(lab__in=labs, missing_since=None)
         sync.mark(ACCOUNT_CATALOG, accounts.values_list("pk", flat=True))
     return outcome
 
 
-def store_lab_accounts(records: Sequence[Record[service_labs.LabAccount]]) -> mirror.Outcome:
+def store_lab_accounts(records: Sequence[Record[service_labs.LabAccount]]) -> mirror.ApplyOutcome:
     """Lab accounts; a new or changed one is a reason to read what it offers."""
     outcome = _store(LAB_ACCOUNTS, "id", records)
-    sync.mark(ACCOUNT_CATALOG, [fact.key[0] for fact in outcome.touched])
+    sync.mark(ACCOUNT_CATALOG, [record.key[0] for record in outcome.touched])
     return outcome
 
 
@@ -289,7 +293,7 @@ def _by_id(
     for batch in batches:
         for item in batch.unreadable:
             with suppress(ValueError):
-                found[read_id(mirror.key_of(item.raw))] = None
+                found[read_id(mirror.key_from_raw(item.raw))] = None
         found.update((record.data.id, record) for record in batch.records)
     return found
 
@@ -309,7 +313,9 @@ def _store_account_lists(answers: Mapping[str, AccountLists]) -> dict[str, timed
     return dict.fromkeys(answers, timedelta(hours=settings.SYNC_CATALOGUE_HOURS))
 
 
-def _store_unknown(table: mirror.Table, offers: Sequence[Mapping[Any, Record[Any] | None]]) -> None:
+def _store_unknown(
+    table: mirror.MirrorTable, offers: Sequence[Mapping[Any, Record[Any] | None]]
+) -> None:
     """Store the records that the general lists lack. Those that these have are left to them: an
     account may see another form of a record, and the two would take turns."""
     records = {key: record for offer in offers for key, record in offer.items() if record}
@@ -317,7 +323,7 @@ def _store_unknown(table: mirror.Table, offers: Sequence[Mapping[Any, Record[Any
     known = set(rows.values_list("pk", flat=True))
     outcome = _store(table, "id", [records[key] for key in records.keys() - known])
     if table is LAB_TESTS:
-        sync.mark("lab-test-markers", [fact.key[0] for fact in outcome.touched])
+        sync.mark("lab-test-markers", [mirror_record.key[0] for mirror_record in outcome.touched])
 
 
 def _bring_members(
@@ -361,7 +367,9 @@ def _physicians(service: Service) -> Iterator[sync.Batch[service_labs.Physician]
     yield from sync.once(partial(service.labs.physicians, team)) if team else [sync.Batch()]
 
 
-def _flag_missing_markers(keys: list[mirror.Key], asked_at: datetime) -> list[mirror.Key]:
+def _flag_missing_markers(
+    keys: list[mirror.RecordKey], asked_at: datetime
+) -> list[mirror.RecordKey]:
     """Reflex markers are in no list but their tests', and some may be in an account's only."""
     ids = [key[0] for key in keys]
     in_tests = LabTestMarker.objects.filter(marker_id__in=ids).values_list("marker_id", flat=True)
@@ -372,7 +380,7 @@ def _flag_missing_markers(keys: list[mirror.Key], asked_at: datetime) -> list[mi
     return gone
 
 
-def _flag_missing_tests(keys: list[mirror.Key], asked_at: datetime) -> list[mirror.Key]:
+def _flag_missing_tests(keys: list[mirror.RecordKey], asked_at: datetime) -> list[mirror.RecordKey]:
     """Lab tests that no account offers either."""
     ids = [key[0] for key in keys]
     offered = _offered(LabAccountTest.objects.filter(lab_test_id__in=ids), "lab_test_id")
@@ -391,7 +399,7 @@ def _offered(rows: QuerySet[Any], key: str) -> set[Any]:
 
 def _catalogue(
     resource: str,
-    table: mirror.Table,
+    table: mirror.MirrorTable,
     key: str,
     walk: Any,
     store: Any = None,

@@ -20,7 +20,7 @@ import msgspec
 from django.db import connection
 
 from backoffice import mirror, sync
-from backoffice.mirror import Fact
+from backoffice.mirror import MirrorRecord
 from backoffice.service import Record
 from backoffice.service import events as service_events
 from backoffice.service import orders as service_orders
@@ -98,8 +98,8 @@ def hear_orders(events: Sequence[Heard]) -> Mapping[str, str]:
     outcome = store_orders([one.record for one in newest], known)
     if outcome.unread:
         raise ValueError("an order does not fit its columns")
-    created = {fact.key for fact in outcome.created}
-    written = {fact.key[0] for fact in outcome.touched}
+    created = {record.key for record in outcome.created}
+    written = {record.key[0] for record in outcome.touched}
     # Another worker stored these since we looked; the others were locked by our look.
     unknown = {(order_id,) for order_id in told} - known.keys() - created
     raced = mirror.known(ORDERS, sorted(unknown))
@@ -160,8 +160,8 @@ def hear_critical_results(events: Sequence[Heard]) -> Mapping[str, str]:
             told.sample_id,
             told.status,
             told.interpretation,
-            mirror.readable(told.created_at),
-            mirror.readable(told.updated_at),
+            mirror.to_utc_in_range(told.created_at),
+            mirror.to_utc_in_range(told.updated_at),
             min(first[told.order_id], event.received_at),
             event.received_at,
             event.number,
@@ -246,31 +246,33 @@ def _has_less(data: bytes) -> bool:
     return any(name not in sent or bytes(sent[name]) == b"null" for name in NEEDED)
 
 
-def _version(stored: mirror.Stored) -> Version:
+def _version(stored: mirror.StoredVersion) -> Version:
     updated_at, event_id, _ = stored.order
     return updated_at, event_id
 
 
-def _says(stored: mirror.Stored, one: _Told) -> bool:
+def _says(stored: mirror.StoredVersion, one: _Told) -> bool:
     """Whether what is stored is what the event tells."""
     content = stored.digest[:-1]
     return content == one.record.digest[: len(content)]
 
 
-def _complete_history(told: Sequence[_Told], written: Iterable[Fact]) -> None:
+def _complete_history(told: Sequence[_Told], written: Iterable[MirrorRecord]) -> None:
     """Steps that only an older event tells. Steps are added, never changed; one that is told
     otherwise than we hold it is drift."""
     orders = {one.order_id for one in told}
-    steps = _steps(Fact.of(one.record, one.order_id) for one in told)
-    same = _steps(fact for fact in written if fact.key[0] in orders)
+    steps = _steps(MirrorRecord.from_service(one.record, one.order_id) for one in told)
+    same = _steps(record for record in written if record.key[0] in orders)
     rows = [step for key, step in sorted(steps.items()) if same.get(key) != step]
     if rows:
-        mirror.add_children(STEPS, rows)
+        mirror.add_child_rows(STEPS, rows)
 
 
-def _steps(facts: Iterable[Fact]) -> dict[tuple[str, int], mirror.Values]:
+def _steps(records: Iterable[MirrorRecord]) -> dict[tuple[str, int], mirror.RowValues]:
     return {
-        (step["order_id"], step["event_id"]): step for fact in facts for step in STEPS.rows(fact)
+        (step["order_id"], step["event_id"]): step
+        for record in records
+        for step in STEPS.rows(record)
     }
 
 
@@ -279,10 +281,10 @@ def _unknown_relatives(touched: Iterable[Any]) -> set[UUID]:
     return _unknown_orders(
         {
             other.id
-            for fact in touched
-            if fact.data.order_transaction is not None
-            for other in fact.data.order_transaction.orders
-            if other.id != fact.key[0]
+            for record in touched
+            if record.data.order_transaction is not None
+            for other in record.data.order_transaction.orders
+            if other.id != record.key[0]
         }
     )
 

@@ -1,4 +1,4 @@
-"""Facts about patients: users, demographics, insurance, connections, payors, providers."""
+"""Records about patients: users, demographics, insurance, connections, payors, providers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from django.db.models import Max
 
 from backoffice import mirror, sync
 from backoffice.core.installation import fingerprint
-from backoffice.mirror import Fact
+from backoffice.mirror import MirrorRecord
 from backoffice.models import SyncRun
 from backoffice.service import Page, Record
 from backoffice.service.insurance import Insurance as InsuranceRecord
@@ -38,8 +38,8 @@ USERS_A_PAGE = 500
 OF_EACH_USER = ("demographics", "insurance-primary", "insurance-secondary", "connections")
 
 
-def _patient(fact: Fact) -> mirror.Values:
-    user: User = fact.data
+def _patient(record: MirrorRecord) -> mirror.RowValues:
+    user: User = record.data
     zone, birth = user.fallback_time_zone, user.fallback_birth_date
     return {
         "team_id": user.team_id,
@@ -52,15 +52,15 @@ def _patient(fact: Fact) -> mirror.Values:
     }
 
 
-PATIENTS = mirror.Table(
+PATIENTS = mirror.MirrorTable(
     model=Patient,
     key=("id",),
     promote=_patient,
 )
 
 
-def _demographics(fact: Fact) -> mirror.Values:
-    info: UserInfo = fact.data
+def _demographics(record: MirrorRecord) -> mirror.RowValues:
+    info: UserInfo = record.data
     address = info.address or Address()
     return {
         "first_name": info.first_name,
@@ -84,7 +84,7 @@ def _demographics(fact: Fact) -> mirror.Values:
     }
 
 
-DEMOGRAPHICS = mirror.Table(
+DEMOGRAPHICS = mirror.MirrorTable(
     model=Demographics,
     key=("user_id",),
     promote=_demographics,
@@ -92,13 +92,13 @@ DEMOGRAPHICS = mirror.Table(
 )
 
 
-def _connection(fact: Fact) -> mirror.Values:
-    connection: ConnectionRecord = fact.data
+def _connection(record: MirrorRecord) -> mirror.RowValues:
+    connection: ConnectionRecord = record.data
     fault = connection.error_details
     return {
         "name": connection.name,
         "logo": connection.logo or "",
-        "created_on": connection.created_on or fact.as_of,
+        "created_on": connection.created_on or record.as_of,
         "status": connection.status,
         "error_type": fault.error_type if fault else None,
         "error_message": fault.error_message if fault else None,
@@ -106,7 +106,7 @@ def _connection(fact: Fact) -> mirror.Values:
     }
 
 
-CONNECTIONS = mirror.Table(
+CONNECTIONS = mirror.MirrorTable(
     model=Connection,
     key=("user_id", "slug"),
     promote=_connection,
@@ -114,8 +114,8 @@ CONNECTIONS = mirror.Table(
 )
 
 
-def _insurance(fact: Fact) -> mirror.Values:
-    user_id, is_primary, record = fact.data
+def _insurance(mirror_record: MirrorRecord) -> mirror.RowValues:
+    user_id, is_primary, record = mirror_record.data
     insured = record.insured
     return {
         "user_id": user_id,
@@ -132,7 +132,7 @@ def _insurance(fact: Fact) -> mirror.Values:
     }
 
 
-INSURANCES = mirror.Table(
+INSURANCES = mirror.MirrorTable(
     model=Insurance,
     key=("id",),
     promote=_insurance,
@@ -140,8 +140,8 @@ INSURANCES = mirror.Table(
 )
 
 
-def _payor(fact: Fact) -> mirror.Values:
-    payor: PayorRecord = fact.data
+def _payor(record: MirrorRecord) -> mirror.RowValues:
+    payor: PayorRecord = record.data
     address = payor.org_address
     return {
         "name": payor.name,
@@ -152,7 +152,7 @@ def _payor(fact: Fact) -> mirror.Values:
     }
 
 
-PAYORS = mirror.Table(
+PAYORS = mirror.MirrorTable(
     model=Payor,
     key=("payor_code",),
     promote=_payor,
@@ -160,8 +160,8 @@ PAYORS = mirror.Table(
 )
 
 
-def _provider(fact: Fact) -> mirror.Values:
-    provider: ProviderRecord = fact.data
+def _provider(record: MirrorRecord) -> mirror.RowValues:
+    provider: ProviderRecord = record.data
     return {
         "name": provider.name,
         "description": provider.description or "",
@@ -171,17 +171,19 @@ def _provider(fact: Fact) -> mirror.Values:
     }
 
 
-PROVIDERS = mirror.Table(
+PROVIDERS = mirror.MirrorTable(
     model=Provider,
     key=("slug",),
     promote=_provider,
 )
 
 
-def store_users(records: Sequence[Record[User]]) -> mirror.Outcome:
+def store_users(records: Sequence[Record[User]]) -> mirror.ApplyOutcome:
     """Users become patients; a new or changed one is a reason to read all that hangs on it."""
-    outcome = mirror.apply(PATIENTS, [Fact.of(r, r.data.user_id) for r in records])
-    touched = [fact.key[0] for fact in outcome.touched]
+    outcome = mirror.apply(
+        PATIENTS, [MirrorRecord.from_service(r, r.data.user_id) for r in records]
+    )
+    touched = [record.key[0] for record in outcome.touched]
     for kind in OF_EACH_USER:
         sync.mark(kind, touched)
     return outcome
@@ -198,8 +200,8 @@ def unknown_patients(users: Iterable[UUID]) -> list[UUID]:
         return [user_id for (user_id,) in cursor.fetchall()]
 
 
-def store_payors(records: Iterable[Record[PayorRecord]]) -> mirror.Outcome:
-    return mirror.apply(PAYORS, [Fact.of(r, r.data.payor_code) for r in records])
+def store_payors(records: Iterable[Record[PayorRecord]]) -> mirror.ApplyOutcome:
+    return mirror.apply(PAYORS, [MirrorRecord.from_service(r, r.data.payor_code) for r in records])
 
 
 def _store_user_answers(answers: Mapping[str, Record[User]]) -> dict[str, timedelta | None]:
@@ -219,9 +221,9 @@ def store_demographics(
 ) -> dict[str, timedelta | None]:
     outcome = mirror.apply(
         DEMOGRAPHICS,
-        [Fact.of(r, UUID(key)) for key, r in answers.items()],
+        [MirrorRecord.from_service(r, UUID(key)) for key, r in answers.items()],
     )
-    if changed := [fact.key[0] for fact in outcome.touched]:
+    if changed := [record.key[0] for record in outcome.touched]:
         demographics_stored.send(Demographics, patients=changed)
     return {key: next_look(key) for key in answers}
 
@@ -250,7 +252,7 @@ def store_insurance(
     """Each new content is a new row of the history; the one before it is superseded. An answer that
     was asked for before the one in force changes nothing."""
     told = [
-        Fact(
+        MirrorRecord(
             (_insurance_id(user_id, is_primary, record.data),),
             record.raw,
             record.asked_at,
@@ -259,19 +261,27 @@ def store_insurance(
         for user_id, record in answers.items()
     ]
     with transaction.atomic():
-        in_force = _in_force([fact.data[0] for fact in told], is_primary)
-        facts = [fact for fact in told if fact.as_of >= in_force.get(fact.data[0], fact.as_of)]
+        in_force = _in_force([mirror_record.data[0] for mirror_record in told], is_primary)
+        records = [
+            mirror_record
+            for mirror_record in told
+            if mirror_record.as_of >= in_force.get(mirror_record.data[0], mirror_record.as_of)
+        ]
         given: dict[str, Any] = {
-            "ids": [fact.key[0] for fact in facts],
-            "users": [fact.data[0] for fact in facts],
-            "moments": [fact.as_of for fact in facts],
+            "ids": [mirror_record.key[0] for mirror_record in records],
+            "users": [mirror_record.data[0] for mirror_record in records],
+            "moments": [mirror_record.as_of for mirror_record in records],
             "is_primary": is_primary,
         }
         with connection.cursor() as cursor:
             cursor.execute(_REINSTATE, given)
-            outcome = mirror.apply(INSURANCES, facts)
+            outcome = mirror.apply(INSURANCES, records)
             cursor.execute(_SUPERSEDE, given)
-    names = {fact.data[2].company.name for fact in outcome.touched if fact.data[2].company}
+    names = {
+        mirror_record.data[2].company.name
+        for mirror_record in outcome.touched
+        if mirror_record.data[2].company
+    }
     sync.mark("payors", names - {""})
     return {key: next_look(key) for key in answers}
 
@@ -319,14 +329,14 @@ def store_connections(
     answers: Mapping[str, Page[ConnectionRecord]],
 ) -> dict[str, timedelta | None]:
     """The answer is a user's whole set: connections it leaves out are flagged."""
-    facts = []
+    records = []
     for user_id, page in answers.items():
         for item in page.unreadable:
-            key = f"{user_id}:{mirror.key_of(item.raw)}"
-            mirror.keep_unread("connections", key, item.path, item.reason, item.raw)
-        facts += [Fact.of(r, UUID(user_id), r.data.slug) for r in page.records]
-    mirror.apply(CONNECTIONS, facts)
-    held = {fact.key for fact in facts}
+            key = f"{user_id}:{mirror.key_from_raw(item.raw)}"
+            mirror.save_unreadable("connections", key, item.path, item.reason, item.raw)
+        records += [MirrorRecord.from_service(r, UUID(user_id), r.data.slug) for r in page.records]
+    mirror.apply(CONNECTIONS, records)
+    held = {record.key for record in records}
     for held_key in _connections_of(answers):
         if held_key not in held:
             mirror.flag_missing(CONNECTIONS, [held_key], answers[str(held_key[0])].asked_at)
@@ -337,7 +347,7 @@ def _connections_absent(keys: Sequence[str], asked_at: datetime) -> None:
     mirror.flag_missing(CONNECTIONS, _connections_of(keys), asked_at)
 
 
-def _connections_of(users: Iterable[str]) -> list[mirror.Key]:
+def _connections_of(users: Iterable[str]) -> list[mirror.RecordKey]:
     rows = Connection.objects.filter(
         user_id__in=[UUID(user) for user in users], missing_since__isnull=True
     )
@@ -349,7 +359,9 @@ def _store_payor_answers(
 ) -> dict[str, timedelta | None]:
     store_payors(record for page in answers.values() for record in page.records)
     for item in (item for page in answers.values() for item in page.unreadable):
-        mirror.keep_unread("payors", mirror.key_of(item.raw), item.path, item.reason, item.raw)
+        mirror.save_unreadable(
+            "payors", mirror.key_from_raw(item.raw), item.path, item.reason, item.raw
+        )
     return dict.fromkeys(answers, timedelta(days=7))
 
 
@@ -385,7 +397,9 @@ USERS = sync.Listing(
 PROVIDER_LIST = sync.Listing(
     resource="providers",
     walk=lambda service, run: sync.once(service.wearables.providers),
-    store=lambda records: mirror.apply(PROVIDERS, [Fact.of(r, r.data.slug) for r in records]),
+    store=lambda records: mirror.apply(
+        PROVIDERS, [MirrorRecord.from_service(r, r.data.slug) for r in records]
+    ),
     every=lambda: timedelta(hours=settings.SYNC_CATALOGUE_HOURS),
     unseen=lambda run: sync.InWholeList(
         run,

@@ -17,7 +17,7 @@ import pytest
 from django.db import connection, transaction
 
 from backoffice import mirror
-from backoffice.mirror import Fact
+from backoffice.mirror import MirrorRecord
 from backoffice.models import Drift, UnknownValue, UnreadRecord
 from backoffice.service.labs import LAB_ACCOUNT
 from backoffice.service.orders import ORDER
@@ -54,7 +54,7 @@ def order(
     as_of: float = 0,
     events: Sequence[dict[str, Any]] = (),
     **changes: Any,
-) -> Fact:
+) -> MirrorRecord:
     """An order fact as `orders/sync` makes it. `updated`, `as_of`: minutes after `T0`."""
     steps = list(events) or [event(1)]
     body = {
@@ -72,7 +72,7 @@ def order(
     record = ORDER.read(raw, minutes(as_of))
     assert isinstance(record, Record)
     data = record.data
-    return Fact.of(
+    return MirrorRecord.from_service(
         record,
         data.id,
         version=(data.updated_at, data.last_event.id if data.last_event else 0),
@@ -81,7 +81,7 @@ def order(
 
 def account(
     number: int = 1, *, as_of: float = 0, teams: Sequence[int] = (1,), **changes: Any
-) -> Fact:
+) -> MirrorRecord:
     """A lab account: no version, and a set of teams that is replaced."""
     body = {
         "id": str(UUID(int=number)),
@@ -95,20 +95,20 @@ def account(
     raw = json.dumps(body).encode()
     record = LAB_ACCOUNT.read(raw, minutes(as_of))
     assert isinstance(record, Record)
-    return Fact((record.data.id,), raw, minutes(as_of), record.data)
+    return MirrorRecord((record.data.id,), raw, minutes(as_of), record.data)
 
 
-def unstorable(fact: Fact) -> Fact:
+def unstorable(record: MirrorRecord) -> MirrorRecord:
     """The same record with a byte that is no UTF-8: PostgreSQL holds no such text."""
-    return msgspec.structs.replace(fact, raw=fact.raw + b"\xff")
+    return msgspec.structs.replace(record, raw=record.raw + b"\xff")
 
 
-def apply(table: mirror.Table, *facts: Fact) -> mirror.Outcome:
+def apply(table: mirror.MirrorTable, *records: MirrorRecord) -> mirror.ApplyOutcome:
     with transaction.atomic():
-        return mirror.apply(table, facts)
+        return mirror.apply(table, records)
 
 
-def counts(outcome: mirror.Outcome) -> tuple[int, int, int, int, int]:
+def counts(outcome: mirror.ApplyOutcome) -> tuple[int, int, int, int, int]:
     """Created, changed, unchanged, older, unread."""
     return (
         len(outcome.created),
@@ -130,8 +130,8 @@ def written(*tables: str) -> list[tuple[Any, ...]]:
 
 
 def test_new_then_unchanged_writes_nothing() -> None:
-    facts = [order(n) for n in range(1, 30)]
-    assert counts(apply(ORDERS, *facts)) == (29, 0, 0, 0, 0)
+    records = [order(n) for n in range(1, 30)]
+    assert counts(apply(ORDERS, *records)) == (29, 0, 0, 0, 0)
     before = written()
     assert len(before) == 58
     later = [order(n, as_of=60) for n in range(1, 30)]
@@ -140,10 +140,10 @@ def test_new_then_unchanged_writes_nothing() -> None:
 
 
 def test_record_is_kept_byte_for_byte() -> None:
-    fact = order(passthrough='Ünï\u2028 \\u0041 "quoted" \t', extra={"unknown": [1, 2.50]})
-    apply(ORDERS, fact)
+    record = order(passthrough='Ünï\u2028 \\u0041 "quoted" \t', extra={"unknown": [1, 2.50]})
+    apply(ORDERS, record)
     held = Order.objects.get()
-    assert held.record.encode() == fact.raw and held.as_of == fact.as_of
+    assert held.record.encode() == record.raw and held.as_of == record.as_of
 
 
 def test_newer_wins_and_only_it_is_written() -> None:
@@ -186,14 +186,14 @@ def test_any_order_of_arrival_ends_the_same() -> None:
     from itertools import permutations
 
     history = [event(1), event(2, "awaiting_registration"), event(3, "transit_customer")]
-    facts = [
+    records = [
         order(updated=n, as_of=10 - n, events=history[:n], sample_id=f"S{n}") for n in (1, 2, 3)
     ]
-    for arrival in permutations(facts):
+    for arrival in permutations(records):
         Order.objects.all().delete()
         OrderEvent.objects.all().delete()
-        for fact in arrival:
-            apply(ORDERS, fact)
+        for record in arrival:
+            apply(ORDERS, record)
         assert Order.objects.get().sample_id == "S3"
         assert set(OrderEvent.objects.values_list("event_id", flat=True)) == {1, 2, 3}
 
@@ -305,11 +305,11 @@ def test_answer_asked_for_before_does_not_revive(as_of: float) -> None:
 def test_flagged_while_an_older_answer_waits_to_be_written() -> None:
     """The one that asked later flags the row after the other looked at it: it stays flagged."""
     apply(LAB_ACCOUNTS, account(1), account(2))
-    facts = [account(n, as_of=4, provider_account_id="B") for n in (1, 2)]
-    outcomes: list[mirror.Outcome] = []
+    records = [account(n, as_of=4, provider_account_id="B") for n in (1, 2)]
+    outcomes: list[mirror.ApplyOutcome] = []
     with transaction.atomic():
         mirror.flag_missing(LAB_ACCOUNTS, [(UUID(int=1),)], minutes(5))
-        thread = worker(lambda: outcomes.append(apply(LAB_ACCOUNTS, *facts)))
+        thread = worker(lambda: outcomes.append(apply(LAB_ACCOUNTS, *records)))
         raised = thread.__enter__()
         until_waiting()  # its upsert waits for our uncommitted flag
     thread.__exit__(None, None, None)
@@ -348,9 +348,9 @@ def test_unknown_values_of_children() -> None:
 @pytest.mark.parametrize("place", [0, 17, 63])
 def test_poisonous_record_fails_alone(place: int) -> None:
     """A record PostgreSQL refuses is kept beside; its neighbours are stored as if it were not."""
-    facts = [account(n) for n in range(1, 65)]
-    facts[place] = unstorable(account(place + 1, account_name="odd"))
-    outcome = apply(LAB_ACCOUNTS, *facts)
+    records = [account(n) for n in range(1, 65)]
+    records[place] = unstorable(account(place + 1, account_name="odd"))
+    outcome = apply(LAB_ACCOUNTS, *records)
     assert counts(outcome) == (63, 0, 0, 0, 1)
     assert LabAccount.objects.count() == LabAccountTeam.objects.count() == 63
     kept = UnreadRecord.objects.get()
@@ -358,15 +358,15 @@ def test_poisonous_record_fails_alone(place: int) -> None:
     assert kept.record.endswith("\ufffd") and not kept.is_stored
     # And again, among changed ones: still one row beside, and the rest is stored.
     changed = [account(n, as_of=1, provider_account_id="B") for n in range(1, 65)]
-    changed[place] = facts[place]
+    changed[place] = records[place]
     assert counts(apply(LAB_ACCOUNTS, *changed)) == (0, 63, 0, 0, 1)
     assert UnreadRecord.objects.count() == 1
 
 
 def test_number_beyond_its_column_costs_one_field() -> None:
-    facts = [order(1), order(2, events=[event(2**63)], sample_id="S2"), order(3)]
-    assert counts(apply(ORDERS, *facts[::2])) == (2, 0, 0, 0, 0)
-    assert counts(apply(ORDERS, facts[1])) == (0, 0, 0, 0, 1)  # The step is part of its version.
+    records = [order(1), order(2, events=[event(2**63)], sample_id="S2"), order(3)]
+    assert counts(apply(ORDERS, *records[::2])) == (2, 0, 0, 0, 0)
+    assert counts(apply(ORDERS, records[1])) == (0, 0, 0, 0, 1)  # The step is part of its version.
     steps = [event(1), event(2**63)]
     beside = order(4, events=steps, last_event=event(1), sample_id="S4")
     assert counts(apply(ORDERS, beside)) == (1, 0, 0, 0, 0)
@@ -540,10 +540,12 @@ def test_insert_race_is_decided_by_the_upsert() -> None:
         OrderEvent.objects.all().delete()
         mine = [order(5, updated=ours, as_of=ours, sample_id="ours"), order(6)]
         other = [order(5, updated=theirs, as_of=theirs, sample_id="theirs"), order(7)]
-        outcomes: list[mirror.Outcome] = []
+        outcomes: list[mirror.ApplyOutcome] = []
 
-        def apply_mine(facts: list[Fact] = mine, into: list[mirror.Outcome] = outcomes) -> None:
-            into.append(apply(ORDERS, *facts))
+        def apply_mine(
+            records: list[MirrorRecord] = mine, into: list[mirror.ApplyOutcome] = outcomes
+        ) -> None:
+            into.append(apply(ORDERS, *records))
 
         with transaction.atomic():
             mirror.apply(ORDERS, other)
@@ -567,10 +569,10 @@ def test_overlapping_batches_in_opposite_order() -> None:
         for number in range(1, 31):
             start.wait(20)
             version = number * 2 + backwards
-            facts = [
+            records = [
                 order(n, updated=version, as_of=version, sample_id=f"V{version}") for n in rows
             ]
-            apply(ORDERS, *(reversed(facts) if backwards else facts))
+            apply(ORDERS, *(reversed(records) if backwards else records))
 
     with worker(lambda: rounds(False)) as forth, worker(lambda: rounds(True)) as back:
         pass
@@ -582,9 +584,9 @@ def test_overlapping_batches_in_opposite_order() -> None:
 @pytest.mark.parametrize("key", ["a\x00b", letters(9_000), "\ud800"])
 def test_key_that_no_column_or_index_takes(key: str) -> None:
     """A record that cannot be read is kept beside, whatever it says it is."""
-    assert mirror.keep_unread("labs", key, "id", "no number", b"{}")
-    assert not mirror.keep_unread("labs", key, "id", "no number", b"{}")
-    mirror.now_read("labs", ["another"])
+    assert mirror.save_unreadable("labs", key, "id", "no number", b"{}")
+    assert not mirror.save_unreadable("labs", key, "id", "no number", b"{}")
+    mirror.clear_unreadable("labs", ["another"])
     assert UnreadRecord.objects.count() == 1
-    mirror.now_read("labs", [key])
+    mirror.clear_unreadable("labs", [key])
     assert not UnreadRecord.objects.exists()

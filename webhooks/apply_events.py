@@ -303,7 +303,9 @@ def _record_outcomes(claims: Sequence[ClaimedEvent], result: BatchResult) -> Non
                 exc_info=None if _is_data_error(error) else error,
             )
         for event_type, message_ids in sorted(result.unknown.items()):
-            mirror.count_unknown(cursor, "event_type", event_type, len(message_ids), message_ids[0])
+            mirror.count_unknown_value(
+                cursor, "event_type", event_type, len(message_ids), message_ids[0]
+            )
 
 
 def _retry_delay(error: Exception, attempts: int) -> timedelta | None:

@@ -11,37 +11,50 @@ and the columns that do not fit are left empty. One that cannot be stored even s
 `UnreadRecord`; one of which parts were left out is noted there, too.
 """
 
-from backoffice.mirror.applying import NotStored, apply, flag_missing, storing_all
-from backoffice.mirror.datetime_limits import readable
-from backoffice.mirror.promotion import promote_again, same_records
-from backoffice.mirror.rows import Known, Stored, add_children, known, uuid_array
-from backoffice.mirror.tables import Children, Fact, Key, Outcome, Table, Values, key_text
-from backoffice.mirror.unknown_values import count_unknown
-from backoffice.mirror.unreadable_records import keep_partly_read, keep_unread, key_of, now_read
+from backoffice.mirror.applying import RecordNotStored, apply, flag_missing, require_storage
+from backoffice.mirror.datetime_limits import to_utc_in_range
+from backoffice.mirror.promotion import already_stored_keys, promote_again
+from backoffice.mirror.rows import StoredVersion, StoredVersions, add_child_rows, known, uuid_array
+from backoffice.mirror.tables import (
+    ApplyOutcome,
+    ChildTable,
+    MirrorRecord,
+    MirrorTable,
+    RecordKey,
+    RowValues,
+    key_text,
+)
+from backoffice.mirror.unknown_values import count_unknown_value
+from backoffice.mirror.unreadable_records import (
+    clear_unreadable,
+    key_from_raw,
+    save_partly_readable,
+    save_unreadable,
+)
 
 __all__ = [
-    "Children",
-    "Fact",
-    "Key",
-    "Known",
-    "NotStored",
-    "Outcome",
-    "Stored",
-    "Table",
-    "Values",
-    "add_children",
+    "ApplyOutcome",
+    "ChildTable",
+    "MirrorRecord",
+    "MirrorTable",
+    "RecordKey",
+    "RecordNotStored",
+    "RowValues",
+    "StoredVersion",
+    "StoredVersions",
+    "add_child_rows",
+    "already_stored_keys",
     "apply",
-    "count_unknown",
+    "clear_unreadable",
+    "count_unknown_value",
     "flag_missing",
-    "keep_partly_read",
-    "keep_unread",
-    "key_of",
+    "key_from_raw",
     "key_text",
     "known",
-    "now_read",
     "promote_again",
-    "readable",
-    "same_records",
-    "storing_all",
+    "require_storage",
+    "save_partly_readable",
+    "save_unreadable",
+    "to_utc_in_range",
     "uuid_array",
 ]

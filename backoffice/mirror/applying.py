@@ -14,9 +14,20 @@ from django.db import DataError, IntegrityError, OperationalError, connection, t
 
 from backoffice.core import changes
 from backoffice.mirror import rows
-from backoffice.mirror.tables import Fact, Key, Outcome, Table, Values, key_text
-from backoffice.mirror.unknown_values import Strange
-from backoffice.mirror.unreadable_records import keep_partly_read, keep_unread, now_read
+from backoffice.mirror.tables import (
+    ApplyOutcome,
+    MirrorRecord,
+    MirrorTable,
+    RecordKey,
+    RowValues,
+    key_text,
+)
+from backoffice.mirror.unknown_values import UnknownValueCounter
+from backoffice.mirror.unreadable_records import (
+    clear_unreadable,
+    save_partly_readable,
+    save_unreadable,
+)
 from backoffice.models import Drift
 from backoffice.service import DroppedField, Unreadable
 
@@ -25,7 +36,7 @@ class _TooLong(Exception):
     """A value longer than an index can hold."""
 
 
-class NotStored(Exception):
+class RecordNotStored(Exception):
     """A record that could not be stored where it had to be."""
 
     def __init__(self, unreadable: Unreadable) -> None:
@@ -37,7 +48,7 @@ _must_store: ContextVar[bool] = ContextVar("must_store", default=False)
 
 
 @contextmanager
-def storing_all() -> Iterator[None]:
+def require_storage() -> Iterator[None]:
     """Inside, `apply` raises NotStored for a record that cannot be stored, instead of keeping it as
     unread and going on: who asked for that one record must not take it for done."""
     token = _must_store.set(True)
@@ -60,28 +71,28 @@ UNFIT = (
 
 
 def apply(
-    table: Table,
-    facts: Iterable[Fact],
-    along: Callable[[Fact], None] = lambda fact: None,
-    known: rows.Known | None = None,
-) -> Outcome:
-    """Bring `table` up to date with `facts`, inside the caller's transaction.
+    table: MirrorTable,
+    records: Iterable[MirrorRecord],
+    for_each_row: Callable[[MirrorRecord], None] = lambda record: None,
+    known: rows.StoredVersions | None = None,
+) -> ApplyOutcome:
+    """Bring `table` up to date with `records`, inside the caller's transaction.
 
-    Several facts about one key count as one, the newest. `along` is called with each fact whose
-    row is sent, maybe more than once, while PostgreSQL stores the row before it: what it gathers
-    for later costs no time. `known` is what the table has, where the caller looked with locks.
+    Of several records with one key only the newest counts. `for_each_row` is called with each
+    record that is sent as a row, maybe more than once, while PostgreSQL stores the row before it,
+    so its work costs no time. `known` is what the table has, if the caller read it with locks.
     """
-    newest: dict[Key, Fact] = {}
+    newest: dict[RecordKey, MirrorRecord] = {}
     latest = table.latest()
-    for fact in facts:
-        key = _in_order(fact.key)
+    for record in records:
+        key = _in_order(record.key)
         other = newest.get(key)
-        if other is None or not _newer(other.order, fact.order, latest):
-            newest[key] = fact
-    return _isolating(table, [newest[key] for key in sorted(newest)], along, known)
+        if other is None or not _newer(other.order, record.order, latest):
+            newest[key] = record
+    return _isolating(table, [newest[key] for key in sorted(newest)], for_each_row, known)
 
 
-def flag_missing(table: Table, keys: Sequence[Key], asked_at: datetime) -> int:
+def flag_missing(table: MirrorTable, keys: Sequence[RecordKey], asked_at: datetime) -> int:
     """Note that the service no longer has these records; rows are kept. Returns how many."""
     if not keys:
         return 0
@@ -105,52 +116,55 @@ def flag_missing(table: Table, keys: Sequence[Key], asked_at: datetime) -> int:
 
 
 def _isolating(
-    table: Table, facts: list[Fact], along: Callable[[Fact], None], known: rows.Known | None
-) -> Outcome:
-    if not facts:
-        return Outcome()
+    table: MirrorTable,
+    records: list[MirrorRecord],
+    for_each_row: Callable[[MirrorRecord], None],
+    known: rows.StoredVersions | None,
+) -> ApplyOutcome:
+    if not records:
+        return ApplyOutcome()
     try:
         with transaction.atomic():
-            return _apply_fitting(table, facts, along, known)
+            return _apply_fitting(table, records, for_each_row, known)
     except UNFIT as error:
-        if len(facts) > 1:
-            middle = len(facts) // 2
-            outcome = _isolating(table, facts[:middle], along, known)
-            outcome += _isolating(table, facts[middle:], along, known)
+        if len(records) > 1:
+            middle = len(records) // 2
+            outcome = _isolating(table, records[:middle], for_each_row, known)
+            outcome += _isolating(table, records[middle:], for_each_row, known)
             return outcome
-        return _alone(table, facts[0], along, known, error)
+        return _alone(table, records[0], for_each_row, known, error)
 
 
 def _alone(
-    table: Table,
-    fact: Fact,
-    along: Callable[[Fact], None],
-    known: rows.Known | None,
+    table: MirrorTable,
+    record: MirrorRecord,
+    for_each_row: Callable[[MirrorRecord], None],
+    known: rows.StoredVersions | None,
     error: Exception,
-) -> Outcome:
+) -> ApplyOutcome:
     """A record that was refused: without the columns that do not fit, else kept as unread."""
     emptied: list[DroppedField] = []
     try:
         with transaction.atomic():
-            return _apply_fitting(table, [fact], along, known, emptied)
+            return _apply_fitting(table, [record], for_each_row, known, emptied)
     except UNFIT:
-        key = key_text(fact.key)
+        key = key_text(record.key)
         reason = type(error).__name__
         if _must_store.get():
-            raise NotStored(Unreadable(fact.raw, "", reason, fact.as_of)) from None
-        keep_unread(table.name, key, "", reason, fact.raw)
-        return Outcome(unread=1, unread_keys=[key])
+            raise RecordNotStored(Unreadable(record.raw, "", reason, record.as_of)) from None
+        save_unreadable(table.name, key, "", reason, record.raw)
+        return ApplyOutcome(unread=1, unread_keys=[key])
 
 
 def _apply_fitting(
-    table: Table,
-    facts: list[Fact],
-    along: Callable[[Fact], None],
-    known: rows.Known | None,
+    table: MirrorTable,
+    records: list[MirrorRecord],
+    for_each_row: Callable[[MirrorRecord], None],
+    known: rows.StoredVersions | None,
     emptied: list[DroppedField] | None = None,
-) -> Outcome:
+) -> ApplyOutcome:
     try:
-        return _apply(table, facts, along, known, emptied)
+        return _apply(table, records, for_each_row, known, emptied)
     except OperationalError as error:
         # Django files this one with lost connections; it is about a record.
         if isinstance(error.__cause__, psycopg.errors.ProgramLimitExceeded):
@@ -159,35 +173,35 @@ def _apply_fitting(
 
 
 def _apply(
-    table: Table,
-    facts: list[Fact],
-    along: Callable[[Fact], None],
-    known: rows.Known | None,
+    table: MirrorTable,
+    records: list[MirrorRecord],
+    for_each_row: Callable[[MirrorRecord], None],
+    known: rows.StoredVersions | None,
     emptied: list[DroppedField] | None,
-) -> Outcome:
-    outcome = Outcome()
-    new: list[Fact] = []
-    stale: list[Fact] = []
+) -> ApplyOutcome:
+    outcome = ApplyOutcome()
+    new: list[MirrorRecord] = []
+    stale: list[MirrorRecord] = []
     latest = table.latest()
     if known is None:
-        known = rows.known(table, [fact.key for fact in facts])
+        known = rows.known(table, [record.key for record in records])
     with connection.cursor() as cursor:
-        for fact in facts:
-            stored = known.get(fact.key) if known else None
+        for record in records:
+            stored = known.get(record.key) if known else None
             if stored is None:
-                new.append(fact)
-            elif stored.digest == rows.content_hash(fact, table) and not stored.missing:
+                new.append(record)
+            elif stored.digest == rows.content_hash(record, table) and not stored.missing:
                 outcome.unchanged += 1
-            elif stored.missing and fact.as_of <= stored.missing:
+            elif stored.missing and record.as_of <= stored.missing:
                 outcome.older += 1  # Asked before the service was found to have it no more.
-            elif _newer(fact.order, stored.order, latest):
-                stale.append(fact)
+            elif _newer(record.order, stored.order, latest):
+                stale.append(record)
             else:
                 outcome.older += 1
-        strange = Strange(table.vocabularies)
-        below: list[list[Values]] = [[] for _ in table.children]
+        strange = UnknownValueCounter(table.vocabularies)
+        below: list[list[RowValues]] = [[] for _ in table.children]
         if new and rows.copied(
-            cursor, table, rows.rows_of(table, new, along, strange, below, emptied)
+            cursor, table, rows.rows_of(table, new, for_each_row, strange, below, emptied)
         ):
             outcome.created = new
         else:
@@ -199,24 +213,24 @@ def _apply(
         if stale:
             if emptied:
                 emptied.clear()
-            fresh_rows = rows.rows_of(table, stale, along, strange, (), emptied)
+            fresh_rows = rows.rows_of(table, stale, for_each_row, strange, (), emptied)
             won = rows.upsert(cursor, table, fresh_rows, latest)
-            outcome.changed = [fact for fact in stale if fact.key in won]
+            outcome.changed = [record for record in stale if record.key in won]
             outcome.older += len(stale) - len(outcome.changed)
         for children, fresh in zip(table.children, below, strict=True):
             rows.bring_children(cursor, children, outcome.changed, fresh, emptied)
         strange.note(cursor)
     if outcome.touched:
-        now_read(table.name, (key_text(fact.key) for fact in outcome.touched))
-        for fact in outcome.touched:
-            if fact.dropped or emptied:
-                dropped = (*fact.dropped, *(emptied or ()))
-                keep_partly_read(table.name, key_text(fact.key), dropped, fact.raw)
-        _tell(table, [fact.key for fact in outcome.touched])
+        clear_unreadable(table.name, (key_text(record.key) for record in outcome.touched))
+        for record in outcome.touched:
+            if record.dropped or emptied:
+                dropped = (*record.dropped, *(emptied or ()))
+                save_partly_readable(table.name, key_text(record.key), dropped, record.raw)
+        _tell(table, [record.key for record in outcome.touched])
     return outcome
 
 
-def _tell(table: Table, keys: Sequence[Key]) -> None:
+def _tell(table: MirrorTable, keys: Sequence[RecordKey]) -> None:
     """Tell pages that stand open which rows have changed."""
     join = f"JOIN {rows.keys_as_rows(table)} ON {rows.same_key(table, table.name, 'wanted')}"
     changes.rows_changed(table.model, join, rows.columns_of(keys), len(keys))
@@ -229,6 +243,6 @@ def _newer(one: tuple[Any, ...], other: tuple[Any, ...], latest: datetime | None
     return one > other
 
 
-def _in_order(key: Key) -> Key:
+def _in_order(key: RecordKey) -> RecordKey:
     """Sorts like the database, and faster than comparing UUIDs."""
     return tuple([part.int if isinstance(part, UUID) else part for part in key])

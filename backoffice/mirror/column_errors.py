@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from django.db import connection, models
 
-from backoffice.mirror.datetime_limits import readable
-from backoffice.mirror.tables import Values
+from backoffice.mirror.datetime_limits import to_utc_in_range
+from backoffice.mirror.tables import RowValues
 from backoffice.service import DroppedField
 from backoffice.service.json_text import replace_in_text
 
@@ -26,7 +26,7 @@ class NotFitting(ValueError):
 
 
 def fit_row(
-    model: type[models.Model], row: Values, required: Collection[str]
+    model: type[models.Model], row: RowValues, required: Collection[str]
 ) -> list[DroppedField]:
     """Empty the columns of `row` whose values do not fit `model`, and return them.
 
@@ -64,7 +64,7 @@ def _problem(field: models.Field[Any, Any], value: Any, is_indexed: bool) -> str
     elif isinstance(field, models.DateTimeField):
         try:
             moment = datetime.fromisoformat(value) if isinstance(value, str) else value
-            readable(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+            to_utc_in_range(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
         except (ValueError, OverflowError, AttributeError):
             return "Moment out of the calendar"
     elif isinstance(field, models.DateField):

@@ -20,12 +20,12 @@ def keep_readable(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> 
             moment: Any = row.get(column)
             if moment.__class__ is str:
                 if not "0002" <= moment < "9999":
-                    readable(datetime.fromisoformat(moment))
+                    to_utc_in_range(datetime.fromisoformat(moment))
             elif moment is not None and not 1 < moment.year < 9999:
-                readable(moment)
+                to_utc_in_range(moment)
 
 
-def readable(moment: datetime | None) -> datetime | None:
+def to_utc_in_range(moment: datetime | None) -> datetime | None:
     """The same moment in UTC; raises OverflowError where the calendar has no such day."""
     if moment is None:
         return None

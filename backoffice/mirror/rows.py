@@ -17,14 +17,21 @@ from backoffice.core import binary_rows
 from backoffice.core.installation import fingerprint
 from backoffice.mirror.column_errors import NotFitting, fit_row
 from backoffice.mirror.datetime_limits import keep_readable
-from backoffice.mirror.tables import Children, Fact, Key, Table, Values, key_text
-from backoffice.mirror.unknown_values import Strange
+from backoffice.mirror.tables import (
+    ChildTable,
+    MirrorRecord,
+    MirrorTable,
+    RecordKey,
+    RowValues,
+    key_text,
+)
+from backoffice.mirror.unknown_values import UnknownValueCounter
 from backoffice.models import Drift
 from backoffice.service import DroppedField, digest_of
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredVersion:
     """A row as far as facts are compared with it: `order` is its version and when it was asked
     for; the last byte of `digest` tells how the columns were made, not what was sent."""
 
@@ -33,10 +40,10 @@ class Stored:
     order: tuple[Any, ...]
 
 
-Known: TypeAlias = dict[Key, Stored]
+StoredVersions: TypeAlias = dict[RecordKey, StoredVersion]
 
 
-def known(table: Table, keys: Sequence[Key], *, lock: bool = False) -> Known:
+def known(table: MirrorTable, keys: Sequence[RecordKey], *, lock: bool = False) -> StoredVersions:
     """What is stored under these keys. `lock`: nobody changes it until the transaction ends."""
     if not keys:
         return {}
@@ -49,28 +56,30 @@ def known(table: Table, keys: Sequence[Key], *, lock: bool = False) -> Known:
         f" ON {same_key(table, table.name, 'wanted')}{locking if lock else ''}",
         columns_of(keys),
     )
-    return {row[:width]: Stored(row[width], row[width + 1], row[width + 2 :]) for row in found}
+    return {
+        row[:width]: StoredVersion(row[width], row[width + 1], row[width + 2 :]) for row in found
+    }
 
 
 def rows_of(
-    table: Table,
-    facts: list[Fact],
-    along: Callable[[Fact], None],
-    strange: Strange,
-    below: Sequence[list[Values]] = (),
+    table: MirrorTable,
+    records: list[MirrorRecord],
+    for_each_row: Callable[[MirrorRecord], None],
+    strange: UnknownValueCounter,
+    below: Sequence[list[RowValues]] = (),
     emptied: list[DroppedField] | None = None,
-) -> Iterator[Values]:
+) -> Iterator[RowValues]:
     """Rows as they are sent; those of children are gathered in `below`, to be sent next.
 
     PostgreSQL stores a row while the next is made: all that happens here costs no time. With
     `emptied`, columns whose values do not fit are empty in the row, and noted there.
     """
-    for fact in facts:
-        row = dict(zip(table.key, fact.key, strict=True))
-        row.update(table.promote(fact))
-        row["record"] = fact.raw.decode()
-        row["content_hash"] = content_hash(fact, table)
-        row["as_of"] = fact.as_of
+    for record in records:
+        row = dict(zip(table.key, record.key, strict=True))
+        row.update(table.promote(record))
+        row["record"] = record.raw.decode()
+        row["content_hash"] = content_hash(record, table)
+        row["as_of"] = record.as_of
         if emptied is not None:
             emptied += fit_row(table.model, row, (*table.key, *table.version))
         keep_readable((row,), table.moments)
@@ -78,13 +87,13 @@ def rows_of(
         for field in table.sealed:
             row[field.attname] = field.stored(row[field.attname], row[field.bound.attname])
         for children, gathered in zip(table.children, below, strict=False):
-            gathered += _child_rows(children, fact, emptied)
-        along(fact)
+            gathered += _child_rows(children, record, emptied)
+        for_each_row(record)
         yield row
 
 
-def content_hash(fact: Fact, table: Table) -> bytes:
-    digest = fact.digest or digest_of(fact.raw)
+def content_hash(record: MirrorRecord, table: MirrorTable) -> bytes:
+    digest = record.digest or digest_of(record.raw)
     if table.sealed:
         # A plain digest would tell who guesses the few digits that are not known otherwise.
         digest = fingerprint(digest)
@@ -94,7 +103,7 @@ def content_hash(fact: Fact, table: Table) -> bytes:
 def _copy(
     cursor: CursorWrapper,
     target: str,
-    rows: Iterator[Values],
+    rows: Iterator[RowValues],
 ) -> tuple[str, ...]:
     """Send rows by COPY; returns their columns, none where there was no row."""
     first = next(rows, None)
@@ -109,7 +118,7 @@ def _copy(
     return tuple(first)
 
 
-def copied(cursor: CursorWrapper, table: Table, rows: Iterator[Values]) -> bool:
+def copied(cursor: CursorWrapper, table: MirrorTable, rows: Iterator[RowValues]) -> bool:
     """Copy rows straight into the table; False, and nothing done, where one exists already."""
     try:
         with transaction.atomic():
@@ -122,7 +131,7 @@ def copied(cursor: CursorWrapper, table: Table, rows: Iterator[Values]) -> bool:
 
 
 def _stage(
-    cursor: CursorWrapper, target: str, rows: Iterator[Values]
+    cursor: CursorWrapper, target: str, rows: Iterator[RowValues]
 ) -> tuple[str, tuple[str, ...]]:
     """Send rows to a temporary table like `target`; its name, and the columns sent."""
     stage = f"stage_{target}"
@@ -134,8 +143,8 @@ def _stage(
 
 
 def upsert(
-    cursor: CursorWrapper, table: Table, rows: Iterator[Values], latest: datetime | None
-) -> set[Key]:
+    cursor: CursorWrapper, table: MirrorTable, rows: Iterator[RowValues], latest: datetime | None
+) -> set[RecordKey]:
     """Write staged rows where they are newer; returns the keys that were."""
     stage, columns = _stage(cursor, table.name, rows)
     updates = ", ".join(
@@ -164,21 +173,21 @@ def upsert(
 
 def bring_children(
     cursor: CursorWrapper,
-    children: Children,
-    changed: list[Fact],
-    fresh: list[Values],
+    children: ChildTable,
+    changed: list[MirrorRecord],
+    fresh: list[RowValues],
     emptied: list[DroppedField] | None = None,
 ) -> None:
-    later = [row for fact in changed for row in _child_rows(children, fact, emptied)]
+    later = [row for record in changed for row in _child_rows(children, record, emptied)]
     if children.vocabularies:
-        strange = Strange(children.vocabularies)
+        strange = UnknownValueCounter(children.vocabularies)
         for row in chain(fresh, later):
             strange.look_at(row)
         strange.note(cursor)
     if changed and children.replace:
         cursor.execute(
             f'DELETE FROM "{children.name}" WHERE "{children.parent}" = ANY(%s)',
-            [[fact.key[0] for fact in changed]],
+            [[record.key[0] for record in changed]],
         )
         fresh, later = fresh + later, []
     _copy(cursor, children.name, iter(fresh))
@@ -186,20 +195,22 @@ def bring_children(
         _add(cursor, children, later)
 
 
-def replace_children(cursor: CursorWrapper, children: Children, facts: Sequence[Fact]) -> None:
+def replace_children(
+    cursor: CursorWrapper, children: ChildTable, records: Sequence[MirrorRecord]
+) -> None:
     """Rows below these facts, made anew."""
     cursor.execute(
         f'DELETE FROM "{children.name}" WHERE "{children.parent}" = ANY(%s)',
-        [[fact.key[0] for fact in facts]],
+        [[record.key[0] for record in records]],
     )
-    made = (row for fact in facts for row in _child_rows(children, fact))
+    made = (row for record in records for row in _child_rows(children, record))
     _copy(cursor, children.name, made)
 
 
 def _child_rows(
-    children: Children, fact: Fact, emptied: list[DroppedField] | None = None
-) -> list[Values]:
-    rows = list(children.rows(fact))
+    children: ChildTable, record: MirrorRecord, emptied: list[DroppedField] | None = None
+) -> list[RowValues]:
+    rows = list(children.rows(record))
     if emptied is not None:
         rows = _fitting_rows(children, rows, emptied)
     keep_readable(rows, children.moments)
@@ -207,8 +218,8 @@ def _child_rows(
 
 
 def _fitting_rows(
-    children: Children, rows: list[Values], emptied: list[DroppedField]
-) -> list[Values]:
+    children: ChildTable, rows: list[RowValues], emptied: list[DroppedField]
+) -> list[RowValues]:
     fitting = []
     for row in rows:
         try:
@@ -220,14 +231,14 @@ def _fitting_rows(
     return fitting
 
 
-def add_children(children: Children, rows: list[Values]) -> None:
+def add_child_rows(children: ChildTable, rows: list[RowValues]) -> None:
     """Add rows that are not there; one that is there with other values is drift, and stays."""
     keep_readable(rows, children.moments)
     with connection.cursor() as cursor:
         _add(cursor, children, rows)
 
 
-def _add(cursor: CursorWrapper, children: Children, rows: list[Values]) -> None:
+def _add(cursor: CursorWrapper, children: ChildTable, rows: list[RowValues]) -> None:
     stage, columns = _stage(cursor, children.name, iter(rows))
     values = [column for column in columns if column not in children.key]
     key, sent = listed(children.key), listed(columns)
@@ -246,7 +257,7 @@ def _add(cursor: CursorWrapper, children: Children, rows: list[Values]) -> None:
     )
 
 
-def keys_as_rows(table: Table) -> str:
+def keys_as_rows(table: MirrorTable) -> str:
     """`unnest` of one array per key column, named `wanted`."""
     arrays = []
     for column in table.key:
@@ -255,7 +266,7 @@ def keys_as_rows(table: Table) -> str:
     return f"unnest({', '.join(arrays)}) AS wanted({listed(table.key)})"
 
 
-def columns_of(keys: Sequence[Key]) -> list[Any]:
+def columns_of(keys: Sequence[RecordKey]) -> list[Any]:
     return [_array(column) for column in zip(*keys, strict=True)]
 
 
@@ -268,7 +279,7 @@ def uuid_array(keys: Iterable[UUID]) -> str:
     return "{" + ",".join([key.hex for key in keys]) + "}"
 
 
-def same_key(table: Table, left: str, right: str) -> str:
+def same_key(table: MirrorTable, left: str, right: str) -> str:
     return " AND ".join(f'"{left}"."{column}" = "{right}"."{column}"' for column in table.key)
 
 

@@ -15,13 +15,13 @@ from backoffice.core.encryption.encrypted_fields import SealedField, fields_of
 from backoffice.models import Mirrored
 from backoffice.service import DroppedField, Record
 
-Key: TypeAlias = tuple[Any, ...]
+RecordKey: TypeAlias = tuple[Any, ...]
 
-Values: TypeAlias = dict[str, Any]
+RowValues: TypeAlias = dict[str, Any]
 """A row by column; all rows of a kind have the same columns in the same order."""
 
 
-class Fact(msgspec.Struct, frozen=True, gc=False):
+class MirrorRecord(msgspec.Struct, frozen=True, gc=False):
     """One record as the service gave it.
 
     `version` orders facts before `as_of` does (empty where the service gives no version);
@@ -29,7 +29,7 @@ class Fact(msgspec.Struct, frozen=True, gc=False):
     `dropped` is what of the record did not fit its type and is not in `data`.
     """
 
-    key: Key
+    key: RecordKey
     raw: bytes
     as_of: datetime
     data: Any
@@ -42,7 +42,9 @@ class Fact(msgspec.Struct, frozen=True, gc=False):
         return (*self.version, self.as_of)
 
     @classmethod
-    def of(cls, record: Record[Any], *key: Any, version: tuple[Any, ...] = ()) -> Fact:
+    def from_service(
+        cls, record: Record[Any], *key: Any, version: tuple[Any, ...] = ()
+    ) -> MirrorRecord:
         return cls(
             key,
             record.raw,
@@ -55,13 +57,13 @@ class Fact(msgspec.Struct, frozen=True, gc=False):
 
 
 @dataclass(frozen=True)
-class Children:
+class ChildTable:
     """Rows below a fact. `replace`: a changed fact brings its whole set; else rows only add up."""
 
     model: type[models.Model]
     parent: str
     key: tuple[str, ...]
-    rows: Callable[[Fact], Iterable[Values]]
+    rows: Callable[[MirrorRecord], Iterable[RowValues]]
     replace: bool = True
     vocabularies: Mapping[str, str] = field(default_factory=dict)
 
@@ -75,7 +77,7 @@ class Children:
 
 
 @dataclass(frozen=True)
-class Table:
+class MirrorTable:
     """How facts of one kind become rows.
 
     `promote` gives the columns that are read, beside the key. Raising `revision` makes every
@@ -88,10 +90,10 @@ class Table:
 
     model: type[Mirrored]
     key: tuple[str, ...]
-    promote: Callable[[Fact], Values]
+    promote: Callable[[MirrorRecord], RowValues]
     version: tuple[str, ...] = ()
     ahead: timedelta | None = None
-    children: tuple[Children, ...] = ()
+    children: tuple[ChildTable, ...] = ()
     vocabularies: Mapping[str, str] = field(default_factory=dict)
     revision: int = 1
 
@@ -120,11 +122,11 @@ def _moments(model: type[models.Model]) -> tuple[str, ...]:
 
 
 @dataclass
-class Outcome:
+class ApplyOutcome:
     """What a batch did to the mirror."""
 
-    created: list[Fact] = field(default_factory=list)
-    changed: list[Fact] = field(default_factory=list)
+    created: list[MirrorRecord] = field(default_factory=list)
+    changed: list[MirrorRecord] = field(default_factory=list)
     unchanged: int = 0
     older: int = 0
     unread: int = 0
@@ -132,10 +134,10 @@ class Outcome:
     """Of the `unread` ones, so that they can be asked for again."""
 
     @property
-    def touched(self) -> list[Fact]:
+    def touched(self) -> list[MirrorRecord]:
         return self.created + self.changed
 
-    def __iadd__(self, other: Outcome) -> Outcome:
+    def __iadd__(self, other: ApplyOutcome) -> ApplyOutcome:
         self.created += other.created
         self.changed += other.changed
         self.unchanged += other.unchanged
@@ -145,6 +147,6 @@ class Outcome:
         return self
 
 
-def key_text(key: Key) -> str:
+def key_text(key: RecordKey) -> str:
     """A key as it stands on drift, unread records and pages."""
     return ":".join(map(str, key))

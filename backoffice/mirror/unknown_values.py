@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from django.db.backends.utils import CursorWrapper
 
 from backoffice.core import vocabulary
-from backoffice.mirror.tables import Values
+from backoffice.mirror.tables import RowValues
 
 logger = logging.getLogger(__name__)
 
 
-class Strange:
+class UnknownValueCounter:
     """Values that no vocabulary knows, counted; the first column tells where one was met."""
 
     def __init__(self, words_of: Mapping[str, str]) -> None:
@@ -22,7 +22,7 @@ class Strange:
         ]
         self.met: dict[tuple[str, str], tuple[int, str]] = {}
 
-    def look_at(self, row: Values) -> None:
+    def look_at(self, row: RowValues) -> None:
         for column, words, known in self.watched:
             value = row[column]
             if value and value not in known and not vocabulary.is_known(words, value):
@@ -31,11 +31,13 @@ class Strange:
 
     def note(self, cursor: CursorWrapper) -> None:
         for (words, value), (count, sample) in sorted(self.met.items()):
-            if count_unknown(cursor, words, value, count, sample):
+            if count_unknown_value(cursor, words, value, count, sample):
                 logger.warning("unknown value", extra={"vocabulary": words})
 
 
-def count_unknown(cursor: CursorWrapper, words: str, value: str, count: int, sample: str) -> bool:
+def count_unknown_value(
+    cursor: CursorWrapper, words: str, value: str, count: int, sample: str
+) -> bool:
     """Add sightings of a value that vocabulary `words` does not know; True when it is a new one.
 
     `sample` is the key of a record it was met in.

@@ -17,7 +17,7 @@ NAMED: Final = 20
 """Parts of one record that are named at most."""
 
 
-def key_of(raw: bytes) -> str:
+def key_from_raw(raw: bytes) -> str:
     """The id in a record that could not be read into its type, else a digest of it."""
     try:
         found = msgspec.json.decode(raw)
@@ -29,7 +29,7 @@ def key_of(raw: bytes) -> str:
     return _digest(raw)
 
 
-def keep_unread(
+def save_unreadable(
     resource: str, key: str, path: str, reason: str, record: bytes, *, is_stored: bool = False
 ) -> bool:
     """Keep a record that could not be read into columns, whole and visible; False if it is.
@@ -58,7 +58,7 @@ def keep_unread(
     return True
 
 
-def keep_partly_read(
+def save_partly_readable(
     resource: str, key: str, dropped: Sequence[DroppedField], record: bytes
 ) -> bool:
     """Keep a record that was stored but for these parts; False if it is kept already."""
@@ -66,10 +66,10 @@ def keep_partly_read(
     reasons = ", ".join(dict.fromkeys(part.reason for part in dropped[:NAMED]))
     if len(dropped) > NAMED:
         paths += f" and {len(dropped) - NAMED} more"
-    return keep_unread(resource, key, paths, reasons, record, is_stored=True)
+    return save_unreadable(resource, key, paths, reasons, record, is_stored=True)
 
 
-def now_read(resource: str, keys: Iterable[str]) -> None:
+def clear_unreadable(resource: str, keys: Iterable[str]) -> None:
     """These records could be read after all."""
     unread = UnreadRecord.objects.filter(resource=resource)
     if unread.exists():

@@ -224,13 +224,13 @@ def _settle(
 
     def settle() -> None:
         with transaction.atomic():
-            with mirror.storing_all():
+            with mirror.require_storage():
                 again = dict(subject.store(answers)) if answers else {}
             if missing:
                 subject.absent(missing, asked_at)
                 again.update({key: subject.absent_again(key) for key in missing})
             _close(done, again, token)
-            mirror.now_read(subject.kind, [claim.key for claim in done])
+            mirror.clear_unreadable(subject.kind, [claim.key for claim in done])
 
     try:
         _unless_rolled_back(settle)
@@ -321,7 +321,7 @@ def _put_back(failed: list[tuple[Claim, Exception]], token: uuid.UUID) -> None:
             if asked:
                 wait = timedelta(seconds=max(1, asked))
             told = isinstance(
-                error, (errors.ServiceError, mirror.NotStored, service_team.AnotherTeam)
+                error, (errors.ServiceError, mirror.RecordNotStored, service_team.AnotherTeam)
             )
             said = str(error) if told else type(error).__name__
             cursor.execute(
@@ -342,4 +342,6 @@ def _put_back(failed: list[tuple[Claim, Exception]], token: uuid.UUID) -> None:
             )
             unread = getattr(error, "unreadable", None)
             if unread is not None:
-                mirror.keep_unread(claim.kind, claim.key, unread.path, unread.reason, unread.raw)
+                mirror.save_unreadable(
+                    claim.kind, claim.key, unread.path, unread.reason, unread.raw
+                )

@@ -16,14 +16,14 @@ from backoffice.models import SyncRun
 from backoffice.sync.lookups import mark
 from backoffice.sync.pagination import Batch
 
-Then: TypeAlias = Callable[[list[mirror.Key], datetime], list[mirror.Key]]
+Then: TypeAlias = Callable[[list[mirror.RecordKey], datetime], list[mirror.RecordKey]]
 """Acts on suspects; returns those that count as unseen."""
 
 
-def flagging(table: mirror.Table) -> Then:
+def flagging(table: mirror.MirrorTable) -> Then:
     """For records that have no call of their own: the list is the last word."""
 
-    def then(keys: list[mirror.Key], asked_at: datetime) -> list[mirror.Key]:
+    def then(keys: list[mirror.RecordKey], asked_at: datetime) -> list[mirror.RecordKey]:
         mirror.flag_missing(table, keys, asked_at)
         return keys
 
@@ -33,7 +33,7 @@ def flagging(table: mirror.Table) -> Then:
 def looking_up(kind: str) -> Then:
     """For records that can be asked for: a 404 flags them, an answer clears them."""
 
-    def then(keys: list[mirror.Key], asked_at: datetime) -> list[mirror.Key]:
+    def then(keys: list[mirror.RecordKey], asked_at: datetime) -> list[mirror.RecordKey]:
         mark(kind, [key[0] for key in keys])
         return keys
 
@@ -46,18 +46,18 @@ class InWholeList:
     def __init__(
         self,
         run: SyncRun,
-        table: mirror.Table,
-        keys: Callable[[Any], list[mirror.Key]],
+        table: mirror.MirrorTable,
+        keys: Callable[[Any], list[mirror.RecordKey]],
         then: Then,
     ) -> None:
         self.run, self.table, self.keys, self.then = run, table, keys, then
-        self.seen: set[mirror.Key] = set()
+        self.seen: set[mirror.RecordKey] = set()
         self.unread: set[str] = set()
 
     def __call__(self, batch: Batch[Any], last: bool) -> list[str]:
         for record in batch.records:
             self.seen.update(self.keys(record))
-        self.unread.update(mirror.key_of(item.raw) for item in batch.unreadable)
+        self.unread.update(mirror.key_from_raw(item.raw) for item in batch.unreadable)
         if not last:
             return []
         started = self.run.started_at
@@ -87,7 +87,7 @@ class InCreationOrder:
     def __init__(
         self,
         run: SyncRun,
-        table: mirror.Table,
+        table: mirror.MirrorTable,
         then: Then,
     ) -> None:
         self.run, self.table, self.then = run, table, then
@@ -100,7 +100,7 @@ class InCreationOrder:
         started = self.run.started_at
         assert started is not None
         moments = {record.data.id: record.data.created_at for record in batch.records}
-        self.unread.update(mirror.key_of(item.raw) for item in batch.unreadable)
+        self.unread.update(mirror.key_from_raw(item.raw) for item in batch.unreadable)
         high = max(moments.values(), default=self.low)
         upper = None if last else high
         with connection.cursor() as cursor:

@@ -64,7 +64,7 @@ class Listing:
 
     resource: str
     walk: Callable[[Service, SyncRun], Iterator[Batch[Any]]]
-    store: Callable[[Sequence[Record[Any]]], mirror.Outcome]
+    store: Callable[[Sequence[Record[Any]]], mirror.ApplyOutcome]
     every: Callable[[], timedelta]
     full: bool = True
     unseen: Callable[[SyncRun], Unseen] | None = None
@@ -203,7 +203,7 @@ def _walk(
                     _keep_unreadable(run, item)
                 _look_up_unread(listing, batch, outcome)
                 if unread:
-                    mirror.now_read(run.resource, unread & _keys(outcome))
+                    mirror.clear_unreadable(run.resource, unread & _keys(outcome))
                 absent = unseen(batch, last) if unseen is not None else []
                 counts.add(run, batch, outcome, len(absent))
                 wrote = bool(outcome.touched or outcome.unread or batch.unreadable or absent)
@@ -227,7 +227,7 @@ def _walk(
     return run
 
 
-def _keys(outcome: mirror.Outcome) -> set[str]:
+def _keys(outcome: mirror.ApplyOutcome) -> set[str]:
     return {mirror.key_text(fact.key) for fact in outcome.touched}
 
 
@@ -290,7 +290,9 @@ class _Counts:
     def __init__(self) -> None:
         self.since = dict.fromkeys((*self.NAMES, "drifted"), 0)
 
-    def add(self, run: SyncRun, batch: Batch[Any], outcome: mirror.Outcome, unseen: int) -> None:
+    def add(
+        self, run: SyncRun, batch: Batch[Any], outcome: mirror.ApplyOutcome, unseen: int
+    ) -> None:
         for name, count in {
             "fetched": len(batch),
             "created": len(outcome.created),
@@ -348,8 +350,8 @@ def _put_back(run: SyncRun, *, error: str, wait: float) -> None:
 
 
 def _keep_unreadable(run: SyncRun, item: Unreadable) -> None:
-    key = mirror.key_of(item.raw)
-    new = mirror.keep_unread(run.resource, key, item.path, item.reason, item.raw)
+    key = mirror.key_from_raw(item.raw)
+    new = mirror.save_unreadable(run.resource, key, item.path, item.reason, item.raw)
     if new and run.unreadable < DRIFT_KEPT:
         Drift.objects.create(
             run=run,
@@ -360,12 +362,12 @@ def _keep_unreadable(run: SyncRun, item: Unreadable) -> None:
         )
 
 
-def _look_up_unread(listing: Listing, batch: Batch[Any], outcome: mirror.Outcome) -> None:
+def _look_up_unread(listing: Listing, batch: Batch[Any], outcome: mirror.ApplyOutcome) -> None:
     """What the list could not bring is tried again by itself, ever more seldom, until it can be
     read: a list of what changed would not bring it again."""
     if not listing.lookup:
         return
-    keys = [mirror.key_of(item.raw) for item in batch.unreadable] + outcome.unread_keys
+    keys = [mirror.key_from_raw(item.raw) for item in batch.unreadable] + outcome.unread_keys
     wanted = {key for key in keys if _is_id(key)}
     if wanted:
         mark(listing.lookup, wanted - under_way(listing.lookup, wanted))
@@ -382,7 +384,7 @@ def _is_id(key: str) -> bool:
 def _report_drift(
     listing: Listing,
     run: SyncRun,
-    outcome: mirror.Outcome,
+    outcome: mirror.ApplyOutcome,
     counts: _Counts,
 ) -> None:
     """What a sweep found different although earlier runs should have brought it."""

@@ -17,7 +17,7 @@ from msgspec import to_builtins
 from backoffice import mirror, sync
 from backoffice.core import vocabulary
 from backoffice.core.vocabulary.interpretations import read_line
-from backoffice.mirror import Fact
+from backoffice.mirror import MirrorRecord
 from backoffice.service import Record
 from backoffice.service import reports as service_reports
 from labs.reports.acceptance import note_changes
@@ -57,8 +57,8 @@ def progress_of(job: service_reports.ReportJob) -> int:
     return step + (REVIEWED if job.is_reviewed else 0)
 
 
-def _job(fact: Fact) -> mirror.Values:
-    said: _Said = fact.data
+def _job(record: MirrorRecord) -> mirror.RowValues:
+    said: _Said = record.data
     job = said.job
     head = job.data.metadata if job.data else None
     return {
@@ -68,7 +68,7 @@ def _job(fact: Fact) -> mirror.Values:
         "failure_reason": job.failure_reason,
         "needs_human_review": job.needs_human_review,
         "is_reviewed": job.is_reviewed,
-        "progress": fact.version[0],
+        "progress": record.version[0],
         "patient_first_name": head.patient_first_name if head else None,
         "patient_last_name": head.patient_last_name if head else None,
         "dob": head.dob if head else None,
@@ -80,8 +80,8 @@ def _job(fact: Fact) -> mirror.Values:
     }
 
 
-def _results(fact: Fact) -> Iterator[mirror.Values]:
-    job: service_reports.ReportJob = fact.data.job
+def _results(record: MirrorRecord) -> Iterator[mirror.RowValues]:
+    job: service_reports.ReportJob = record.data.job
     for position, line in enumerate(job.data.results if job.data else ()):
         matches = to_builtins(line.loinc_matches or [])
         row = {
@@ -114,16 +114,16 @@ def _results(fact: Fact) -> Iterator[mirror.Values]:
         digest = hashlib.sha256(orjson.dumps(row)).digest()[:16]
         row["interpretation"] = reading
         row["interpretation_received"] = line.interpretation
-        yield {"job_id": fact.key[0], "position": position, **row, "reading": digest}
+        yield {"job_id": record.key[0], "position": position, **row, "reading": digest}
 
 
-JOBS = mirror.Table(
+JOBS = mirror.MirrorTable(
     model=ReportJob,
     key=("id",),
     promote=_job,
     version=("progress",),
     children=(
-        mirror.Children(
+        mirror.ChildTable(
             model=ReportResult,
             parent="job_id",
             key=("job_id", "position"),
@@ -140,7 +140,9 @@ JOBS = mirror.Table(
 )
 
 
-def bring(said: Iterable[tuple[Record[service_reports.ReportJob], UUID | None]]) -> mirror.Outcome:
+def bring(
+    said: Iterable[tuple[Record[service_reports.ReportJob], UUID | None]],
+) -> mirror.ApplyOutcome:
     """Apply jobs with their patients (None: not told), inside the caller's transaction.
 
     What our own upload or an earlier word says about the patient stands where none is told now.
@@ -154,8 +156,8 @@ def bring(said: Iterable[tuple[Record[service_reports.ReportJob], UUID | None]])
         Report.objects.filter(job__in=ids).values_list("job_id", "user_id"),
     ):
         users.update({key: user for key, user in rows if user is not None})
-    facts = [
-        Fact(
+    records = [
+        MirrorRecord(
             key=(record.data.id,),
             raw=record.raw,
             as_of=record.asked_at,
@@ -164,7 +166,7 @@ def bring(said: Iterable[tuple[Record[service_reports.ReportJob], UUID | None]])
         )
         for record, user in said
     ]
-    outcome = mirror.apply(JOBS, facts)
+    outcome = mirror.apply(JOBS, records)
     _carry_states(ids)
     note_changes(ids)
     return outcome

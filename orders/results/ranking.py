@@ -26,7 +26,7 @@ from django.utils import timezone
 from backoffice import mirror
 from backoffice.core import changes, vocabulary
 from backoffice.core.vocabulary import interpretations
-from backoffice.mirror import Fact
+from backoffice.mirror import MirrorRecord
 from backoffice.models import UnknownValue
 from backoffice.service import results as service_results
 from backoffice.service.payload import Unreadable
@@ -159,7 +159,7 @@ def _again(find: str, parameters: list[Any]) -> int:
         lock_patients_of(keys)  # Before the results, as who stores them does.
         cursor.execute(_LOCKED, [keys])
         found: list[tuple[UUID, str, datetime]] = cursor.fetchall()
-        facts = [fact for fact in _facts(found) if _promoted(fact)]
+        records = [record for record in _records(found) if _promoted(record)]
         read = [key for key, _, _ in found]
         reviews = Review.objects.filter(OPEN, pk__in=read)
         waiting = set(reviews.values_list("pk", flat=True))
@@ -171,22 +171,22 @@ def _again(find: str, parameters: list[Any]) -> int:
         if found:
             join = "JOIN unnest(%s::uuid[]) AS wanted(order_id) USING (order_id)"
             changes.rows_changed(Result, join, [mirror.uuid_array(read)], len(found))
-        unread = {key for key, _, _ in found} - {fact.key[0] for fact in facts}
+        unread = {key for key, _, _ in found} - {record.key[0] for record in records}
         cursor.execute(_LEFT, [vocabulary.given.decision(), RESULTS.revision, list(unread)])
     return len(found)
 
 
-def _facts(found: Iterable[tuple[UUID, str, datetime]]) -> Iterable[Fact]:
+def _records(found: Iterable[tuple[UUID, str, datetime]]) -> Iterable[MirrorRecord]:
     for key, record, as_of in found:
         read = service_results.RESULT.read(record.encode(), as_of)
         if not isinstance(read, Unreadable):
-            yield Fact.of(read, key)
+            yield MirrorRecord.from_service(read, key)
 
 
-def _promoted(fact: Fact) -> bool:
+def _promoted(record: MirrorRecord) -> bool:
     try:
         with transaction.atomic():
-            mirror.promote_again(RESULTS, [fact])
+            mirror.promote_again(RESULTS, [record])
     except (DataError, ValueError):
         return False
     return True

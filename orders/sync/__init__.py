@@ -1,4 +1,4 @@
-"""Facts about orders: the orders themselves, their appointments, their results."""
+"""Records about orders: the orders themselves, their appointments, their results."""
 
 from orders.sync.appointments import APPOINTMENT_SUBJECTS
 from orders.sync.orders import CHANGES, ORDER_SUBJECT, SWEEP, store_orders

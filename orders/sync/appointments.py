@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db.models import Q
 
 from backoffice import mirror, sync
-from backoffice.mirror import Fact
+from backoffice.mirror import MirrorRecord
 from backoffice.service import Record
 from backoffice.service import appointments as service_appointments
 from orders.models import Appointment, AppointmentEvent
@@ -22,8 +22,8 @@ SOON = timedelta(hours=24)
 STALE = timedelta(days=7)
 
 
-def _appointment(fact: Fact) -> mirror.Values:
-    draw: service_appointments.Appointment = fact.data
+def _appointment(record: MirrorRecord) -> mirror.RowValues:
+    draw: service_appointments.Appointment = record.data
     address = draw.address or service_appointments.AppointmentAddress()
     place = draw.location or service_appointments.LngLat()
     return {
@@ -53,22 +53,22 @@ def _appointment(fact: Fact) -> mirror.Values:
     }
 
 
-def _events(fact: Fact) -> Iterator[mirror.Values]:
-    for position, event in enumerate(fact.data.events):
+def _events(record: MirrorRecord) -> Iterator[mirror.RowValues]:
+    for position, event in enumerate(record.data.events):
         yield {
-            "appointment_id": fact.key[0],
+            "appointment_id": record.key[0],
             "position": position,
             "created_at": event.created_at,
             "status": event.status,
         }
 
 
-APPOINTMENTS = mirror.Table(
+APPOINTMENTS = mirror.MirrorTable(
     model=Appointment,
     key=("id",),
     promote=_appointment,
     children=(
-        mirror.Children(
+        mirror.ChildTable(
             model=AppointmentEvent,
             parent="appointment_id",
             key=("appointment_id", "position"),
@@ -88,18 +88,21 @@ def _store(
     answers: Mapping[str, Record[service_appointments.Appointment]],
 ) -> dict[str, timedelta | None]:
     """The answer is an order's active appointment; an earlier one is kept as superseded."""
-    facts = [Fact.of(r, r.data.id) for r in answers.values()]
-    mirror.apply(APPOINTMENTS, facts)
-    active = {fact.data.order_id: fact for fact in facts}
+    records = [MirrorRecord.from_service(r, r.data.id) for r in answers.values()]
+    mirror.apply(APPOINTMENTS, records)
+    active = {mirror_record.data.order_id: mirror_record for mirror_record in records}
     for draw in Appointment.objects.filter(
-        Q(superseded_at__isnull=True) | Q(pk__in=[fact.key[0] for fact in facts]),
+        Q(superseded_at__isnull=True)
+        | Q(pk__in=[mirror_record.key[0] for mirror_record in records]),
         order_id__in=list(active),
     ).only("pk", "order_id", "superseded_at"):
-        fact = active[draw.order_id]
-        superseded_at = None if draw.pk == fact.key[0] else fact.as_of
+        mirror_record = active[draw.order_id]
+        superseded_at = None if draw.pk == mirror_record.key[0] else mirror_record.as_of
         if draw.superseded_at != superseded_at:
             Appointment.objects.filter(pk=draw.pk).update(superseded_at=superseded_at)
-    after_visits({order_id: fact.data.start_at for order_id, fact in active.items()})
+    after_visits(
+        {order_id: mirror_record.data.start_at for order_id, mirror_record in active.items()}
+    )
     return {key: _again(record.data) for key, record in answers.items()}
 
 

@@ -13,7 +13,7 @@ from django.conf import settings
 from backoffice import mirror, sync
 from backoffice.core import vocabulary
 from backoffice.core.vocabulary import interpretations
-from backoffice.mirror import Fact
+from backoffice.mirror import MirrorRecord
 from backoffice.models import SyncRun
 from backoffice.service import Record, Service
 from backoffice.service import orders as service_orders
@@ -37,8 +37,8 @@ DRAW_KINDS = {
 }
 
 
-def _order(fact: Fact) -> mirror.Values:
-    order: service_orders.Order = fact.data
+def _order(record: MirrorRecord) -> mirror.RowValues:
+    order: service_orders.Order = record.data
     event = order.latest_event
     dotted = event.status if event else order.status or ""
     low = service_orders.low_level(dotted) if event else ""
@@ -116,10 +116,10 @@ def patient_phone(
     return (address.phone_number or "") if of_patient else ""
 
 
-def _events(fact: Fact) -> Iterator[mirror.Values]:
+def _events(record: MirrorRecord) -> Iterator[mirror.RowValues]:
     # Text is what these end up as: half of a sync's rows are events, and this halves their cost.
-    order_id = fact.key[0].hex
-    for event in {event.id: event for event in fact.data.events}.values():
+    order_id = record.key[0].hex
+    for event in {event.id: event for event in record.data.events}.values():
         yield {
             "order_id": order_id,
             "event_id": event.id,
@@ -130,7 +130,7 @@ def _events(fact: Fact) -> Iterator[mirror.Values]:
         }
 
 
-STEPS = mirror.Children(
+STEPS = mirror.ChildTable(
     model=OrderEvent,
     parent="order_id",
     key=("order_id", "event_id"),
@@ -138,7 +138,7 @@ STEPS = mirror.Children(
     replace=False,
 )
 
-ORDERS = mirror.Table(
+ORDERS = mirror.MirrorTable(
     model=Order,
     key=("id",),
     promote=_order,
@@ -157,10 +157,10 @@ ORDERS = mirror.Table(
     },
 )
 
-TRANSACTIONS = mirror.Table(
+TRANSACTIONS = mirror.MirrorTable(
     model=Transaction,
     key=("id",),
-    promote=lambda fact: {"status": fact.data.status},
+    promote=lambda record: {"status": record.data.status},
     vocabularies={"status": "transaction.status"},
 )
 
@@ -173,22 +173,22 @@ _slice = msgspec.json.Decoder(_WithTransaction).decode
 
 
 def store_orders(
-    records: Sequence[Record[service_orders.Order]], known: mirror.Known | None = None
-) -> mirror.Outcome:
+    records: Sequence[Record[service_orders.Order]], known: mirror.StoredVersions | None = None
+) -> mirror.ApplyOutcome:
     """Orders become rows, newer wins; what hangs on a touched order is given a reason to be read.
 
     The transaction comes with each of its orders; the latest read wins. `known` is what the mirror
     has of them, where the caller holds locks on those rows.
     """
-    hanging: dict[mirror.Key, _Hanging] = {}
+    hanging: dict[mirror.RecordKey, _Hanging] = {}
 
-    def gather(fact: Fact) -> None:
-        hanging[fact.key] = _hanging(fact)
+    def gather(mirror_record: MirrorRecord) -> None:
+        hanging[mirror_record.key] = _hanging(mirror_record)
 
     vocabulary.given.refresh()
     limits.refresh()
-    outcome = mirror.apply(ORDERS, [_fact(record) for record in records], gather, known)
-    touched = [hanging[fact.key] for fact in outcome.touched]
+    outcome = mirror.apply(ORDERS, [mirror_record_of(record) for record in records], gather, known)
+    touched = [hanging[mirror_record.key] for mirror_record in outcome.touched]
     mirror.apply(TRANSACTIONS, [each.group for each in touched if each.group is not None])
     if with_result := orders_with_result(each.order_id for each in touched):
         carry_to_orders(with_result)
@@ -197,10 +197,12 @@ def store_orders(
     return outcome
 
 
-def _fact(record: Record[service_orders.Order]) -> Fact:
+def mirror_record_of(record: Record[service_orders.Order]) -> MirrorRecord:
     order = record.data
     event = order.latest_event
-    return Fact.of(record, order.id, version=(order.updated_at, event.id if event else 0))
+    return MirrorRecord.from_service(
+        record, order.id, version=(order.updated_at, event.id if event else 0)
+    )
 
 
 class _Hanging(NamedTuple):
@@ -208,13 +210,13 @@ class _Hanging(NamedTuple):
 
     order_id: UUID
     user_id: UUID
-    group: Fact | None
+    group: MirrorRecord | None
     has_result: bool
     draw: str | None
 
 
-def _hanging(fact: Fact) -> _Hanging:
-    order: service_orders.Order = fact.data
+def _hanging(record: MirrorRecord) -> _Hanging:
+    order: service_orders.Order = record.data
     group = order.order_transaction
     steps = {service_orders.low_level(event.status) for event in order.events}
     draw = DRAW_KINDS.get(order.lab_test.method or "")
@@ -226,7 +228,7 @@ def _hanging(fact: Fact) -> _Hanging:
     return _Hanging(
         order.id,
         order.user_id,
-        Fact((group.id,), bytes(_slice(fact.raw).order_transaction), fact.as_of, group)
+        MirrorRecord((group.id,), bytes(_slice(record.raw).order_transaction), record.as_of, group)
         if group
         else None,
         not steps.isdisjoint(HAS_RESULT) or not steps <= KNOWN_STEPS,

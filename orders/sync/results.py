@@ -10,7 +10,7 @@ from backoffice import mirror, sync
 from backoffice.core import vocabulary
 from backoffice.core.vocabulary import interpretations
 from backoffice.core.vocabulary.interpretations import Reading
-from backoffice.mirror import Fact
+from backoffice.mirror import MirrorRecord
 from backoffice.service import Record
 from backoffice.service import results as service_results
 from backoffice.service.written_times import read_written_time
@@ -38,10 +38,10 @@ def read_marker(line: service_results.BiomarkerResult) -> Reading:
     )
 
 
-def _result(fact: Fact) -> mirror.Values:
-    result: service_results.Result = fact.data
+def _result(record: MirrorRecord) -> mirror.RowValues:
+    result: service_results.Result = record.data
     head = result.metadata
-    parts = unreadable.parts_of(fact)
+    parts = unreadable.parts_of(record)
     status = interpretations.read_status(head.status or "")
     read = interpretations.read_head(
         head.interpretation,
@@ -67,19 +67,19 @@ def _result(fact: Fact) -> mirror.Values:
     }
 
 
-def _markers(fact: Fact) -> Iterator[mirror.Values]:
-    result: service_results.Result = fact.data
-    parts = unreadable.parts_of(fact)
+def _markers(record: MirrorRecord) -> Iterator[mirror.RowValues]:
+    result: service_results.Result = record.data
+    parts = unreadable.parts_of(record)
     position = -1
     for position, line, fields in parts.in_place("results", result.results):
         if line is None:
-            yield unreadable.line(fact, position, parts.name("results", position))
+            yield unreadable.line(record, position, parts.name("results", position))
             continue
         reading = read_marker(line)
         shown = unreadable.interpretation(reading.interpretation, fields) or ""
         at = read_written_time(line.timestamp)
         yield {
-            "result_id": fact.key[0],
+            "result_id": record.key[0],
             "position": position,
             "is_missing": False,
             "name": line.name,
@@ -111,10 +111,10 @@ def _markers(fact: Fact) -> Iterator[mirror.Values]:
     for place, missing, fields in parts.in_place("missing_results", result.missing_results or ()):
         if missing is None:
             name = parts.name("missing_results", place)
-            yield unreadable.line(fact, start + place, name, is_missing=True)
+            yield unreadable.line(record, start + place, name, is_missing=True)
             continue
         yield {
-            "result_id": fact.key[0],
+            "result_id": record.key[0],
             "position": start + place,
             "is_missing": True,
             "name": missing.name,
@@ -144,12 +144,12 @@ def _markers(fact: Fact) -> Iterator[mirror.Values]:
         }
 
 
-RESULTS = mirror.Table(
+RESULTS = mirror.MirrorTable(
     model=Result,
     key=("order_id",),
     promote=_result,
     children=(
-        mirror.Children(
+        mirror.ChildTable(
             model=ResultMarker,
             parent="result_id",
             key=("result_id", "position"),
@@ -170,7 +170,7 @@ RESULTS = mirror.Table(
 )
 
 
-def _closed(known: mirror.Known, same: Collection[UUID]) -> list[UUID]:
+def _closed(known: mirror.StoredVersions, same: Collection[UUID]) -> list[UUID]:
     """Closed results of which another record came, and that are stored in the present reading."""
     changed = [
         key
@@ -191,13 +191,13 @@ def _store(
     answers: Mapping[str, Record[service_results.Result]],
 ) -> dict[str, timedelta | None]:
     vocabulary.given.refresh()
-    facts = [Fact.of(r, UUID(key)) for key, r in answers.items()]
-    keys = [fact.key[0] for fact in facts]
+    records = [MirrorRecord.from_service(r, UUID(key)) for key, r in answers.items()]
+    keys = [record.key[0] for record in records]
     lock_patients_of(keys)
-    known = mirror.known(RESULTS, [fact.key for fact in facts], lock=True)
-    same = {key for (key,) in mirror.same_records(known, facts, RESULTS)}
+    known = mirror.known(RESULTS, [record.key for record in records], lock=True)
+    same = {key for (key,) in mirror.already_stored_keys(known, records, RESULTS)}
     before = _contents(_closed(known, same))
-    mirror.apply(RESULTS, facts, known=known)
+    mirror.apply(RESULTS, records, known=known)
     after = _contents(before)
     same |= {key for key, content in before.items() if after[key] == content}
     # The unchanged ones, too: the order may have been called corrected since.

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from backoffice.mirror import Fact, Values
+from backoffice.mirror import MirrorRecord, RowValues
 from backoffice.service import json_text
 
 T = TypeVar("T")
@@ -59,9 +59,9 @@ class UnreadableParts:
         return found.strip() if isinstance(found, str) and found.strip() else UNNAMED_LINE
 
 
-def parts_of(fact: Fact) -> UnreadableParts:
-    found = UnreadableParts(fact.raw)
-    for dropped in fact.dropped:
+def parts_of(record: MirrorRecord) -> UnreadableParts:
+    found = UnreadableParts(record.raw)
+    for dropped in record.dropped:
         place = _PLACE.fullmatch(dropped.path)
         if place is None:
             found.head.append(dropped.path.removeprefix("$.").removeprefix("metadata."))
@@ -79,11 +79,11 @@ def interpretation(reading: str | None, unreadable: Sequence[str]) -> str | None
     return NOT_INTERPRETED if unreadable and is_normal else reading
 
 
-def line(fact: Fact, position: int, name: str, *, is_missing: bool = False) -> Values:
+def line(record: MirrorRecord, position: int, name: str, *, is_missing: bool = False) -> RowValues:
     """The columns of a line that stands for one that could not be read: the result is not shorter
     than it was sent, and the line is not interpreted."""
     return {
-        "result_id": fact.key[0],
+        "result_id": record.key[0],
         "position": position,
         "is_missing": is_missing,
         "name": name,

@@ -10,7 +10,7 @@ from uuid import UUID
 from django.conf import settings
 
 from backoffice import mirror, sync
-from backoffice.mirror import Fact
+from backoffice.mirror import MirrorRecord
 from backoffice.models import SyncRun
 from backoffice.service import Record, Service, errors
 from backoffice.service import events as service_events
@@ -27,8 +27,8 @@ _OFF: Final = object()
 Item = Record[service_unmatched.UnmatchedResult]
 
 
-def _promote(fact: Fact) -> mirror.Values:
-    item: service_unmatched.UnmatchedResult = fact.data
+def _promote(record: MirrorRecord) -> mirror.RowValues:
+    item: service_unmatched.UnmatchedResult = record.data
     patient = item.patient or service_unmatched.ReviewedPatient()
     lab = item.lab or service_unmatched.ReviewedLab()
     return {
@@ -50,21 +50,21 @@ def _promote(fact: Fact) -> mirror.Values:
         "resolved_user_id": item.resolved_user_id,
         "resolved_order_id": item.resolved_order_id,
         "allowed_actions": item.allowed_actions,
-        "created_at": item.created_at or fact.as_of,
-        "updated_at": item.updated_at or fact.as_of,
+        "created_at": item.created_at or record.as_of,
+        "updated_at": item.updated_at or record.as_of,
         "reviewed_at": item.reviewed_at,
     }
 
 
-def _candidates(fact: Fact) -> Iterator[mirror.Values]:
+def _candidates(record: MirrorRecord) -> Iterator[mirror.RowValues]:
     pairs = [
         (group.user_id, candidate)
-        for group in fact.data.candidate_groups
+        for group in record.data.candidate_groups
         for candidate in group.candidates
     ]
     for position, (user_id, candidate) in enumerate(pairs):
         yield {
-            "result_id": fact.key[0],
+            "result_id": record.key[0],
             "position": position,
             "user_id": user_id,
             "order_id": candidate.order_id,
@@ -76,12 +76,12 @@ def _candidates(fact: Fact) -> Iterator[mirror.Values]:
         }
 
 
-UNMATCHED: Final = mirror.Table(
+UNMATCHED: Final = mirror.MirrorTable(
     model=UnmatchedResult,
     key=("id",),
     promote=_promote,
     children=(
-        mirror.Children(
+        mirror.ChildTable(
             model=Candidate,
             parent="result_id",
             key=("result_id", "position"),
@@ -102,10 +102,15 @@ UNMATCHED: Final = mirror.Table(
 )
 
 
-def store_unmatched(records: Sequence[Item]) -> mirror.Outcome:
+def store_unmatched(records: Sequence[Item]) -> mirror.ApplyOutcome:
     """Items become rows; what they lead to is read where we do not have it."""
-    outcome = mirror.apply(UNMATCHED, [Fact.of(record, record.data.id) for record in records])
-    sync.mark("orders", {order for fact in outcome.touched for order in _orders(fact.data)})
+    outcome = mirror.apply(
+        UNMATCHED, [MirrorRecord.from_service(record, record.data.id) for record in records]
+    )
+    sync.mark(
+        "orders",
+        {order for mirror_record in outcome.touched for order in _orders(mirror_record.data)},
+    )
     return outcome
 
 
@@ -147,7 +152,7 @@ class _Open(sync.InWholeList):
         self.off = self.off or batch.checkpoint.get("enabled") is False
         return super().__call__(batch, last)
 
-    def _look_up(self, keys: list[mirror.Key], asked_at: datetime) -> list[mirror.Key]:
+    def _look_up(self, keys: list[mirror.RecordKey], asked_at: datetime) -> list[mirror.RecordKey]:
         if self.off:
             return []
         ids = [key[0] for key in keys]

@@ -16,7 +16,7 @@ import msgspec
 from django.db import DatabaseError, DataError, transaction
 
 from backoffice import mirror, sync
-from backoffice.mirror import Fact
+from backoffice.mirror import MirrorRecord
 from backoffice.models import Lookup
 from backoffice.service import Page, Record, Service
 from backoffice.service.payload import Payload, Reader
@@ -94,7 +94,7 @@ def _fetch_range(service: Service, key: str) -> Read:
 
 
 def _store_ranges(answers: Mapping[str, Read]) -> dict[str, timedelta | None]:
-    facts: list[Fact] = []
+    records: list[MirrorRecord] = []
     groups: list[Group] = []
     for key, read in answers.items():
         wanted = read.range
@@ -103,11 +103,11 @@ def _store_ranges(answers: Mapping[str, Read]) -> dict[str, timedelta | None]:
         if wanted.resource == STREAMS:
             mark_streams((record.data.id, wanted.user_id) for record in read.page.records)
         elif wanted.resource in SUMMARIES:
-            facts += [_fact(wanted, record) for record in read.page.records]
+            records += [_summary_record(wanted, record) for record in read.page.records]
         else:
             groups += [Group(wanted, record) for record in read.page.records]
             _go_on(key, wanted, read.page.next_cursor)
-    summaries.store_summaries(facts)
+    summaries.store_summaries(records)
     _store_samples(groups)
     return {}
 
@@ -144,8 +144,8 @@ def _keep_unfit(group: Group) -> None:
 
 
 def _keep_unread(wanted: BackfillRange, path: str, reason: str, raw: bytes) -> None:
-    key = f"{wanted.resource}:{wanted.user_id}:{mirror.key_of(raw)}"
-    mirror.keep_unread("wearables", key, path, reason, raw)
+    key = f"{wanted.resource}:{wanted.user_id}:{mirror.key_from_raw(raw)}"
+    mirror.save_unreadable("wearables", key, path, reason, raw)
 
 
 def _go_on(key: str, wanted: BackfillRange, cursor: str | None) -> None:
@@ -158,8 +158,8 @@ def _go_on(key: str, wanted: BackfillRange, cursor: str | None) -> None:
         Lookup.objects.filter(kind=BACKFILL, key=key).delete()
 
 
-def _fact(wanted: BackfillRange, record: Record[Summary]) -> Fact:
-    return summaries.summary_fact(
+def _summary_record(wanted: BackfillRange, record: Record[Summary]) -> MirrorRecord:
+    return summaries.summary_record(
         wanted.resource, wanted.user_id, record.raw, record.data, wanted.number, record.asked_at
     )
 
@@ -185,12 +185,12 @@ def _fetch_stream(service: Service, key: str) -> Record[WorkoutStream]:
 
 
 def _store_streams(answers: Mapping[str, Record[WorkoutStream]]) -> dict[str, timedelta | None]:
-    facts = []
+    records = []
     for key, record in answers.items():
         workout, _, user = key.partition(":")
         data = (UUID(user), record.data)
-        facts.append(Fact((UUID(workout),), record.raw, record.asked_at, data))
-    mirror.apply(summaries.STREAMS, facts)
+        records.append(MirrorRecord((UUID(workout),), record.raw, record.asked_at, data))
+    mirror.apply(summaries.STREAMS, records)
     return {}
 
 

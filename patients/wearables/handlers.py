@@ -22,7 +22,7 @@ from backoffice.service.wearables.timeseries import SAMPLES
 from patients.wearables import sample_writer
 from patients.wearables.arrivals import Arrival, Origin
 from patients.wearables.backfills import BACKFILL, BackfillRange, mark_streams
-from patients.wearables.summaries import store_summaries, summary_fact
+from patients.wearables.summaries import store_summaries, summary_record
 from patients.wearables.sync import PULL_LIST
 
 LOOKED_UP: Final = "looked up"
@@ -41,7 +41,7 @@ def handle_summaries(events: Sequence[Heard]) -> Mapping[str, str] | None:
         said = SUMMARIES[resource].value(event.data)
         user = _user(event, said.user_id)
         facts.append(
-            summary_fact(resource, user, event.data, said, event.number, event.received_at)
+            summary_record(resource, user, event.data, said, event.number, event.received_at)
         )
     if store_summaries(facts).unread:
         raise ValueError("a summary does not fit its columns")

@@ -9,12 +9,12 @@ from uuid import UUID
 from django.db import connection
 
 from backoffice import mirror
-from backoffice.mirror import Fact
+from backoffice.mirror import MirrorRecord
 from backoffice.service.wearables import Summary as SummaryPayload
 from backoffice.service.wearables import WorkoutStream as StreamPayload
 from patients.wearables.models import Summary, WorkoutStream
 
-Promotion = Callable[[Any], mirror.Values]
+Promotion = Callable[[Any], mirror.RowValues]
 
 _ACTIVITY: Final = (
     "steps", "calories_total", "calories_active", "distance", "low", "medium", "high",
@@ -34,27 +34,27 @@ _WORKOUT: Final = (
     "title", "timezone_offset", "average_hr", "max_hr", "distance", "calories", "moving_time",
     "steps",
 )  # fmt: skip
-_NOTHING: Final[mirror.Values] = dict.fromkeys((
+_NOTHING: Final[mirror.RowValues] = dict.fromkeys((
     "calendar_date", "starts_at", "ends_at", *_ACTIVITY, *_HEART, *_BODY, *_SLEEP, *_WORKOUT,
     "sport", "sleep_id", "name", "energy", "classification", "heart_rate_mean", "cycle_end",
     "is_predicted", "height",
 ))  # fmt: skip
 
 
-def _named(said: Any, names: Sequence[str]) -> mirror.Values:
+def _named(said: Any, names: Sequence[str]) -> mirror.RowValues:
     return {name: getattr(said, name) for name in names}
 
 
-def _activity(said: Any) -> mirror.Values:
+def _activity(said: Any) -> mirror.RowValues:
     heart = _named(said.heart_rate, _HEART) if said.heart_rate else {}
     return {"calendar_date": said.calendar_date, **_named(said, _ACTIVITY), **heart}
 
 
-def _body(said: Any) -> mirror.Values:
+def _body(said: Any) -> mirror.RowValues:
     return {"calendar_date": said.calendar_date, **_named(said, _BODY)}
 
 
-def _sleep(said: Any) -> mirror.Values:
+def _sleep(said: Any) -> mirror.RowValues:
     return {
         "calendar_date": said.calendar_date,
         "starts_at": said.bedtime_start,
@@ -63,7 +63,7 @@ def _sleep(said: Any) -> mirror.Values:
     }
 
 
-def _workout(said: Any) -> mirror.Values:
+def _workout(said: Any) -> mirror.RowValues:
     return {
         "calendar_date": said.calendar_date,
         "starts_at": said.time_start,
@@ -73,7 +73,7 @@ def _workout(said: Any) -> mirror.Values:
     }
 
 
-def _meal(said: Any) -> mirror.Values:
+def _meal(said: Any) -> mirror.RowValues:
     return {
         "calendar_date": said.calendar_date,
         "starts_at": said.timestamp,
@@ -82,7 +82,7 @@ def _meal(said: Any) -> mirror.Values:
     }
 
 
-def _session(said: Any) -> mirror.Values:
+def _session(said: Any) -> mirror.RowValues:
     return {
         "calendar_date": said.session_start.date() if said.session_start else None,
         "starts_at": said.session_start,
@@ -91,22 +91,22 @@ def _session(said: Any) -> mirror.Values:
     }
 
 
-def _sleep_cycle(said: Any) -> mirror.Values:
+def _sleep_cycle(said: Any) -> mirror.RowValues:
     return {**_session(said), "sleep_id": said.sleep_id}
 
 
-def _electrocardiogram(said: Any) -> mirror.Values:
+def _electrocardiogram(said: Any) -> mirror.RowValues:
     return {**_session(said), **_named(said, ("classification", "heart_rate_mean"))}
 
 
-def _menstrual_cycle(said: Any) -> mirror.Values:
+def _menstrual_cycle(said: Any) -> mirror.RowValues:
     return {
         "calendar_date": said.period_start,
         **_named(said, ("cycle_end", "is_predicted")),
     }
 
 
-def _profile(said: Any) -> mirror.Values:
+def _profile(said: Any) -> mirror.RowValues:
     return {"height": said.height}
 
 
@@ -123,8 +123,8 @@ PROMOTED: Final[Mapping[str, Promotion]] = {
 }
 
 
-def _summary(fact: Fact) -> mirror.Values:
-    resource, user_id, said = fact.data
+def _summary(record: MirrorRecord) -> mirror.RowValues:
+    resource, user_id, said = record.data
     device = said.source.device_id or getattr(said, "source_device_id", None)
     return {
         "user_id": user_id,
@@ -133,13 +133,13 @@ def _summary(fact: Fact) -> mirror.Values:
         "source_type": said.source.type_sent or getattr(said, "source_type", None) or "unknown",
         "app_id": said.source.app_id or getattr(said, "source_app_id", None),
         "device_id": device,
-        "number": fact.version[0],
+        "number": record.version[0],
         **_NOTHING,
         **PROMOTED[resource](said),
     }
 
 
-SUMMARIES = mirror.Table(
+SUMMARIES = mirror.MirrorTable(
     model=Summary, key=("id",), promote=_summary, version=("number",),
     vocabularies={
         "resource": "wearable.resource",
@@ -150,34 +150,37 @@ SUMMARIES = mirror.Table(
 )  # fmt: skip
 
 
-def summary_fact(
+def summary_record(
     resource: str, user_id: UUID, raw: bytes, said: SummaryPayload, number: int, as_of: Any
-) -> Fact:
-    return Fact((said.id,), raw, as_of, (resource, user_id, said), (number,))
+) -> MirrorRecord:
+    return MirrorRecord((said.id,), raw, as_of, (resource, user_id, said), (number,))
 
 
-def store_summaries(facts: Sequence[Fact]) -> mirror.Outcome:
+def store_summaries(records: Sequence[MirrorRecord]) -> mirror.ApplyOutcome:
     """The version received last replaces all others, whatever order they are applied in."""
-    outcome = mirror.apply(SUMMARIES, facts)
+    outcome = mirror.apply(SUMMARIES, records)
     if outcome.unchanged:
-        _received_again(facts)
+        _received_again(records)
     return outcome
 
 
-def _received_again(facts: Sequence[Fact]) -> None:
+def _received_again(records: Sequence[MirrorRecord]) -> None:
     """A version that was received once more is as late as its last receipt.
 
     The mirror leaves rows alone that say the same: without this, a version received in between
     and applied afterwards would win.
     """
-    latest = {fact.key[0]: fact for fact in sorted(facts, key=lambda fact: fact.version)}
+    latest = {
+        mirror_record.key[0]: mirror_record
+        for mirror_record in sorted(records, key=lambda mirror_record: mirror_record.version)
+    }
     held = Summary.objects.select_for_update().filter(pk__in=list(latest)).order_by("pk")
-    same: list[Fact] = []
-    others: list[Fact] = []
+    same: list[MirrorRecord] = []
+    others: list[MirrorRecord] = []
     for pk, number, record in held.values_list("pk", "number", "record"):
-        fact = latest[pk]
-        if number < fact.version[0]:
-            (same if record == fact.raw.decode() else others).append(fact)
+        mirror_record = latest[pk]
+        if number < mirror_record.version[0]:
+            (same if record == mirror_record.raw.decode() else others).append(mirror_record)
     if others:  # Another worker wrote them since we compared; now they are locked.
         mirror.apply(SUMMARIES, others)
     if same:
@@ -187,9 +190,9 @@ def _received_again(facts: Sequence[Fact]) -> None:
                 " FROM unnest(%s::uuid[], %s::bigint[], %s::timestamptz[])"
                 " AS came(id, number, as_of) WHERE held.id = came.id",
                 [
-                    [fact.key[0] for fact in same],
-                    [fact.version[0] for fact in same],
-                    [fact.as_of for fact in same],
+                    [mirror_record.key[0] for mirror_record in same],
+                    [mirror_record.version[0] for mirror_record in same],
+                    [mirror_record.as_of for mirror_record in same],
                 ],
             )
 
@@ -202,10 +205,10 @@ _MEASURED: Final = (
 )  # fmt: skip
 
 
-def _stream(fact: Fact) -> mirror.Values:
-    user_id, said = fact.data
+def _stream(record: MirrorRecord) -> mirror.RowValues:
+    user_id, said = record.data
     stream: StreamPayload = said
     return {"user_id": user_id, **_named(stream, _MEASURED)}
 
 
-STREAMS = mirror.Table(model=WorkoutStream, key=("id",), promote=_stream)
+STREAMS = mirror.MirrorTable(model=WorkoutStream, key=("id",), promote=_stream)

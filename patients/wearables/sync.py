@@ -1,4 +1,4 @@
-"""Facts about device data: historical pulls."""
+"""Records about device data: historical pulls."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from django.conf import settings
 
 from backoffice import mirror, sync
-from backoffice.mirror import Fact
+from backoffice.mirror import MirrorRecord
 from backoffice.service import Record
 from backoffice.service.users import HistoricalPullReport, Pull, PullTimeline
 from patients.wearables.models import HistoricalPull
@@ -17,8 +17,8 @@ from patients.wearables.models import HistoricalPull
 NOT_PULLED = "not_pulled"
 
 
-def _pull(fact: Fact) -> mirror.Values:
-    pull: Pull = fact.data
+def _pull(record: MirrorRecord) -> mirror.RowValues:
+    pull: Pull = record.data
     timeline = pull.timeline or PullTimeline()
     return {
         "status": pull.status,
@@ -34,7 +34,7 @@ def _pull(fact: Fact) -> mirror.Values:
     }
 
 
-PULLS = mirror.Table(
+PULLS = mirror.MirrorTable(
     model=HistoricalPull,
     key=("user_id", "provider", "resource"),
     promote=_pull,
@@ -45,25 +45,27 @@ PULLS = mirror.Table(
 )
 
 
-def _facts(record: Record[HistoricalPullReport]) -> Iterable[Fact]:
+def _records(record: Record[HistoricalPullReport]) -> Iterable[MirrorRecord]:
     """A report is one fact per provider and resource, those never pulled included."""
     user_id, asked_at = record.data.user_id, record.asked_at
     for entry in record.data.entries():
         key = (user_id, entry.provider, entry.resource)
         if entry.pull is not None:
-            yield Fact(key, entry.raw, asked_at, entry.pull)
+            yield MirrorRecord(key, entry.raw, asked_at, entry.pull)
         elif entry.unreadable is not None:
             name = mirror.key_text(key)
-            mirror.keep_unread(
+            mirror.save_unreadable(
                 "pulls", name, entry.unreadable.path, entry.unreadable.reason, entry.raw
             )
     for provider, pulls in record.data.provider.items():
         for resource in pulls.not_pulled:
             raw = msgspec.json.encode(resource)
-            yield Fact((user_id, provider, resource), raw, asked_at, Pull(status=NOT_PULLED))
+            yield MirrorRecord(
+                (user_id, provider, resource), raw, asked_at, Pull(status=NOT_PULLED)
+            )
 
 
-def _keys(record: Record[HistoricalPullReport]) -> list[mirror.Key]:
+def _keys(record: Record[HistoricalPullReport]) -> list[mirror.RecordKey]:
     return [
         (record.data.user_id, provider, resource)
         for provider, pulls in record.data.provider.items()
@@ -71,8 +73,10 @@ def _keys(record: Record[HistoricalPullReport]) -> list[mirror.Key]:
     ]
 
 
-def store_pulls(records: Sequence[Record[HistoricalPullReport]]) -> mirror.Outcome:
-    return mirror.apply(PULLS, [fact for record in records for fact in _facts(record)])
+def store_pulls(records: Sequence[Record[HistoricalPullReport]]) -> mirror.ApplyOutcome:
+    return mirror.apply(
+        PULLS, [mirror_record for record in records for mirror_record in _records(record)]
+    )
 
 
 PULL_LIST = sync.Listing(

@@ -31,7 +31,7 @@ import orjson  # noqa: E402
 from django.core.management import call_command  # noqa: E402
 from django.db import connection, transaction  # noqa: E402
 
-from backoffice.mirror import Fact  # noqa: E402
+from backoffice.mirror import MirrorRecord  # noqa: E402
 from backoffice.models import SyncRun  # noqa: E402
 from backoffice.service import Record, Service  # noqa: E402
 from backoffice.service.orders import ORDER, Order  # noqa: E402
@@ -291,12 +291,16 @@ def _peer(records: list[Record[Order]], spent: Spent) -> None:
         cursor.execute("SET search_path = twin, public")
     try:
         for record in records:
-            fact = _fact_of(record)
-            values = ORDERS.promote(fact)
-            values |= {"record": record.raw.decode(), "content_hash": b"", "as_of": fact.as_of}
+            mirror_record = _mirror_record(record)
+            values = ORDERS.promote(mirror_record)
+            values |= {
+                "record": record.raw.decode(),
+                "content_hash": b"",
+                "as_of": mirror_record.as_of,
+            }
             with spent.timed():
                 OrderRow.objects.update_or_create(id=record.data.id, defaults=values)
-                for row in ORDERS.children[0].rows(fact):
+                for row in ORDERS.children[0].rows(mirror_record):
                     OrderEvent.objects.update_or_create(
                         order_id=row.pop("order_id"), event_id=row.pop("event_id"), defaults=row
                     )
@@ -305,8 +309,8 @@ def _peer(records: list[Record[Order]], spent: Spent) -> None:
             cursor.execute("SET search_path = public")
 
 
-def _fact_of(record: Record[Order]) -> Fact:
-    return Fact((record.data.id,), record.raw, record.asked_at, record.data)
+def _mirror_record(record: Record[Order]) -> MirrorRecord:
+    return MirrorRecord((record.data.id,), record.raw, record.asked_at, record.data)
 
 
 def _settle() -> None:

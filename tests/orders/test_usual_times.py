@@ -17,7 +17,7 @@ import pytest
 from django.db import connection, transaction
 
 from backoffice.core import vocabulary
-from backoffice.mirror import Fact
+from backoffice.mirror import MirrorRecord
 from orders.models import Appointment, Order, OrderEvent, UsualTime
 from orders.progress import turn_of
 from orders.sync.orders import ORDERS
@@ -358,9 +358,12 @@ def test_the_sync_asks_the_database_once_a_minute_at_most(
     with django_assert_num_queries(1):  # type: ignore[operator]
         limits.refresh()
         limits.refresh()
-    facts = [told(n) for n in range(1, 30)]
-    assert all(isinstance(fact, Fact) and ORDERS.promote(fact)["quiet_at"] for fact in facts)
-    assert ORDERS.promote(facts[0])["quiet_at"] == minutes(1) + 8 * HOUR
+    records = [told(n) for n in range(1, 30)]
+    assert all(
+        isinstance(record, MirrorRecord) and ORDERS.promote(record)["quiet_at"]
+        for record in records
+    )
+    assert ORDERS.promote(records[0])["quiet_at"] == minutes(1) + 8 * HOUR
 
 
 @pytest.mark.django_db

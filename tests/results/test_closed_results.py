@@ -11,7 +11,7 @@ from django.db import transaction
 
 from backoffice import mirror
 from backoffice.core import service_client
-from backoffice.mirror import Fact
+from backoffice.mirror import MirrorRecord
 from backoffice.models import Notification
 from orders.models import Order, Result, ResultMarker, ResultVersion, Review
 from orders.results import open_criticals, ranking
@@ -29,9 +29,9 @@ LOCAL = "2026-11-13T23:30:00"
 def stored_before(world: Sandbox, key: UUID, body: dict[str, Any]) -> None:
     """An earlier release stored this result: normal, its time shifted."""
     world.prepare_answer(f"^/v3/order/{key}/result$", body=body, times=1)
-    fact = Fact.of(service_client.service().orders.result(str(key)), key)
+    record = MirrorRecord.from_service(service_client.service().orders.result(str(key)), key)
     with transaction.atomic():
-        mirror.apply(RESULTS, [fact])
+        mirror.apply(RESULTS, [record])
         row = Result.objects.filter(pk=key)
         row.update(interpretation="normal", content_hash=bytes(row.get().content_hash)[:15] + OLD)
         ResultMarker.objects.filter(result_id=key).update(

@@ -256,7 +256,7 @@ def test_error_of_ours(point: Point) -> None:
     """The run stays open, says that it is ours to mend, waits longer each time, and is carried on
     once it is mended."""
 
-    def store(records: Sequence[Record[Any]]) -> mirror.Outcome:
+    def store(records: Sequence[Record[Any]]) -> mirror.ApplyOutcome:
         raise ZeroDivisionError("with words nobody should read")
 
     point(lambda asked: Reply(PROVIDERS))

@@ -14,7 +14,7 @@ from typing import Any, Final
 import psycopg
 from django.db import connection
 
-from backoffice.mirror import Fact
+from backoffice.mirror import MirrorRecord
 from backoffice.service import Record
 from backoffice.service.labs import Lab, LabAccount, LabTest
 from backoffice.service.payload import Reader
@@ -300,8 +300,8 @@ def _fill_results(cursor: Any) -> None:
                 text.replace("%4$s", "2026-01-02T03:04:05+00:00").encode(), datetime.now(UTC)
             )
             assert isinstance(read, Record), read
-            fact = Fact.of(read, None)
-            values = RESULTS.promote(fact)
+            record = MirrorRecord.from_service(read, None)
+            values = RESULTS.promote(record)
             cursor.execute(
                 "INSERT INTO world.result VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)",
                 [
@@ -315,6 +315,6 @@ def _fill_results(cursor: Any) -> None:
                 f" VALUES (%s, %s, {', '.join(['%s'] * len(kept))})",
                 [
                     (panel, variant, *(line[name] for name in kept))
-                    for line in RESULTS.children[0].rows(fact)
+                    for line in RESULTS.children[0].rows(record)
                 ],
             )

@@ -13,7 +13,7 @@ from typing import Any, Final
 from django.db import connection, models, transaction
 
 from backoffice import mirror
-from backoffice.mirror import Fact, Table
+from backoffice.mirror import MirrorRecord, MirrorTable
 from backoffice.service import Record
 from backoffice.service.appointments import APPOINTMENT
 from backoffice.service.orders import ORDER, TRANSACTION
@@ -21,12 +21,12 @@ from backoffice.service.payload import Reader
 from backoffice.service.results import RESULT
 from backoffice.service.users import User, UserInfo
 from orders.sync.appointments import APPOINTMENTS
-from orders.sync.orders import ORDERS, TRANSACTIONS, _fact
+from orders.sync.orders import ORDERS, TRANSACTIONS, mirror_record_of
 from orders.sync.results import RESULTS
 from patients.sync import DEMOGRAPHICS, PATIENTS
 
 SAMPLE: Final = 150
-KINDS: Final[tuple[tuple[Table, Reader[Any]], ...]] = (
+KINDS: Final[tuple[tuple[MirrorTable, Reader[Any]], ...]] = (
     (ORDERS, ORDER),
     (TRANSACTIONS, TRANSACTION),
     (APPOINTMENTS, APPOINTMENT),
@@ -54,28 +54,30 @@ def check() -> list[str]:
             rows = cursor.fetchall()
         if not rows:
             wrong.append(f"{table.name} is empty")
-        facts = [_again(table, reader, row[:-1], row[-1]) for row in rows]
-        wrong += [f"{table.name}: {words}" for words in _tried(table, facts)]
+        records = [_again(table, reader, row[:-1], row[-1]) for row in rows]
+        wrong += [f"{table.name}: {words}" for words in _tried(table, records)]
     return wrong
 
 
-def _again(table: Table, reader: Reader[Any], key: tuple[Any, ...], text: str) -> Fact:
+def _again(
+    table: MirrorTable, reader: Reader[Any], key: tuple[Any, ...], text: str
+) -> MirrorRecord:
     read = reader.read(text.encode(), datetime.now(UTC))
     assert isinstance(read, Record), (table.name, read)
-    return _fact(read) if table is ORDERS else Fact.of(read, *key)
+    return mirror_record_of(read) if table is ORDERS else MirrorRecord.from_service(read, *key)
 
 
-def _tried(table: Table, facts: Sequence[Fact]) -> list[str]:
-    outcome = mirror.apply(table, facts)
-    wrong = [] if outcome.unchanged == len(facts) else [f"{outcome.unchanged} were unchanged"]
-    keys = [fact.key for fact in facts]
+def _tried(table: MirrorTable, records: Sequence[MirrorRecord]) -> list[str]:
+    outcome = mirror.apply(table, records)
+    wrong = [] if outcome.unchanged == len(records) else [f"{outcome.unchanged} were unchanged"]
+    keys = [record.key for record in records]
     try:
         with transaction.atomic():
             before = _rows(table, keys)
             table.model.objects.filter(pk__in=[key[0] for key in keys]).update(  # type: ignore[attr-defined]
                 content_hash=b"another", as_of=datetime(2000, 1, 1, tzinfo=UTC)
             )
-            mirror.apply(table, facts)
+            mirror.apply(table, records)
             after = _rows(table, keys)
             for name, found in before.items():
                 if found != after[name]:
@@ -91,7 +93,7 @@ def _tried(table: Table, facts: Sequence[Fact]) -> list[str]:
         return wrong
 
 
-def _rows(table: Table, keys: Sequence[mirror.Key]) -> dict[str, list[dict[str, Any]]]:
+def _rows(table: MirrorTable, keys: Sequence[mirror.RecordKey]) -> dict[str, list[dict[str, Any]]]:
     """The rows with those below them, without when and from what they were made."""
     found = {table.name: _values(table.model, "pk__in", [key[0] for key in keys], table.key)}
     for children in table.children:

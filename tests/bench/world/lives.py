@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from backoffice.mirror import Values
+from backoffice.mirror import RowValues
 from backoffice.service import Record
 from backoffice.service.orders import ORDER
 from orders.sync import orders as orders_sync
@@ -170,14 +170,14 @@ class Life:
     def text(self) -> str:
         return as_format(self.record())
 
-    def promoted(self) -> Values:
+    def promoted(self) -> RowValues:
         """The columns that follow from the life alone, by the function that orders pass."""
         filled = self.text()
         for number, value in EXAMPLE.items():
             filled = filled.replace(f"%{number}$s", value)
         read = ORDER.read(filled.encode(), datetime.now(UTC))
         assert isinstance(read, Record), read
-        values = orders_sync.ORDERS.promote(orders_sync._fact(read))
+        values = orders_sync.ORDERS.promote(orders_sync.mirror_record_of(read))
         names = (
             *("last_status", "status", "low_level_status", "status_detail", "bucket", "method"),
             *("interpretation", "has_missing_results", "billing_type", "has_abn"),
