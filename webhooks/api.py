@@ -1,4 +1,4 @@
-"""JSON API of the inbox: events, and the body of one for those who may see records."""
+"""JSON API of the inbox: events, with their bodies for users who may see raw records."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from backoffice.core.encryption.cipher import CannotOpen
 from webhooks.models import Event, decrypted_body
 
 MAX_LISTED_BODY: Final = 32_768
-"""Bytes of a body up to which a list carries it; a longer one comes with its event alone."""
+"""Most bytes of a body in a list; a longer one is only in the answer for its event."""
 
 
 def _record_field() -> serializers.Field[Any, Any, Any, Any]:
@@ -31,7 +31,7 @@ def _record_field() -> serializers.Field[Any, Any, Any, Any]:
 
 @requires("events.view")
 class Events(Resource):
-    """One message of the service, and what became of it (webhooks, chapter 2)."""
+    """Webhook messages of the service with their states (webhooks, chapter 2)."""
 
     model = Event
     mirrored = False

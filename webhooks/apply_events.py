@@ -1,17 +1,17 @@
-"""Apply what was received: batches of events, each with its mark in one transaction.
+"""Apply received events in batches: one transaction has the changes and the states of the events.
 
-A worker claims rows that are due and free, groups them by route, and hands each group whole to its
-handler. What the handler wrote and the marks commit together, so a worker may be killed at any
-line: nothing is lost, nothing is applied twice. Two workers never see the same row.
+A worker claims rows that are due and unlocked, groups them by route, and gives each group to its
+handler. The handler's changes and the events' new states commit together, so a worker may be killed
+at any line: no event is lost, and none is applied twice. Two workers never claim the same row.
 
-Nor do they work on the same subject at once: they would wait for each other's rows to the end of a
-batch. A claimed event whose subject another worker has in hand is left for the next turn, and most
-likely for that worker. Only where all are such, the first of them is waited for.
+Two workers do not apply events of the same subject at the same time either: one would wait for the
+rows of the other until the end of its batch. A claimed event is left for the next batch if another
+worker has locked its subject. If that is so for all claimed events, the worker waits for the first.
 
-A group that fails is rolled back to where it began and halved, until the event that fails stands
-alone. It is tried again later, and at last it is dead: visible, with its reason, to be replayed.
-Trouble of the moment (a lost connection, a deadlock) is nobody's fault: the batch is left as it
-was, for the next turn.
+A group that fails is rolled back to its savepoint and halved until the failing event is alone. That
+event is tried again later; after its last attempt it is dead: visible, with its reason, for replay.
+A transient error (a lost connection, a deadlock) is not the fault of an event: the whole batch is
+rolled back and left for the next run.
 """
 
 from __future__ import annotations
@@ -58,27 +58,27 @@ logger = logging.getLogger(__name__)
 
 BATCH = 200
 BYTES = 16 * 1024 * 1024
-"""Most bytes of bodies in one batch, but for a single larger one."""
+"""Most bytes of bodies in one batch; a single larger body is a batch of its own."""
 MAX_BATCH_ATTEMPTS = 5
-"""How often a batch is begun anew at once when the database asked for it."""
+"""How often a batch is tried at once when the database rolls it back by a deadlock or conflict."""
 
 DATA_ERROR_DELAYS = (timedelta(minutes=1),)
-"""Waits before an event that does not fit is tried again: it will hardly fit later."""
+"""Delays before an event with invalid data is tried again. It will hardly become valid."""
 OTHER_ERROR_DELAYS = tuple(
     timedelta(seconds=seconds) for seconds in (5, 30, 120, 600, 3_600, 4 * 3_600, 12 * 3_600)
 )
-"""Waits after any other failure, such as a mistake of ours that is mended meanwhile."""
+"""Delays after any other failure, such as a bug of ours that may be fixed meanwhile."""
 
 _TRANSIENT_CLASSES = ("08", "40", "53", "57", "58")
-"""Of SQLSTATE: connection, rolled back by a conflict, resources, intervention, system."""
+"""Classes of SQLSTATE: connection, rollback by a conflict, resources, intervention, system."""
 _TRANSIENT_STATES = ("25006", "55006", "55P03")
 """Read-only, in use, locked."""
 
 SET_ASIDE_DELAY = timedelta(seconds=30)
-"""Between two looks whether the team is known by now."""
+"""How long an event waits that is set aside until the team, or an encryption key, is known."""
 
-# A subject's record may not be there yet, so it is held by its number. Another subject that happens
-# to have the same number waits, too.
+# The record of a subject may not exist yet, so an advisory lock on a hash of its id is used.
+# Another subject with the same hash waits, too.
 _CLAIM_SQL = """
 SELECT claimed.*,
  subject_id = '' OR pg_try_advisory_xact_lock(hashtextextended(subject_id, 0))
@@ -114,7 +114,7 @@ WHERE id = %s
 
 @dataclass(frozen=True, slots=True)
 class ClaimedEvent:
-    """A row held until the end of the transaction."""
+    """An event that this worker has locked until the end of the transaction."""
 
     number: int
     message_id: str
@@ -123,14 +123,14 @@ class ClaimedEvent:
     attempts: int
     size: int
     is_untouched: bool
-    """Never touched since it was received: no retry, no replay."""
+    """Whether it was neither retried nor replayed since its receipt."""
     held: bool
-    """Its subject is in this worker's hand, to the end of the transaction."""
+    """Whether this worker has locked its subject, until the end of the transaction."""
 
 
 @dataclass
 class BatchResult:
-    """What became of a batch, by event number."""
+    """What happened to the events of a batch, by event id."""
 
     ends: dict[tuple[Event.State, str], list[int]] = field(
         default_factory=lambda: defaultdict(list)
@@ -142,7 +142,7 @@ class BatchResult:
 
 
 def drain(seconds: float | None = None) -> int:
-    """Apply what is due, until nothing is or for about `seconds`. Returns how many events."""
+    """Apply due events until none is left, or for about `seconds`. Return how many."""
     ends = None if seconds is None else time.monotonic() + seconds
     drained = 0
     while count := _apply_batch_with_retries():
@@ -159,7 +159,7 @@ def _apply_batch_with_retries() -> int:
         except DatabaseError as error:
             if turn + 1 == MAX_BATCH_ATTEMPTS or not _is_rollback(error):
                 raise
-            logger.info("a batch is begun anew: %s", type(error.__cause__).__name__)
+            logger.info("a batch of events is tried again: %s", type(error.__cause__).__name__)
     raise AssertionError("unreachable")
 
 
@@ -176,9 +176,9 @@ def _apply_batch() -> int:
 
 
 def apply_route(route: Route, events: Sequence[Heard]) -> dict[str, str]:
-    """Hand events to their handler, inside the caller's transaction; outcomes by message id."""
-    said = (route.handler(events) if route.handler else None) or {}
-    return {event.message_id: said.get(event.message_id, route.outcome) for event in events}
+    """Apply events by their handler in the caller's transaction. Return outcomes by message id."""
+    outcomes = (route.handler(events) if route.handler else None) or {}
+    return {event.message_id: outcomes.get(event.message_id, route.outcome) for event in events}
 
 
 def _claim_batch() -> list[ClaimedEvent]:
@@ -189,13 +189,16 @@ def _claim_batch() -> list[ClaimedEvent]:
     for position, claim in enumerate(claims):
         total += claim.size
         if total > BYTES and position:
-            return claims[:position]  # The rest is free again when this batch commits.
+            return claims[:position]  # The commit of this batch unlocks the rest.
     return claims
 
 
 def _with_free_subject(claims: list[ClaimedEvent]) -> list[ClaimedEvent]:
-    """Those whose subject no other worker has in hand; where all are, the first one's, once it is
-    free. Who waits has no subject in hand, so that no two wait for each other."""
+    """Return the claims with a subject that no other worker has locked.
+
+    If all subjects are locked, wait for that of the first claim. A worker that waits has not locked
+    any subject itself, so two workers cannot wait for each other.
+    """
     held = {claim.subject for claim in claims if claim.held}
     if claims and not held:
         held = {claims[0].subject}
@@ -206,8 +209,10 @@ def _with_free_subject(claims: list[ClaimedEvent]) -> list[ClaimedEvent]:
 def _group_by_route(
     claims: Sequence[ClaimedEvent], result: BatchResult
 ) -> Iterator[tuple[Route, list[Heard]]]:
-    """Events by route: in receipt order within, and always in the same order of routes, so that
-    two workers take their locks in the same order."""
+    """Yield routes with their events, in order of receipt.
+
+    The routes always come in the same order, so that two workers lock rows in the same order.
+    """
     team = mirror_team()
     bodies: dict[int, bytes | None] = dict(
         binary_rows.fetched(_BODIES_SQL, [[claim.number for claim in claims]])
@@ -219,14 +224,14 @@ def _group_by_route(
             if stored is None:
                 raise Misread("", "the body is no longer kept")
             body = decrypted_body(claim.message_id, stored)
-            # What is replayed may have been found unsound when it was received.
+            # A replayed event may have been invalid on receipt: its body is checked in full.
             envelope = (
                 event_envelope.read_stored(body)
                 if claim.is_untouched
                 else event_envelope.read(body)
             )
         except CannotOpen as error:
-            logger.error("the body of event %d waits: %s", claim.number, error)
+            logger.error("the body of event %d cannot be decrypted: %s", claim.number, error)
             result.aside[UNDECRYPTABLE].append(claim.number)
             continue
         except Misread as error:
@@ -288,7 +293,7 @@ def _record_outcomes(claims: Sequence[ClaimedEvent], result: BatchResult) -> Non
         attempts = {claim.number: claim.attempts for claim in claims}
         for number, error in chain(result.failed.items(), result.unsound.items()):
             reason, path = event_envelope.describe_error(error)
-            # A body that is no event will never be one.
+            # A body that is not a valid event will never become one.
             wait = None if number in result.unsound else _retry_delay(error, attempts[number])
             state = Event.State.DEAD if wait is None else Event.State.RETRY
             cursor.execute(
@@ -309,7 +314,7 @@ def _record_outcomes(claims: Sequence[ClaimedEvent], result: BatchResult) -> Non
 
 
 def _retry_delay(error: Exception, attempts: int) -> timedelta | None:
-    """How long until the next attempt, a fifth more or less; None when this was the last."""
+    """Return the delay before the next attempt, varied by 20%; None after the last attempt."""
     waits = DATA_ERROR_DELAYS if _is_data_error(error) else OTHER_ERROR_DELAYS
     if attempts >= len(waits):
         return None
@@ -317,17 +322,17 @@ def _retry_delay(error: Exception, attempts: int) -> timedelta | None:
 
 
 def _is_data_error(error: Exception) -> bool:
-    """Whether a failure is about what the event says, not about how we read it."""
+    """Return whether the data of the event caused the failure, and not our code."""
     state = _sqlstate(error)
     if state is not None:
         return state[:2] in ("22", "23", "54")  # data, constraints, limits of a row
-    # The driver refuses some values by itself: text with a NUL character, dates it cannot write.
+    # The driver itself refuses some values: text with a NUL character, dates it cannot write.
     refused = (DataError, IntegrityError, psycopg.DataError, psycopg.IntegrityError)
     return isinstance(error, (ValueError, KeyError, RecursionError, OverflowError, *refused))
 
 
 def _is_transient(error: Exception) -> bool:
-    """Whether a failure says nothing of the event: another try of the same may succeed."""
+    """Return whether the event did not cause the failure, so that the same batch may succeed."""
     if isinstance(error, SoftTimeLimitExceeded):
         return True
     state = _sqlstate(error)
@@ -337,7 +342,7 @@ def _is_transient(error: Exception) -> bool:
 
 
 def _is_rollback(error: Exception) -> bool:
-    """By a deadlock or a conflict with another transaction."""
+    """Return whether a deadlock or a conflict with another transaction caused the failure."""
     return (_sqlstate(error) or "")[:2] == "40"
 
 

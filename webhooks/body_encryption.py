@@ -1,13 +1,13 @@
-"""Seal the bodies of events some minutes after they came.
+"""Encrypt the bodies of events two minutes after receipt.
 
-At the door it would cost a seventh of what receiving costs, and as much again when the event is
-applied, mostly because PostgreSQL keeps what it cannot compress beside the table. Two minutes
-later nearly all have been applied, and no sender and no page waits. Readers take both: see
-`models.decrypted_body`.
+Encryption on receipt would add a seventh to the cost of receiving, and as much again to applying,
+mostly because PostgreSQL stores values that it cannot compress beside the table. Two minutes later
+nearly all events have been applied, and neither a sender nor a page waits. Readers accept both
+forms: see `models.decrypted_body`.
 
-Bodies are sealed in the order they came, all that are old enough, so those that are left always lie
-behind the newest sealed one: a killed run is gone on with, and nothing has to be remembered. What
-an older release received lies before it: that is for `manage.py rotatekeys`.
+Bodies are encrypted in the order of receipt. All unencrypted bodies are therefore newer than the
+newest encrypted one: the next run continues after a killed one without a stored position. Older
+unencrypted bodies, received by an earlier release, are left to `manage.py rotatekeys`.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from webhooks.models import body_encryption_context
 MIN_AGE: Final = timedelta(minutes=2)
 STEP: Final = 500
 BYTES: Final = 32 * 1024 * 1024
-"""Bodies sealed in one transaction, and about their size. A drain waits for none of them, we for
-its batch at most."""
+"""Bodies of one transaction, and about their total size. A drain never waits for these rows; this
+job waits for one batch of a drain at most."""
 MAX_EVENTS: Final = 200_000
-"""Events that one run looks back over; what lies before them is for `rotatekeys`, too."""
+"""Events that one run looks back over; older ones are left to `rotatekeys`, too."""
 
 _BEFORE_SQL: Final = """
 SELECT id, octet_length(body), substring(body FROM 1 FOR 1) FROM webhooks_event
@@ -43,7 +43,7 @@ ORDER BY id FOR NO KEY UPDATE
 
 
 def encrypt_bodies(seconds: float | None = None) -> int:
-    """Until none is left that is old enough, or for about `seconds`. Returns how many."""
+    """Encrypt all bodies that are old enough, or for about `seconds`. Return how many."""
     ends = None if seconds is None else time.monotonic() + seconds
     unencrypted = _unencrypted()
     encrypted = 0
@@ -53,8 +53,8 @@ def encrypt_bodies(seconds: float | None = None) -> int:
 
 
 def _unencrypted() -> list[tuple[int, int]]:
-    """Numbers of events and sizes of their bodies, newest first, back to the newest one that is
-    sealed."""
+    """Return ids of events and sizes of their bodies, newest first, back to the newest encrypted
+    one."""
     at = event_log.last_event_before(timezone.now() - MIN_AGE) + 1
     found: list[tuple[int, int]] = []
     while len(found) < MAX_EVENTS and (rows := binary_rows.fetched(_BEFORE_SQL, [at, STEP])):
@@ -67,7 +67,7 @@ def _unencrypted() -> list[tuple[int, int]]:
 
 
 def _take_step(unencrypted: list[tuple[int, int]]) -> list[int]:
-    """Take the oldest ones off the list, as many as one transaction holds."""
+    """Remove the oldest events from the list, enough for one transaction; return their ids."""
     numbers: list[int] = []
     bytes_left = BYTES
     while unencrypted and len(numbers) < STEP and bytes_left > 0:

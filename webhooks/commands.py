@@ -1,6 +1,6 @@
-"""What administrators may ask about where the service delivers events: one class per write.
+"""Commands about webhook endpoints at the service: one class per write.
 
-All go out with the management key (webhooks, chapter 1.2).
+All are sent with the management key (webhooks, chapter 1.2).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class EndpointCommand(Command, kw_only=True):
-    """What all commands about webhook endpoints share."""
+    """Base of all commands about webhook endpoints."""
 
     task: ClassVar[str] = "webhooks.tasks.deliver"
 
@@ -39,7 +39,7 @@ class EndpointCommand(Command, kw_only=True):
 
 
 class ExistingEndpointCommand(EndpointCommand, kw_only=True):
-    """What all commands about one existing endpoint share."""
+    """Base of all commands about one existing endpoint."""
 
     endpoint_id: str
 
@@ -50,12 +50,13 @@ class ExistingEndpointCommand(EndpointCommand, kw_only=True):
         return reverse("operations:service-check")
 
     def endpoint(self, service: Service) -> Record[Webhook]:
-        """The endpoint as the service has it now. Raises NotNow where there is none, or no key."""
+        """Return the endpoint as the service has it now. Raises NotNow if there is none, or if the
+        key is refused."""
         return _call_management(lambda: service.management.webhook(self.team_id, self.endpoint_id))
 
 
 class CreateEndpoint(EndpointCommand, kw_only=True):
-    """Have the service deliver all events of a team to one more address."""
+    """Create an endpoint, so that the service delivers all events of a team to one more URL."""
 
     kind: ClassVar[str] = "webhook.create"
     again: ClassVar[Again] = Again.NEVER
@@ -100,14 +101,14 @@ class CreateEndpoint(EndpointCommand, kw_only=True):
 
 
 class RotateSecret(ExistingEndpointCommand, kw_only=True):
-    """Have the service sign with a new secret, which it makes. The one before signs beside it for
-    a while, so that deliveries are accepted until the settings have both."""
+    """Rotate the signing secret. The service makes the new one and signs with both for a while, so
+    that deliveries are accepted until the settings have both."""
 
     kind: ClassVar[str] = "webhook.rotate"
     again: ClassVar[Again] = Again.NEVER
 
     before: str = ""
-    """Name of the secret right before the first sending; it reveals nothing of the secret."""
+    """Name of the secret before the command is first sent; it reveals nothing of the secret."""
 
     def title(self) -> str:
         return f"Rotate the secret of webhook endpoint {self.endpoint_id[:60]}"
@@ -135,12 +136,12 @@ class RotateSecret(ExistingEndpointCommand, kw_only=True):
         return Absent() if secret_name(found) == self.before else Happened(found)
 
     def store(self, answer: Record[WebhookSecret]) -> str:
-        """Nothing is kept of a secret: it is shown on a page of its own, and set by hand."""
+        """Return the endpoint id. The secret is not stored: a page shows it, and staff set it."""
         return self.endpoint_id
 
 
 class SwitchEndpoint(ExistingEndpointCommand, kw_only=True):
-    """Stop deliveries to an endpoint, or begin them again."""
+    """Disable or enable an endpoint."""
 
     kind: ClassVar[str] = "webhook.switch"
     again: ClassVar[Again] = Again.SAME_EFFECT
@@ -173,7 +174,7 @@ class SwitchEndpoint(ExistingEndpointCommand, kw_only=True):
 
 
 class DeleteEndpoint(ExistingEndpointCommand, kw_only=True):
-    """Delete an endpoint, with the events that have not reached it."""
+    """Delete an endpoint, with the events not yet delivered to it."""
 
     kind: ClassVar[str] = "webhook.delete"
     again: ClassVar[Again] = Again.SAME_EFFECT
@@ -212,7 +213,7 @@ COMMANDS: tuple[type[Command], ...] = (
 
 
 def secret_name(secret: Record[WebhookSecret]) -> str:
-    """The name of a secret. Raises Malformed where it has none."""
+    """Return the name of a secret. Raises Malformed if it has none."""
     if not secret.data.name:
         raise errors.Malformed(reason="a webhook secret of an unknown form")
     return secret.data.name
@@ -223,7 +224,7 @@ def _mark(sending: Sending) -> str:
 
 
 def _call_management(call: Callable[[], T]) -> T:
-    """The answer of a call. Raises NotNow where the key is refused or the endpoint is gone."""
+    """Return the answer of a call. Raises NotNow if the key is refused or the endpoint is gone."""
     try:
         return call()
     except errors.Denied:

@@ -1,7 +1,7 @@
-"""The door for deliveries, straight from the server: `POST /webhooks/`.
+"""The webhook endpoint as a WSGI application: `POST /webhooks/`.
 
-Neither the middleware that pages need nor Django's request and response pass here: together they
-cost as much as all the rest of receiving.
+`backoffice.wsgi` calls it directly, without the middleware of the pages and without Django's
+request and response objects: together they cost as much as all the rest of receiving.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ STRICT_TRANSPORT_SECURITY: Final = (
     "Strict-Transport-Security",
     "max-age=63072000; includeSubDomains; preload",
 )
-"""As Django's middleware says it on every other answer."""
+"""The header that Django's middleware sets on every other response."""
 
 
 def webhook_application(
     environ: dict[str, Any], start_response: Callable[..., Any]
 ) -> Iterable[bytes]:
-    """As a WSGI application."""
+    """Answer one delivery as a WSGI application."""
     began = time.perf_counter()
     status, headers, body = respond(environ)
     duration_metrics.answered(
@@ -45,48 +45,50 @@ def webhook_application(
 
 
 def respond(environ: Mapping[str, Any]) -> tuple[int, Headers, bytes]:
-    """204 once the event is committed; else 4xx or 503 with the reason in a few plain words.
+    """Return status, headers and body: 204 once the event is committed, else 4xx or 503 with the
+    reason in a few words.
 
-    Never a redirect, which the sender counts as a failure.
+    It never redirects: the sender counts a redirect as a failure.
     """
     if environ["REQUEST_METHOD"] != "POST":
         return _response(405, "deliveries are posted", ("Allow", "POST"))
     if settings.HTTPS_ONLY and not _is_https(environ):
         return _response(403, "HTTPS only")
     try:
-        found = receiving.receive(_headers(environ), environ["wsgi.input"].read)
+        result = receiving.receive(_headers(environ), environ["wsgi.input"].read)
     except Exception as error:
-        # The sender tries again; the text of the error may quote the body.
+        # The sender tries again. The text of the error is not logged: it may quote the body.
         logger.error("a delivery failed: %s", type(error).__name__)
-        found = receiving.DeliveryResponse(503, "not stored", receiving.RETRY_AFTER)
-    if found.retry_after is not None:
-        return _response(found.status, found.reason, ("Retry-After", str(found.retry_after)))
-    return _response(found.status, found.reason)
+        result = receiving.DeliveryResponse(503, "not stored", receiving.RETRY_AFTER)
+    if result.retry_after is not None:
+        return _response(result.status, result.reason, ("Retry-After", str(result.retry_after)))
+    return _response(result.status, result.reason)
 
 
 def _is_https(environ: Mapping[str, Any]) -> bool:
-    """As Django tells it: the proxy's word counts where the settings trust one."""
+    """Return whether the request is secure, as `HttpRequest.is_secure` decides it: by the header
+    of the proxy where the settings trust one."""
     if settings.SECURE_PROXY_SSL_HEADER is not None:
         variable, secure = settings.SECURE_PROXY_SSL_HEADER
         if variable in environ:
-            said: str = environ[variable]
-            return said.partition(",")[0].strip() == secure
+            header: str = environ[variable]
+            return header.partition(",")[0].strip() == secure
     return bool(environ["wsgi.url_scheme"] == "https")
 
 
 def _headers(environ: Mapping[str, Any]) -> dict[str, str]:
-    """What a delivery is told by, by lower-case name."""
+    """Return the headers that `receive` needs, by lower-case name."""
     prefixes = tuple(settings.WEBHOOK_HEADER_PREFIXES)
     found = {name: environ.get(variable) for name, variable in _header_variables(prefixes)}
     if not found["content-length"] and "HTTP_TRANSFER_ENCODING" not in environ:
-        # No body at all: a server may wait for ever for one.
+        # There is no body. Without a length a server may wait for one for ever.
         found["content-length"] = "0"
     return {name: value for name, value in found.items() if value is not None}
 
 
 @lru_cache(maxsize=8)
 def _header_variables(prefixes: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """Headers by lower-case name, and as WSGI calls them."""
+    """Return pairs of a header's lower-case name and its WSGI variable."""
     signed = [
         f"{prefix}-{part}" for prefix in prefixes for part in ("id", "timestamp", "signature")
     ]

@@ -1,6 +1,6 @@
-"""What stands on the outside of an event: read when it is received, and again to apply it.
+"""The envelope of an event, read on receipt and again before the event is applied.
 
-Nothing here quotes the body: reasons are words about types.
+Nothing here quotes the body: reasons name types, never values.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ _QUOTE = re.compile("['\"]")
 _READER_ERROR = re.compile(
     r"((?:Expected|Invalid|Object|Input|JSON|Integer|Number)[^'\"]{0,150}) at (\$[^\s'\"]{0,200})"
 )
-"""What the client's readers say of a value that does not fit its type."""
+"""Error messages of the client's readers about a value that does not fit its type."""
 
 ATTEMPT_EXHAUSTED = "message.attempt.exhausted"
-"""The notice that a message was given up: the one event without the envelope (webhooks, 1)."""
+"""The notice that the sender gave a message up: the only event without the envelope
+(webhooks, chapter 1)."""
 
 _WRAPPED_NOTICE = b'{"event_type":"' + ATTEMPT_EXHAUSTED.encode() + b'","data":%b}'
 
@@ -37,7 +38,7 @@ class _Notice(msgspec.Struct, gc=False):
 
 
 class _Ids(msgspec.Struct, gc=False):
-    """As sent: an id that is not in its shape must not hide the others."""
+    """Ids as sent, not parsed: one malformed id must not hide the others."""
 
     order_id: msgspec.Raw = _NONE
     workout_id: msgspec.Raw = _NONE
@@ -51,11 +52,11 @@ class _Team(msgspec.Struct, gc=False):
 
 
 _MAX_CANONICAL_DEPTH: Final = 8
-"""Levels of nesting that are looked through at once; the interface's own records have fewer."""
+"""Levels of nesting that the fast check accepts; the records of the interface have fewer."""
 
 
 def _canonical_type() -> Any:
-    """The type of a value that is sound by its type: not too deep, whole numbers of 64 bits."""
+    """Return the type that the fast check decodes: limited depth, integers of 64 bits."""
     whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
     scalar: Any = bool | whole | float | str | None
     found = scalar
@@ -75,12 +76,12 @@ _id = msgspec.json.Decoder(UUID).decode
 
 
 def read(body: bytes) -> events.Envelope:
-    """The envelope of an event; raises Misread when the body is no sound event at all."""
+    """Return the envelope of an event. Raise Misread if the body is not a valid event."""
     try:
         if _is_canonical(body):
             return _envelope(body)
     except (ValueError, RecursionError):
-        pass  # looked through again, with what is tolerated and words for what is not
+        pass  # The slow reader below tolerates more, and describes what it refuses.
     try:
         return events.read(body)
     except Misread:
@@ -90,20 +91,22 @@ def read(body: bytes) -> events.Envelope:
             notice = None
         if notice is None or notice.type != ATTEMPT_EXHAUSTED:
             raise
-        # Looked through whole, as every other body is: wrapped, it has the shape that is read.
+        # The whole notice is checked like every other body: wrapped, it has an envelope.
         events.read(_WRAPPED_NOTICE % body)
         return events.Envelope(event_type=ATTEMPT_EXHAUSTED, data=notice.data)
 
 
 def _is_canonical(body: bytes) -> bool:
-    """Whether a body is sound at a glance: written again from its value it is the same bytes, so no
-    name is given twice. What is written another way may be sound, too. Raises ValueError."""
+    """Return whether encoding the decoded body gives the same bytes, so that it has no duplicate
+    names. A body that is formatted differently may be valid too. Raises ValueError."""
     return _bytes(_value(body)) == body and not needs_replacing(body)
 
 
 def read_stored(body: bytes) -> events.Envelope:
-    """The same for an event that comes straight from being received, where its body was found
-    sound: looked through again only where its envelope does not read at once."""
+    """Return the envelope of an event that was found valid on receipt and not changed since.
+
+    The body is checked again only if its envelope cannot be decoded directly.
+    """
     try:
         return _envelope(body)
     except (ValueError, RecursionError):
@@ -111,8 +114,10 @@ def read_stored(body: bytes) -> events.Envelope:
 
 
 def subject(envelope: events.Envelope) -> tuple[str, UUID | None]:
-    """What and whom an event is about, as far as it says: the order where there is one, else the
-    id of the record it brings; and the user."""
+    """Return the ids of the record and of the user that an event is about, as far as it has them.
+
+    The record is the order where there is one, else the record in the event.
+    """
     data = bytes(envelope.data)
     ids = _Ids()
     if data[:1] == b"{":
@@ -121,7 +126,7 @@ def subject(envelope: events.Envelope) -> tuple[str, UUID | None]:
     for sent in (ids.order_id, ids.workout_id, ids.id, ids.job_id):
         if sent is _NONE:
             continue
-        # In one spelling, so that a page finds it by what the mirror calls the record.
+        # In the spelling that the mirror uses for the id, so that pages find the event by it.
         known = _uuid(sent)
         found = str(known) if known else _text_or_empty(sent)
         if found:
@@ -130,7 +135,7 @@ def subject(envelope: events.Envelope) -> tuple[str, UUID | None]:
 
 
 def teams(envelope: events.Envelope) -> set[UUID]:
-    """The teams an event says it is of: around its data, and inside."""
+    """Return the team ids of an event: that of its envelope and that in its data."""
     data = bytes(envelope.data)
     inside = _uuid(_team(data).team_id) if data[:1] == b"{" else None
     return {team for team in (envelope.team_id, inside) if team}
@@ -152,15 +157,16 @@ def received_event(
 
 
 def describe_error(error: BaseException) -> tuple[str, str]:
-    """Reason and path of a failure in words about types; its class where the text may quote."""
+    """Return reason and path of a failure: its message where that names types only, else the name
+    of its class, because the message may quote a value."""
     if isinstance(error, Misread):
         return error.reason[:200], error.path[:200]
     if isinstance(error, msgspec.DecodeError):
         path, reason = explain(error)
         if not _QUOTE.search(reason + path):
             return reason[:200], path[:200]
-    elif type(error) is ValueError and (told := _READER_ERROR.fullmatch(str(error))):
-        return told[1], told[2]
+    elif type(error) is ValueError and (match := _READER_ERROR.fullmatch(str(error))):
+        return match[1], match[2]
     return type(error).__name__, ""
 
 
@@ -168,7 +174,7 @@ def _text_or_empty(sent: msgspec.Raw) -> str:
     try:
         return _text(sent)
     except ValueError:
-        return ""  # no text
+        return ""
 
 
 def _uuid(sent: msgspec.Raw) -> UUID | None:

@@ -1,7 +1,7 @@
-"""Reads of the inbox for the event log: counts, types, and a place in time.
+"""Queries of the event log: counts, types, and positions by time.
 
-Every read costs the same however long the inbox: counts stop at a cap, names and moments are found
-by skipping along an index, and a page of several types is merged from the index of each.
+Their cost does not depend on the size of the inbox: counts stop at a cap, types and times are found
+by skipping along an index, and a page of several types is merged from the rows of each type.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from backoffice.pages.paging.counts import COUNT_CAP, Count
 from webhooks.models import Event
 
 TYPES_READ: Final = 1_000
-"""Types of events are counted one by one up to this many; the service knows about 200."""
+"""Most event types that are counted; the service has about 200."""
 MAX_ID: Final = 2**63 - 1
 RECEIPT_SLACK: Final = timedelta(minutes=1)
-"""Rows get their number before they get their moment, and not in the same order."""
+"""Ids and times of receipt are not assigned in exactly the same order."""
 
-# The states stand in the text: a condition with a parameter cannot use the partial indexes.
+# The states are literals: a condition with a parameter cannot use the partial indexes.
 _STATES_SQL: Final = " UNION ALL ".join(
     f"SELECT '{state}', (SELECT count(*) FROM (SELECT 1 FROM webhooks_event"
     f" WHERE state = '{state}' LIMIT %(cap)s) AS few)"
@@ -58,7 +58,7 @@ WITH RECURSIVE search (low, high) AS (
 SELECT coalesce(max(low), 0) FROM search
 """
 
-# By one index each: a retry falls due later than most that were received after it.
+# Each state by its own index: a retry is due later than most events that were received after it.
 _OLDEST_SQL: Final = """
 SELECT min(received_at) FROM (
     (SELECT received_at FROM webhooks_event WHERE state = 'pending' ORDER BY due_at, id LIMIT 1)
@@ -70,7 +70,7 @@ SELECT min(received_at) FROM (
 
 @dataclass(frozen=True, slots=True)
 class EventTypeGroup:
-    """Event types that begin alike, for the filter."""
+    """Event types with the same first two words, for the filter."""
 
     prefix: str
     label: str
@@ -79,23 +79,24 @@ class EventTypeGroup:
 
 
 def state_counts() -> dict[str, Count]:
-    """Events per state, each counted up to a cap: one query."""
+    """Return the number of events per state, each counted up to a cap: one query."""
     with connection.cursor() as cursor:
         cursor.execute(_STATES_SQL, {"cap": COUNT_CAP + 1})
         return {state: _capped(count) for state, count in cursor.fetchall()}
 
 
 def type_counts() -> dict[str, Count]:
-    """Every type that was ever received, each counted up to a cap: one query."""
+    """Return every type that was ever received with its number of events, each counted up to a
+    cap: one query."""
     with connection.cursor() as cursor:
         cursor.execute(_TYPES_SQL, {"cap": COUNT_CAP + 1, "most": TYPES_READ})
         return {name: _capped(count) for name, count in cursor.fetchall()}
 
 
 def last_event_before(moment: datetime) -> int:
-    """Number of an event received before `moment`, close to the last such: one query.
+    """Return the id of an event received before `moment`, close to the last such one: one query.
 
-    Numbers grow with receipt, so halving finds it without an index on time.
+    Ids grow with receipt, so a binary search finds it without an index on time.
     """
     with connection.cursor() as cursor:
         cursor.execute(_BEFORE_SQL, {"moment": moment - RECEIPT_SLACK})
@@ -103,7 +104,7 @@ def last_event_before(moment: datetime) -> int:
 
 
 def numbers_between(since: datetime | None, until: datetime | None) -> tuple[int, int]:
-    """Numbers between which all events lie that were received from `since` to `until`."""
+    """Return the ids between which all events received from `since` to `until` lie."""
     low = 0 if since is None else last_event_before(since)
     high = MAX_ID if until is None else last_event_before(until + 3 * RECEIPT_SLACK) + 2
     return low, high
@@ -115,7 +116,7 @@ def received_between(
     until: datetime | None,
     numbers: tuple[int, int] | None = None,
 ) -> QuerySet[Event]:
-    """Those received from `since` to `until`, read from that stretch of the inbox alone."""
+    """Return the rows received from `since` to `until`; only that range of ids is read."""
     low, high = numbers or numbers_between(since, until)
     if since is not None:
         rows = rows.filter(pk__gt=low, received_at__gte=since)
@@ -125,7 +126,7 @@ def received_between(
 
 
 def latest() -> tuple[int, datetime]:
-    """Number of the latest event, and now by the clock of the database: one query."""
+    """Return the id of the latest event, and the time of the database: one query."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT coalesce(max(id), 0), clock_timestamp() FROM webhooks_event")
         number, now = cursor.fetchone()
@@ -140,10 +141,10 @@ def page_of_types(
     most: int,
     descending: bool,
 ) -> list[Event]:
-    """The first `most` of the rows beyond the number in `edge` that are of one of these types: the
-    first of each type by its index, then the first of those. Two queries.
+    """Return the first `most` rows of these types after the id in `edge`: two queries.
 
-    With all types in one condition the database walks the inbox until it has met enough of them.
+    The first rows of each type are read by the index on type, then the first of all of them. With
+    all types in one condition, PostgreSQL would scan the inbox by id until it finds enough rows.
     """
     low, high = within
     if edge is not None and descending:
@@ -159,7 +160,7 @@ def page_of_types(
 
 
 def count_types(types: list[str], within: tuple[int, int], rows: QuerySet[Event]) -> Count:
-    """How many of the rows are of one of these types, counted up to a cap: one query."""
+    """Return how many rows are of one of these types, counted up to a cap: one query."""
     few, values = _first_of_each(types, within, rows, COUNT_CAP + 1, descending=True)
     with connection.cursor() as cursor:
         cursor.execute(
@@ -172,13 +173,13 @@ def count_types(types: list[str], within: tuple[int, int], rows: QuerySet[Event]
 def _first_of_each(
     types: list[str], within: tuple[int, int], rows: QuerySet[Event], most: int, descending: bool
 ) -> tuple[str, list[Any]]:
-    """Numbers of the first rows of each type, as something to select from, and its values."""
-    # `kind.name` is what stands in the statement around this one. Said as a stretch of the index
-    # on type and number: of an equation the database may think that walking by number is shorter.
-    place = "(webhooks_event.event_type, webhooks_event.id)"
-    stretch = [f"{place} > (kind.name, %s)", f"{place} < (kind.name, %s)"]
+    """Return a FROM item with the ids of the first rows of each type, and its parameters."""
+    # `kind.name` is a column of the surrounding statement. The condition is a range of the index
+    # on type and id: with an equality on the type, PostgreSQL may choose to scan by id.
+    key = "(webhooks_event.event_type, webhooks_event.id)"
+    conditions = [f"{key} > (kind.name, %s)", f"{key} < (kind.name, %s)"]
     sign = "-" if descending else ""
-    each = rows.extra(where=stretch, params=within)  # noqa: S610 - our own names
+    each = rows.extra(where=conditions, params=within)  # noqa: S610 - our own names
     each = each.order_by(f"{sign}event_type", f"{sign}pk")
     body, values = each.values("pk")[:most].query.sql_with_params()
     return (
@@ -188,8 +189,8 @@ def _first_of_each(
 
 
 def oldest_waiting() -> datetime | None:
-    """When the event was received that has waited longest to be applied: the first in the line of
-    those not tried yet, or the first received of those that failed and are tried again."""
+    """Return when the event was received that has waited longest to be applied: the first due of
+    those not tried yet, or the first received of those to be tried again."""
     with connection.cursor() as cursor:
         cursor.execute(_OLDEST_SQL)
         found: datetime | None = cursor.fetchone()[0]
@@ -197,7 +198,7 @@ def oldest_waiting() -> datetime | None:
 
 
 def group_types(counts: dict[str, Count]) -> list[EventTypeGroup]:
-    """Types by their first two words, which is how the catalogue groups them."""
+    """Group types by their first two words, as the catalogue does."""
     groups: dict[str, list[tuple[str, Count]]] = {}
     for name, count in counts.items():
         groups.setdefault(".".join(name.split(".")[:2]), []).append((name, count))
@@ -250,12 +251,12 @@ _VERBS: Final = {"created": "new", "updated": "changed", "error": "broken", "cha
 
 
 def group_words(prefix: str) -> str:
-    """Words for the first two words of a type; those themselves when nobody knows them."""
+    """Return the label of the first two words of a type; the words themselves if unknown."""
     return _GROUPS.get(prefix, prefix)
 
 
 def type_words(event_type: str) -> str:
-    """`Order changed`, `Heart rate, new`: a type as one would say it."""
+    """Return a label for a type, such as `Order changed` or `Heart rate, new`."""
     if event_type in _WHOLE_TYPES:
         return _WHOLE_TYPES[event_type]
     first, _, last = event_type.rpartition(".")
@@ -270,6 +271,6 @@ def type_words(event_type: str) -> str:
 
 
 def types_with_prefix(event_types: Sequence[str], prefix: str) -> list[str]:
-    """The types that are `prefix` or begin with it as words."""
+    """Return the types that are `prefix` or start with its whole words."""
     stem = prefix.rstrip(".")
     return [name for name in event_types if name == stem or name.startswith(f"{stem}.")]

@@ -16,7 +16,7 @@ from webhooks.models import Event, decrypted_body
 
 @dataclass(frozen=True, slots=True)
 class EventRow:
-    """One event as the list shows it."""
+    """One event as a row of a page."""
 
     event: Event
     type_label: str
@@ -27,18 +27,18 @@ class EventRow:
 
     @property
     def delay(self) -> timedelta | None:
-        """From what happened to its receipt; None when the event does not say when that was."""
+        """Time from the change to its receipt; None if the event has no time of the change."""
         return self.event.received_at - self.happened_at if self.happened_at else None
 
     @property
     def attempts(self) -> int:
-        """How often it was tried: the row counts those that failed."""
-        went_through = self.event.applied_at and self.event.state != Event.State.DEAD
-        return self.event.attempts + (1 if went_through else 0)
+        """How often it was tried. The column counts failed attempts only."""
+        is_applied = self.event.applied_at and self.event.state != Event.State.DEAD
+        return self.event.attempts + (1 if is_applied else 0)
 
     @property
     def processing_time(self) -> timedelta | None:
-        """From receipt to the end of its handling; None while it has failed."""
+        """Time from receipt until it was applied; None if it was not, or is dead."""
         done = self.event.applied_at
         if done is None or self.event.state == Event.State.DEAD:
             return None
@@ -46,7 +46,7 @@ class EventRow:
 
 
 def event_rows(events: Iterable[Event], *, by_name: bool) -> list[EventRow]:
-    """The events with the names of their patients: one query, none without names to show."""
+    """Return rows of the events; `by_name` adds the names of patients by one query."""
     found = list(events)
     users = {event.user_id for event in found if event.user_id}
     people: dict[UUID, Patient] = {}
@@ -56,7 +56,7 @@ def event_rows(events: Iterable[Event], *, by_name: bool) -> list[EventRow]:
 
 
 def outcome_term(event: Event) -> vocabulary.Term:
-    """What became of an event, in words: its outcome once it is done with, else its state."""
+    """Return the vocabulary term of an event: its outcome once it is closed, else its state."""
     if event.outcome and event.state in (Event.State.DONE, Event.State.SKIPPED):
         return vocabulary.term("event.outcome", event.outcome)
     return vocabulary.term("event.state", event.state)
@@ -75,7 +75,7 @@ def _row(event: Event, person: Patient | None) -> EventRow:
 
 
 def _listed_body(event: Event) -> bytes | None:
-    """Of a row of the list."""
+    """Return the body of an event that was read for a list; None for a large body."""
     stored = getattr(event, "small_body", None)
     try:
         return None if stored is None else decrypted_body(event.message_id, bytes(stored))
@@ -84,7 +84,7 @@ def _listed_body(event: Event) -> bytes | None:
 
 
 def is_about_order(event: Event) -> bool:
-    """True when the subject is an order's id, and reads as one."""
+    """Return whether the subject of an event is the id of an order."""
     try:
         UUID(event.subject_id)
     except ValueError:

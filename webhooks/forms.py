@@ -1,4 +1,4 @@
-"""Filters of the event log, and what staff fill in to have failed events applied again."""
+"""Filter forms of the event log and of replay."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ TABS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "foreign": ("Of another team", (Event.State.QUARANTINED,)),
     "done": ("Done", (Event.State.DONE,)),
 }
-"""Tab to its name and the states it shows."""
+"""Label and states of each tab."""
 
 
 class TypeField(forms.CharField):
-    """An event type, or the words it begins with."""
+    """An event type, or its first words."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(
@@ -40,7 +40,7 @@ class TypeField(forms.CharField):
 
 
 class EventFilters(forms.Form):
-    """What the log can be narrowed by. Ids only: no word about a person stands in the address."""
+    """Filters of the event log. They take ids only, so that no personal data are in the URL."""
 
     type = TypeField()
     user_id = UuidField(label="Patient ID")
@@ -68,16 +68,16 @@ class EventFilters(forms.Form):
         in_order(self, "since", "until")
 
     def types(self, known: Iterable[str]) -> list[str] | None:
-        """Those of the `known` types that fit; None when any does."""
+        """Return the `known` types that match; None if there is no filter by type."""
         prefix = self.cleaned_data.get("type")
         return event_log.types_with_prefix(list(known), prefix) if prefix else None
 
     def is_specific(self) -> bool:
-        """Whether it names a person, a record or a message: few events are about one."""
+        """Return whether a filter for a patient, record or message is set: few events match it."""
         return any(self.cleaned_data.get(name) for name in (*self.IDS, "conflict"))
 
     def apply(self, rows: QuerySet[Event]) -> QuerySet[Event]:
-        """Rows that fit, of whatever type."""
+        """Filter rows by everything but the type."""
         given = self.cleaned_data
         plain: dict[str, Any] = {
             "user_id": given.get("user_id"),
@@ -91,13 +91,13 @@ class EventFilters(forms.Form):
 
     @cached_property
     def within(self) -> tuple[int, int]:
-        """Numbers between which all lie that fit the dates."""
+        """Ids between which all events lie that match the dates."""
         return event_log.numbers_between(
             self.cleaned_data.get("since"), self.cleaned_data.get("until")
         )
 
     def chips(self) -> list[dict[str, str]]:
-        """Filters in force, in words."""
+        """Return the active filters with labels."""
         return [
             {"name": name, "value": self.data[name], "label": self._words(name)}
             for name, field in self.fields.items()
@@ -110,7 +110,7 @@ class EventFilters(forms.Form):
 
 
 class ReplayFilters(forms.Form):
-    """Which events that came to nothing are to be applied again."""
+    """Filters for events that were not applied, to be replayed."""
 
     STATES: Final[Mapping[str, str]] = {
         Event.State.DEAD: "failed",
@@ -131,13 +131,14 @@ class ReplayFilters(forms.Form):
     )
     shown_at = MomentField(widget=forms.HiddenInput)
 
-    def state_chosen(self) -> str:
+    def chosen_state(self) -> str:
         return str(self.cleaned_data.get("state") or Event.State.DEAD)
 
     def apply(self, rows: QuerySet[Event], types: list[str]) -> QuerySet[Event]:
-        """Events that fit, as they were when they were shown: none that came or failed since."""
+        """Filter rows as they were when the page was shown: without events that arrived or failed
+        since."""
         given = self.cleaned_data
-        rows = rows.filter(state=self.state_chosen())
+        rows = rows.filter(state=self.chosen_state())
         if given.get("type"):
             rows = rows.filter(event_type__in=event_log.types_with_prefix(types, given["type"]))
         if given.get("reason"):

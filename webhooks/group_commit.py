@@ -1,10 +1,14 @@
-"""One commit for the deliveries that arrive at the same time: threads that wait, wait together.
+"""Group commit: store deliveries that arrive at the same time in one statement and one commit.
 
-The first thread that comes stores its row at once, with those of threads that only wait for their
-turn to run. Those that come meanwhile are taken along by the next: nobody waits for company, and
-under load a statement and a commit carry as many rows as there are threads. A thread is told
-"stored" after the commit that held its row; where that failed, for whatever reason, it stores its
-row alone and learns its own outcome.
+Each request runs in its own thread and has one row to store. While no write is running, a thread
+becomes the leader: it writes its own row, together with the rows of threads that are waiting
+already. Rows that arrive during that write wait; when it ends, the first of them becomes the next
+leader and writes all of them. So no thread waits for a group to fill up: an idle server commits
+each row at once, and under load one commit carries as many rows as there are threads.
+
+`GroupCommit.store` returns True after the commit that contained the row. If that commit failed,
+for whatever reason, it returns False, and the caller stores its row by itself and sees the error
+of its own row, not that of another one.
 """
 
 from __future__ import annotations
@@ -17,7 +21,8 @@ RowValues = tuple[object, ...]
 
 
 class _WaitingRow:
-    """A row that waits to be taken along. `turn` is free once it was, or once it is to lead."""
+    """A row that waits to be written. `turn` is released once the row was written by another
+    thread, or once its own thread is the next leader."""
 
     __slots__ = ("is_leader", "is_stored", "row", "turn")
 
@@ -29,7 +34,11 @@ class _WaitingRow:
 
 
 class GroupCommit:
-    """`write(rows)` commits several rows that differ in their first column, or raises."""
+    """Collect the rows of several threads and write them together.
+
+    `write(rows)` commits rows that differ in their first column, or raises. `most` is the largest
+    number of rows in one call.
+    """
 
     def __init__(self, write: Callable[[Sequence[RowValues]], object], most: int) -> None:
         self._write = write
@@ -39,7 +48,7 @@ class GroupCommit:
         self._waiting: list[_WaitingRow] = []
 
     def store(self, row: RowValues) -> bool:
-        """True once the row is committed; False when the caller must store it by itself."""
+        """Return True once the row is committed, False if the caller must store it by itself."""
         mine = _WaitingRow(row)
         with self._lock:
             wait = self._busy
@@ -50,7 +59,8 @@ class GroupCommit:
             mine.turn.acquire()
             if not mine.is_leader:
                 return mine.is_stored
-        os.sched_yield()  # to those about to come: interpreter and processor
+        # Let threads that are about to call `store` run first: then this write takes their rows.
+        os.sched_yield()
         with self._lock:
             places = [mine, *self._take_waiting(mine)]
         try:
@@ -58,14 +68,17 @@ class GroupCommit:
             for place in places:
                 place.is_stored = True
         except Exception:
-            # One row may be to blame: each thread tries its own and meets the error itself.
+            # One bad row may have caused it: each thread tries its own row and sees its own error.
             return False
         finally:
             self._wake_others(places)
         return True
 
     def _take_waiting(self, mine: _WaitingRow) -> list[_WaitingRow]:
-        """Waiting rows to take along. A repeat of one that goes now has to come after it."""
+        """Return the waiting rows that this write takes along.
+
+        Two rows of the same key cannot be in one statement: the later one keeps waiting.
+        """
         taken: list[_WaitingRow] = []
         left: list[_WaitingRow] = []
         seen = {mine.row[0]}
@@ -79,7 +92,7 @@ class GroupCommit:
         return taken
 
     def _wake_others(self, places: Sequence[_WaitingRow]) -> None:
-        """Those taken along go their way; the first that still waits leads the next."""
+        """Wake the threads of written rows, and make the first that still waits the leader."""
         with self._lock:
             if self._waiting:
                 leader = self._waiting.pop(0)

@@ -1,4 +1,4 @@
-"""The inbox: every delivery of the service, once, as received, and what became of it."""
+"""Tables of the inbox: events of the service as received, and refused deliveries."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from backoffice.core.encryption.encrypted_fields import SealedBytes
 
 
 class Event(models.Model):
-    """One message of the service (webhooks, chapters 1 and 2).
+    """One webhook message of the service (webhooks, chapters 1 and 2).
 
-    `message_id` is the same on every retry of the sender and is kept for good: it is what makes a
-    repeat a repeat, months later too. `id` grows with receipt. `body` is what was signed, byte for
-    byte, sealed some minutes later (`sealing.py`); it may be forgotten one day, its digest stays.
+    `message_id` is the same on every retry of the sender. It is never deleted, so that a repeat is
+    recognized even after months. `id` grows with receipt. `body` has the signed bytes; it is
+    encrypted some minutes later (`body_encryption.py`) and deleted after `EVENT_BODY_DAYS`, but its
+    digest stays.
 
-        received ──▶ pending, or dead at once: a body that is no sound event
+        received ──▶ pending; dead at once if the body is not a valid event
 
-        pending ──▶ done: applied, or an outcome that says why nothing was to be applied
-           │ ├────▶ skipped: a type no code reads yet; may be replayed after an upgrade
+        pending ──▶ done: applied, or an outcome that says why there was nothing to apply
+           │ ├────▶ skipped: an unknown type; may be replayed after an upgrade
            │ ├────▶ quarantined: of another team
-           │ └────▶ dead: a replayed body that is no sound event
+           │ └────▶ dead: replayed, and its body is not a valid event
            ▼
-         retry ───▶ any of these, or after the last attempt dead: waits, visible, to be replayed
+         retry ───▶ any of these; dead after the last attempt, until staff replay it
 
-    `reason` and `path` are words about types, never a value of the body.
+    `reason` and `path` name types, never a value of the body.
     """
 
     class State(models.TextChoices):
@@ -48,7 +49,7 @@ class Event(models.Model):
     body_conflict = models.BooleanField(
         default=False, db_default=False, help_text="Came again with another body; the first counts"
     )
-    # Read from the body as far as it goes, for the log and its filters.
+    # Copied from the body as far as it can be parsed, for the event log and its filters.
     event_type = models.TextField(default="", db_default="")
     subject_id = models.TextField(
         default="",
@@ -75,10 +76,10 @@ class Event(models.Model):
     path = models.CharField(max_length=200, default="", db_default="", blank=True)
 
     class Meta:
-        # Not `unique=True`: that brings a second index, for searches nobody makes.
+        # Not `unique=True`: that would add a second index, for searches by prefix.
         constraints = [models.UniqueConstraint(fields=["message_id"], name="event_once")]
         indexes = [
-            # Reader: applying.drain
+            # Reader: apply_events.drain
             models.Index(
                 fields=["due_at", "id"],
                 condition=Q(state__in=["pending", "retry"]),
@@ -102,7 +103,7 @@ class Event(models.Model):
             models.Index(
                 fields=["id"], condition=Q(body_conflict=True), name="event_body_conflict"
             ),
-            # Reader: pruning.forget_bodies
+            # Reader: retention.delete_old_bodies
             models.Index(
                 fields=["id"],
                 condition=Q(state__in=["done", "skipped", "quarantined"], body__isnull=False),
@@ -115,20 +116,20 @@ class Event(models.Model):
 
 
 def body_encryption_context(message_id: str) -> str:
-    """Where the body of this message is sealed for, as the field does it, for readers in SQL."""
+    """Return the context with which the body of this message is encrypted, the same as the field
+    uses, for code that reads bodies with SQL."""
     return f"webhooks_event.body:{message_id}"
 
 
 def decrypted_body(message_id: str, stored: bytes) -> bytes:
-    """The body as received, of what stands in the table; raises CannotOpen."""
+    """Return the body as received from the value in the table. Raises CannotOpen."""
     if not cipher.is_sealed(stored):
-        return stored  # not yet
+        return stored  # It is not encrypted yet.
     return cipher.opened_bytes(stored, body_encryption_context(message_id))
 
 
 class Refusal(models.Model):
-    """How many deliveries were turned away at the door, by the hour and reason. Nothing of them
-    is kept."""
+    """How many deliveries were refused, by hour and reason. Nothing else of them is stored."""
 
     hour = models.DateTimeField()
     reason = models.CharField(max_length=60)

@@ -1,4 +1,4 @@
-"""Bodies of events as staff may see them: whole, or their structure with the values hidden."""
+"""Bodies of events for pages: whole, or with their values hidden."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ MASK: Final = "•••"
 MAX_DISPLAYED: Final = 100_000
 """Characters of a body that a page shows."""
 LISTED_ITEMS: Final = 2
-"""Items of a list that a masked body shows: the others look alike."""
+"""Items of a list that a masked body shows."""
 UNMASKED_KEYS: Final = ("event_type", "team_id")
-"""Members of the envelope that the log shows anyhow."""
+"""Members of the envelope that are never masked."""
 UNREADABLE: Final = (msgspec.DecodeError, ValueError, RecursionError)
-"""What readers of JSON raise; letters that are no UTF-8 are a ValueError of their own."""
+"""Exceptions of JSON readers; invalid UTF-8 raises a ValueError."""
 EARLIEST: Final = datetime(2, 1, 1, tzinfo=UTC)
 LATEST: Final = datetime(9998, 12, 31, tzinfo=UTC)
-"""Beyond these a moment cannot be shown in every zone."""
+"""Moments outside these limits cannot be converted to every time zone."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """One member that two versions of a record say differently."""
+    """A member that differs between two versions of a record."""
 
     name: str
     before: str
@@ -52,14 +52,16 @@ class _Step(msgspec.Struct):
 
 
 def happened_at(body: bytes | memoryview | None) -> datetime | None:
-    """When, by its own words, that happened which the event tells of; None when it does not say."""
+    """Return when the change happened according to the event; None if it has no such time."""
     if body is None:
         return None
     try:
-        said = msgspec.json.decode(msgspec.json.decode(body, type=_Envelope).data, type=_Timestamps)
+        found = msgspec.json.decode(
+            msgspec.json.decode(body, type=_Envelope).data, type=_Timestamps
+        )
     except UNREADABLE:
         return None
-    for text in (said.updated_at, _last_step(said.events), said.created_at, said.time_start):
+    for text in (found.updated_at, _last_step(found.events), found.created_at, found.time_start):
         moment = parse_instant(text)
         if moment is not None:
             return moment
@@ -67,7 +69,7 @@ def happened_at(body: bytes | memoryview | None) -> datetime | None:
 
 
 def data_of(event: Event) -> dict[str, Any]:
-    """The `data` of an event; empty for a body that is no such JSON, or forgotten."""
+    """Return the `data` of an event; an empty one if the body is deleted or not such JSON."""
     if event.body is None:
         return {}
     try:
@@ -79,7 +81,7 @@ def data_of(event: Event) -> dict[str, Any]:
 
 
 def steps_in(event: Event) -> dict[int, str]:
-    """Ids of the status events an order event carries, with their statuses."""
+    """Return the statuses in an order event, by the ids of their status events."""
     steps = data_of(event).get("events")
     if not isinstance(steps, list):
         return {}
@@ -91,7 +93,7 @@ def steps_in(event: Event) -> dict[int, str]:
 
 
 def display_body(event: Event, *, values: bool) -> tuple[str, bool]:
-    """The body for a page, and whether it was cut. Without `values` only its structure."""
+    """Return the body for a page, and whether it was truncated. Without `values` it is masked."""
     if event.body is None:
         return "", False
     raw = bytes(event.body)
@@ -112,18 +114,18 @@ def _structure(body: Any) -> Any:
 
 
 def mask(value: Any) -> Any:
-    """The structure of a JSON value: names stay, values go, long lists show how they begin."""
+    """Return the structure of a JSON value: names, no values, the first items of long lists."""
     if isinstance(value, dict):
         return {key: mask(found) for key, found in value.items()}
     if isinstance(value, list):
-        kept = [mask(found) for found in value[:LISTED_ITEMS]]
+        items = [mask(found) for found in value[:LISTED_ITEMS]]
         more = len(value) - LISTED_ITEMS
-        return [*kept, f"and {more} more"] if more > 0 else kept
+        return [*items, f"and {more} more"] if more > 0 else items
     return None if value is None else MASK
 
 
 def field_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[FieldChange]:
-    """What two records say differently, member by member."""
+    """Return the members that differ between two versions of a record."""
     names = {**before, **after}
     return [
         FieldChange(
@@ -137,7 +139,7 @@ def field_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[F
 
 
 def one_line(value: Any) -> str:
-    """A value in one line, for a table of changes."""
+    """Return a value in one line, for a table of changes."""
     if value is None:
         return ""
     if isinstance(value, datetime):
@@ -166,7 +168,7 @@ def _last_step(raw: msgspec.Raw) -> Any:
 
 
 def parse_instant(text: Any) -> datetime | None:
-    """An instant as the service writes it; None for anything else."""
+    """Return a time as the service writes it (ISO 8601 with an offset); None for anything else."""
     try:
         moment = datetime.fromisoformat(text)
         if moment.tzinfo is None:
@@ -178,7 +180,7 @@ def parse_instant(text: Any) -> datetime | None:
 
 
 def replace_surrogates(text: str) -> str:
-    """Halves of surrogate pairs, which JSON can spell and UTF-8 cannot, as question marks."""
+    """Replace lone surrogates, which JSON can contain and UTF-8 cannot, by question marks."""
     return text.encode("utf-8", "replace").decode()
 
 

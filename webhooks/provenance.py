@@ -1,9 +1,8 @@
-"""Why do we believe this? From what an order shows to the delivery, or the read, that said so; and
-what was known at a past moment (`record_history`).
+"""Provenance of the values of an order: the event, lookup or sync run that each came from.
 
-Every mirrored row knows the moment its version was told: the receipt of an event, or the sending
-of the request that read it. So the event is found by subject and receipt, a look-up by its key,
-a run by the time it ran.
+`as_of` of a mirrored row is when its version was known: the receipt of an event, or the sending of
+the request that read it. So an event is found by its subject and its receipt, a lookup by its key,
+and a run by the time it ran. Past states of an order are in `record_history`.
 """
 
 from __future__ import annotations
@@ -30,38 +29,38 @@ from webhooks.record_history import (
 )
 
 MAX_EVENTS: Final = 100
-"""Latest events about an order that are looked into."""
+"""Latest events about an order that are searched."""
 MAX_VISITS: Final = 50
 LOOKUP_DURATION: Final = timedelta(seconds=90)
-"""An answer is stored at most this long after it was asked for."""
+"""An answer is stored at most this long after its request."""
 RUN, LOOKUP, EVENT, READ = "run", "look-up", "event", "read"
 
 
 @dataclass(frozen=True, slots=True)
 class ValueSource:
-    """What told us a version of a record. `kind` is event, look-up, run, or read: a read of the
-    service whose record is gone."""
+    """Where a version of a record came from. `kind` is event, look-up, run, or read: a read of the
+    service that is no longer on record."""
 
     kind: str
     at: datetime
     row: EventRow | None = None
     run: SyncRun | None = None
     confirmed_at: datetime | None = None
-    """When a later read found it unchanged."""
+    """When a later read found the same version."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourcedValue:
-    """One thing the page of an order shows, and what told us so."""
+    """A value that the page of an order shows, and its source."""
 
-    what: str
+    label: str
     term: vocabulary.Term
     source: ValueSource
 
 
 @dataclass(frozen=True, slots=True)
 class SourcedStep:
-    """One step of the order's history, and the first delivery that told it."""
+    """A step of the order's history, and the first event that had it."""
 
     at: datetime
     term: vocabulary.Term
@@ -72,27 +71,29 @@ def record_histories(
     order: Order,
     visits: Sequence[Appointment],
     result: Result | None,
-    heard: Sequence[EventRow],
+    event_rows: Sequence[EventRow],
     granted: frozenset[str],
 ) -> list[RecordHistory]:
-    """Of all that the reader may see of an order, what is stored of the past. A query at most."""
-    found = [order_history(order, heard, granted)]
+    """Return the histories of the records of an order that the reader may see. At most one
+    query."""
+    found = [order_history(order, event_rows, granted)]
     if "results.view" in granted:
         of_result = result_history(order.pk, result)
-        warning = warning_history(heard, granted)
+        warning = warning_history(event_rows, granted)
         found += [one for one in (of_result, warning) if one.versions]
     if "appointments.view" in granted:
-        found += visit_histories(visits, heard, granted)
+        found += visit_histories(visits, event_rows, granted)
     return found
 
 
 def visits_of_order(order: Order) -> Iterable[Appointment]:
+    """Return the appointments of an order, by start."""
     rows = Appointment.objects.filter(order_id=order.pk).defer("content_hash")
     return rows.order_by("start_at", "as_of")[:MAX_VISITS]
 
 
 def stored_events(order: Order, until: datetime | None) -> list[Event]:
-    """The latest events about an order; where there are more, also those before a moment."""
+    """Return the latest events about an order; if there are more, also some before `until`."""
     about = Event.objects.filter(subject_id=str(order.pk)).defer("body_digest").order_by("-pk")
     found = list(about[:MAX_EVENTS])
     if until is not None and len(found) == MAX_EVENTS and found[-1].received_at > until:
@@ -101,10 +102,10 @@ def stored_events(order: Order, until: datetime | None) -> list[Event]:
 
 
 class SourceFinder:
-    """Finds what told a version, in what was read once for the whole page."""
+    """Finds the sources of versions in data that are read once for the whole page."""
 
-    def __init__(self, order: Order, heard: Sequence[EventRow]) -> None:
-        self.heard = {row.event.received_at: row for row in heard}
+    def __init__(self, order: Order, event_rows: Sequence[EventRow]) -> None:
+        self.event_rows = {row.event.received_at: row for row in event_rows}
         names = ("orders", "results", "appointment-phlebotomy", "appointment-psc")
         asked = Lookup.objects.filter(kind__in=names, key=str(order.pk), looked_at__isnull=False)
         self.lookups = dict(asked.values_list("kind", "looked_at"))
@@ -115,12 +116,13 @@ class SourceFinder:
         runs = SyncRun.objects.filter(ran | confirmed, resource="orders").order_by("-created_at")
         self.runs = list(runs[:20])
 
-    def of(self, record: Mirrored, *kinds: str, listed: bool = False) -> ValueSource:
-        """What told this version: an event, else a look-up of `kinds`, else, if `listed`, a run."""
+    def find(self, record: Mirrored, *kinds: str, listed: bool = False) -> ValueSource:
+        """Return the source of this version of a record: an event, else a lookup of `kinds`, else,
+        if `listed`, a run."""
         at = record.as_of
-        if at in self.heard:
+        if at in self.event_rows:
             return ValueSource(
-                EVENT, at, row=self.heard[at], confirmed_at=self._later(at, kinds, listed)
+                EVENT, at, row=self.event_rows[at], confirmed_at=self._later(at, kinds, listed)
             )
         for kind in kinds:
             looked_at = self.lookups.get(kind)
@@ -165,41 +167,41 @@ def sourced_values(
         SourcedValue(
             "Status of the order",
             vocabulary.order_term(order.low_level_status, order.method, steps),
-            sources.of(order, "orders", listed=True),
+            sources.find(order, "orders", listed=True),
         )
     ]
     if result is not None:
         term = vocabulary.term("result.status", result.status)
-        found.append(SourcedValue("Result", term, sources.of(result, "results")))
+        found.append(SourcedValue("Result", term, sources.find(result, "results")))
     if sees_results and (critical := _critical_warning(order, sources)) is not None:
         found.append(critical)
     for visit in visits:
         term = vocabulary.term("appointment.status", visit.status)
-        source = sources.of(visit, "appointment-phlebotomy", "appointment-psc")
+        source = sources.find(visit, "appointment-phlebotomy", "appointment-psc")
         found.append(SourcedValue("Visit", term, source))
     return found
 
 
 def _critical_warning(order: Order, sources: SourceFinder) -> SourcedValue | None:
-    """The word that a result wants eyes at once; it comes by event alone."""
-    told = CriticalResult.objects.filter(pk=order.pk).first()
-    row = sources.heard.get(told.heard_at) if told is not None else None
-    if told is None or row is None:
+    """Return the lab's warning that a result is critical; it comes only by event."""
+    warning = CriticalResult.objects.filter(pk=order.pk).first()
+    row = sources.event_rows.get(warning.heard_at) if warning is not None else None
+    if warning is None or row is None:
         return None
-    term = vocabulary.term("order.interpretation", told.interpretation)
-    return SourcedValue("Warning of the lab", term, ValueSource(EVENT, told.heard_at, row=row))
+    term = vocabulary.term("order.interpretation", warning.interpretation)
+    return SourcedValue("Warning of the lab", term, ValueSource(EVENT, warning.heard_at, row=row))
 
 
 WITHOUT_EFFECT: Final = (Event.State.DEAD, Event.State.QUARANTINED)
-"""Events that changed nothing, whatever they carry."""
+"""States of events that changed nothing."""
 
 
 def sourced_steps(
-    order: Order, history: Sequence[OrderEvent], heard: Sequence[EventRow]
+    order: Order, history: Sequence[OrderEvent], event_rows: Sequence[EventRow]
 ) -> list[SourcedStep]:
-    """Steps newest first, each with the earliest delivery that carried it."""
+    """Return the steps, newest first, each with the earliest event that had it."""
     first: dict[int, EventRow] = {}
-    for row in heard:  # Newest first: the earliest is written last.
+    for row in event_rows:  # Newest first: the earliest is written last.
         if row.event.state not in WITHOUT_EFFECT:
             first.update(dict.fromkeys(payloads.steps_in(row.event), row))
     past: list[str] = []

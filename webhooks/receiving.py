@@ -1,9 +1,9 @@
-"""Receive a delivery: is it genuine, is it stored, then it is answered. Nothing more happens here.
+"""Verify a webhook delivery, store it, and answer. Nothing else happens here.
 
-`receive` knows no web framework: a queue that carries the same deliveries could call it. It takes
-one look at the head, reads no more than allowed, verifies the raw bytes, and commits one row.
-What the body says is read only as far as the log needs it; a body that says nothing is kept too.
-Redis, Celery and the service are not asked: none of them can make the sender wait.
+`receive` does not depend on a web framework. It checks the headers, reads at most the allowed
+number of bytes, verifies the signature over the raw bytes, and commits one row. It parses the body
+only as far as the event log needs; a body that cannot be parsed is stored too. It calls neither
+Redis nor Celery nor the service, so none of them can make the sender wait.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 DATABASE = "hooks"
 RETRY_AFTER = 30
-"""Seconds until the sender should try again when we cannot store."""
+"""Seconds after which the sender should try again when the delivery could not be stored."""
 
 _ON_REPEAT = """
 ON CONFLICT (message_id) DO UPDATE SET
@@ -52,9 +52,9 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'dead', 'failed', now()) {_ON_REPEAT}
 """
 STORED_ALREADY_SQL = "SELECT 1 FROM webhooks_event WHERE message_id = $1 AND body_digest = $2"
 MAX_GROUP_SIZE = 16
-"""Rows of one statement: more threads than the launcher gives a process."""
+"""Most rows of one statement. It is more than the threads that the launcher gives a process."""
 FLOOD_PER_MINUTE = 20
-"""Refusals of one reason in a minute, beyond which they are no mishap."""
+"""More refusals than this of one reason in one minute count as a flood."""
 COUNT_REFUSALS_SQL = f"""
 INSERT INTO webhooks_refusal AS held (hour, reason, times, seconds_off, minute, in_minute, flood_at)
 SELECT date_trunc('hour', now(), 'UTC'), given.reason, given.times, given.seconds_off,
@@ -73,23 +73,23 @@ ON CONFLICT (hour, reason) DO UPDATE SET times = held.times + excluded.times, la
 
 @dataclass(frozen=True, slots=True)
 class DeliveryResponse:
-    """What the sender is told. 2xx: stored, do not send it again."""
+    """The answer to the sender. 2xx: the delivery is stored, do not send it again."""
 
     status: int
     reason: str = ""
     retry_after: int | None = None
     seconds_off: float | None = None
-    """Of a stale delivery: its time minus ours."""
+    """For a stale delivery: its signed time minus our time, in seconds."""
 
 
 STORED = DeliveryResponse(204)
 
 
 def receive(headers: Mapping[str, str], read: Callable[[int], bytes]) -> DeliveryResponse:
-    """Store one delivery, or say why not.
+    """Store one delivery, or return the reason why not.
 
-    `headers` by lower-case name; `read(n)` gives the next bytes of the body, at most `n`, and none
-    at its end.
+    `headers` are keyed by lower-case name. `read(n)` returns the next bytes of the body, at most
+    `n`, and no bytes at the end.
     """
     answer = _verify_and_store(headers, read)
     if answer.status >= 400:
@@ -104,7 +104,7 @@ def _verify_and_store(headers: Mapping[str, str], read: Callable[[int], bytes]) 
     if headers.get("content-encoding", "identity").lower() != "identity":
         return DeliveryResponse(415, "encoded body")
     try:
-        # Before the body: what cannot be genuine is not read.
+        # Checked before the body is read: a request without valid headers costs no reading.
         signing.claimed(headers, settings.WEBHOOK_HEADER_PREFIXES)
         body = _read_body(headers.get("content-length"), read, settings.WEBHOOK_MAX_BYTES)
         if isinstance(body, DeliveryResponse):
@@ -128,7 +128,7 @@ def _verify_and_store(headers: Mapping[str, str], read: Callable[[int], bytes]) 
 def _read_body(
     length: str | None, read: Callable[[int], bytes], most: int
 ) -> bytes | DeliveryResponse:
-    """The whole body, reading no more than `most` and one byte, whatever the head says of it."""
+    """Return the whole body. At most `most` + 1 bytes are read, whatever `Content-Length` says."""
     if length and not (length.isascii() and length.isdigit()):
         return DeliveryResponse(400, "misshapen length")
     promised = int(length) if length else None
@@ -152,29 +152,30 @@ def _parsed_secrets(texts: tuple[str, ...]) -> tuple[signing.Secret, ...]:
 
 
 def _store(signed: signing.Signed, body: bytes) -> DeliveryResponse:
-    outside = signed.message_id, signed.sent_at, signed.key, body, _digest(body)
+    signed_values = signed.message_id, signed.sent_at, signed.key, body, _digest(body)
     try:
         envelope = event_envelope.read(body)
     except Misread as error:
         statement: str = INSERT_DEAD_SQL
         row: tuple[object, ...] = (
-            *outside,
+            *signed_values,
             error.event_type,
             *event_envelope.describe_error(error),
         )
     else:
         subject_id, user_id = event_envelope.subject(envelope)
-        # As text, so that a statement is the same whether there are any or not.
+        # As text: then the statement is the same with and without these ids.
         ids = (str(one) if one else None for one in (user_id, envelope.team_id))
-        row = (*outside, envelope.event_type, subject_id, *ids)
+        row = (*signed_values, envelope.event_type, subject_id, *ids)
         statement = _insert_sql(1)
         if _group_commit.store(row):
             return STORED
     try:
         _execute(statement, row)
     except psycopg.errors.LockNotAvailable:
-        # A worker is applying the event this repeats: it is stored, and the count can wait.
-        # With another body it is to be flagged: the sender comes again.
+        # A worker is applying the event that this delivery repeats. The event is stored, so the
+        # count may be one too low. A different body must be flagged, though: raise, so that the
+        # sender tries again.
         if not _execute(STORED_ALREADY_SQL, (signed.message_id, _digest(body))):
             raise
     return STORED
@@ -187,19 +188,22 @@ def _digest(body: bytes) -> bytes:
 def _execute(
     statement: str, values: tuple[object, ...], wrapper: BaseDatabaseWrapper | None = None
 ) -> int:
-    """Run one statement on a kept connection, this thread's unless another is given, or on a new
-    one if that is dead."""
+    """Run one statement on the connection of this thread, or on `wrapper`; return the row count.
+
+    Connect again once if the connection has died.
+    """
     wrapper = wrapper or connections[DATABASE]
     for last in (False, True):
         wrapper.ensure_connection()
-        kept = wrapper.connection
+        database = wrapper.connection
         try:
-            # Prepared and in binary: Django's own cursor would write the body into the statement.
-            # Raw: others look for placeholders in it, each time where it has more than fifty.
-            cursor = psycopg.RawCursor(kept)
+            # Prepared, with binary parameters: Django's cursor would write the body into the
+            # statement. Raw: other cursors parse the placeholders, and do so on every call for a
+            # statement with more than fifty.
+            cursor = psycopg.RawCursor(database)
             return cursor.execute(statement.encode(), values, prepare=True).rowcount
         except psycopg.Error:
-            if last or not (kept.broken or kept.closed):
+            if last or not (database.broken or database.closed):
                 raise
             wrapper.close()
     raise AssertionError("unreachable")
@@ -207,15 +211,18 @@ def _execute(
 
 @cache
 def group_connection() -> BaseDatabaseWrapper:
-    """The connection on which groups are stored, whichever thread leads: there is one group at a
-    time, and one session of PostgreSQL learns its statements, not one for each thread."""
+    """Return the one connection on which all groups are stored, whichever thread writes them.
+
+    Only one group is written at a time, so one connection is enough, and the statements are
+    prepared once instead of once per thread.
+    """
     wrapper = connections.create_connection(DATABASE)
     wrapper.inc_thread_sharing()
     return wrapper
 
 
 def _store_group(rows: Sequence[RowValues]) -> None:
-    # In key order: another process may have repeats of the same deliveries in its group.
+    # Sorted by key to avoid deadlocks: another process may store the same messages in its group.
     ordered = sorted(rows, key=lambda row: str(row[0]))
     values = tuple(value for row in ordered for value in row)
     _execute(_insert_sql(len(rows)), values, group_connection())
@@ -223,7 +230,7 @@ def _store_group(rows: Sequence[RowValues]) -> None:
 
 @lru_cache(maxsize=MAX_GROUP_SIZE)
 def _insert_sql(count: int) -> str:
-    """Stores this many events."""
+    """Return the statement that inserts `count` events."""
     numbers = iter(range(1, count * len(_COLUMNS) + 1))
     rows = (", ".join(f"${next(numbers)}" for _ in _COLUMNS) for _ in range(count))
     values = ", ".join(f"({row})" for row in rows)
@@ -236,8 +243,11 @@ _group_commit = GroupCommit(_store_group, MAX_GROUP_SIZE)
 
 
 class RefusalCounter:
-    """Counts what is turned away: one line and one row per reason every few seconds, whatever
-    floods in. The first is written at once, the rest when those seconds are over."""
+    """Count refused deliveries by reason.
+
+    One log line and one row per reason are written every `every` seconds, however many deliveries
+    are refused. The first refusal is written at once, later ones when the interval ends.
+    """
 
     def __init__(self, every: float) -> None:
         self._every = every
@@ -262,7 +272,7 @@ class RefusalCounter:
         self.write()
 
     def write(self) -> None:
-        """Write now what has been counted."""
+        """Write the counts now."""
         with self._lock:
             if self._timer is not None:
                 self._timer.cancel()
@@ -270,15 +280,15 @@ class RefusalCounter:
             self._next = time.monotonic() + self._every
             counts, self._counts = self._counts, Counter()
             seconds_off = dict(self._seconds_off)
-        for said, times in sorted(counts.items()):
+        for reason, times in sorted(counts.items()):
             try:
-                _execute(COUNT_REFUSALS_SQL, (said, times, seconds_off.get(said)))
+                _execute(COUNT_REFUSALS_SQL, (reason, times, seconds_off.get(reason)))
             except (psycopg.Error, DjangoDatabaseError):
-                # Counting must not fail what it counts: with the next ones.
+                # A failed write must not fail the request: these counts go with the next ones.
                 with self._lock:
-                    self._counts[said] += times
+                    self._counts[reason] += times
             else:
-                logger.warning("deliveries refused: %s, %d", said, times)
+                logger.warning("deliveries refused: %s, %d", reason, times)
 
     def _write_later(self) -> None:
         try:

@@ -1,4 +1,4 @@
-"""Fields of stored records, in words, and what two versions of a record say differently."""
+"""Fields of stored records with their labels, and the comparison of two versions of a record."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ from webhooks.payloads import one_line, parse_instant, replace_surrogates
 Values = Mapping[str, Any]
 
 MAX_MEMBERS: Final = 400
-"""Members of one record that are compared."""
+"""Most members of one record that are compared."""
 MAX_DEPTH: Final = 6
 
 
 class RecordField(NamedTuple):
-    """One field that staff may see: where it is in a record, what it is called, how it is written
-    (text, moment, day, or the name of a vocabulary), and the permission that it needs."""
+    """A field of a record that staff may see.
+
+    `path` is its dotted path in the record, `kind` is text, moment, day, or the name of a
+    vocabulary, and `permission` is required to see it.
+    """
 
     path: str
     label: str
@@ -30,7 +33,7 @@ class RecordField(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DisplayedValue:
-    """A value as a page shows it: an instant, a day, a status, or text."""
+    """A value as a page shows it: a moment, a day, a status, or text."""
 
     text: str = ""
     moment: datetime | None = None
@@ -40,7 +43,7 @@ class DisplayedValue:
 
 @dataclass(frozen=True, slots=True)
 class FieldRow:
-    """A field as it was and as it is now."""
+    """A field at a past moment and now."""
 
     label: str
     then: DisplayedValue
@@ -126,15 +129,15 @@ RESULT_FIELDS: Final = (
 )
 EMPTY: Final = DisplayedValue()
 _NOT_COMPARED: Final = ("events", "requisition_form_url")
-"""Steps are counted, not listed; the link of the requisition is another one in each answer."""
+"""Steps are counted, not listed; the link of the requisition differs in each answer."""
 
 
 def compare(
     fields: Sequence[RecordField], then: Values, now: Values, granted: frozenset[str]
 ) -> tuple[list[FieldRow], int]:
-    """Fields that have a value in either version, and how many of them the reader may not see.
+    """Return the fields that have a value in either version, and how many of them are hidden.
 
-    Who may see records as sent also gets the members that no field names, where they differ.
+    Readers who may see raw records also get the differing members that are not in `fields`.
     """
     rows: list[FieldRow] = []
     hidden = 0
@@ -156,7 +159,7 @@ def compare(
 
 
 def value_at(values: Values, path: str) -> Any:
-    """The value at a dotted path; None where there is none."""
+    """Return the value at a dotted path, or None."""
     found: Any = values
     for name in path.split("."):
         found = found.get(name) if isinstance(found, Mapping) else None
@@ -164,7 +167,7 @@ def value_at(values: Values, path: str) -> Any:
 
 
 def display_value(value: Any, field: RecordField) -> DisplayedValue:
-    """A value of a record as its field is written; what does not fit is written as it came."""
+    """Return a value as its field is displayed; a value that does not fit is displayed as sent."""
     if value is None or value in ("", [], {}):
         return EMPTY
     if field.kind == "moment" and (moment := parse_instant(value)) is not None:
@@ -180,11 +183,12 @@ def display_value(value: Any, field: RecordField) -> DisplayedValue:
 
 
 def status_row(then: Values, now: Values) -> FieldRow:
-    """The status of an order, from its newest step."""
+    """Return the status of an order, from its newest step."""
     return FieldRow("Status", _status(then), _status(now))
 
 
 def steps_row(then: Values, now: Values) -> FieldRow:
+    """Return the number of steps of an order."""
     return FieldRow(
         "Steps", DisplayedValue(str(len(_steps(then)))), DisplayedValue(str(len(_steps(now))))
     )
@@ -222,7 +226,7 @@ def _unnamed_members(named: set[str], then: Values, now: Values) -> list[FieldRo
 
 
 def _flatten(values: Values) -> Iterator[tuple[str, DisplayedValue]]:
-    """Values by dotted path, at most `MAX_MEMBERS` of them."""
+    """Yield values by dotted path, at most `MAX_MEMBERS` of them."""
     todo: list[tuple[str, Any, int]] = [("", values, 0)]
     count = 0
     while todo and count < MAX_MEMBERS:

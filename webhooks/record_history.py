@@ -1,9 +1,8 @@
-"""An order, its result and its visits as they were known at a past moment.
+"""An order, its result and its appointments as they were known at a past moment.
 
-Only what is stored counts. Bodies of events are, until they are removed (`EVENT_BODY_DAYS`), and so
-is each version of a result. A read of the service replaces the record: of reads, only the newest is
-stored. So a version here is the last stored one before a moment, and a moment before the first one
-is not known.
+Stored are the bodies of events, until they are deleted after `EVENT_BODY_DAYS`, and each version of
+a result. A read of the service replaces the record, so of reads only the newest is stored. The
+state at a moment is the last stored version before it; before the first version it is not known.
 """
 
 from __future__ import annotations
@@ -23,47 +22,48 @@ from webhooks.models import Event
 from webhooks.record_fields import EMPTY, DisplayedValue, FieldRow, Values
 
 MAX_VERSIONS: Final = 50
-"""Newest versions of a result that are looked into."""
+"""Newest versions of a result that are read."""
 EFFECTIVE_OUTCOMES: Final = ("applied", "unchanged")
-"""Outcomes of events whose order was, or became, the stored one."""
+"""Outcomes of events with the version that was, or became, the stored one."""
 URL_MOMENT_FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
-"""How an address writes a moment: the same for every reader, whatever their zone."""
+"""A moment in a URL: the same for every reader, in every time zone."""
 MAX_CLOCK_LEAD: Final = timedelta(minutes=10)
-"""An order of a later moment has no version (`orders.sync.orders`)."""
+"""An order with a later `updated_at` has no version (`orders.sync.orders`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredVersion:
-    """One version of a record that is stored. `source` is event, read or version (of a result)."""
+    """One stored version of a record. `source` is event, read or version (of a result)."""
 
     at: datetime
-    """Since when it was known here."""
+    """When it became known here."""
     source: Literal["event", "read", "version"]
     values: Values | None
-    """None: what it said has been removed."""
+    """None if the body of the event has been deleted."""
     row: EventRow | None = None
     number: int | None = None
-    """Of a version of a result."""
+    """Number of a version of a result."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordAtMoment:
-    """One record at a moment, beside what it is now. `version` None: it is not known."""
+    """A record as of a past moment, compared with its current version. `version` is None if it is
+    not known."""
 
     title: str
     version: StoredVersion | None
     current: StoredVersion | None
     oldest_at: datetime | None
-    """When the oldest stored version was received; None where there is none."""
+    """When the oldest stored version was received; None if there is none."""
     next_at: datetime | None
     """When the next stored version was received."""
     rows: list[FieldRow] = field(default_factory=list)
     hidden: int = 0
-    """Fields that the role of the reader does not show."""
+    """Fields that the role of the reader may not see."""
     missing_since: datetime | None = None
-    """By then, the service no longer had the record."""
+    """Since when the service did not have the record, if it was missing at that moment."""
     superseded_at: datetime | None = None
-    """By then, another visit had replaced it."""
+    """Since when another appointment replaced it, if it was replaced at that moment."""
 
     @property
     def is_current(self) -> bool:
@@ -71,7 +71,7 @@ class RecordAtMoment:
 
     @property
     def changed(self) -> list[FieldRow]:
-        """Fields that are different now."""
+        """Fields that differ from the current version."""
         return [row for row in self.rows if row.differs]
 
     @property
@@ -84,8 +84,7 @@ Compare = Callable[[Values, Values], tuple[list[FieldRow], int]]
 
 @dataclass(frozen=True, slots=True)
 class RecordHistory:
-    """The stored versions of one record, oldest first; the last one is the current one, if there
-    is one."""
+    """The stored versions of one record, oldest first; the last is the current one, if any."""
 
     title: str
     versions: list[StoredVersion]
@@ -95,7 +94,7 @@ class RecordHistory:
     superseded_at: datetime | None = None
 
     def at_moment(self, moment: datetime) -> RecordAtMoment:
-        """The record as known at the end of `moment`."""
+        """Return the record as it was known at `moment`."""
         before = [version for version in self.versions if version.at <= moment]
         after = [version for version in self.versions if version.at > moment]
         version = before[-1] if before else None
@@ -123,12 +122,12 @@ def _at_or_before(at: datetime | None, moment: datetime) -> datetime | None:
 
 @dataclass(frozen=True, slots=True)
 class SliderStop:
-    """A moment when something changed: a stop of the slider."""
+    """A moment when a record changed: a stop of the slider on the page."""
 
     at: datetime
-    """The whole second after it: it can be written in an address, and leaves nothing out."""
+    """The next whole second: a URL can have it, and the change is included."""
     titles: tuple[str, ...]
-    """Of the records that changed."""
+    """Titles of the records that changed."""
 
     @property
     def address(self) -> str:
@@ -136,7 +135,7 @@ class SliderStop:
 
 
 def slider_stops(histories: Iterable[RecordHistory]) -> list[SliderStop]:
-    """When something changed, oldest first."""
+    """Return the moments when a record changed, oldest first."""
     titles: dict[datetime, dict[str, None]] = {}
     for one in histories:
         for version in one.versions:
@@ -152,14 +151,15 @@ def _second(at: datetime) -> datetime:
 def first_move_after(
     order: Order, moves: Sequence[OrderMove], moment: datetime
 ) -> OrderMove | None:
-    """The first move of the order after a moment: `before` of it was the patient then."""
+    """Return the first move of the order to another patient after a moment; its `before` is the
+    patient at that moment."""
     return min((move for move in moves if move.at > moment), key=lambda m: m.at, default=None)
 
 
 def order_history(
-    order: Order, heard: Sequence[EventRow], granted: frozenset[str]
+    order: Order, event_rows: Sequence[EventRow], granted: frozenset[str]
 ) -> RecordHistory:
-    """Of the order itself. `heard`: events about it, newest first."""
+    """Return the history of the order. `event_rows`: events about it, newest first."""
 
     def compare(at_moment: Values, now: Values) -> tuple[list[FieldRow], int]:
         rows, hidden = record_fields.compare(record_fields.ORDER_FIELDS, at_moment, now, granted)
@@ -168,7 +168,7 @@ def order_history(
 
     versions: list[StoredVersion] = []
     newest: tuple[datetime, int] | None = None
-    for row in reversed(heard):
+    for row in reversed(event_rows):
         event = row.event
         if event.state != Event.State.DONE or event.outcome not in EFFECTIVE_OUTCOMES:
             continue
@@ -188,16 +188,16 @@ def order_history(
 
 
 def visit_histories(
-    visits: Sequence[Appointment], heard: Sequence[EventRow], granted: frozenset[str]
+    visits: Sequence[Appointment], event_rows: Sequence[EventRow], granted: frozenset[str]
 ) -> list[RecordHistory]:
-    """Of each visit: those that are stored, then those that only events name."""
+    """Return the history of each appointment: stored ones, then those that only events have."""
 
     def compare(at_moment: Values, now: Values) -> tuple[list[FieldRow], int]:
         return record_fields.compare(record_fields.VISIT_FIELDS, at_moment, now, granted)
 
     by_visit: dict[str, list[StoredVersion]] = {str(visit.pk): [] for visit in visits}
     removed: list[StoredVersion] = []
-    for row in reversed(heard):
+    for row in reversed(event_rows):
         event = row.event
         if event.state != Event.State.DONE:
             continue
@@ -212,7 +212,7 @@ def visit_histories(
             version = StoredVersion(event.received_at, "event", data, row)
             by_visit.setdefault(str(key), []).append(version)
     known = {str(visit.pk): visit for visit in visits}
-    # Whose body is gone can only be known where there is one visit.
+    # An event without its body can be assigned only if there is exactly one appointment.
     if removed and len(by_visit) == 1:
         only = next(iter(by_visit))
         by_visit[only] = removed + by_visit[only]
@@ -222,8 +222,8 @@ def visit_histories(
     ]
 
 
-def warning_history(heard: Sequence[EventRow], granted: frozenset[str]) -> RecordHistory:
-    """Of the word of the lab that a result is critical; it comes by event alone."""
+def warning_history(event_rows: Sequence[EventRow], granted: frozenset[str]) -> RecordHistory:
+    """Return the history of the lab's warnings of a critical result; they come only by event."""
 
     def compare(at_moment: Values, now: Values) -> tuple[list[FieldRow], int]:
         return record_fields.compare(record_fields.WARNING_FIELDS, at_moment, now, granted)
@@ -235,7 +235,7 @@ def warning_history(heard: Sequence[EventRow], granted: frozenset[str]) -> Recor
             payloads.data_of(row.event) if row.event.body is not None else None,
             row,
         )
-        for row in reversed(heard)
+        for row in reversed(event_rows)
         if row.event.event_type == "labtest.result.critical"
         and row.event.state == Event.State.DONE
         and row.event.outcome != "stale"
@@ -245,7 +245,7 @@ def warning_history(heard: Sequence[EventRow], granted: frozenset[str]) -> Recor
 
 
 def result_history(order_id: UUID, result: Result | None) -> RecordHistory:
-    """Of the result: every version that said something new is stored for good. One query."""
+    """Return the history of the result; each version that differs is stored for good. One query."""
     found = ResultVersion.objects.filter(order_id=order_id).order_by("-number")[:MAX_VERSIONS]
     versions = [
         StoredVersion(one.received_at, "version", one.content, number=one.number)
@@ -273,7 +273,7 @@ def _compare_results(at_moment: Values, now: Values) -> tuple[list[FieldRow], in
 
 
 def _marker_value(line: Line | None) -> DisplayedValue:
-    """One marker in one line: value, unit, range, what the lab wrote."""
+    """Return a marker in one line: value, unit, flag, range, notes of the lab."""
     if line is None:
         return EMPTY
     if line.get("missing"):
@@ -289,9 +289,9 @@ def _with_current(
     record: Order | Appointment | None,
     compare: Compare,
 ) -> RecordHistory:
-    """The versions of events and, last, the one that is stored now."""
+    """Return the history of the events' versions, with the mirrored record as the last one."""
     if record is None:
-        # Only events name it: the latest is the newest that is known.
+        # Only events have it: the latest version is the current one.
         return RecordHistory(title, versions, compare, versions[-1] if versions else None)
     own = next(
         (one for one in versions if one.row and one.row.event.received_at == record.as_of), None
@@ -308,14 +308,15 @@ def _with_current(
 
 
 def _known_since(event: Event) -> datetime:
-    """When the event's order became, or was found to be, the stored one."""
+    """Return when the version of an event became, or was found to be, the stored one."""
     if event.outcome == "applied" and event.applied_at is not None:
         return event.applied_at
     return event.received_at
 
 
 def _order_version(data: dict[str, Any], received_at: datetime) -> tuple[datetime, int] | None:
-    """The version of an order (`orders.handlers`); None where the event has less than it."""
+    """Return the version of an order as `orders.handlers` computes it; None if the event has
+    none."""
     updated_at = payloads.parse_instant(data.get("updated_at"))
     if updated_at is None or updated_at > received_at + MAX_CLOCK_LEAD:
         return None

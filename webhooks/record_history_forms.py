@@ -1,4 +1,4 @@
-"""Which past moment staff ask for: a time that they type, or a stop of the slider."""
+"""Form for a past moment: a time that staff type, or a stop of the slider."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from webhooks.record_history import SliderStop
 
 
 class PastMomentField(MomentField):
-    """A time to the minute includes what became known in that minute."""
+    """A past time; one without seconds means the end of its minute."""
 
     def clean(self, value: Any) -> datetime | None:
         moment = super().clean(value)
@@ -31,6 +31,8 @@ class PastMomentField(MomentField):
 
 
 class MomentForm(forms.Form):
+    """Asks for a past moment, by time or by stop of the slider."""
+
     at = PastMomentField(
         label="Date and time",
         help_text="In your time zone.",
@@ -42,16 +44,16 @@ class MomentForm(forms.Form):
 
     @classmethod
     def showing(cls, moment: datetime | None) -> Self:
-        """With the moment in the field, as the clock of the reader shows it."""
+        """Return a form with the moment in the field, in the time zone of the reader."""
         return cls(initial={"at": timezone.make_naive(moment) if moment else None})
 
     def shareable(self) -> bool:
-        """Whether the address already says the moment the way that everybody reads it."""
+        """Return whether the URL has the moment in UTC, the same for every reader."""
         given = str(self.data.get("at", "")).strip()
         return "stop" not in self.data and given.endswith("Z") and _is_moment(given)
 
     def moment(self, stops: Sequence[SliderStop]) -> datetime | None:
-        """What is asked for: the stop of the slider before the time. None without either."""
+        """Return the chosen moment: that of the stop, else the time; None without either."""
         stop = self.cleaned_data.get("stop")
         if stop is not None and stops:
             last: SliderStop = stops[min(stop, len(stops) - 1)]

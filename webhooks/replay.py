@@ -1,8 +1,8 @@
-"""Have events applied again: what that would change, and doing it.
+"""Replay of events, and previews of what a replay would change.
 
-A replay only makes an event due again. It keeps its number and its moment of receipt, so it can
-never beat anything newer that we learned meanwhile. A preview runs the very handler inside a
-transaction that is rolled back, and compares the rows it wrote with what stands there without it.
+A replay makes an event due again. The event keeps its id and its time of receipt, so it can never
+overwrite newer data. A preview runs the handler in a transaction that is rolled back, and compares
+the written rows with the stored ones.
 """
 
 from __future__ import annotations
@@ -27,25 +27,26 @@ from webhooks.payloads import FieldChange
 from webhooks.routes import FOREIGN_TEAM, TEAM_UNKNOWN, UNKNOWN_TYPE, SetAside, find_route
 
 ROWS: Final = 20
-"""Rows of one table whose differences a preview lists; all are counted."""
+"""Most rows of one table that a preview lists; all are counted."""
 SECONDS: Final = 5
-"""A preview must not hold what it locks for longer."""
+"""Time limit of a preview: it must not hold its locks for longer."""
 STEP: Final = 5_000
 """Events replayed in one transaction."""
 UNCOMPARED_COLUMNS: Final = frozenset({"record", "content_hash", "as_of"})
-"""Columns that differ with every version and tell a reader nothing."""
+"""Columns that differ in every version and mean nothing to a reader."""
 
 _ROWS_WRITTEN_SQL: Final = """
 SELECT coalesce(pg_partition_root(relid), relid)::regclass::text, sum(n_tup_ins + n_tup_upd)
 FROM pg_stat_xact_user_tables WHERE schemaname = 'public' GROUP BY 1
 """
 _WRITTEN_HERE_SQL: Final = "xmin::text::bigint >= (pg_current_xact_id()::text::bigint & 4294967295)"
-"""Rows written by this transaction; one that committed since it began may be among them."""
+"""Condition on rows written by this transaction. Rows of a transaction that started later and has
+committed may be among them."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowChange:
-    """One row that would be new or other."""
+    """A row that would be created or changed."""
 
     table: str
     key: str
@@ -55,14 +56,14 @@ class RowChange:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What applying an event now would do. `reason` says why it could not be applied."""
+    """What applying an event now would do. `reason` is why it could not be applied."""
 
     outcome: vocabulary.Term
     reason: str = ""
     path: str = ""
     rows: list[RowChange] = field(default_factory=list)
     written: dict[str, int] = field(default_factory=dict)
-    """Rows written by table, those without a difference included."""
+    """Number of written rows by table, including rows without a difference."""
 
     @property
     def failed(self) -> bool:
@@ -70,14 +71,14 @@ class Preview:
 
     @property
     def set_aside(self) -> bool:
-        """Whether no handler would get it."""
+        """Whether the event would not be given to a handler."""
         return self.outcome.value in {
             way.outcome for way in (FOREIGN_TEAM, UNKNOWN_TYPE, TEAM_UNKNOWN)
         }
 
 
 def preview(event: Event) -> Preview:
-    """What applying `event` now would change. Changes nothing. Opens a transaction of its own."""
+    """Return what applying `event` now would change, in a transaction that is rolled back."""
     if event.body is None:
         return Preview(vocabulary.term("event.outcome", "failed"), "its body has been forgotten")
     with transaction.atomic():
@@ -119,17 +120,20 @@ def _preview_in_transaction(event: Event) -> Preview:
 
 
 def _handle(event: Event) -> str:
-    """Apply the event as a drain would, inside the caller's transaction. Returns its outcome."""
+    """Apply the event as a drain would, in the caller's transaction. Return its outcome."""
     envelope = event_envelope.read(bytes(event.body or b""))
     route = find_route(envelope, mirror_team())
     if isinstance(route, SetAside):
         return route.outcome
-    heard = event_envelope.received_event(event.pk, event.message_id, event.received_at, envelope)
-    return apply_events.apply_route(route, [heard])[event.message_id]
+    received = event_envelope.received_event(
+        event.pk, event.message_id, event.received_at, envelope
+    )
+    return apply_events.apply_route(route, [received])[event.message_id]
 
 
 def _rows_written() -> dict[str, int]:
-    """Rows written so far in this transaction, by table; partitions count as their table."""
+    """Return the number of rows written so far in this transaction, by table; partitions count as
+    their table."""
     with connection.cursor() as cursor:
         cursor.execute(_ROWS_WRITTEN_SQL)
         return {table: int(count) for table, count in cursor.fetchall() if count}
@@ -140,7 +144,8 @@ def _models() -> dict[str, type[models.Model]]:
 
 
 def _written_rows(table: str, event: Event) -> dict[Any, dict[str, Any]]:
-    """Rows of a table that belong to the event and were written just now, by key."""
+    """Return the rows of a table that belong to the event and that this transaction wrote, by
+    key."""
     model = _models().get(table)
     if model is None:
         return {}
@@ -153,7 +158,8 @@ def _written_rows(table: str, event: Event) -> dict[Any, dict[str, Any]]:
 
 
 def _event_condition(model: type[models.Model], event: Event) -> Q | None:
-    """The condition, answered by an index, that a row of `model` belongs to the event."""
+    """Return the condition that a row of `model` belongs to the event, or None. An index serves
+    it."""
     names = {item.attname for item in model._meta.concrete_fields}
     found: list[Q] = []
     try:
@@ -165,7 +171,7 @@ def _event_condition(model: type[models.Model], event: Event) -> Q | None:
             found.append(Q(pk=subject))
         if "order_id" in names:
             found.append(Q(order_id=subject))
-    # Other tables by patient are samples, by the million.
+    # Other tables with a patient have samples, millions of rows.
     if "user_id" in names and event.user_id is not None and issubclass(model, Mirrored):
         found.append(Q(user_id=event.user_id))
     condition = None
@@ -175,7 +181,7 @@ def _event_condition(model: type[models.Model], event: Event) -> Q | None:
 
 
 def _values(model: type[models.Model], rows: QuerySet[Any]) -> dict[Any, dict[str, Any]]:
-    """Rows by key, with the columns that tell a reader something."""
+    """Return rows by key, with the columns that mean something to a reader."""
     key = [item.attname for item in model._meta.pk_fields]
     names = [
         item.attname for item in model._meta.concrete_fields if item.name not in UNCOMPARED_COLUMNS
@@ -205,17 +211,17 @@ def _row_changes(table: str, after: dict[Any, dict[str, Any]], event: Event) -> 
     return found
 
 
-# Doing it
+# Replaying
 
 
 def replayable() -> QuerySet[Event]:
-    """Events that can be applied again: their body is still here."""
+    """Return the events that still have their body."""
     return Event.objects.filter(body__isnull=False)
 
 
 def replay(events: QuerySet[Event]) -> int:
-    """Make these events due again, as if they had just been received for the first time; they keep
-    their numbers. Returns how many."""
+    """Make these events due again, as if they had just been received; they keep their ids. Return
+    how many."""
     return events.filter(body__isnull=False).update(
         state=Event.State.PENDING,
         outcome="",
@@ -230,8 +236,11 @@ def replay(events: QuerySet[Event]) -> int:
 def replay_in_steps(
     events: QuerySet[Event], before: Callable[[int], None], seconds: float
 ) -> tuple[int, bool]:
-    """Replay many, some thousands in a transaction, for about `seconds`. `before` is told how many
-    the next step takes. Returns how many were replayed, and whether any are left."""
+    """Replay many events, some thousands per transaction, for about `seconds`.
+
+    `before` is called with the number of events of the next transaction. Return how many events
+    were replayed, and whether any are left.
+    """
     ends = time.monotonic() + seconds
     done = last = 0
     while numbers := list(
@@ -247,12 +256,12 @@ def replay_in_steps(
 
 @dataclass(frozen=True, slots=True)
 class EventPreview:
-    """How an event of many would fare."""
+    """An event and the preview of its replay."""
 
     event: Event
     preview: Preview
 
 
 def preview_all(events: Sequence[Event]) -> list[EventPreview]:
-    """Preview several events, each by itself."""
+    """Preview several events, each in its own transaction."""
     return [EventPreview(event, preview(event)) for event in events]

@@ -1,7 +1,7 @@
-"""Forget what events said once it is old: their bodies go, the record of their receipt stays.
+"""Delete the bodies of old events; the rows stay.
 
-The message id and the digest stay for good: they make a repeat a repeat. Events that failed or
-still wait keep their bodies until they are done with.
+Message id and digest are never deleted: they identify a repeated delivery. Events that failed or
+wait keep their bodies until they are closed.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from django.utils import timezone
 from webhooks import event_log
 
 STEP: Final = 1_000
-"""Bodies forgotten in one transaction."""
+"""Bodies deleted in one transaction."""
 
-# Conditions stand in the text, as in the partial index that answers this. Materialized: a subquery
-# with a limit may be run again for each row, and lock and forget more than one step.
+# The states are literals, as in the condition of the partial index that serves this statement.
+# MATERIALIZED: a subquery with a limit may be evaluated again for each row, and would then lock
+# and delete more than one step.
 _DELETE_BODIES_SQL: Final = """
 WITH old AS MATERIALIZED (
     SELECT id FROM webhooks_event
@@ -32,16 +33,16 @@ UPDATE webhooks_event SET body = NULL WHERE id IN (SELECT id FROM old)
 
 
 def delete_old_bodies(seconds: float | None = None) -> int:
-    """Forget old bodies until none is left, or for about `seconds`. Returns how many."""
+    """Delete old bodies until none is left, or for about `seconds`. Return how many."""
     if not settings.EVENT_BODY_DAYS:
         return 0
     latest = event_log.last_event_before(timezone.now() - timedelta(days=settings.EVENT_BODY_DAYS))
     ends = None if seconds is None else time.monotonic() + seconds
-    forgotten = 0
+    deleted = 0
     while True:
         with connection.cursor() as cursor:
             cursor.execute(_DELETE_BODIES_SQL, [latest, STEP])
             count: int = cursor.rowcount
-        forgotten += count
+        deleted += count
         if not count or (ends is not None and time.monotonic() >= ends):
-            return forgotten
+            return deleted

@@ -1,7 +1,8 @@
-"""Which event goes to whom: one table, every type of the catalogue (webhooks, chapter 3).
+"""Routes of events: which handler applies which event type (webhooks, chapter 3).
 
-Groups are applied in the order of this table. A type that is not in it is unknown: stored,
-counted, and replayed once it has a line here.
+The table has every type of the catalogue. Groups of events are applied in the order of this table.
+An event of a type that is not in the table is stored and counted as unknown; it can be replayed
+once the table has its type.
 """
 
 from __future__ import annotations
@@ -31,8 +32,11 @@ Handler = Callable[[Sequence[Heard]], Mapping[str, str] | None]
 
 @dataclass(frozen=True)
 class Route:
-    """`handler` applies events and says what came of those that are not plainly `outcome`. Without
-    one, events are kept in the inbox and that is all there is to do."""
+    """How events of some types are applied.
+
+    `handler` applies events and returns the outcome by message id of those that differ from
+    the default `outcome`. Events of a route without handler only stay in the inbox.
+    """
 
     name: str
     handler: Handler | None
@@ -41,7 +45,7 @@ class Route:
 
 @dataclass(frozen=True)
 class SetAside:
-    """What is done with an event that no handler gets."""
+    """State and outcome of an event that is not given to a handler."""
 
     state: Event.State
     outcome: str
@@ -50,10 +54,12 @@ class SetAside:
 FOREIGN_TEAM: Final = SetAside(Event.State.QUARANTINED, "foreign team")
 UNKNOWN_TYPE: Final = SetAside(Event.State.SKIPPED, "unknown type")
 TEAM_UNKNOWN: Final = SetAside(Event.State.PENDING, "team not known yet")
-"""Whose it is cannot be told before the first sync: it waits, and is no attempt."""
+"""Our team is not known before the first sync: the event waits, and it does not count as an
+attempt."""
 
 UNDECRYPTABLE: Final = SetAside(Event.State.PENDING, "body cannot be opened")
-"""Sealed under a key that this worker does not have: it waits for the key, and is no attempt."""
+"""The body is encrypted with a key that this worker does not have: the event waits for the key,
+and it does not count as an attempt."""
 
 CRITICAL_RESULTS: Final = Route("critical results", hear_critical_results)
 ORDERS: Final = Route("orders", hear_orders)
@@ -115,10 +121,10 @@ ROUTES: Final[Mapping[str, Route]] = {
         f"historical.data.{name}.created": BACKFILLS
         for name in (*SUMMARY_NAMES, *SAMPLE_NAMES, *STREAM_NAMES)
     },
-    # Nothing reads these yet.
+    # Not applied yet.
     "continuous_query.result_table.changed": STORED_ONLY,
     ATTEMPT_EXHAUSTED: STORED_ONLY,
-    # Replaced by the sleep cycle events, and out of the catalogue.
+    # Replaced by the sleep cycle events and removed from the catalogue.
     "daily.timeseries.hypnogram.created": IGNORED,
     "daily.timeseries.hypnogram.updated": IGNORED,
     "historical.timeseries.hypnogram.created": IGNORED,
@@ -129,8 +135,11 @@ ROUTES: Final[Mapping[str, Route]] = {
 
 
 def find_route(envelope: Envelope, our_team: UUID | None) -> Route | SetAside:
-    """Who gets an event, or why nobody does. Its team stands around it, inside it, in both or
-    nowhere; `our_team` is None until a sync has remembered it."""
+    """Return the route of an event, or why it is set aside.
+
+    The team of an event may be in its envelope, in its data, in both or in neither. `our_team` is
+    None until a sync has stored it.
+    """
     teams = event_envelope.teams(envelope)
     if our_team is not None and teams - {our_team}:
         return FOREIGN_TEAM

@@ -1,10 +1,10 @@
-"""Is the service still telling us what happens? Silence, clocks that differ, refused deliveries.
+"""Whether the service still delivers events: silence, clock skew, refused deliveries.
 
-The sender switches an endpoint off after days of failures, and then nothing tells that anything is
-missing. So the rhythm of receipt is learned from the latest events: when nothing came for much
-longer than usual although a sync finds orders that took a step, that is silence. It is shown, and
-the service is asked to send again what we may have missed. Of device data it sends nothing twice:
-that is read, from where the silence began. The sync itself goes on reading orders.
+The sender disables an endpoint after days of failures, and after that no message shows that events
+are missing. So the usual pause is computed from the latest events. If no event came for much longer
+than usual although a sync finds orders that changed, the service is silent. Pages show it, and the
+service is asked to send the missed events again. It does not send device data again: these are
+read, from the beginning of the silence. The sync continues to read orders.
 """
 
 from __future__ import annotations
@@ -30,56 +30,58 @@ from patients.wearables.models import HistoricalPull
 from webhooks.models import Event, Refusal
 
 SHORTEST_SILENCE: Final = timedelta(minutes=15)
-"""Shorter pauses are never called silence."""
+"""Shorter pauses never count as silence."""
 LONGEST_USUAL_PAUSE: Final = timedelta(hours=6)
-"""Nor is any pause usual that is longer: a quiet weekend must not teach us to miss the next day."""
+"""No longer pause counts as usual: after a quiet weekend, a silent day must still be noticed."""
 TIMES_USUAL: Final = 2
-"""Silence is a pause this many times the longest of the recent ones."""
+"""A pause is silence if it is this many times the longest recent pause."""
 RHYTHM_EVENTS: Final = 200
-"""Latest events whose rhythm is usual."""
+"""Latest events from which the usual pause is computed."""
 SEARCHED_EVENTS: Final = 2_000
-"""Latest events among which a silence that has just ended is looked for: many may come at once."""
+"""Latest events that are searched for a silence that has just ended: many may arrive at once."""
 STEP_GRACE: Final = timedelta(minutes=2)
-"""A sync may well see a step before its event arrives; and clocks differ a little."""
+"""A sync may see a step before its event arrives, and clocks differ a little."""
 UNANNOUNCED_STATUSES: Final = ("partial_results",)
-"""Steps that the service announces only to teams that asked for it (webhooks, chapter 5)."""
+"""Statuses that the service announces only to teams that opted in (webhooks, chapter 5)."""
 RESEND_INTERVAL: Final = timedelta(minutes=30)
-"""Between two requests to send again what one silence swallowed."""
+"""Time between two requests to send the events of one silence again."""
 MAX_RESEND_WINDOW: Final = timedelta(days=60)
-"""The service sends no more than this again (orders.md 11)."""
+"""The service sends events of at most this time again (orders.md 11)."""
 OVERLAP: Final = timedelta(minutes=5)
 MAX_SKEW: Final = timedelta(seconds=60)
-"""Beyond 5 minutes deliveries are refused; this is far enough to say so before."""
+"""Deliveries are refused from 5 minutes on; a warning is shown earlier."""
 REFUSED_WITHIN: Final = timedelta(hours=24)
 STALE_REASON: Final = signing.Stale.reason
 STALE_WITHIN: Final = timedelta(hours=1)
-"""So long a refusal for its time says that clocks differ: nothing that is refused is stored."""
+"""For this long a delivery refused for its time shows a clock skew: refused deliveries are not
+stored, so no event shows it."""
 UNVERIFIED_REASONS: Final = (signing.Forged.reason, signing.Unsigned.reason, "misshapen signature")
 FLOODED_WITHIN: Final = timedelta(minutes=15)
 CONFLICT_WITHIN: Final = timedelta(hours=24)
 
 MAX_BACKFILLS: Final = 5_000
-"""Series of device data that are read after silence began, those fetched last first: each is a call
-of its own, and there may be half an hour for all of them."""
+"""Series of device data that are read after a silence, the most recently fetched first. Each is one
+call, and there may be half an hour for all of them."""
 
 RESEND: Final = "events-resent"
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryHealth:
-    """How well we hear the service."""
+    """How well the deliveries of the service arrive."""
 
     last: datetime | None
     """When the latest event was received."""
     usual_pause: timedelta
-    """The longest pause that is not remarkable."""
+    """The longest pause that is not silence."""
     unannounced_step_at: datetime | None
-    """When an order took a step, as a sync found, that no event has told."""
+    """When an order changed, as a sync found, without an event about it."""
     skew: timedelta
-    """How far our clock is ahead of the signed times of recent deliveries."""
+    """Our clock minus the signed times of recent deliveries."""
     now: datetime
     has_stale_refusals: bool = False
-    """Whether genuine deliveries were refused of late for their time: `skew` is then theirs."""
+    """Whether deliveries with a valid signature were recently refused for their time; `skew` is
+    then the skew of those."""
 
     @property
     def pause(self) -> timedelta | None:
@@ -101,7 +103,7 @@ class DeliveryHealth:
 
 
 def read(now: datetime | None = None) -> DeliveryHealth:
-    """How well we hear the service: three queries."""
+    """Return how well the deliveries arrive: three queries."""
     now = now or timezone.now()
     latest = list(
         Event.objects.order_by("-pk").values_list("received_at", "sent_at")[: RHYTHM_EVENTS + 1]
@@ -119,8 +121,11 @@ def read(now: datetime | None = None) -> DeliveryHealth:
 
 
 def _latest_stale_offset() -> timedelta | None:
-    """How far the time of the latest delivery refused for it was ahead of ours; None: none was of
-    late. By the clock of the database, since ours may be the wrong one."""
+    """Return the time of the latest delivery that was refused for it, minus our time.
+
+    None if none was refused recently. "Recently" is by the clock of the database, because the
+    clock of this server may be the wrong one.
+    """
     late = Refusal.objects.filter(reason=STALE_REASON, last_at__gte=Now() - STALE_WITHIN)
     found = (
         late.exclude(seconds_off=None).order_by("-last_at").values_list("seconds_off", flat=True)
@@ -130,7 +135,7 @@ def _latest_stale_offset() -> timedelta | None:
 
 
 def is_flooded() -> bool:
-    """Whether deliveries that nobody signed for us have been flooding in of late."""
+    """Return whether there were recently many deliveries without a valid signature."""
     floods = Refusal.objects.filter(
         reason__in=UNVERIFIED_REASONS, flood_at__gte=Now() - FLOODED_WITHIN
     )
@@ -138,13 +143,13 @@ def is_flooded() -> bool:
 
 
 def has_body_conflicts(now: datetime | None = None) -> bool:
-    """Whether a message came again of late under its id with another body."""
+    """Return whether a message was recently repeated with the same id and another body."""
     since = (now or timezone.now()) - CONFLICT_WITHIN
     return Event.objects.filter(body_conflict=True, last_received_at__gte=since).exists()
 
 
 def recent_refusals(now: datetime | None = None) -> list[dict[str, Any]]:
-    """Deliveries turned away at the door of late, by reason, most first: one query."""
+    """Return recently refused deliveries by reason, the most frequent first: one query."""
     since = (now or timezone.now()) - REFUSED_WITHIN
     rows = Refusal.objects.filter(hour__gte=since - timedelta(hours=1)).values("reason")
     found = rows.annotate(count=Sum("times")).order_by("-count", "reason")
@@ -159,8 +164,10 @@ def _usual_pause(received: list[datetime]) -> timedelta:
 
 
 def _unannounced_step(last: datetime | None, now: datetime) -> datetime | None:
-    """The latest step of an order after the last event. Where none was ever received, steps count
-    since we began to look."""
+    """Return when an order last changed after the last event; None if none did.
+
+    If no event was ever received, changes count from the first sync run on.
+    """
     began = SyncRun.objects.filter(resource="orders").order_by("created_at").values("created_at")
     since: Any = Subquery(began[:1]) if last is None else last + STEP_GRACE
     orders = Order.objects.filter(
@@ -171,7 +178,8 @@ def _unannounced_step(last: datetime | None, now: datetime) -> datetime | None:
 
 
 def _skew(latest: list[tuple[datetime, datetime]]) -> timedelta:
-    """Signed times are those of the attempt, so receipt follows within a second or so."""
+    """Return the median skew. A signed time is that of the attempt, about a second before
+    receipt."""
     seconds = [(received - sent).total_seconds() for received, sent in latest[:50]]
     return timedelta(seconds=median(seconds)) if seconds else timedelta()
 
@@ -180,8 +188,9 @@ def _skew(latest: list[tuple[datetime, datetime]]) -> timedelta:
 
 
 class Gap(msgspec.Struct, frozen=True, array_like=True):
-    """Where a silence began, as the key of its look-up: the last event before it and its receipt.
-    Whatever arrives later, all since then is asked for. Number 0: no event was ever received."""
+    """The beginning of a silence, as the key of its lookup: the last event before it and its time
+    of receipt. All events since then are requested, whatever arrives later. Number 0: no event was
+    ever received."""
 
     number: int
     began: datetime | None
@@ -190,13 +199,15 @@ class Gap(msgspec.Struct, frozen=True, array_like=True):
         return msgspec.json.encode(self).decode()
 
     @classmethod
-    def of(cls, key: str) -> Gap:
+    def parse(cls, key: str) -> Gap:
         return msgspec.json.decode(key, type=cls)
 
 
 def schedule_resends() -> bool:
-    """See to it that what a silence swallowed is asked for: one that lasts, or one that an event
-    ended of late before it was noticed. True in silence."""
+    """Schedule requests to send missed events again. Return whether the service is silent.
+
+    This covers a silence that lasts, and one that an event ended recently before it was noticed.
+    """
     delivery_health = read()
     latest = list(Event.objects.order_by("-pk").values_list("pk", "received_at")[:SEARCHED_EVENTS])
     gaps = [Gap(*latest[0]) if latest else Gap(0, None)] if delivery_health.is_silent else []
@@ -208,7 +219,7 @@ def schedule_resends() -> bool:
 
 
 def _ended_gaps(latest: list[tuple[int, datetime]], now: datetime) -> list[Gap]:
-    """Silences that ended of late. Whether a pause was one is asked as of its end."""
+    """Return silences that ended recently. A pause is judged as of its end."""
     found = []
     for place, ((_, ended), (number, began)) in enumerate(pairwise(latest), 1):
         if now - ended > RESEND_INTERVAL:
@@ -221,8 +232,8 @@ def _ended_gaps(latest: list[tuple[int, datetime]], now: datetime) -> list[Gap]:
 
 
 def _request_resend(service: Service, key: str) -> tuple[datetime, Any]:
-    """Have everything sent again since the silence began."""
-    began = Gap.of(key).began
+    """Ask the service to send all events since the silence began again."""
+    began = Gap.parse(key).began
     now = datetime.now(UTC)
     longest = now - MAX_RESEND_WINDOW + OVERLAP
     start = longest if began is None else min(max(began - OVERLAP, longest), now)
@@ -230,14 +241,15 @@ def _request_resend(service: Service, key: str) -> tuple[datetime, Any]:
 
 
 def _next_resends(answers: Mapping[str, tuple[datetime, Any]]) -> dict[str, timedelta | None]:
-    """Device data has no such call: give a reason to read what came since the silence began.
+    """Schedule reads of device data, and return when each request is repeated.
 
-    An endpoint that is still switched off hears nothing of what is sent again: so it is asked for
-    until an answer that was asked for after the silence had ended.
+    The service cannot send device data again, so they are read. An endpoint that is still disabled
+    does not receive what is sent again: the request is repeated until one was sent after the end
+    of the silence.
     """
     again: dict[str, timedelta | None] = {}
     for key, (asked_at, _) in answers.items():
-        gap = Gap.of(key)
+        gap = Gap.parse(key)
         if gap.began is not None:
             sync.mark(BACKFILL, _backfill_keys(gap.number, gap.began))
         ended = Event.objects.filter(pk__gt=gap.number, received_at__lt=asked_at)
@@ -246,9 +258,12 @@ def _next_resends(answers: Mapping[str, tuple[datetime, Any]]) -> dict[str, time
 
 
 def _backfill_keys(number: int, received_at: datetime) -> list[str]:
-    """Keys of the ranges to read. What is read counts as received with the last event, so that
-    nothing pushed later is overwritten. Within a day the keys stay the same: a second reason to
-    read finds the look-ups of the first."""
+    """Return the keys of the ranges to read.
+
+    The data read count as received with the last event, so that they do not overwrite data that
+    were delivered later. The keys stay the same within a day: a second call finds the lookups of
+    the first.
+    """
     start = (received_at - OVERLAP).replace(minute=0, second=0, microsecond=0)
     today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     pulled = HistoricalPull.objects.filter(
@@ -269,4 +284,4 @@ RESEND_LOOKUPS: Final = sync.Subject(
     store=_next_resends,
     absent_again=lambda key: RESEND_INTERVAL,
 )
-"""Asking is a look-up: it has a lease, waits longer each time it fails, and shows its error."""
+"""The request is a lookup: it has a lease, waits longer after each failure, and shows its error."""

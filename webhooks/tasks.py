@@ -1,4 +1,4 @@
-"""What beat rings for about the inbox. Shells: the work is elsewhere."""
+"""Celery tasks of the inbox, sent by beat."""
 
 from celery import shared_task
 
@@ -7,9 +7,10 @@ from webhooks import apply_events, body_encryption, retention, silence
 from webhooks.commands import COMMANDS
 
 TIME_SLICE = 5.0
-"""Seconds: far less than a task may take, and the next ring comes within one."""
+"""Seconds that a task works: far less than its time limit. Beat sends the next one within a
+second."""
 MAINTENANCE_SLICE = 30.0
-"""Seconds that are spent on forgetting or sealing: the rest waits for the next ring."""
+"""Seconds that deleting or encrypting bodies may take; the rest waits for the next task."""
 
 
 @shared_task

@@ -1,4 +1,4 @@
-"""`/webhooks/`, with and without its slash: both answer, neither redirects."""
+"""`/webhooks/`, with and without the final slash: neither redirects."""
 
 from django.urls import path
 

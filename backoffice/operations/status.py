@@ -93,9 +93,9 @@ def read() -> Status:
     """Raises DatabaseError where PostgreSQL does not answer."""
     now = timezone.now()
     walks = sync_health.walks()
-    delivery_health = silence.read(now)
+    health = silence.read(now)
     figures: Figures = {
-        "inbox": _inbox(delivery_health, now),
+        "inbox": _inbox(health, now),
         "commands": _commands(),
         "lookups": _lookups(now),
         "records": _records(),
@@ -122,7 +122,7 @@ def _audit_findings() -> int:
     return len(latest.trouble) if latest else 0
 
 
-def _inbox(delivery_health: silence.DeliveryHealth, now: datetime) -> dict[str, Figure]:
+def _inbox(health: silence.DeliveryHealth, now: datetime) -> dict[str, Figure]:
     counts = {state: count.value for state, count in event_log.state_counts().items()}
     waiting = counts[Event.State.PENDING] + counts[Event.State.RETRY]
     oldest = event_log.oldest_waiting()
@@ -131,10 +131,10 @@ def _inbox(delivery_health: silence.DeliveryHealth, now: datetime) -> dict[str, 
         "failed": counts[Event.State.DEAD],
         "quarantined": counts[Event.State.QUARANTINED],
         "oldest_seconds": (now - oldest).total_seconds() if oldest else 0.0,
-        "last_event_seconds": _seconds(delivery_health.pause),
-        "silent": delivery_health.is_silent,
-        "clock_skew_seconds": delivery_health.skew.total_seconds(),
-        "clocks_differ": delivery_health.clocks_differ,
+        "last_event_seconds": _seconds(health.pause),
+        "silent": health.is_silent,
+        "clock_skew_seconds": health.skew.total_seconds(),
+        "clocks_differ": health.clocks_differ,
         "flooded": silence.is_flooded(),
         "body_conflicts": silence.has_body_conflicts(now),
     }

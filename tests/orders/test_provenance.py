@@ -66,7 +66,7 @@ def run(minutes_ago: float, took: float = 1, **values: Any) -> SyncRun:
 
 
 def sources(answer: Any) -> dict[str, str]:
-    return {belief.what: belief.source.kind for belief in answer.context["beliefs"]}
+    return {value.label: value.source.kind for value in answer.context["sourced_values"]}
 
 
 def test_an_event_said_so(client: Client) -> None:
@@ -89,7 +89,7 @@ def test_a_run_read_it(client: Client, full: bool, words: str) -> None:
     run(-1, took=2)
     answer = get(client)
     assert sources(answer) == {"Status of the order": "run"}
-    assert answer.context["beliefs"][0].source.run == found
+    assert answer.context["sourced_values"][0].source.run == found
     assert words in answer.content.decode()
 
 
@@ -121,7 +121,7 @@ def test_a_later_read_confirms(client: Client) -> None:
     row = tell(1, 4)
     place(as_of=row.received_at)
     later = run(-60, full=True)
-    assert get(client).context["beliefs"][0].source.confirmed_at == later.started_at
+    assert get(client).context["sourced_values"][0].source.confirmed_at == later.started_at
     assert "unchanged" in get(client).content.decode()
 
 
@@ -144,7 +144,7 @@ def test_the_result_and_the_visit_have_their_own_sources(client: Client) -> None
         "Result": "look-up",
         "Visit": "read",
     }
-    assert answer.context["beliefs"][1].source.confirmed_at == NOW + timedelta(days=1)
+    assert answer.context["sourced_values"][1].source.confirmed_at == NOW + timedelta(days=1)
 
 
 @pytest.mark.parametrize(("role", "sees"), [("clinician", True), ("viewer", False)])

@@ -177,7 +177,7 @@ def test_in_silence_the_service_is_asked_to_send_again(now: datetime) -> None:
     assert not Lookup.objects.exists()
     stepped(now, 9)
     assert silence.schedule_resends() is True
-    assert silence.Gap.of(gap().key) == last()
+    assert silence.Gap.parse(gap().key) == last()
     assert silence.schedule_resends() is True
     assert gap().generation == 1  # One silence, one reason.
 
@@ -236,7 +236,7 @@ def test_a_silence_that_ended_before_it_was_noticed_is_asked_for(now: datetime) 
     assert not Lookup.objects.exists()  # No order took a step meanwhile: it was quiet.
     stepped(now, 60)
     assert silence.schedule_resends() is False
-    assert silence.Gap.of(gap().key) == gap_of
+    assert silence.Gap.parse(gap().key) == gap_of
     Lookup.objects.all().delete()
     Event.objects.filter(pk__gt=gap_of.number).update(received_at=now - timedelta(minutes=31))
     silence.schedule_resends()

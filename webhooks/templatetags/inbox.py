@@ -1,4 +1,4 @@
-"""What every page says of the inbox: failed events in the navigation, silence on System."""
+"""Template tags about the inbox: failed events in the navigation, silence on System."""
 
 from __future__ import annotations
 
@@ -24,44 +24,44 @@ declare(
 
 @register.simple_tag
 def failed_events(user: Any) -> Count | None:
-    """How many events wait for a person; None for staff who may not see events."""
+    """Return the number of failed events; None for staff who may not see events."""
     failed = found(user, "failed_events")
     return None if failed is None else Count(min(failed, FAILED_CAP), failed > FAILED_CAP)
 
 
 @register.simple_tag
 def delivery_health() -> silence.DeliveryHealth:
-    """How well we hear the service."""
+    """Return how well the deliveries of the service arrive."""
     return silence.read()
 
 
 @register.simple_tag
 def refused_deliveries() -> list[dict[str, Any]]:
-    """Deliveries turned away at the door of late, by reason."""
+    """Return recently refused deliveries, by reason."""
     return silence.recent_refusals()
 
 
 @register.simple_tag
 def is_flooded() -> bool:
-    """Whether unsigned deliveries have been flooding in of late."""
+    """Return whether there were recently many deliveries without a valid signature."""
     return silence.is_flooded()
 
 
 @register.simple_tag
 def body_conflicts() -> bool:
-    """Whether a message came again of late with another body."""
+    """Return whether a message was recently repeated with another body."""
     return silence.has_body_conflicts()
 
 
 @register.simple_tag
 def oldest_waiting() -> Any:
-    """When the event was received that has been waiting longest."""
+    """Return when the event was received that has waited longest."""
     return event_log.oldest_waiting()
 
 
 @register.filter
 def lapse(length: Any) -> str:
-    """A length of time in one unit: `0.4 s`, `12 s`, `3 min`, `5 h`, `9 d`."""
+    """Return a duration in one unit: `0.4 s`, `12 s`, `3 min`, `5 h`, `9 d`."""
     if length is None:
         return "—"
     seconds = length.total_seconds()

@@ -1,4 +1,4 @@
-"""System > Events: everything the service has sent, what became of it, one event in full."""
+"""The event log (System > Events) and the page of one event."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from webhooks.models import Event
 PAGE_SIZE: Final = 50
 NEWEST_FIRST: Final = Sort(("id",), descending=True)
 RARE_TABS: Final = ("failed", "retrying", "waiting", "skipped", "foreign")
-"""Tabs of states that have partial indexes, since few events are in them."""
+"""Tabs of states with few events, which have partial indexes."""
 SMALL_BODY_BYTES: Final = 32_768
 """Bytes of a body up to which a list looks into it for when it happened."""
 
@@ -35,7 +35,7 @@ SMALL_BODY_BYTES: Final = 32_768
 @requires("events.view")
 @require_safe
 def event_list(request: HttpRequest) -> HttpResponse:
-    """Events, newest first; filters and place in the list all stand in the address."""
+    """Show events, newest first; the URL has the filters and the page."""
     form = EventFilters(request.GET)
     valid = form.is_valid()
     tab = request.GET.get("show", "")
@@ -74,9 +74,9 @@ def event_list(request: HttpRequest) -> HttpResponse:
 def _page_and_total(
     request: HttpRequest, form: EventFilters, rows: QuerySet[Event], known: Iterable[str], tab: str
 ) -> tuple[Page[Event], Count]:
-    """A page of the rows of the types asked for, and how many there are."""
+    """Return a page of the rows of the chosen types, and how many rows there are."""
     types = form.types(known) if form.is_valid() else None
-    # Then an index of another condition leads to them.
+    # Then another condition has an index, and few rows match it.
     few = tab in RARE_TABS or not form.is_valid() or form.is_specific()
     after, before = request.GET.get("after"), request.GET.get("before")
     page = partial(page_of, sort=NEWEST_FIRST, size=PAGE_SIZE, after=after, before=before)
@@ -90,7 +90,8 @@ def _page_and_total(
 @requires("events.view")
 @require_safe
 def event_detail(request: HttpRequest, event_id: int) -> HttpResponse:
-    """One event: where it came from, what became of it, what it says, what it said anew."""
+    """Show one event: its delivery, its outcome, its body, and the changes since the event before
+    it."""
     event = event_or_404(event_id)
     values = may(request.user, "records.view")
     audit.viewed(request, "event payload" if values else "event", [event.pk], [event.user_id])
@@ -123,14 +124,15 @@ def event_or_404(event_id: int) -> Event:
 
 
 def _list_queryset() -> QuerySet[Event]:
-    """Rows of the list: without bodies but for small ones, which say when it happened."""
+    """Return events without their bodies, but small ones as `small_body`: they have the time of
+    the change."""
     rows = Event.objects.defer("body", "body_digest").alias(size=Length("body"))
     small_body = Case(When(size__lte=SMALL_BODY_BYTES, then=F("body")), output_field=BinaryField())
     return rows.annotate(small_body=small_body)
 
 
 def _tabs(counts: dict[str, Any], current: str) -> list[dict[str, Any]]:
-    """A tab per state; those for trouble only while there is some."""
+    """Return a tab per state; tabs of errors only if they have events."""
     found = []
     for name, (label, states) in TABS.items():
         count = counts[states[0]] if states else None
@@ -151,7 +153,7 @@ def _tabs(counts: dict[str, Any], current: str) -> list[dict[str, Any]]:
 
 
 def _previous_event(event: Event) -> Event | None:
-    """The event before this one about the same record, of the same kind."""
+    """Return the event before this one about the same record, of the same kind."""
     if not event.subject_id:
         return None
     kind = event.event_type.rpartition(".")[0]

@@ -1,4 +1,4 @@
-"""`/health/inbox`: for monitors. Words alone, so that strangers learn nothing but that."""
+"""`/health/inbox` for monitors. It is public, so it has only words, no figures."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ MAX_WAIT: Final = timedelta(minutes=1)
 @never_cache
 @require_safe
 def inbox(request: HttpRequest) -> JsonResponse:
-    """200 `{"status": "ok", "inbox": []}`, or `attention` with what asks for it: silent, clock,
-    failed events, behind, bad signatures, body conflicts. 503 without PostgreSQL."""
+    """Answer 200 `{"status": "ok", "inbox": []}`, or `attention` with its reasons: silent, clock,
+    failed events, behind, bad signatures, body conflicts. Answer 503 without PostgreSQL."""
     try:
         found = _attention_reasons()
     except DatabaseError:
@@ -38,7 +38,7 @@ def _attention_reasons() -> list[str]:
     now = timezone.now()
     delivery_health = silence.read(now)
     due = Event.objects.filter(state__in=[Event.State.PENDING, Event.State.RETRY])
-    said = {
+    reasons = {
         "silent": delivery_health.is_silent,
         "clock": delivery_health.clocks_differ,
         "failed events": Event.objects.filter(state=Event.State.DEAD).exists(),
@@ -46,4 +46,4 @@ def _attention_reasons() -> list[str]:
         "bad signatures": silence.is_flooded(),
         "body conflicts": silence.has_body_conflicts(now),
     }
-    return [word for word, is_so in said.items() if is_so]
+    return [reason for reason, is_present in reasons.items() if is_present]

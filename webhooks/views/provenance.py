@@ -32,8 +32,8 @@ from webhooks.record_history_forms import MomentForm
 @requires("orders.view")
 @require_safe
 def order_why(request: HttpRequest, order_id: UUID) -> HttpResponse:
-    """What told us the state of an order, its result and its visits, and each of its steps; and
-    the record as it was known at the moment `at`, beside what it is now."""
+    """Show the sources of an order's status, result, appointments and steps, and the record as it
+    was known at the moment `at` beside what it is now."""
     order = Order.objects.defer("content_hash").filter(pk=order_id).first()
     if order is None:
         raise Http404
@@ -43,9 +43,9 @@ def order_why(request: HttpRequest, order_id: UUID) -> HttpResponse:
     form = MomentForm(request.GET)
     valid = form.is_valid()
     typed = form.cleaned_data.get("at")
-    heard = event_rows(stored_events(order, typed), by_name=False)
+    rows = event_rows(stored_events(order, typed), by_name=False)
     granted = frozenset(name for name in PERMISSIONS if may(request.user, name))
-    histories = record_histories(order, visits, result, heard, granted)
+    histories = record_histories(order, visits, result, rows, granted)
     stops = slider_stops(histories)
     moment = form.moment(stops) if valid else None
     if moment is not None and not form.shareable():
@@ -53,16 +53,16 @@ def order_why(request: HttpRequest, order_id: UUID) -> HttpResponse:
         return redirect(f"{address}?at={moment.strftime(URL_MOMENT_FORMAT)}")
     moves = list(OrderMove.objects.filter(order_id=order.pk)[:MAX_EVENTS]) if moment else []
     move = first_move_after(order, moves, moment) if moment else None
-    sources = SourceFinder(order, heard)
+    sources = SourceFinder(order, rows)
     patients = [order.user_id, *(one for move in moves for one in (move.before, move.after))]
     audit.viewed(request, "order", [order.pk], patients)
-    heard = heard[:MAX_EVENTS]
+    rows = rows[:MAX_EVENTS]
     now = timezone.now()
     context = {
         "order": order,
         "by_name": may(request.user, "patients.view"),
         "sees_events": may(request.user, "events.view"),
-        "beliefs": sourced_values(
+        "sourced_values": sourced_values(
             order,
             history,
             sources,
@@ -70,9 +70,9 @@ def order_why(request: HttpRequest, order_id: UUID) -> HttpResponse:
             [visit for visit in visits if visit.superseded_at is None],
             sees_results=may(request.user, "results.view"),
         ),
-        "steps": sourced_steps(order, history, heard),
-        "heard": heard,
-        "more": len(heard) == MAX_EVENTS,
+        "steps": sourced_steps(order, history, rows),
+        "rows": rows,
+        "more": len(rows) == MAX_EVENTS,
         "moment_form": MomentForm.showing(moment) if valid else form,
         "stops": stops,
         "moment": moment,

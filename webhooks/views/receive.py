@@ -1,4 +1,4 @@
-"""The door for deliveries as a view, for servers and tests that come by Django's handler."""
+"""The webhook endpoint as a view, for servers and tests that use Django's handler."""
 
 from __future__ import annotations
 
@@ -15,5 +15,6 @@ from webhooks import endpoint
 @csrf_exempt
 @transaction.non_atomic_requests
 def receive(request: WSGIRequest) -> HttpResponse:
+    """Answer one delivery; see `webhooks.endpoint`."""
     status, headers, body = endpoint.respond(request.environ)
     return HttpResponse(body, status=status, headers=dict(headers))

@@ -1,4 +1,4 @@
-"""Replay: first what it would change, then, by POST and on record, the doing."""
+"""Replay of events: GET previews it, POST does it and records it in the audit."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from webhooks.models import Event
 from webhooks.views.events import event_or_404
 
 PREVIEWED_EVENTS: Final = 10
-"""Events of many that are tried before staff confirm."""
+"""Events that are previewed before staff confirm."""
 GROUPS: Final = 50
 STATES: Final = ReplayFilters.STATES
 SECONDS: Final = 10.0
-"""How long one request goes on replaying; the rest is for the next."""
+"""How long one request replays events; the rest is left to the next request."""
 
 
 @requires("events.view", "events.replay")
 @require_http_methods(["GET", "HEAD", "POST"])
 def replay_one(request: HttpRequest, event_id: int) -> HttpResponse:
-    """What applying one event again would change; POST has it applied."""
+    """Preview the replay of one event; POST replays it."""
     event = event_or_404(event_id)
     if request.method == "POST":
         _record_audit(request, [event.pk], 1, "replay")
@@ -56,7 +56,7 @@ def replay_one(request: HttpRequest, event_id: int) -> HttpResponse:
 @requires("events.view", "events.replay")
 @require_http_methods(["GET", "HEAD", "POST"])
 def replay_failed(request: HttpRequest) -> HttpResponse:
-    """Events that came to nothing by type and reason, how the first of them would fare now; POST
+    """Show events that were not applied by type and reason, and preview the first of them; POST
     replays all."""
     given = request.POST if request.method == "POST" else request.GET
     form = ReplayFilters(given)
@@ -68,7 +68,8 @@ def replay_failed(request: HttpRequest) -> HttpResponse:
         if not form.cleaned_data.get("through"):
             return redirect("events:replay")
         return _replay_chosen(request, chosen, form)
-    # Before anything is counted, so that what comes or fails meanwhile is not replayed unseen.
+    # Read before anything is counted, so that events that arrive or fail meanwhile are not
+    # replayed unseen.
     through, shown_at = event_log.latest()
     choice: dict[str, Any] = form.cleaned_data if valid else {}
     trials = replay.preview_all(list(chosen.order_by("pk")[:PREVIEWED_EVENTS]))
@@ -79,7 +80,7 @@ def replay_failed(request: HttpRequest) -> HttpResponse:
         audit.viewed(request, "event payload", (trial.event.pk for trial in trials), patients)
     context = {
         "form": form,
-        "state": STATES[form.state_chosen()] if valid else "",
+        "state": STATES[form.chosen_state()] if valid else "",
         "count": capped_count(chosen),
         "through": choice.get("through") or through,
         "shown_at": (choice.get("shown_at") or shown_at).isoformat(),
@@ -104,7 +105,7 @@ def _replay_chosen(
     limits += [
         f"{chip['name']} {chip['value']}" for chip in _chips(form) if chip["name"] != "state"
     ]
-    of = f"{STATES[form.state_chosen()]} events {', '.join(limits)}"
+    of = f"{STATES[form.chosen_state()]} events {', '.join(limits)}"
     done, more = replay.replay_in_steps(
         chosen, lambda count: _record_audit(request, [], count, f"replay of {of}"), SECONDS
     )
@@ -120,18 +121,18 @@ def _replay_chosen(
 
 
 def _same_query(form: ReplayFilters) -> str:
-    """The same choice, as it was shown first."""
+    """Return the query string of the same choice, as it was first shown."""
     names = ("state", "since", "type", "reason", "through", "shown_at")
     return urlencode({name: form.data[name] for name in names if form.data.get(name)})
 
 
 def _record_audit(request: HttpRequest, ids: list[int], count: int, reason: str) -> None:
-    """Before it is done: what cannot be put on record does not happen."""
+    """Record a replay in the audit, before it is done: without a record it must not happen."""
     audit.record(request, "change", "event", ids=ids, reason=reason, row_count=count)
 
 
 def _groups(chosen: QuerySet[Event]) -> list[dict[str, Any]]:
-    """By type and reason, of no more than are counted."""
+    """Return groups by type and reason, of at most as many events as are counted."""
     first = Event.objects.filter(pk__in=chosen.order_by("pk").values("pk")[:COUNT_CAP])
     found = first.values("event_type", "reason").annotate(count=Count("pk"))
     return [
