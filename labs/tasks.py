@@ -37,6 +37,6 @@ def tidy_reports() -> None:
     file_strays()
 
 
-@shared_task(soft_time_limit=outbox.LONGEST, time_limit=outbox.LONGEST + 30)
+@shared_task(soft_time_limit=outbox.MAX_TASK_SECONDS, time_limit=outbox.MAX_TASK_SECONDS + 30)
 def deliver() -> None:
     outbox.deliver(COMMANDS)

@@ -6,7 +6,7 @@ from typing import Any
 
 from django import forms
 
-from backoffice.outbox import AskForm
+from backoffice.outbox import CommandForm
 
 REASON_LETTERS = 500
 
@@ -21,7 +21,7 @@ WHYS = {
 }
 
 
-class WhyForm(AskForm):
+class WhyForm(CommandForm):
     """Why an order, or many, are cancelled: nobody can take that back, so nobody slips into it."""
 
     why = forms.ChoiceField(
@@ -71,7 +71,7 @@ class CancelForm(WhyForm):
         return reason
 
 
-class ActivationForm(AskForm):
+class ActivationForm(CommandForm):
     activate_by = forms.DateField(
         label="Send it out on",
         required=False,
@@ -80,7 +80,7 @@ class ActivationForm(AskForm):
     )
 
 
-class MessagesForm(AskForm):
+class MessagesForm(CommandForm):
     """Whether the service sends text messages about an order."""
 
     sms_enabled = forms.ChoiceField(
@@ -101,7 +101,7 @@ class MessagesForm(AskForm):
         return chosen
 
 
-class SimulateForm(AskForm):
+class SimulateForm(CommandForm):
     final_status = forms.ChoiceField(label="Until", required=False)
     interpretation = forms.ChoiceField(
         label="Result",

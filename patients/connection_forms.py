@@ -6,14 +6,14 @@ from typing import Any, Final
 
 from django import forms
 
-from backoffice.outbox import AskForm
+from backoffice.outbox import CommandForm
 from patients.models import Provider
 
 ON_THE_PHONE: Final = ("sdk", "app")
 """How providers are connected that only an app on the patient's phone connects."""
 
 
-class ConnectForm(AskForm):
+class ConnectForm(CommandForm):
     """The provider is optional: without one, the patient chooses."""
 
     provider = forms.ChoiceField(

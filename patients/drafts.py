@@ -44,7 +44,9 @@ def keep(user: Any, typed: QueryDict) -> None:
     if set(RegisterForm(typed).changed_data) <= GIVEN:
         drop(user, typed.get("form_id", ""), typed.get(WRITTEN, ""))
     else:
-        RegistrationDraft.keep(outbox.kept(typed, KEPT_OUT), typed.get(WRITTEN, ""), user=user)
+        RegistrationDraft.keep(
+            outbox.storable_values(typed, KEPT_OUT), typed.get(WRITTEN, ""), user=user
+        )
 
 
 def drop(user: Any, form_id: str, written: str = "") -> None:

@@ -20,7 +20,7 @@ from django.utils import timezone
 
 from backoffice.core.phone_numbers import NotAPhoneNumber, e164
 from backoffice.core.vocabulary.words import VOCABULARIES
-from backoffice.outbox import AskForm
+from backoffice.outbox import CommandForm
 from backoffice.service.insurance import NewPayor
 from backoffice.service.payload import day
 from backoffice.service.users import NewAddress, NewGuarantor, NewUserInfo
@@ -110,7 +110,7 @@ def _day(label: str, **options: Any) -> forms.DateField:
     )
 
 
-class BlockForm(AskForm):
+class BlockForm(CommandForm):
     """Parts that are needed only sometimes: their fields are optional by themselves."""
 
     def __init__(self, *args: Any, **options: Any) -> None:

@@ -19,7 +19,7 @@ def look_up() -> None:
     sync.drain(SUBJECTS, seconds=sync.SLICE)
 
 
-@shared_task(soft_time_limit=outbox.LONGEST, time_limit=outbox.LONGEST + 30)
+@shared_task(soft_time_limit=outbox.MAX_TASK_SECONDS, time_limit=outbox.MAX_TASK_SECONDS + 30)
 def deliver() -> None:
     outbox.deliver(COMMANDS)
     follow_resolved_payors()

@@ -12,7 +12,14 @@ from uuid import UUID
 from django.conf import settings
 from django.urls import reverse
 
-from backoffice.outbox import Absent, Again, Command, Happened, NotNow, Sending
+from backoffice.outbox import (
+    Command,
+    Confirmed,
+    NoTrace,
+    PreconditionFailed,
+    ResendPolicy,
+    SendContext,
+)
 from backoffice.service import Record, Service, errors
 from backoffice.service.management import Webhook, WebhookSecret
 
@@ -35,7 +42,7 @@ class EndpointCommand(Command, kw_only=True):
 
     def check(self) -> None:
         if not settings.MANAGEMENT_KEY:
-            raise NotNow(NO_KEY)
+            raise PreconditionFailed(NO_KEY)
 
 
 class ExistingEndpointCommand(EndpointCommand, kw_only=True):
@@ -50,8 +57,10 @@ class ExistingEndpointCommand(EndpointCommand, kw_only=True):
         return reverse("operations:service-check")
 
     def endpoint(self, service: Service) -> Record[Webhook]:
-        """Return the endpoint as the service has it now. Raises NotNow if there is none, or if the
-        key is refused."""
+        """Return the endpoint as the service has it now.
+
+        Raises PreconditionFailed if there is none, or if the key is refused.
+        """
         return _call_management(lambda: service.management.webhook(self.team_id, self.endpoint_id))
 
 
@@ -59,7 +68,7 @@ class CreateEndpoint(EndpointCommand, kw_only=True):
     """Create an endpoint, so that the service delivers all events of a team to one more URL."""
 
     kind: ClassVar[str] = "webhook.create"
-    again: ClassVar[Again] = Again.NEVER
+    again: ClassVar[ResendPolicy] = ResendPolicy.NEVER
     fields: ClassVar[dict[str, str]] = {"url": "url"}
 
     url: str
@@ -80,21 +89,21 @@ class CreateEndpoint(EndpointCommand, kw_only=True):
         try:
             found = list(service.management.every_webhook(self.team_id))
         except errors.Denied:
-            raise NotNow(KEY_REFUSED) from None
+            raise PreconditionFailed(KEY_REFUSED) from None
         if any(one.data.url == self.url and not one.data.disabled for one in found):
-            raise NotNow("The service delivers to this address already.", field="url")
+            raise PreconditionFailed("The service delivers to this address already.", field="url")
 
-    def send(self, service: Service, sending: Sending) -> Record[Webhook]:
+    def send(self, service: Service, sending: SendContext) -> Record[Webhook]:
         return service.management.create_webhook(self.team_id, self.url, _mark(sending))
 
-    def settle(self, service: Service, sending: Sending) -> Happened | Absent:
+    def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace:
         # "url required; description, rate_limit, disabled, filter_types, secret optional": the
         # description that we sent names our request (webhooks.md 1.2).
         mark = _mark(sending)
         for one in service.management.every_webhook(self.team_id):
             if one.data.description == mark:
-                return Happened(one)
-        return Absent()
+                return Confirmed(one)
+        return NoTrace()
 
     def store(self, answer: Record[Webhook]) -> str:
         return answer.data.id
@@ -105,7 +114,7 @@ class RotateSecret(ExistingEndpointCommand, kw_only=True):
     that deliveries are accepted until the settings have both."""
 
     kind: ClassVar[str] = "webhook.rotate"
-    again: ClassVar[Again] = Again.NEVER
+    again: ClassVar[ResendPolicy] = ResendPolicy.NEVER
 
     before: str = ""
     """Name of the secret before the command is first sent; it reveals nothing of the secret."""
@@ -125,15 +134,15 @@ class RotateSecret(ExistingEndpointCommand, kw_only=True):
         )
         self.before = self.before or secret_name(found)
 
-    def send(self, service: Service, sending: Sending) -> Record[WebhookSecret]:
+    def send(self, service: Service, sending: SendContext) -> Record[WebhookSecret]:
         service.management.rotate_webhook_secret(self.team_id, self.endpoint_id)
         return service.management.webhook_secret(self.team_id, self.endpoint_id)
 
-    def settle(self, service: Service, sending: Sending) -> Happened | Absent:
+    def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace:
         # "GET /{webhook_id}/secret" shows the secret that signs; a rotation makes another
         # (webhooks.md 1.2).
         found = service.management.webhook_secret(self.team_id, self.endpoint_id)
-        return Absent() if secret_name(found) == self.before else Happened(found)
+        return NoTrace() if secret_name(found) == self.before else Confirmed(found)
 
     def store(self, answer: Record[WebhookSecret]) -> str:
         """Return the endpoint id. The secret is not stored: a page shows it, and staff set it."""
@@ -144,7 +153,7 @@ class SwitchEndpoint(ExistingEndpointCommand, kw_only=True):
     """Disable or enable an endpoint."""
 
     kind: ClassVar[str] = "webhook.switch"
-    again: ClassVar[Again] = Again.SAME_EFFECT
+    again: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
 
     disabled: bool
 
@@ -156,18 +165,18 @@ class SwitchEndpoint(ExistingEndpointCommand, kw_only=True):
 
     def refresh(self, service: Service) -> None:
         if bool(self.endpoint(service).data.disabled) is self.disabled:
-            raise NotNow(f"The endpoint is {'off' if self.disabled else 'on'} already.")
+            raise PreconditionFailed(f"The endpoint is {'off' if self.disabled else 'on'} already.")
 
-    def send(self, service: Service, sending: Sending) -> Record[Webhook]:
+    def send(self, service: Service, sending: SendContext) -> Record[Webhook]:
         return service.management.switch_webhook(
             self.team_id, self.endpoint_id, disabled=self.disabled
         )
 
-    def settle(self, service: Service, sending: Sending) -> Happened | Absent:
+    def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace:
         # "PATCH: any of url, description, rate_limit, disabled, filter_types" and the answer is the
         # Webhook, which shows `disabled` (webhooks.md 1.2).
         found = service.management.webhook(self.team_id, self.endpoint_id)
-        return Happened(found) if bool(found.data.disabled) is self.disabled else Absent()
+        return Confirmed(found) if bool(found.data.disabled) is self.disabled else NoTrace()
 
     def store(self, answer: Record[Webhook]) -> str:
         return self.endpoint_id
@@ -177,7 +186,7 @@ class DeleteEndpoint(ExistingEndpointCommand, kw_only=True):
     """Delete an endpoint, with the events not yet delivered to it."""
 
     kind: ClassVar[str] = "webhook.delete"
-    again: ClassVar[Again] = Again.SAME_EFFECT
+    again: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
 
     def title(self) -> str:
         return f"Delete webhook endpoint {self.endpoint_id[:60]}"
@@ -188,16 +197,16 @@ class DeleteEndpoint(ExistingEndpointCommand, kw_only=True):
     def refresh(self, service: Service) -> None:
         self.endpoint(service)
 
-    def send(self, service: Service, sending: Sending) -> None:
+    def send(self, service: Service, sending: SendContext) -> None:
         service.management.delete_webhook(self.team_id, self.endpoint_id)
 
-    def settle(self, service: Service, sending: Sending) -> Happened | Absent:
+    def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace:
         # "GET, PATCH, DELETE /{webhook_id}": an endpoint that was deleted is no longer in the list
         # of all, "data[] Webhook" (webhooks.md 1.2).
         listed = service.management.every_webhook(self.team_id)
         if any(one.data.id == self.endpoint_id for one in listed):
-            return Absent()
-        return Happened(None)
+            return NoTrace()
+        return Confirmed(None)
 
     def store(self, answer: None) -> str:
         return self.endpoint_id
@@ -219,15 +228,18 @@ def secret_name(secret: Record[WebhookSecret]) -> str:
     return secret.data.name
 
 
-def _mark(sending: Sending) -> str:
+def _mark(sending: SendContext) -> str:
     return f"Back office, request {sending.id}"
 
 
 def _call_management(call: Callable[[], T]) -> T:
-    """Return the answer of a call. Raises NotNow if the key is refused or the endpoint is gone."""
+    """Return the answer of a call.
+
+    Raises PreconditionFailed if the key is refused or the endpoint is gone.
+    """
     try:
         return call()
     except errors.Denied:
-        raise NotNow(KEY_REFUSED) from None
+        raise PreconditionFailed(KEY_REFUSED) from None
     except errors.Missing:
-        raise NotNow(GONE) from None
+        raise PreconditionFailed(GONE) from None

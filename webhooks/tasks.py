@@ -34,6 +34,6 @@ def forget() -> None:
     retention.delete_old_bodies(seconds=MAINTENANCE_SLICE)
 
 
-@shared_task(soft_time_limit=outbox.LONGEST, time_limit=outbox.LONGEST + 30)
+@shared_task(soft_time_limit=outbox.MAX_TASK_SECONDS, time_limit=outbox.MAX_TASK_SECONDS + 30)
 def deliver() -> None:
     outbox.deliver(COMMANDS)

@@ -22,7 +22,7 @@ from backoffice.audit.entry_list import OWN_COLUMNS, TRAIL
 from backoffice.audit.models import AuditCheck, AuditEntry, AuditReview, AuditSeal
 from backoffice.audit.recording import kind_words
 from backoffice.core.access import may, requires, signed_in
-from backoffice.outbox.enqueueing import ring
+from backoffice.outbox.enqueueing import wake_worker
 from backoffice.pages.lists.context import Screen
 from backoffice.pages.lists.definition import staff_of
 from backoffice.pages.lists.fields import status_of
@@ -181,7 +181,7 @@ def check_now(request: HttpRequest) -> HttpResponse:
         made = AuditCheck(asked_by=staff_of(request))
         AuditCheck.objects.bulk_create([made], ignore_conflicts=True)
         audit.asked(request, "audit check", [], [])
-    ring("backoffice.operations.tasks.check_audit", queue="bulk")
+    wake_worker("backoffice.operations.tasks.check_audit", queue="bulk")
     messages.success(request, "It is checked now. This page shows what was found when it is done.")
     return redirect("audit:integrity")
 

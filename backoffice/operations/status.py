@@ -155,7 +155,7 @@ def _commands() -> dict[str, Figure]:
 
 def _sealed() -> int:
     """Open commands whose contents no worker's keys opened at their last turn."""
-    return CommandRecord.objects.open().filter(hindrance=outbox.SEALED).count()
+    return CommandRecord.objects.open().filter(hindrance=outbox.CANNOT_DECRYPT).count()
 
 
 _OPEN_STATES: Final = ("waiting", "sending", "uncertain", "undecided")

@@ -20,7 +20,7 @@ TIDYING = 30.0
 @shared_task
 def prune() -> None:
     sync.prune()
-    outbox.forget()
+    outbox.erase_contents()
     bulk.forget()
     changes.prune()
     throttle.forget()

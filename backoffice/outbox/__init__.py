@@ -1,71 +1,79 @@
-"""Intents out: what staff ask of the service, recorded first, sent once, settled always.
+"""Commands for the service: recorded before they are sent, delivered once, always settled.
 
-    outbox.ask(request, CancelOrder(order_id=…), form_id)      a row and its audit entry, together
-    outbox.deliver(COMMANDS)                                   by workers: sends, settles, closes
+    outbox.enqueue(request, CancelOrder(order_id=…), form_id)   a row and its audit entry, together
+    outbox.deliver(COMMANDS)                                    for workers: send, settle, close
 
-Each app has its commands in `commands.py`, one class per write. The row (`CommandRecord`) is the
-work; a Celery message only rings the bell.
+Each app defines its commands in `commands.py`, one class per write. The row (`CommandRecord`) is
+the work; a Celery message only wakes a worker.
 
     waiting ──▶ sending ──▶ done                the answer is applied and the row closed together
-       ▲           ├──────▶ refused             the service's words, or ours: nothing happened
+       ▲           ├──────▶ refused             the service refused it, or we did: nothing happened
        │           ▼
-       ├────── uncertain ─▶ done, refused       nobody knows: looked up until it is known
+       ├────── uncertain ─▶ done, refused       the outcome is unknown: looked up until it is known
        │           ▼
-       └────── undecided ─▶ done, given up      a person decides, with what was found on screen
+       └────── undecided ─▶ done, given up      a person decides, from the records found
 
     waiting ──▶ withdrawn                       by a person, before anything was sent
 
-What was given up, or refused by a look-up, is looked up for two weeks more, and closed as done
-where it happened after all (`ended.py`).
+A command that was given up, or refused after a look-up, is looked up for two more weeks and closed
+as done if it happened after all (`late_outcomes.py`).
 
-A worker that dies before it sent leaves the row waiting; after that, uncertain. What is uncertain
-is never sent again before the service was asked and the time is over in which a slow sending could
-still arrive; and then only where a second sending does no harm (`Again`). The refusal of a second
-sending proves nothing: it is looked up, and else a person decides. A worker whose keys do not open
-a command's contents puts it back.
+If a worker dies before sending, the row stays waiting; if it dies after, the row is uncertain. An
+uncertain command is sent again only after the service was asked about it, after the time in which
+a slow sending could still arrive, and only if a second sending does no harm (`ResendPolicy`). A
+refusal of a second sending proves nothing: the command is looked up, and if that does not tell, a
+person decides. A worker with keys that do not decrypt a command's contents puts the row back.
 
-`command.py` is what a command says of itself, `asking.py` what people do, `delivering.py` what
-workers do, `ended.py` what happens after the end, `pages.py` and `api.py` the faces. Interface:
+`command.py` defines a command, `enqueueing.py` what people do, `delivery.py` what workers do,
+`late_outcomes.py` what happens after the end, `views.py` and `forms.py` the pages. Interface:
 errors and limits, chapter 2.
 """
 
 from backoffice.outbox.command import (
-    Absent,
-    Again,
+    Ambiguous,
     Command,
-    Found,
-    Happened,
-    NotNow,
-    Refuted,
-    Sending,
-    Several,
+    Confirmed,
+    Disproved,
+    NoTrace,
+    PossibleMatch,
+    PreconditionFailed,
+    ResendPolicy,
+    SendContext,
 )
-from backoffice.outbox.delivery import LONGEST, SEALED, deliver
-from backoffice.outbox.enqueueing import Busy, ask, decide, follow, kept, sent_before, withdraw
-from backoffice.outbox.forms import AskForm, asked_again
-from backoffice.outbox.maintenance import forget
+from backoffice.outbox.delivery import CANNOT_DECRYPT, MAX_TASK_SECONDS, deliver
+from backoffice.outbox.enqueueing import (
+    Conflict,
+    enqueue,
+    enqueue_next,
+    resolve,
+    storable_values,
+    was_already_sent,
+    withdraw,
+)
+from backoffice.outbox.forms import CommandForm, resubmitted_command
+from backoffice.outbox.maintenance import erase_contents
 
 __all__ = [
-    "LONGEST",
-    "SEALED",
-    "Absent",
-    "Again",
-    "AskForm",
-    "Busy",
+    "CANNOT_DECRYPT",
+    "MAX_TASK_SECONDS",
+    "Ambiguous",
     "Command",
-    "Found",
-    "Happened",
-    "NotNow",
-    "Refuted",
-    "Sending",
-    "Several",
-    "ask",
-    "asked_again",
-    "decide",
+    "CommandForm",
+    "Confirmed",
+    "Conflict",
+    "Disproved",
+    "NoTrace",
+    "PossibleMatch",
+    "PreconditionFailed",
+    "ResendPolicy",
+    "SendContext",
     "deliver",
-    "follow",
-    "forget",
-    "kept",
-    "sent_before",
+    "enqueue",
+    "enqueue_next",
+    "erase_contents",
+    "resolve",
+    "resubmitted_command",
+    "storable_values",
+    "was_already_sent",
     "withdraw",
 ]

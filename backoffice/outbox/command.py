@@ -18,7 +18,7 @@ KEY_LIVES: Final = timedelta(hours=20)
 """The service keeps an idempotency key for 24 hours at least."""
 
 
-class Again(Enum):
+class ResendPolicy(Enum):
     """What a machine may do when a sending is unknown and the service shows no trace of it."""
 
     NEVER = "never"
@@ -29,17 +29,17 @@ class Again(Enum):
     """Twice is once: cancelling, moving to a time, a number that must be unique."""
 
 
-class NotNow(Exception):
-    """It cannot be asked: words for staff, and the form's field they are about, if any."""
+class PreconditionFailed(Exception):
+    """A command that cannot be sent now: a message for staff, and the form field it is about."""
 
-    def __init__(self, words: str, *, field: str = "") -> None:
-        super().__init__(words)
-        self.words = words
+    def __init__(self, message: str, *, field: str = "") -> None:
+        super().__init__(message)
+        self.message = message
         self.field = field
 
 
 @dataclass(frozen=True, slots=True)
-class Sending:
+class SendContext:
     """What a sending and its look-ups may know of the row."""
 
     id: UUID
@@ -49,37 +49,42 @@ class Sending:
 
 
 @dataclass(frozen=True, slots=True)
-class Happened:
-    """The look-up found what was asked for: `answer` is stored like the answer itself."""
+class Confirmed:
+    """The look-up found what was requested: `answer` is stored like the answer of a sending."""
 
+    outcome: ClassVar[str] = "happened"
     answer: Any
 
 
 @dataclass(frozen=True, slots=True)
-class Absent:
-    """The service shows no trace of it."""
+class NoTrace:
+    """The service shows no trace of the command."""
+
+    outcome: ClassVar[str] = "absent"
 
 
 @dataclass(frozen=True, slots=True)
-class Refuted:
-    """It did not happen and cannot any more: words for staff."""
+class Disproved:
+    """It did not happen and cannot happen any more: a message for staff."""
 
-    words: str
+    outcome: ClassVar[str] = "refuted"
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """Something that may be what was asked for."""
+class PossibleMatch:
+    """A record that may be what was requested: its id and a description for staff."""
 
     id: str
-    words: str
+    description: str
 
 
 @dataclass(frozen=True, slots=True)
-class Several:
-    """Nobody but a person can tell: what was found, for them to choose from."""
+class Ambiguous:
+    """Only a person can tell: the records found, for them to choose from."""
 
-    found: Sequence[Found]
+    outcome: ClassVar[str] = "several"
+    matches: Sequence[PossibleMatch]
 
 
 class Command(msgspec.Struct, kw_only=True):
@@ -91,7 +96,7 @@ class Command(msgspec.Struct, kw_only=True):
     """
 
     kind: ClassVar[str]
-    again: ClassVar[Again] = Again.NEVER
+    again: ClassVar[ResendPolicy] = ResendPolicy.NEVER
     task: ClassVar[str]
     """The Celery task that delivers it, to be rung for."""
     fields: ClassVar[dict[str, str]] = {}
@@ -139,7 +144,7 @@ class Command(msgspec.Struct, kw_only=True):
         return None
 
     def check(self) -> None:
-        """Raise NotNow where it cannot be asked, by what the mirror knows."""
+        """Raise PreconditionFailed where it cannot be asked, by what the mirror knows."""
 
     def refresh(self, service: Service) -> None:
         """Bring what `check` looks at up to date, right before it is sent. ServiceError: later."""
@@ -148,15 +153,17 @@ class Command(msgspec.Struct, kw_only=True):
         """Keep, in fields of the command, what the mirror shows right before the first sending,
         after `refresh`: `settle` tells by it what was there before. The fields are stored."""
 
-    def send(self, service: Service, sending: Sending) -> Any:
+    def send(self, service: Service, sending: SendContext) -> Any:
         """The one call. Returns the answer; raises ServiceError."""
         raise NotImplementedError
 
-    def settle(self, service: Service, sending: Sending) -> Happened | Absent | Refuted | Several:
+    def settle(
+        self, service: Service, sending: SendContext
+    ) -> Confirmed | NoTrace | Disproved | Ambiguous:
         """Ask the service whether it happened; raises ServiceError where that cannot be told.
 
         It compares only what the interface promises: beside each comparison stands the sentence it
-        relies on. What is merely likely is `Several`, which a person decides on.
+        relies on. What is merely likely is `Ambiguous`, which a person decides on.
         """
         raise NotImplementedError
 
@@ -165,5 +172,5 @@ class Command(msgspec.Struct, kw_only=True):
         raise NotImplementedError
 
 
-def sending_of(row: CommandRecord) -> Sending:
-    return Sending(row.pk, row.idempotency_key, row.first_sent_at, row.requested_at)
+def send_context(row: CommandRecord) -> SendContext:
+    return SendContext(row.pk, row.idempotency_key, row.first_sent_at, row.requested_at)

@@ -31,15 +31,15 @@ from backoffice.outbox import late_outcomes, maintenance
 from backoffice.outbox.attempts import Attempt
 from backoffice.outbox.command import (
     KEY_LIVES,
-    Again,
+    Ambiguous,
     Command,
-    Happened,
-    NotNow,
-    Refuted,
-    Several,
-    sending_of,
+    Confirmed,
+    Disproved,
+    PreconditionFailed,
+    ResendPolicy,
+    send_context,
 )
-from backoffice.outbox.enqueueing import follow
+from backoffice.outbox.enqueueing import enqueue_next
 from backoffice.outbox.refusal_messages import obstacle_words, refusal_words
 from backoffice.service import errors
 
@@ -54,7 +54,7 @@ LOOKS: Final = (2, 5, 15, 45, 120)
 LATER_LOOK: Final = 600
 """Seconds between look-ups while a person has not decided."""
 SLOWEST: Final = 300
-LONGEST: Final = 80
+MAX_TASK_SECONDS: Final = 80
 """Seconds a task may run: it begins nothing after its slice, and one sending is done in these."""
 TELLING: Final = (errors.Missing, errors.Denied)
 """Answers to a look-up that will hardly change by themselves."""
@@ -62,7 +62,7 @@ GONE: Final = "The service no longer has what this is about."
 OUR_FAULT: Final = "A fault of the back office holds this up; it was written to the log."
 NOT_SENT: Final = "A fault of the back office kept this from being sent: nothing happened."
 
-SEALED: Final = (
+CANNOT_DECRYPT: Final = (
     "The contents of this request cannot be opened with the keys that are set (FIELD_KEYS). "
     "It is tried again until they can; nothing is lost."
 )
@@ -114,7 +114,7 @@ class Claim:
 
 def deliver(kinds: Sequence[type[Command]], seconds: float = 20) -> int:
     """Send and settle what is due, for about so long; returns how many rows were worked on."""
-    maintenance.lapse()
+    maintenance.mark_lost_sendings()
     maintenance.explain_hold()
     late_outcomes.wake_by_changes()
     ends = time.monotonic() + seconds
@@ -158,14 +158,14 @@ def _work(claim: Claim) -> None:
     row = claim.row
     if encrypted_fields.cannot_open(row, "payload"):
         logger.error("the contents of command %s cannot be opened with FIELD_KEYS", row.pk)
-        _put_back_undecided(claim, SEALED)
+        _put_back_undecided(claim, CANNOT_DECRYPT)
         return
     if not _is_our_team(claim):
         return
     if not row.is_open:
         _look_after_the_end(claim)
         return
-    keyed = claim.command.again is Again.SAME_KEY
+    keyed = claim.command.again is ResendPolicy.SAME_KEY
     if row.state == State.WAITING and not (keyed and row.doubted and claim.key_is_old()):
         _send(claim)
     else:
@@ -199,11 +199,11 @@ def _send(claim: Claim) -> None:
         command.check()
         if row.first_sent_at is None:
             command.record_state_before()
-    except NotNow as error:
+    except PreconditionFailed as error:
         # "Cancelled already" may be just what was asked for, whoever did it.
-        about = [{"field": error.field, "path": "", "words": error.words}] if error.field else []
-        look = row.doubted or command.again is Again.SAME_EFFECT
-        _refuse(claim, error.words, look=look, refusal_fields=about)
+        about = [{"field": error.field, "path": "", "words": error.message}] if error.field else []
+        look = row.doubted or command.again is ResendPolicy.SAME_EFFECT
+        _refuse(claim, error.message, look=look, refusal_fields=about)
         return
     except errors.Missing:
         _refuse(claim, GONE, look=row.doubted)
@@ -223,7 +223,7 @@ def _send(claim: Claim) -> None:
     row.refresh_from_db()
     with Attempt(claim.row, "send") as attempt:
         try:
-            answer = command.send(service().until(ends), sending_of(row))
+            answer = command.send(service().until(ends), send_context(row))
         except errors.ServiceError as error:
             attempt.ended(_outcome(error), error)
             _unanswered(claim, error)
@@ -271,7 +271,7 @@ def _unanswered(claim: Claim, error: errors.ServiceError) -> None:
         _doubt(claim, status=error.status)
     elif outcome == "refused":
         words, fields = refusal_words(error, claim.command)
-        look = claim.row.doubted or claim.command.again is Again.SAME_EFFECT
+        look = claim.row.doubted or claim.command.again is ResendPolicy.SAME_EFFECT
         _refuse(claim, words, look=look, refusal_fields=fields, status=error.status)
     else:
         _put_back(claim, error)
@@ -285,18 +285,18 @@ def _refuse(claim: Claim, words: str, *, look: bool, **refusal: Any) -> None:
     row, found = claim.row, None
     if look:
         try:
-            found = claim.command.settle(service(), sending_of(row))
+            found = claim.command.settle(service(), send_context(row))
         except errors.ServiceError:
             if row.first_sent_at is not None:
                 _look_up_refused(claim, words, **refusal)
                 return
-    if isinstance(found, Happened):
+    if isinstance(found, Confirmed):
         _done(claim, found.answer, "look-up")
     elif not row.doubted:
         _close(claim, State.REFUSED, refusal=words, **refusal)
-    elif isinstance(found, Refuted):
-        _close(claim, State.REFUSED, refusal=found.words)
-    elif isinstance(found, Several):
+    elif isinstance(found, Disproved):
+        _close(claim, State.REFUSED, refusal=found.message)
+    elif isinstance(found, Ambiguous):
         _ask_a_person(claim, found, refusal=words, **refusal)
     else:
         _look_up_refused(claim, words, **refusal)
@@ -311,21 +311,21 @@ def _settle(claim: Claim) -> None:
     row, command = claim.row, claim.command
     with Attempt(claim.row, "look up") as attempt:
         try:
-            found = command.settle(service(), sending_of(row))
+            found = command.settle(service(), send_context(row))
         except errors.ServiceError as error:
             attempt.ended("failed", error)
             _look_up_failed(claim, error)
             return
-        attempt.ended(type(found).__name__.lower(), None)
-    if isinstance(found, Happened):
+        attempt.ended(found.outcome, None)
+    if isinstance(found, Confirmed):
         _done(claim, found.answer, "look-up")
     elif not _is_final(claim):
         _look_later(claim)
     elif row.refusal and not row.doubted:
         _close(claim, State.REFUSED)  # Its only sending was refused, and it is not so.
-    elif isinstance(found, Refuted):
-        _close(claim, State.REFUSED, refusal=found.words)
-    elif isinstance(found, Several):
+    elif isinstance(found, Disproved):
+        _close(claim, State.REFUSED, refusal=found.message)
+    elif isinstance(found, Ambiguous):
         _ask_a_person(claim, found)
     elif row.refusal:
         _ask_a_person(claim)
@@ -350,9 +350,9 @@ def _look_up_failed(claim: Claim, error: errors.ServiceError) -> None:
 
 def _may_send_again(claim: Claim) -> bool:
     left = claim.row.history.filter(phase="send", outcome__in=("uncertain", "lost", "fault"))
-    if left.count() >= ROUNDS or claim.command.again is Again.NEVER:
+    if left.count() >= ROUNDS or claim.command.again is ResendPolicy.NEVER:
         return False
-    return claim.command.again is Again.SAME_EFFECT or not claim.key_is_old()
+    return claim.command.again is ResendPolicy.SAME_EFFECT or not claim.key_is_old()
 
 
 def _key(claim: Claim) -> dict[str, Any]:
@@ -360,7 +360,7 @@ def _key(claim: Claim) -> dict[str, Any]:
     no trace is found of what was asked."""
     row = claim.row
     stored = row.attempts > 1 and row.status is not None and row.status >= 500
-    if claim.command.again is Again.SAME_KEY and row.keys == 1 and stored:
+    if claim.command.again is ResendPolicy.SAME_KEY and row.keys == 1 and stored:
         return {"idempotency_key": uuid.uuid4(), "keys": 2, "keyed_at": None}
     return {}
 
@@ -393,7 +393,7 @@ def _done(claim: Claim, answer: Any, confirmed_by: str) -> None:
             late_outcomes.hold_repeats(row)
         step = claim.command.then(remote_id)
         if step is not None:
-            follow(row, step)
+            enqueue_next(row, step)
 
 
 def _doubt(claim: Claim, **said: Any) -> None:
@@ -410,18 +410,18 @@ def _look_later(claim: Claim) -> None:
     _update(claim, looks=looks + 1, due_at=_in(wait))
 
 
-def _ask_a_person(claim: Claim, several: Several | None = None, **changes: Any) -> None:
-    found = [{"id": one.id, "words": one.words} for one in several.found] if several else []
+def _ask_a_person(claim: Claim, several: Ambiguous | None = None, **changes: Any) -> None:
+    found = [{"id": one.id, "words": one.description} for one in several.matches] if several else []
     _update(claim, state=State.UNDECIDED, found=found, due_at=_in(LATER_LOOK), **changes)
 
 
 def _look_after_the_end(claim: Claim) -> None:
     """See whether what has ended happened after all."""
     try:
-        found = claim.command.settle(service(), sending_of(claim.row))
+        found = claim.command.settle(service(), send_context(claim.row))
     except errors.ServiceError:
         found = None
-    if isinstance(found, Happened):
+    if isinstance(found, Confirmed):
         _done(claim, found.answer, "look-up")
     _follow_ended(claim)
 

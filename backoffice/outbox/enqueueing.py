@@ -19,13 +19,13 @@ from django.utils import timezone
 from backoffice import audit
 from backoffice.core import request_ids
 from backoffice.models import CommandRecord, CommandRecords, User
-from backoffice.outbox.command import KEY_LIVES, Command, NotNow
+from backoffice.outbox.command import KEY_LIVES, Command, PreconditionFailed
 from backoffice.outbox.late_outcomes import FIRST_LOOK
 from backoffice.pages.drafts import WRITTEN
 
 logger = logging.getLogger(__name__)
 
-RINGING: Final = 0.3
+WAKE_TIMEOUT_SECONDS: Final = 0.3
 """Seconds that ringing may take: it is not the work."""
 TITLE: Final = 200
 """Letters of a title."""
@@ -33,11 +33,11 @@ NOT_TYPED: Final = ("csrfmiddlewaretoken", "form_id", WRITTEN)
 DECISIONS: Final = ("again", "exists", "give-up")
 
 
-class FormUsed(NotNow):
+class FormAlreadyUsed(PreconditionFailed):
     """The form was sent before, and this is something else: it is to be sent as a new one."""
 
 
-class Busy(Exception):
+class Conflict(Exception):
     """Somebody asked for something about the same thing, and that is still open."""
 
     def __init__(self, other: CommandRecord) -> None:
@@ -45,17 +45,17 @@ class Busy(Exception):
         self.other = other
 
 
-def ask(
+def enqueue(
     request: HttpRequest,
     command: Command,
     form_id: UUID,
     reason: str = "",
     typed: Mapping[str, list[str]] | None = None,
 ) -> CommandRecord:
-    """Record a command with its audit entry, then ring. The same form sent twice is one command.
+    """Record a command with its audit entry, then wake a worker. Return the command's row.
 
-    `typed` is what the form held, to show it again after a refusal. Raises NotNow or Busy, and
-    nothing is recorded then.
+    A form that is sent twice makes one command. `typed` is what the form contained, to show it
+    again after a refusal. Raises PreconditionFailed or Conflict; then nothing is recorded.
     """
     assert isinstance(request.user, User)
     sent = CommandRecord.objects.filter(form_id=form_id)
@@ -65,7 +65,7 @@ def ask(
         return same
     try:
         command.check()
-    except NotNow:
+    except PreconditionFailed:
         # Of two clicks the first may be done by now: "cancelled already" was our own doing.
         same = _same(sent, request.user, typed)
         if same is not None:
@@ -101,17 +101,17 @@ def ask(
                 return same
             other = CommandRecord.objects.open().filter(lock=row.lock).first()
             if other is not None:
-                raise Busy(other) from None
+                raise Conflict(other) from None
             if last:
                 raise
         else:
             break
-    ring(command.task)
+    wake_worker(command.task)
     row.refresh_from_db()
     return row
 
 
-def sent_before(request: HttpRequest) -> bool:
+def was_already_sent(request: HttpRequest) -> bool:
     """Whether this very form asked already: a second click, a reload, the back button. What it
     asked for may be so by now, and then it could not be asked any more."""
     try:
@@ -119,15 +119,15 @@ def sent_before(request: HttpRequest) -> bool:
     except ValueError:
         return False
     sent = CommandRecord.objects.filter(form_id=form_id, requested_by=request.user.pk).first()
-    return sent is not None and sent.form_data == typed_in(request)
+    return sent is not None and sent.form_data == typed_values(request)
 
 
-def typed_in(request: HttpRequest) -> dict[str, list[str]]:
+def typed_values(request: HttpRequest) -> dict[str, list[str]]:
     """What stood in a form."""
-    return kept(request.POST, NOT_TYPED)
+    return storable_values(request.POST, NOT_TYPED)
 
 
-def kept(data: QueryDict, without: Container[str]) -> dict[str, list[str]]:
+def storable_values(data: QueryDict, without: Container[str]) -> dict[str, list[str]]:
     """What a form sent, but for some names, as far as a database can keep it."""
     return {
         _kept(name): [_kept(value) for value in values]
@@ -146,16 +146,18 @@ def _same(sent: CommandRecords, user: User, typed: Mapping[str, list[str]]) -> C
     if same is None:
         return None
     if same.requested_by_id != user.pk:
-        raise FormUsed("This form has been sent by somebody else. Send it again as your own.")
+        raise FormAlreadyUsed(
+            "This form has been sent by somebody else. Send it again as your own."
+        )
     if same.form_data != typed:
-        raise FormUsed(
+        raise FormAlreadyUsed(
             f"This form has been sent already, with other contents: {same.title},"
             f" {same.get_state_display().lower()}. Send it again if this is to be asked as well."
         )
     return same
 
 
-def follow(row: CommandRecord, command: Command) -> None:
+def enqueue_next(row: CommandRecord, command: Command) -> None:
     """Ask for the step after `row` in the name of who asked for that, with what they typed: in the
     transaction that closes `row`, once."""
     form_id = uuid.uuid5(row.pk, "then")
@@ -211,7 +213,7 @@ def withdraw(request: HttpRequest, command_id: UUID) -> bool:
     return bool(taken)
 
 
-def decide(
+def resolve(
     request: HttpRequest, command_id: UUID, attempt: int, decision: str, exists: str, reason: str
 ) -> bool:
     """A person decides what nobody else can. The decision names the attempt it was made on, so a
@@ -257,12 +259,16 @@ def _audited(request: HttpRequest, command_id: UUID, what: str, reason: str = ""
     audit.asked(request, f"{row.kind} {what}", [row.pk, row.subject_id], patients, reason)
 
 
-def ring(task: str, queue: str = "outbox") -> None:
+def wake_worker(task: str, queue: str = "outbox") -> None:
     """Tell a worker to look now; unheard, the clock tells it within a second or two."""
-    options = {"socket_timeout": RINGING, "socket_connect_timeout": RINGING, "max_retries": 0}
+    options = {
+        "socket_timeout": WAKE_TIMEOUT_SECONDS,
+        "socket_connect_timeout": WAKE_TIMEOUT_SECONDS,
+        "max_retries": 0,
+    }
     try:
         with current_app.connection_for_write(
-            connect_timeout=RINGING, transport_options=options
+            connect_timeout=WAKE_TIMEOUT_SECONDS, transport_options=options
         ) as connection:
             current_app.send_task(task, connection=connection, queue=queue, retry=False, expires=30)
     except Exception as error:

@@ -13,14 +13,14 @@ from django.utils import timezone
 
 from backoffice.core.urls import query_of
 from backoffice.models import CommandRecord, User
-from backoffice.outbox.command import Command, NotNow
-from backoffice.outbox.enqueueing import Busy, FormUsed, ask, typed_in
+from backoffice.outbox.command import Command, PreconditionFailed
+from backoffice.outbox.enqueueing import Conflict, FormAlreadyUsed, enqueue, typed_values
 from backoffice.templatetags.ages import spoken
 
 LATELY: Final = timedelta(hours=1)
 
 
-class AskForm(forms.Form):
+class CommandForm(forms.Form):
     """A form shown once asks once: its id is drawn when it is first shown, and kept."""
 
     form_id = forms.UUIDField(widget=forms.HiddenInput, initial=uuid.uuid4)
@@ -32,15 +32,15 @@ class AskForm(forms.Form):
             self.fields["form_id"].widget.attrs["data-filled"] = ""
 
     @classmethod
-    def of(cls, request: HttpRequest, **options: Any) -> Self:
+    def from_request(cls, request: HttpRequest, **options: Any) -> Self:
         """The form as posted, as it was for a refused command (`?again=`), or new."""
         if request.method == "POST":
             return cls(request.POST, **options)
-        row = asked_again(request)
-        return cls(**options) if row is None else cls.again(row, **options)
+        row = resubmitted_command(request)
+        return cls(**options) if row is None else cls.from_refused(row, **options)
 
     @classmethod
-    def again(cls, row: CommandRecord, **options: Any) -> Self:
+    def from_refused(cls, row: CommandRecord, **options: Any) -> Self:
         """The form as it was filled for an earlier command, with the service's words on it."""
         form = cls(_query(row.form_data, form_id=str(uuid.uuid4())), **options)
         form.is_valid()
@@ -51,25 +51,25 @@ class AskForm(forms.Form):
             form.add_error(None, row.refusal)
         return form
 
-    def asked(
+    def enqueue(
         self, request: HttpRequest, command: Command, reason: str = ""
     ) -> CommandRecord | None:
         """Ask; None, and the form says why, where it cannot be asked now. It must be valid."""
         form_id: UUID = self.cleaned_data["form_id"]
         try:
-            return ask(request, command, form_id, reason, typed_in(request))
-        except FormUsed as error:
-            self.add_error(None, error.words)
+            return enqueue(request, command, form_id, reason, typed_values(request))
+        except FormAlreadyUsed as error:
+            self.add_error(None, error.message)
             self.data = _query(dict(request.POST.lists()), form_id=str(uuid.uuid4()))
-        except NotNow as error:
-            words = error.words + _lately(command, request.user)
+        except PreconditionFailed as error:
+            words = error.message + _lately(command, request.user)
             self.add_error(error.field if error.field in self.fields else None, words)
-        except Busy as error:
-            self.add_error(None, busy_words(error.other, request.user))
+        except Conflict as error:
+            self.add_error(None, conflict_message(error.other, request.user))
         return None
 
 
-def asked_again(request: HttpRequest, **about: Any) -> CommandRecord | None:
+def resubmitted_command(request: HttpRequest, **about: Any) -> CommandRecord | None:
     """The command of `?again=`: among those `about` finds, else those of this very form. Any other
     is about other people."""
     try:
@@ -80,7 +80,7 @@ def asked_again(request: HttpRequest, **about: Any) -> CommandRecord | None:
     return CommandRecord.objects.filter(pk=key, **about).first()
 
 
-def busy_words(other: CommandRecord, user: Any) -> str:
+def conflict_message(other: CommandRecord, user: Any) -> str:
     """Who asked for what about the same thing, when, and how it stands."""
     return f"{_who(other, user)} asked for something about this already: {other.title}, " + (
         f"{_when(other.requested_at)}. It is now: {other.get_state_display()}."

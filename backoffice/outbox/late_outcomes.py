@@ -59,7 +59,7 @@ def next_look(row: CommandRecord, at: datetime) -> float:
     return max(600.0, since / 4)
 
 
-def asked_again(row: CommandRecord) -> CommandRecords:
+def later_commands(row: CommandRecord) -> CommandRecords:
     """Later commands for the same thing as `row`."""
     later = CommandRecord.objects.filter(kind=row.kind, requested_at__gt=row.requested_at)
     if row.lock:
@@ -71,14 +71,14 @@ def belongs_to_another(row: CommandRecord, remote_id: str) -> bool:
     """Whether what was found is, or may be, the work of a later command for the same thing."""
     sent = Q(state__in=CommandRecord.OPEN) & ~Q(first_sent_at=None)
     done = Q(state=State.DONE, remote_id=remote_id)
-    return asked_again(row).filter(sent | done).exists()
+    return later_commands(row).filter(sent | done).exists()
 
 
 def hold_repeats(row: CommandRecord) -> None:
     """What was asked again and not sent yet is not sent: a person decides whether it is still
     wanted. In the transaction that closes `row`."""
     found = [{"id": row.remote_id, "words": EARLIER_HAPPENED}]
-    asked_again(row).filter(state=State.WAITING, first_sent_at=None).update(
+    later_commands(row).filter(state=State.WAITING, first_sent_at=None).update(
         state=State.UNDECIDED,
         found=found,
         # A worker that is preparing it loses its lease, and so does not send it.

@@ -15,7 +15,7 @@ from backoffice.models import CommandAttempt, CommandRecord
 
 State = CommandRecord.State
 
-KEPT: Final = timedelta(days=30)
+CONTENTS_RETENTION: Final = timedelta(days=30)
 """How long an ended command keeps its contents, which are health data: a refused one is corrected
 with them."""
 
@@ -25,7 +25,7 @@ WHERE state = 'waiting' AND hindrance = '' AND NOT ({heartbeats.NOT_HELD})
 """
 
 
-def lapse() -> None:
+def mark_lost_sendings() -> None:
     """Sendings whose worker is gone: whether the service has them, nobody here knows."""
     with transaction.atomic(durable=True):
         lost = CommandRecord.objects.filter(state=State.SENDING, lease_until__lt=Now())
@@ -47,9 +47,9 @@ def explain_hold() -> None:
         cursor.execute(_EXPLAIN, [heartbeats.ON_HOLD])
 
 
-def forget() -> int:
+def erase_contents() -> int:
     """What ended commands carried: who asked for what, and what became of it, stays."""
     ended = CommandRecord.objects.exclude(state__in=CommandRecord.OPEN).filter(
-        finished_at__lt=Now() - Value(KEPT)
+        finished_at__lt=Now() - Value(CONTENTS_RETENTION)
     )
     return ended.exclude(payload={}, form_data={}).update(payload={}, form_data={})

@@ -16,7 +16,7 @@ from backoffice import audit
 from backoffice.core.access import may, requires
 from backoffice.models import CommandRecord
 from backoffice.outbox import late_outcomes
-from backoffice.outbox.enqueueing import DECISIONS, decide, withdraw
+from backoffice.outbox.enqueueing import DECISIONS, resolve, withdraw
 from backoffice.pages.paging.pages import Sort, page_of, place_of
 
 SIZE: Final = 50
@@ -106,7 +106,7 @@ def decision(request: HttpRequest, command_id: UUID) -> HttpResponse:
     exists = request.POST.get("exists", "")
     if decided == "exists" and exists not in {one["id"] for one in row.found}:
         raise BadRequest("That was not found at the service.")
-    if not decide(request, command_id, int(attempt[:5]), decided, exists, reason):
+    if not resolve(request, command_id, int(attempt[:5]), decided, exists, reason):
         messages.error(request, LATE)
     return redirect("commands:detail", command_id)
 

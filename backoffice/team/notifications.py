@@ -42,7 +42,7 @@ def _notify_of_late_successes() -> int:
         people = {user.pk: user for user in (row.requested_by, row.decided_by) if user is not None}
         about = f"after {row.late_after}"
         told += notify(people.values(), "happened-late", "command", row.pk, about=about)
-        repeats = late_outcomes.asked_again(row).exclude(state__in=late_outcomes.WITHOUT_EFFECT)
+        repeats = late_outcomes.later_commands(row).exclude(state__in=late_outcomes.WITHOUT_EFFECT)
         for other in repeats.select_related("requested_by"):
             about = f"repeats {row.pk}"
             told += notify([other.requested_by], "repeats", "command", other.pk, about=about)

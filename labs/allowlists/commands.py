@@ -9,7 +9,16 @@ from django.conf import settings
 from django.urls import reverse
 
 from backoffice.core.service_team import mirror_team
-from backoffice.outbox import Absent, Again, Command, Found, Happened, NotNow, Sending, Several
+from backoffice.outbox import (
+    Ambiguous,
+    Command,
+    Confirmed,
+    NoTrace,
+    PossibleMatch,
+    PreconditionFailed,
+    ResendPolicy,
+    SendContext,
+)
 from backoffice.service import Record, Service, errors
 from backoffice.service import labs as service_labs
 from labs.allowlists.teams import allowed_team_ids, in_words
@@ -43,7 +52,7 @@ class SetAllowlist(Command, kw_only=True):
     """Replace the list of teams that may use a lab account: `expected` is what the person saw."""
 
     kind: ClassVar[str] = "lab_account.allowlist"
-    again: ClassVar[Again] = Again.SAME_EFFECT
+    again: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
     task: ClassVar[str] = "labs.tasks.deliver"
     fields: ClassVar[dict[str, str]] = {"team_id_allowlist": "teams"}
 
@@ -70,48 +79,50 @@ class SetAllowlist(Command, kw_only=True):
     def check(self) -> None:
         account = LabAccount.objects.filter(pk=self.account_id).first()
         if account is None:
-            raise NotNow("The service no longer shows this account.")
+            raise PreconditionFailed("The service no longer shows this account.")
         if why := obstacle(account):
-            raise NotNow(why)
+            raise PreconditionFailed(why)
         if set(self.target) == set(self.expected):
-            raise NotNow("Nothing would change: the teams are the same.", field="teams")
+            raise PreconditionFailed("Nothing would change: the teams are the same.", field="teams")
         # What is wanted may stand there already: a colleague's doing, or our own of which the
         # answer was lost. Then sending it is harmless.
         now = allowed_team_ids(account)
         if now not in (set(self.expected), set(self.target)):
-            raise NotNow(self._conflict(now))
+            raise PreconditionFailed(self._conflict(now))
 
     def refresh(self, service: Service) -> None:
         if not settings.MANAGEMENT_KEY:
-            raise NotNow(NO_KEY)
+            raise PreconditionFailed(NO_KEY)
         try:
             answer = self._read(service)
         except errors.Denied:
-            raise NotNow(KEY_REFUSED) from None
+            raise PreconditionFailed(KEY_REFUSED) from None
         if answer is None:
-            raise NotNow(NOT_SHOWN)
+            raise PreconditionFailed(NOT_SHOWN)
         self.store(answer)
 
-    def send(self, service: Service, sending: Sending) -> Answer:
+    def send(self, service: Service, sending: SendContext) -> Answer:
         answer = service.management.set_allowlist(self.account_id, self.target)
         answer = answer or self._read(service)  # Written, but perhaps not shown.
         if answer is None or set(answer.data.team_id_allowlist) != set(self.target):
             raise errors.Uncertain(reason="another list than was written")
         return answer
 
-    def settle(self, service: Service, sending: Sending) -> Happened | Absent | Several:
+    def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace | Ambiguous:
         # "team_id_allowlist | array of uuid": a set, in any order; PATCH "replaces the whole list"
         # (catalogue.md 7), so ours may have been written before the one that is there now.
         answer = self._read(service)
         if answer is None:
-            return Several([])
+            return Ambiguous([])
         now = set(answer.data.team_id_allowlist)
         if now == set(self.target):
-            return Happened(answer)
+            return Confirmed(answer)
         if now == set(self.expected):
-            return Absent()
+            return NoTrace()
         self.store(answer)
-        return Several([Found(str(self.account_id), f"There now: {in_words(now, mirror_team())}")])
+        return Ambiguous(
+            [PossibleMatch(str(self.account_id), f"There now: {in_words(now, mirror_team())}")]
+        )
 
     def store(self, answer: Answer) -> str:
         store_lab_accounts([answer])

@@ -10,7 +10,7 @@ from uuid import UUID
 from django import forms
 from django.http import QueryDict
 
-from backoffice.outbox import AskForm
+from backoffice.outbox import CommandForm
 from labs.allowlists.effects import Effect
 from labs.allowlists.teams import in_order
 
@@ -43,7 +43,7 @@ class TeamIds(forms.CharField):
             ) from None
 
 
-class TeamsForm(AskForm):
+class TeamsForm(CommandForm):
     """`expected`: the list the person saw. `looked_at`: the list whose effects were on screen."""
 
     expected = TeamIds(required=False, widget=forms.HiddenInput)

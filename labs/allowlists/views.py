@@ -54,7 +54,7 @@ def teams(request: HttpRequest, account_id: UUID) -> HttpResponse:
                 expected=sorted(form.cleaned_data["expected"]),
                 target=sorted(target),
             )
-            if form.asked(request, command, form.cleaned_data["reason"]) is not None:
+            if form.enqueue(request, command, form.cleaned_data["reason"]) is not None:
                 return redirect("labs:account", shown.pk)
     return _page(request, shown, form, status=422 if request.method == "POST" else 200)
 
@@ -82,7 +82,7 @@ def _may_change(request: HttpRequest, shown: LabAccount) -> bool:
 
 def _form(request: HttpRequest, shown: LabAccount) -> TeamsForm:
     there = allowed_team_ids(shown)
-    return TeamsForm.of(
+    return TeamsForm.from_request(
         request,
         known=known_teams() | there,
         ours=mirror_team(),

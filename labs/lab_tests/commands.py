@@ -8,14 +8,14 @@ from uuid import UUID
 from django.urls import reverse
 
 from backoffice.outbox import (
-    Absent,
-    Again,
+    Ambiguous,
     Command,
-    Found,
-    Happened,
-    NotNow,
-    Sending,
-    Several,
+    Confirmed,
+    NoTrace,
+    PossibleMatch,
+    PreconditionFailed,
+    ResendPolicy,
+    SendContext,
 )
 from backoffice.service import Record, Service, errors
 from backoffice.service import labs as service_labs
@@ -43,7 +43,7 @@ class CreateLabTest(Command, kw_only=True):
     """
 
     kind: ClassVar[str] = "lab_test.create"
-    again: ClassVar[Again] = Again.NEVER
+    again: ClassVar[ResendPolicy] = ResendPolicy.NEVER
     task: ClassVar[str] = "labs.tasks.deliver"
     fields: ClassVar[dict[str, str]] = {
         "name": "name",
@@ -83,17 +83,17 @@ class CreateLabTest(Command, kw_only=True):
 
     def check(self) -> None:
         if not Lab.objects.filter(pk=self.lab_id, missing_since=None).exists():
-            raise NotNow("The service no longer lists this lab.")
+            raise PreconditionFailed("The service no longer lists this lab.")
         if LabTest.objects.filter(name__iexact=self.name, missing_since=None).exists():
-            raise NotNow(NAME_TAKEN, field="name")
+            raise PreconditionFailed(NAME_TAKEN, field="name")
 
     def refresh(self, service: Service) -> None:
         found = self._named(service)
         if found:
             store_lab_tests(found)
-            raise NotNow(NAME_TAKEN, field="name")
+            raise PreconditionFailed(NAME_TAKEN, field="name")
 
-    def send(self, service: Service, sending: Sending) -> Answer:
+    def send(self, service: Service, sending: SendContext) -> Answer:
         return service.labs.create_test(
             service_labs.NewLabTest(
                 name=self.name,
@@ -107,18 +107,21 @@ class CreateLabTest(Command, kw_only=True):
             )
         )
 
-    def settle(self, service: Service, sending: Sending) -> Happened | Absent | Several:
+    def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace | Ambiguous:
         """None had the name right before it was sent (`refresh`). "name | case-insensitive
         substring" finds one that has it now (catalogue.md 2), which is ours if it has the method
         and the lab that were sent: "method | enum | yes", "lab | Lab or null | yes"."""
         found = self._named(service)
         if not found:
-            return Absent()
+            return NoTrace()
         if len(found) == 1 and self._is_as_sent(found[0].data):
-            return Happened(found[0])
+            return Confirmed(found[0])
         store_lab_tests(found)
-        return Several(
-            [Found(str(one.data.id), f"{one.data.name}, {one.data.status}") for one in found]
+        return Ambiguous(
+            [
+                PossibleMatch(str(one.data.id), f"{one.data.name}, {one.data.status}")
+                for one in found
+            ]
         )
 
     def _is_as_sent(self, test: service_labs.LabTest) -> bool:
@@ -146,7 +149,7 @@ class CreateLabTest(Command, kw_only=True):
 class _OfLabTest(Command, kw_only=True):
     """A change of one lab test."""
 
-    again: ClassVar[Again] = Again.SAME_EFFECT
+    again: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
     task: ClassVar[str] = "labs.tasks.deliver"
 
     lab_test_id: UUID
@@ -159,16 +162,18 @@ class _OfLabTest(Command, kw_only=True):
     def test(self) -> LabTest:
         found = LabTest.objects.filter(pk=self.lab_test_id, missing_since=None).first()
         if found is None:
-            raise NotNow("The service no longer has this lab test.")
+            raise PreconditionFailed("The service no longer has this lab test.")
         if found.auto_generated:
-            raise NotNow("The service made this lab test by itself; it cannot be changed.")
+            raise PreconditionFailed(
+                "The service made this lab test by itself; it cannot be changed."
+            )
         return found
 
     def refresh(self, service: Service) -> None:
         try:
             self.store(service.labs.lab_test(self.lab_test_id))
         except errors.Missing:
-            raise NotNow("The service no longer has this lab test.") from None
+            raise PreconditionFailed("The service no longer has this lab test.") from None
 
     def store(self, answer: Answer) -> str:
         store_lab_tests([answer])
@@ -190,26 +195,28 @@ class RenameLabTest(_OfLabTest, kw_only=True):
     def check(self) -> None:
         now = self.test().name
         if now not in (self.name, self.new_name):
-            raise NotNow(f"Somebody else named it “{now}” meanwhile; you saw “{self.name}”.")
+            raise PreconditionFailed(
+                f"Somebody else named it “{now}” meanwhile; you saw “{self.name}”."
+            )
         if self.name == self.new_name:
-            raise NotNow("That is its name already.", field="name")
+            raise PreconditionFailed("That is its name already.", field="name")
         others = LabTest.objects.exclude(pk=self.lab_test_id).filter(missing_since=None)
         if others.filter(name__iexact=self.new_name).exists():
-            raise NotNow(NAME_TAKEN, field="name")
+            raise PreconditionFailed(NAME_TAKEN, field="name")
 
-    def send(self, service: Service, sending: Sending) -> Answer:
+    def send(self, service: Service, sending: SendContext) -> Answer:
         change = service_labs.LabTestChange(name=self.new_name)
         return service.labs.update_test(self.lab_test_id, change)
 
-    def settle(self, service: Service, sending: Sending) -> Happened | Absent | Several:
+    def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace | Ambiguous:
         # "name | string | yes" (catalogue.md 2): as it was sent, but for spaces and case.
         answer = service.labs.lab_test(self.lab_test_id)
         now = answer.data.name
         if now == self.new_name or (_folded(now) == _folded(self.new_name) != _folded(self.name)):
-            return Happened(answer)
+            return Confirmed(answer)
         if _folded(now) == _folded(self.name):
-            return Absent()
-        return Several([Found(str(answer.data.id), f"Its name is now {now}")])
+            return NoTrace()
+        return Ambiguous([PossibleMatch(str(answer.data.id), f"Its name is now {now}")])
 
 
 class ArchiveLabTest(_OfLabTest, kw_only=True):
@@ -225,17 +232,17 @@ class ArchiveLabTest(_OfLabTest, kw_only=True):
 
     def check(self) -> None:
         if self.test().status == ARCHIVED:
-            raise NotNow("The lab test is archived already.")
+            raise PreconditionFailed("The lab test is archived already.")
 
-    def send(self, service: Service, sending: Sending) -> Answer:
+    def send(self, service: Service, sending: SendContext) -> Answer:
         change = service_labs.LabTestChange(active=False)
         return service.labs.update_test(self.lab_test_id, change)
 
-    def settle(self, service: Service, sending: Sending) -> Happened | Absent:
+    def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace:
         # "PATCH active false archives" (catalogue.md 3), and "status | enum active,
         # pending_approval, inactive" (catalogue.md 2).
         answer = service.labs.lab_test(self.lab_test_id)
-        return Happened(answer) if answer.data.status == ARCHIVED else Absent()
+        return Confirmed(answer) if answer.data.status == ARCHIVED else NoTrace()
 
 
 class RestoreLabTest(_OfLabTest, kw_only=True):
@@ -251,14 +258,14 @@ class RestoreLabTest(_OfLabTest, kw_only=True):
 
     def check(self) -> None:
         if self.test().status != ARCHIVED:
-            raise NotNow("The lab test is not archived.")
+            raise PreconditionFailed("The lab test is not archived.")
 
-    def send(self, service: Service, sending: Sending) -> Answer:
+    def send(self, service: Service, sending: SendContext) -> Answer:
         change = service_labs.LabTestChange(active=True)
         return service.labs.update_test(self.lab_test_id, change)
 
-    def settle(self, service: Service, sending: Sending) -> Happened | Absent:
+    def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace:
         # "PATCH active false archives" (catalogue.md 3): whatever is not archived was restored,
         # also one that is pending_approval again.
         answer = service.labs.lab_test(self.lab_test_id)
-        return Happened(answer) if answer.data.status != ARCHIVED else Absent()
+        return Confirmed(answer) if answer.data.status != ARCHIVED else NoTrace()

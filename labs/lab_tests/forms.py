@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 
 from backoffice.core import vocabulary
-from backoffice.outbox import AskForm
+from backoffice.outbox import CommandForm
 from labs.models import Lab, LabAccount, Marker
 
 NAME_LETTERS = 200
@@ -26,7 +26,7 @@ def named(**more: Any) -> forms.CharField:
     )
 
 
-class ReasonForm(AskForm):
+class ReasonForm(CommandForm):
     """A change with nothing to say but why."""
 
     reason = forms.CharField(
@@ -42,7 +42,7 @@ class RenameForm(ReasonForm):
     field_order = ("name", "reason")
 
 
-class NewTestForm(AskForm):
+class NewTestForm(CommandForm):
     """Markers are given by our mirror's ids; `find` is what was last looked for among them."""
 
     name = named(help_text="As staff will look for it when they order.")

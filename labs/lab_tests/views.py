@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice.core.access import may, requires
-from backoffice.outbox import AskForm, Command
+from backoffice.outbox import Command, CommandForm
 from labs.lab_tests.commands import (
     ARCHIVED,
     ArchiveLabTest,
@@ -41,10 +41,10 @@ RENAMING = ("Orders that were placed keep the name they were placed under until 
 def new(request: HttpRequest, lab_id: int) -> HttpResponse:
     """Make a lab test at one lab."""
     lab = get_object_or_404(Lab, pk=lab_id)
-    form = NewTestForm.of(request, lab=lab)
+    form = NewTestForm.from_request(request, lab=lab)
     searching = request.method == "POST" and "search" in request.POST
     if request.method == "POST" and not searching and form.is_valid():
-        if form.asked(request, _creation(form)) is not None:
+        if form.enqueue(request, _creation(form)) is not None:
             return redirect(f"{reverse('labs:detail', args=[lab.pk])}?show=tests")
     elif searching:
         form.errors.clear()  # Looking for a marker is not yet asking.
@@ -83,7 +83,7 @@ def markers(request: HttpRequest, lab_id: int) -> HttpResponse:
 def rename(request: HttpRequest, lab_test_id: UUID) -> HttpResponse:
     """Give a lab test another name."""
     test = get_object_or_404(LabTest, pk=lab_test_id)
-    form = RenameForm.of(request, initial={"name": test.name})
+    form = RenameForm.from_request(request, initial={"name": test.name})
     command: Command | None = None
     if request.method == "POST" and form.is_valid():
         command = RenameLabTest(
@@ -98,7 +98,7 @@ def archive(request: HttpRequest, lab_test_id: UUID) -> HttpResponse:
     """Take a lab test out of use."""
     test = get_object_or_404(LabTest, pk=lab_test_id)
     command = ArchiveLabTest(lab_test_id=test.pk, name=test.name)
-    form = ReasonForm.of(request)
+    form = ReasonForm.from_request(request)
     return _change(request, test, form, command, "Archive", "Archive it", ARCHIVING)
 
 
@@ -108,7 +108,7 @@ def restore(request: HttpRequest, lab_test_id: UUID) -> HttpResponse:
     """Bring an archived lab test back."""
     test = get_object_or_404(LabTest, pk=lab_test_id)
     command = RestoreLabTest(lab_test_id=test.pk, name=test.name)
-    form = ReasonForm.of(request)
+    form = ReasonForm.from_request(request)
     return _change(request, test, form, command, "Restore", "Restore it", RESTORING)
 
 
@@ -124,7 +124,7 @@ def actions_of(test: LabTest, user: Any) -> list[tuple[str, str]]:
 def _change(
     request: HttpRequest,
     test: LabTest,
-    form: AskForm,
+    form: CommandForm,
     command: Command | None,
     title: str,
     verb: str,
@@ -132,7 +132,7 @@ def _change(
 ) -> HttpResponse:
     if command is not None and request.method == "POST" and form.is_valid():
         reason = form.cleaned_data["reason"]
-        if form.asked(request, command, reason) is not None:
+        if form.enqueue(request, command, reason) is not None:
             return redirect("labs:test", test.pk)
     context = {"test": test, "form": form, "title": title, "verb": verb, "follows": follows}
     status = 422 if request.method == "POST" else 200

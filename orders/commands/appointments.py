@@ -20,14 +20,14 @@ from django.utils import timezone
 from backoffice import sync
 from backoffice.models import CommandRecord
 from backoffice.outbox import (
-    Absent,
-    Again,
-    Found,
-    Happened,
-    NotNow,
-    Refuted,
-    Sending,
-    Several,
+    Ambiguous,
+    Confirmed,
+    Disproved,
+    NoTrace,
+    PossibleMatch,
+    PreconditionFailed,
+    ResendPolicy,
+    SendContext,
 )
 from backoffice.service import Record, Service, errors
 from backoffice.service import appointments as service_appointments
@@ -43,7 +43,7 @@ from orders.sync.orders import store_orders
 from orders.visit_zones import visit_zone
 
 Answer = Record[service_appointments.Appointment]
-Settled = Happened | Absent | Refuted | Several
+Settled = Confirmed | NoTrace | Disproved | Ambiguous
 
 GONE: Final = "This time is no longer available. Choose another one; your notes are kept."
 _SUBJECTS: Final = {
@@ -69,7 +69,9 @@ class _OfVisit(OfOrder, kw_only=True):
     def check(self) -> None:
         own = CommandRecord.objects.open().filter(lock=f"order:{self.order_id}")
         if own.filter(kind="order.cancel").exists():
-            raise NotNow("The order is being cancelled just now: wait until that is settled.")
+            raise PreconditionFailed(
+                "The order is being cancelled just now: wait until that is settled."
+            )
 
     def current(self, service: Service) -> Answer | None:
         """The order's visit as the service has it now."""
@@ -83,7 +85,7 @@ class _OfVisit(OfOrder, kw_only=True):
         try:
             order = service.orders.get(self.order_id)
         except errors.Missing:
-            raise NotNow("The service no longer has this order.") from None
+            raise PreconditionFailed("The service no longer has this order.") from None
         asked_at = datetime.now(UTC)
         found = self.current(service)
         with transaction.atomic():
@@ -110,20 +112,20 @@ class _OfVisit(OfOrder, kw_only=True):
         self.known_visits = list(known.values_list("pk", flat=True))
 
     def made_since(
-        self, service: Service, sending: Sending, same: Callable[[Any], bool]
+        self, service: Service, sending: SendContext, same: Callable[[Any], bool]
     ) -> Settled:
         """Whether the visit that stands now was made by a sending: it was not there before, and is
         as it was wished. "id | uuid | yes" tells it from any other (specification, Appointment)."""
         found = self.current(service)
         if found is None:
-            return Absent()
+            return NoTrace()
         visit = found.data
         if visit.id not in self._known(sending) and same(visit):
-            return Happened(found)
+            return Confirmed(found)
         words = f"The visit that stands now: {_when(visit)}"
-        return Several([Found(str(visit.id), words)])
+        return Ambiguous([PossibleMatch(str(visit.id), words)])
 
-    def _known(self, sending: Sending) -> set[UUID]:
+    def _known(self, sending: SendContext) -> set[UUID]:
         if self.known_visits is not None:
             return set(self.known_visits)
         # Restored, or from an older release: what the mirror has had since before it was sent.
@@ -153,7 +155,7 @@ class _Booking(_OfVisit, kw_only=True):
         super().check()
         words = rules.why_not_book(self.order())
         if words:
-            raise NotNow(words)
+            raise PreconditionFailed(words)
 
     def refresh(self, service: Service) -> None:
         super().refresh(service)
@@ -166,7 +168,7 @@ def renewed(service: Service, place: Place, time: Time) -> Time:
         return time
     found = fresh(service, place, time)
     if found is None:
-        raise NotNow(GONE, field="slot")
+        raise PreconditionFailed(GONE, field="slot")
     return found
 
 
@@ -187,11 +189,11 @@ class BookVisit(_Booking, kw_only=True):
     def title(self) -> str:
         return f"Book a visit at home: {at(self.time.start, self.time.visit_zone)}"
 
-    def send(self, service: Service, sending: Sending) -> Answer:
+    def send(self, service: Service, sending: SendContext) -> Answer:
         calls = service.appointments
         return calls.book_phlebotomy(self.order_id, self.time.key, self.notes or None)
 
-    def settle(self, service: Service, sending: Sending) -> Settled:
+    def settle(self, service: Service, sending: SendContext) -> Settled:
         # "start_at | date-time or null | yes | UTC." The provider is chosen by the service
         # (appointments.md 4), and `address` may be written otherwise than it was sent.
         return self.made_since(service, sending, lambda visit: visit.start_at == self.time.start)
@@ -207,9 +209,9 @@ class BookCenter(_Booking, kw_only=True):
     """Name of the center, for people."""
 
     @property
-    def again(self) -> Again:  # type: ignore[override]
+    def again(self) -> ResendPolicy:  # type: ignore[override]
         """The key of these bookings is a beta of the service: only where the team has it."""
-        return Again.SAME_KEY if settings.PSC_IDEMPOTENCY else Again.NEVER
+        return ResendPolicy.SAME_KEY if settings.PSC_IDEMPOTENCY else ResendPolicy.NEVER
 
     @property
     def type(self) -> str:
@@ -221,7 +223,7 @@ class BookCenter(_Booking, kw_only=True):
     def title(self) -> str:
         return f"Book {self.site[:80]}: {at(self.time.start, self.time.visit_zone)}"
 
-    def send(self, service: Service, sending: Sending) -> Answer:
+    def send(self, service: Service, sending: SendContext) -> Answer:
         key = str(sending.idempotency_key) if settings.PSC_IDEMPOTENCY else None
         return service.appointments.book_psc(
             self.order_id,
@@ -231,7 +233,7 @@ class BookCenter(_Booking, kw_only=True):
             no_cache=key is not None,
         )
 
-    def settle(self, service: Service, sending: Sending) -> Settled:
+    def settle(self, service: Service, sending: SendContext) -> Settled:
         # "start_at | date-time or null | yes | UTC." No field of the record is the site's code:
         # "provider_id | string | yes" is the provider's own.
         return self.made_since(service, sending, lambda visit: visit.start_at == self.time.start)
@@ -269,17 +271,19 @@ class RequestVisit(_OfVisit, kw_only=True):
         order = self.order()
         words = rules.why_not_book(order)
         if words:
-            raise NotNow(words)
+            raise PreconditionFailed(words)
         if rules.other_visit(order, [self.provider]):
-            raise NotNow("The patient has a visit with this provider already, for another order.")
+            raise PreconditionFailed(
+                "The patient has a visit with this provider already, for another order."
+            )
 
-    def send(self, service: Service, sending: Sending) -> Answer:
+    def send(self, service: Service, sending: SendContext) -> Answer:
         calls = service.appointments
         return calls.request_phlebotomy(
             self.order_id, self.address, self.provider, self.notes or None
         )
 
-    def settle(self, service: Service, sending: Sending) -> Settled:
+    def settle(self, service: Service, sending: SendContext) -> Settled:
         # "provider | enum | yes": the slug that the request names. It "starts pending without start
         # or end time" (appointments.md 3), and `address` may be written otherwise.
         return self.made_since(service, sending, lambda visit: visit.provider == self.provider)
@@ -288,7 +292,7 @@ class RequestVisit(_OfVisit, kw_only=True):
 class _OfStandingVisit(_OfVisit, kw_only=True):
     """A change of a visit that a person saw."""
 
-    again: ClassVar[Again] = Again.SAME_EFFECT
+    again: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
 
     visit_type: str
     appointment_id: UUID
@@ -303,10 +307,12 @@ class _OfStandingVisit(_OfVisit, kw_only=True):
         """The visit, if it is as it was seen (or at one of the times `also`)."""
         found = rules.standing_visit(self.order_id)
         if found is None:
-            raise NotNow("There is no visit any more: it has ended or was cancelled meanwhile.")
+            raise PreconditionFailed(
+                "There is no visit any more: it has ended or was cancelled meanwhile."
+            )
         if found.pk != self.appointment_id or found.start_at not in (self.seen, *also):
             now = at(found.start_at, found.visit_zone)
-            raise NotNow(
+            raise PreconditionFailed(
                 f"The appointment has changed meanwhile: it is now {now}.{self._changed_by()}"
             )
         return found
@@ -352,9 +358,9 @@ class MoveVisit(_OfStandingVisit, kw_only=True):
         visit = self.visit(self.time.start)
         words = rules.why_not_move(order, visit)
         if words:
-            raise NotNow(words)
+            raise PreconditionFailed(words)
         if self._is_at(visit):
-            raise NotNow("The appointment is at this time already.", field="slot")
+            raise PreconditionFailed("The appointment is at this time already.", field="slot")
 
     def _is_at(self, visit: Appointment) -> bool:
         """Whether it is at the wished time and place already. Two centers have the same times, and
@@ -375,28 +381,34 @@ class MoveVisit(_OfStandingVisit, kw_only=True):
         self.check()
         self.time = renewed(service, self.where, self.time)
 
-    def send(self, service: Service, sending: Sending) -> Answer:
+    def send(self, service: Service, sending: SendContext) -> Answer:
         calls = service.appointments
         move = calls.reschedule_phlebotomy if self.type == HOME else calls.reschedule_psc
         return move(self.order_id, self.time.key, self.notes)
 
-    def settle(self, service: Service, sending: Sending) -> Settled:
+    def settle(self, service: Service, sending: SendContext) -> Settled:
         found = self.current(service)
         if found is None or found.data.id != self.appointment_id:
             # "The GET returns only the active one" (appointments.md 5): ours is not any more.
             stands = found and f"Another visit stands now: {_when(found.data)}"
-            return Several([Found(str(found.data.id), stands)] if found and stands else [])
+            return Ambiguous(
+                [PossibleMatch(str(found.data.id), stands)] if found and stands else []
+            )
         # "id | uuid | yes" and "start_at | date-time or null | yes | UTC": the same visit, at the
         # wished time.
         start = found.data.start_at
         if start == self.time.start and (self.type == HOME or self.time.start != self.seen):
-            return Happened(found)
+            return Confirmed(found)
         if start == self.time.start:
-            return Happened(found) if self._has_other_place(found) else Absent()
+            return Confirmed(found) if self._has_other_place(found) else NoTrace()
         if start == self.seen:
-            return Absent()
-        return Several(
-            [Found(str(found.data.id), f"The visit is at another time: {_when(found.data)}")]
+            return NoTrace()
+        return Ambiguous(
+            [
+                PossibleMatch(
+                    str(found.data.id), f"The visit is at another time: {_when(found.data)}"
+                )
+            ]
         )
 
     def _has_other_place(self, found: Answer) -> bool:
@@ -456,21 +468,21 @@ class CancelVisit(_OfStandingVisit, kw_only=True):
             return  # Somebody was faster: what was wanted is so, and the service will say it.
         words = rules.why_not_cancel(self.visit())
         if words:
-            raise NotNow(words)
+            raise PreconditionFailed(words)
 
-    def send(self, service: Service, sending: Sending) -> Answer:
+    def send(self, service: Service, sending: SendContext) -> Answer:
         calls = service.appointments
         cancel = calls.cancel_phlebotomy if self.type == HOME else calls.cancel_psc
         return cancel(self.order_id, self.reason_id, self.notes or None)
 
-    def settle(self, service: Service, sending: Sending) -> Settled:
+    def settle(self, service: Service, sending: SendContext) -> Settled:
         found = self.current(service)
         if found is None or found.data.id != self.appointment_id:
             return self._ended(service, found)
         # "event_status | enum | yes": completed and cancelled are final (appointments.md 6).
         if found.data.event_status == "completed":
-            return Refuted("The visit took place: it is completed.")
-        return Happened(found) if found.data.event_status == "cancelled" else Absent()
+            return Disproved("The visit took place: it is completed.")
+        return Confirmed(found) if found.data.event_status == "cancelled" else NoTrace()
 
     def _ended(self, service: Service, found: Answer | None) -> Settled:
         """ "The GET returns only the active one" (appointments.md 5): the visit ended, so it was
@@ -478,5 +490,7 @@ class CancelVisit(_OfStandingVisit, kw_only=True):
         order = service.orders.get(self.order_id).data
         steps = {service_orders.low_level(event.status) for event in order.events}
         if steps & rules.DRAWN:
-            return Several([Found(str(self.appointment_id), "The order is past its draw.")])
-        return Happened(found)
+            return Ambiguous(
+                [PossibleMatch(str(self.appointment_id), "The order is past its draw.")]
+            )
+        return Confirmed(found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 from uuid import UUID
 
-from backoffice.outbox import Command, NotNow
+from backoffice.outbox import Command, PreconditionFailed
 from orders.models import Order
 
 
@@ -23,8 +23,8 @@ class OfOrder(Command, kw_only=True):
         return self.user_id
 
     def order(self) -> Order:
-        """Raises NotNow."""
+        """Raises PreconditionFailed."""
         found = Order.objects.filter(pk=self.order_id).first()
         if found is None or found.missing_since:
-            raise NotNow("The service no longer has this order.")
+            raise PreconditionFailed("The service no longer has this order.")
         return found

@@ -9,7 +9,14 @@ import msgspec
 from django.urls import reverse
 
 from backoffice.core.identifiers import key
-from backoffice.outbox import Absent, Again, Found, Happened, Sending, Several
+from backoffice.outbox import (
+    Ambiguous,
+    Confirmed,
+    NoTrace,
+    PossibleMatch,
+    ResendPolicy,
+    SendContext,
+)
 from backoffice.service import Service, Unreadable, errors
 from backoffice.service import orders as service_orders
 from orders.commands.placing import ORDER_FIELDS, Answer, OrderOf, order_words
@@ -23,7 +30,7 @@ class ImportOrder(OrderOf, kw_only=True):
     before and its answer got lost, and the look-up tells."""
 
     kind: ClassVar[str] = "order.import"
-    again: ClassVar[Again] = Again.SAME_EFFECT
+    again: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
     accounts: ClassVar[Sequence[str]] = USABLE_TO_IMPORT
     fields: ClassVar[dict[str, str]] = {
         **ORDER_FIELDS,
@@ -44,10 +51,10 @@ class ImportOrder(OrderOf, kw_only=True):
     def lock(self) -> str:
         return f"order.import:{key(self.body.sample_id)}"
 
-    def send(self, service: Service, sending: Sending) -> Answer:
+    def send(self, service: Service, sending: SendContext) -> Answer:
         return service.orders.import_(self.body)
 
-    def settle(self, service: Service, sending: Sending) -> Happened | Absent | Several:
+    def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace | Ambiguous:
         """By the sample id, among all orders of the patient: "sample_id: must be unique, a clash
         is a validation error" (orders.md 6), however it is written. It "may be null until the
         requisition exists" (orders.md 3): one without it that is new and like ours may be ours."""
@@ -55,13 +62,17 @@ class ImportOrder(OrderOf, kw_only=True):
         wanted = _folded(self.body.sample_id)
         for order in records:
             if _folded(order.data.sample_id) == wanted:
-                return Happened(order)
+                return Confirmed(order)
         for one in unreadable:
             if _folded(_sample_id(one)) == wanted:
                 raise errors.Malformed(unreadable=one)
         without = [order for order in records if not order.data.sample_id and self.is_like(order)]
         new = self.not_known_before(without, sending)
-        return Several([Found(str(o.data.id), order_words(o)) for o in new]) if new else Absent()
+        return (
+            Ambiguous([PossibleMatch(str(o.data.id), order_words(o)) for o in new])
+            if new
+            else NoTrace()
+        )
 
 
 def _folded(sample_id: Any) -> str:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from django.urls import reverse
 
-from backoffice.outbox import Absent, Again, Happened, Sending
+from backoffice.outbox import Confirmed, NoTrace, ResendPolicy, SendContext
 from backoffice.service import Record, Service
 from backoffice.service.orders import CommunicationSettings
 from orders.commands.base import OfOrder
@@ -19,7 +19,7 @@ class SwitchMessages(OfOrder, kw_only=True):
     they are."""
 
     kind: ClassVar[str] = "order.messages"
-    again: ClassVar[Again] = Again.SAME_EFFECT
+    again: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
     fields: ClassVar[dict[str, str]] = {"sms_enabled": "sms_enabled"}
 
     sms_enabled: bool
@@ -41,14 +41,14 @@ class SwitchMessages(OfOrder, kw_only=True):
     def check(self) -> None:
         self.order()
 
-    def send(self, service: Service, sending: Sending) -> Answer:
+    def send(self, service: Service, sending: SendContext) -> Answer:
         return service.orders.change_communication(self.order_id, self.sms_enabled)
 
-    def settle(self, service: Service, sending: Sending) -> Happened | Absent:
+    def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace:
         # "Per-order SMS switch", read and set as "`sms_enabled` bool" (orders.md 1): it is shown
         # as it was set last, and setting it again to the same changes nothing.
         answer = service.orders.communication_settings(self.order_id)
-        return Happened(answer) if answer.data.sms_enabled == self.sms_enabled else Absent()
+        return Confirmed(answer) if answer.data.sms_enabled == self.sms_enabled else NoTrace()
 
     def store(self, answer: Answer) -> str:
         """Nothing is mirrored: the order's page asks the service."""

@@ -11,7 +11,15 @@ from django.utils import timezone
 
 from backoffice import sync
 from backoffice.models import CommandRecord
-from backoffice.outbox import Absent, Again, Command, Happened, NotNow, Refuted, Sending
+from backoffice.outbox import (
+    Command,
+    Confirmed,
+    Disproved,
+    NoTrace,
+    PreconditionFailed,
+    ResendPolicy,
+    SendContext,
+)
 from backoffice.service import Record, Service, errors
 from backoffice.service import orders as service_orders
 from orders.commands.appointments import CancelVisit, lock_of
@@ -74,7 +82,7 @@ Answer = Record[service_orders.Order]
 
 
 class _Change(OfOrder, kw_only=True):
-    again: ClassVar[Again] = Again.SAME_EFFECT
+    again: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
 
     def refresh(self, service: Service) -> None:
         self.store(service.orders.get(self.order_id))
@@ -124,28 +132,30 @@ class CancelOrder(_Change, kw_only=True):
         order = self.order()
         low = order.low_level_status
         if low in CANCELED:
-            raise NotNow("The order is cancelled already.")
+            raise PreconditionFailed("The order is cancelled already.")
         if low not in CANCELLABLE.get(order.method, frozenset()):
-            raise NotNow("The service does not let an order be cancelled any more at this point.")
+            raise PreconditionFailed(
+                "The service does not let an order be cancelled any more at this point."
+            )
         visiting = CommandRecord.objects.open().filter(lock=lock_of(self.order_id)).first()
         if visiting is not None:
-            raise NotNow(
+            raise PreconditionFailed(
                 f"Its visit is being changed just now ({visiting.title}):"
                 " wait until that is settled."
             )
 
-    def send(self, service: Service, sending: Sending) -> Answer:
+    def send(self, service: Service, sending: SendContext) -> Answer:
         field = settings.SERVICE_CANCEL_REASON_FIELD
         extra = {field: service_orders.INCORRECT_LAB} if field and self.wrong_lab else None
         return service.orders.cancel(self.order_id, extra)
 
-    def settle(self, service: Service, sending: Sending) -> Happened | Absent:
+    def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace:
         # "Each has `id` (integer), `created_at` (date-time), `status` (dotted status string)"
         # (specification, Order, events): an order that was canceled once stays canceled, and the
         # event of its visit may be later than its own.
         answer = service.orders.get(self.order_id)
         steps = {service_orders.low_level(event.status) for event in answer.data.events}
-        return Happened(answer) if "cancelled" in steps | {_low(answer)} else Absent()
+        return Confirmed(answer) if "cancelled" in steps | {_low(answer)} else NoTrace()
 
     def store(self, answer: Answer) -> str:
         draw = DRAW_KINDS.get(answer.data.lab_test.method or "")
@@ -174,23 +184,25 @@ class ChangeActivation(_Change, kw_only=True):
     def check(self) -> None:
         order = self.order()
         if order.low_level_status not in DATABLE:
-            raise NotNow("The order has gone out: its date cannot be changed any more.")
+            raise PreconditionFailed("The order has gone out: its date cannot be changed any more.")
         if order.activate_by is None:
-            raise NotNow("The order was placed without a date, so it cannot be given one now.")
+            raise PreconditionFailed(
+                "The order was placed without a date, so it cannot be given one now."
+            )
         # It is still yesterday somewhere: the service says what is past.
         if self.activate_by is not None and self.activate_by < _yesterday():
-            raise NotNow("The date lies in the past.", field="activate_by")
+            raise PreconditionFailed("The date lies in the past.", field="activate_by")
 
-    def send(self, service: Service, sending: Sending) -> Answer:
+    def send(self, service: Service, sending: SendContext) -> Answer:
         return service.orders.change_activation(self.order_id, self.activate_by)
 
-    def settle(self, service: Service, sending: Sending) -> Happened | Absent:
+    def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace:
         # "activate_by | date or null": as it was sent; null "dispatches an ordered order at once"
         # (orders.md 2.10), after which the order has left the statuses in which it can be dated.
         answer = service.orders.get(self.order_id)
         same = answer.data.activate_by == self.activate_by
         gone_out = self.activate_by is None and _low(answer) not in DATABLE
-        return Happened(answer) if same or gone_out else Absent()
+        return Confirmed(answer) if same or gone_out else NoTrace()
 
 
 class CompleteDraw(_Change, kw_only=True):
@@ -207,19 +219,19 @@ class CompleteDraw(_Change, kw_only=True):
     def check(self) -> None:
         order = self.order()
         if order.method != "on_site_collection":
-            raise NotNow("Only a sample that is drawn on site is marked here.")
+            raise PreconditionFailed("Only a sample that is drawn on site is marked here.")
         if order.low_level_status not in ("requisition_created", "requisition_bypassed"):
-            raise NotNow("The order is not waiting for its sample to be drawn.")
+            raise PreconditionFailed("The order is not waiting for its sample to be drawn.")
 
-    def send(self, service: Service, sending: Sending) -> Answer:
+    def send(self, service: Service, sending: SendContext) -> Answer:
         return service.orders.draw_completed(self.order_id)
 
-    def settle(self, service: Service, sending: Sending) -> Happened | Absent:
+    def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace:
         # "Status history entries in `events` use a dotted form <high_level>.<method>.<low_level>"
         # (specification, statuses).
         answer = service.orders.get(self.order_id)
         steps = {service_orders.low_level(event.status) for event in answer.data.events}
-        return Happened(answer) if "draw_completed" in steps else Absent()
+        return Confirmed(answer) if "draw_completed" in steps else NoTrace()
 
 
 class ResendEvents(_Change, kw_only=True):
@@ -236,25 +248,25 @@ class ResendEvents(_Change, kw_only=True):
     def check(self) -> None:
         order = self.order()
         if timezone.now() - order.updated_at > RESENDABLE:
-            raise NotNow("The service delivers events again for 60 days only.")
+            raise PreconditionFailed("The service delivers events again for 60 days only.")
 
-    def send(self, service: Service, sending: Sending) -> Answer:
+    def send(self, service: Service, sending: SendContext) -> Answer:
         resent = service.orders.resend_events([self.order_id])
         if self.order_id not in resent.data.order_ids:
             raise errors.Refused(message="The service has no event of this order to deliver.")
         return service.orders.get(self.order_id)
 
-    def settle(self, service: Service, sending: Sending) -> Absent:
+    def settle(self, service: Service, sending: SendContext) -> NoTrace:
         # "Replay the latest webhook of each selected order" (orders.md 1): the order does not
         # change, so there is nothing to compare. Sent twice does no harm.
-        return Absent()
+        return NoTrace()
 
 
 class Simulate(_Change, kw_only=True):
     """Have the service's sandbox move an order along (orders.md 10)."""
 
     kind: ClassVar[str] = "order.simulate"
-    again: ClassVar[Again] = Again.NEVER
+    again: ClassVar[ResendPolicy] = ResendPolicy.NEVER
 
     final_status: str | None = None
     interpretation: str = "normal"
@@ -267,10 +279,10 @@ class Simulate(_Change, kw_only=True):
 
     def check(self) -> None:
         if settings.MANAGEMENT_ENV == "production":
-            raise NotNow("Only orders of the sandbox can be simulated.")
+            raise PreconditionFailed("Only orders of the sandbox can be simulated.")
         self.order()
 
-    def send(self, service: Service, sending: Sending) -> Answer:
+    def send(self, service: Service, sending: SendContext) -> Answer:
         service.orders.simulate(
             self.order_id,
             final_status=self.final_status,
@@ -278,9 +290,9 @@ class Simulate(_Change, kw_only=True):
         )
         return service.orders.get(self.order_id)
 
-    def settle(self, service: Service, sending: Sending) -> Happened | Absent | Refuted:
+    def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace | Disproved:
         # "Each has `id` (integer)" (specification, Order, events): an event that was not there
         # before. Nothing promises that ids grow.
         answer = service.orders.get(self.order_id)
         event = answer.data.latest_event
-        return Happened(answer) if event and event.id != self.before else Absent()
+        return Confirmed(answer) if event and event.id != self.before else NoTrace()

@@ -13,7 +13,16 @@ from django.urls import reverse
 from django.utils import timezone
 
 from backoffice.models import CommandRecord
-from backoffice.outbox import Absent, Again, Command, Found, Happened, NotNow, Sending, Several
+from backoffice.outbox import (
+    Ambiguous,
+    Command,
+    Confirmed,
+    NoTrace,
+    PossibleMatch,
+    PreconditionFailed,
+    ResendPolicy,
+    SendContext,
+)
 from backoffice.service import Record, Service, Unreadable, errors
 from backoffice.service import orders as service_orders
 from labs.models import LabAccount, LabTest
@@ -81,18 +90,18 @@ class OrderOf(Command, kw_only=True):
         body = self.sent()
         patient = Patient.objects.filter(pk=body.user_id).only("missing_since").first()
         if patient is None or patient.missing_since:
-            raise NotNow("The service no longer has this patient.")
+            raise PreconditionFailed("The service no longer has this patient.")
         wanted = set(body.order_set.lab_test_ids or ())
         tests = LabTest.objects.filter(pk__in=wanted).in_bulk()
         for key in wanted:
             if key not in tests or tests[key].status != "active":
                 name = tests[key].name if key in tests else "A chosen test"
-                raise NotNow(f"{name} cannot be ordered any more.", field="tests")
+                raise PreconditionFailed(f"{name} cannot be ordered any more.", field="tests")
         if body.lab_account_id is not None:
             account = LabAccount.objects.filter(pk=body.lab_account_id).first()
             if account is None or account.status not in self.accounts:
                 name = f"The lab account {account}" if account else "The lab account"
-                raise NotNow(f"{name} cannot be used any more.", field="lab_account")
+                raise PreconditionFailed(f"{name} cannot be used any more.", field="lab_account")
 
     def store(self, answer: Answer) -> str:
         store_orders([answer])
@@ -111,7 +120,7 @@ class OrderOf(Command, kw_only=True):
                 return records, unreadable
         raise errors.Malformed()  # A list that does not end says nothing of what is not in it.
 
-    def not_known_before(self, orders: list[Answer], sending: Sending) -> list[Answer]:
+    def not_known_before(self, orders: list[Answer], sending: SendContext) -> list[Answer]:
         """Those that are no other command's, and were not known before this was asked."""
         ids = [order.data.id for order in orders]
         known = Order.objects.filter(pk__in=ids, as_of__lt=sending.requested_at)
@@ -137,7 +146,7 @@ class CreateOrder(OrderOf, kw_only=True):
     """Place an order. The command's id goes along as `passthrough` and comes back on the order."""
 
     kind: ClassVar[str] = "order.create"
-    again: ClassVar[Again] = Again.SAME_KEY
+    again: ClassVar[ResendPolicy] = ResendPolicy.SAME_KEY
     fields: ClassVar[dict[str, str]] = {
         **ORDER_FIELDS,
         "icd_codes": "icd_codes",
@@ -174,13 +183,15 @@ class CreateOrder(OrderOf, kw_only=True):
         day = self.body.activate_by
         # Today, somewhere: it may be yesterday by UTC, or become that while this waits.
         if day is not None and day < datetime.now(UTC).date() - timedelta(days=1):
-            raise NotNow("The date on which it goes out lies in the past.", field="activate_by")
+            raise PreconditionFailed(
+                "The date on which it goes out lies in the past.", field="activate_by"
+            )
         if self.replaces is not None:
             former = Order.objects.filter(pk=self.replaces, user_id=self.body.user_id).first()
             if former is None or not former.was_canceled():
-                raise NotNow(NOT_CANCELED)
+                raise PreconditionFailed(NOT_CANCELED)
 
-    def send(self, service: Service, sending: Sending) -> Answer:
+    def send(self, service: Service, sending: SendContext) -> Answer:
         self.body.passthrough = str(sending.id)
         field = settings.SERVICE_ORDER_REASON_FIELD
         extra = {field: service_orders.INCORRECT_LAB} if field and self.replaces else None
@@ -193,7 +204,7 @@ class CreateOrder(OrderOf, kw_only=True):
                 raise errors.Uncertain(status=409, route=error.route) from error
             raise
 
-    def settle(self, service: Service, sending: Sending) -> Happened | Absent | Several:
+    def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace | Ambiguous:
         """By the id we sent along: "passthrough: opaque team value, echoed on the order" (orders.md
         2.2), among all orders of the patient ("user_id | uuid or null"). A service that gives none
         back leaves it to a person to tell ours from one that is like it; one that does has none of
@@ -201,7 +212,7 @@ class CreateOrder(OrderOf, kw_only=True):
         orders, unreadable = self.orders_of_patient(service)
         ours = [order for order in orders if order.data.passthrough == str(sending.id)]
         if len(ours) == 1:
-            return Happened(ours[0])
+            return Confirmed(ours[0])
         if not ours and unreadable:
             raise errors.Malformed(unreadable=unreadable[0])  # It may be the one looked for.
         if not ours and not _ids_come_back(orders):
@@ -209,10 +220,10 @@ class CreateOrder(OrderOf, kw_only=True):
             lately = [order for order in orders if order.data.created_at >= since]
             ours = self._new_like_ones(lately, sending)
         if not ours:
-            return Absent()
-        return Several([Found(str(order.data.id), order_words(order)) for order in ours])
+            return NoTrace()
+        return Ambiguous([PossibleMatch(str(order.data.id), order_words(order)) for order in ours])
 
-    def _new_like_ones(self, lately: list[Answer], sending: Sending) -> list[Answer]:
+    def _new_like_ones(self, lately: list[Answer], sending: SendContext) -> list[Answer]:
         """Those that may be ours, as no id comes back."""
         new = self.not_known_before(lately, sending)
         return [order for order in new if not order.data.passthrough and self.is_like(order)]

@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from django.http import QueryDict
 from django.utils import timezone
 
-from backoffice.outbox import AskForm
+from backoffice.outbox import CommandForm
 from backoffice.pages.widgets import TO_THE_MINUTE
 from orders.documents.collection import (
     Clock,
@@ -93,7 +93,7 @@ class LabelsForm(forms.Form):
         return LabelOptions(given["number"] or LABELS, given["collected_at"])
 
 
-class PrintForm(AskForm):
+class PrintForm(CommandForm):
     """Which documents of the chosen orders are printed, and how."""
 
     kinds = forms.MultipleChoiceField(

@@ -16,9 +16,9 @@ from django.utils import timezone
 
 from backoffice import team
 from backoffice.models import User
-from backoffice.outbox import AskForm, Busy, NotNow, ask
+from backoffice.outbox import CommandForm, Conflict, PreconditionFailed, enqueue
 from backoffice.outbox.command import Command
-from backoffice.outbox.forms import busy_words, name_of
+from backoffice.outbox.forms import conflict_message, name_of
 from backoffice.pages.lists.bulk import NotDone, Verb
 from backoffice.pages.lists.models import BulkRow
 from backoffice.templatetags.ages import spoken
@@ -45,7 +45,7 @@ class Take(Verb):
         return None
 
 
-class AssignForm(AskForm):
+class AssignForm(CommandForm):
     to = forms.ModelChoiceField(
         label="To whom", queryset=User.objects.none(), empty_label="Choose…"
     )
@@ -70,7 +70,7 @@ class Assign(Verb):
     def title(self, given: Mapping[str, Any]) -> str:
         return f"Assign orders to {given['name']}" if given else "Assign orders"
 
-    def given(self, form: AskForm) -> dict[str, Any]:
+    def given(self, form: CommandForm) -> dict[str, Any]:
         to = form.cleaned_data["to"]
         return {"to": to.pk, "name": name_of(to), "anyhow": form.cleaned_data["anyhow"]}
 
@@ -90,7 +90,7 @@ def _assign(request: HttpRequest, row: BulkRow, to: User, *, anyhow: bool) -> No
         raise NotDone(f"{name_of(error.user)} has it, since {since}.") from error
 
 
-class NoteForm(AskForm):
+class NoteForm(CommandForm):
     text = forms.CharField(
         label="Note", max_length=team.LETTERS, widget=forms.Textarea(attrs={"rows": 4})
     )
@@ -105,7 +105,7 @@ class AddNote(Verb):
     def title(self, given: Mapping[str, Any]) -> str:
         return "Add a note to orders"
 
-    def given(self, form: AskForm) -> dict[str, Any]:
+    def given(self, form: CommandForm) -> dict[str, Any]:
         return {"text": form.cleaned_data["text"]}
 
     def do(self, request: HttpRequest, row: BulkRow, given: Mapping[str, Any]) -> UUID | None:
@@ -127,11 +127,11 @@ class _Asking(Verb):
     def do(self, request: HttpRequest, row: BulkRow, given: Mapping[str, Any]) -> UUID | None:
         form_id = uuid.uuid5(row.run_id, str(row.key))
         try:
-            made = ask(request, self.command(row, given), form_id, given.get("reason", ""))
-        except NotNow as error:
-            raise NotDone(error.words) from error
-        except Busy as error:
-            raise NotDone(busy_words(error.other, request.user)) from error
+            made = enqueue(request, self.command(row, given), form_id, given.get("reason", ""))
+        except PreconditionFailed as error:
+            raise NotDone(error.message) from error
+        except Conflict as error:
+            raise NotDone(conflict_message(error.other, request.user)) from error
         return made.pk
 
 
@@ -161,7 +161,7 @@ class Cancel(_Asking):
     def title(self, given: Mapping[str, Any]) -> str:
         return "Cancel orders"
 
-    def given(self, form: AskForm) -> dict[str, Any]:
+    def given(self, form: CommandForm) -> dict[str, Any]:
         assert isinstance(form, WhyForm)
         return {"reason": form.told(), "wrong_lab": form.cleaned_data["why"] == "wrong_lab"}
 

@@ -221,7 +221,7 @@ def billing_choices(wish: Wish) -> list[tuple[str, str]]:
 
 def typed_of(data: QueryDict) -> dict[str, list[str]]:
     """What of a sent form is the order's."""
-    return outbox.kept(data, KEPT_OUT)
+    return outbox.storable_values(data, KEPT_OUT)
 
 
 def _answer(question: Question, given: str) -> forms.Field:

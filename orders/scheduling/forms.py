@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from django import forms
 
-from backoffice.outbox import AskForm
+from backoffice.outbox import CommandForm
 from backoffice.service.appointments import VisitAddress
 from orders.scheduling.slots import PARTS, WEEKS, Time, Wishes
 
@@ -22,7 +22,7 @@ def _area(rows: int, **more: Any) -> forms.Textarea:
     return forms.Textarea(attrs={"rows": rows, **more})
 
 
-class _Looking(AskForm):
+class _Looking(CommandForm):
     """A list of times, and a choice from it."""
 
     asks: bool = False
@@ -205,7 +205,7 @@ class MoveCenterForm(_Seen, CenterForm):
     pass
 
 
-class CancelVisitForm(_Seen, AskForm):
+class CancelVisitForm(_Seen, CommandForm):
     """Why a visit is cancelled: the service's own reasons."""
 
     reason = forms.ChoiceField(label="Reason")

@@ -20,7 +20,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from backoffice import audit
 from backoffice.core.access import requires
 from backoffice.core.service_client import service
-from backoffice.outbox import Command, sent_before
+from backoffice.outbox import Command, was_already_sent
 from backoffice.pages.hidden_answers import unshown
 from backoffice.service import errors
 from orders.commands import BookCenter, BookVisit, CancelVisit, MoveVisit, RequestVisit
@@ -46,7 +46,7 @@ REASONS_KEPT: Final = 300
 def book(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """The first visit of an order: at home or at a center, as it is collected."""
     order = get_object_or_404(Order, pk=order_id)
-    if _asks(request) and sent_before(request):
+    if _asks(request) and was_already_sent(request):
         return redirect("orders:detail", order.pk)
     hindrance = rules.why_not_book(order)
     if hindrance:
@@ -55,7 +55,7 @@ def book(request: HttpRequest, order_id: UUID) -> HttpResponse:
     form.asks = _asks(request)
     if _asks(request) and form.is_valid():
         command = _booking(request, order, form)
-        if command is not None and form.asked(request, command) is not None:
+        if command is not None and form.enqueue(request, command) is not None:
             return redirect("orders:detail", order.pk)
     return _page(request, order, None, {"form": form, "title": "Book a visit", "verb": "Book"})
 
@@ -65,7 +65,7 @@ def book(request: HttpRequest, order_id: UUID) -> HttpResponse:
 def move(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Another time for the visit that stands; it stands until the new one is confirmed."""
     order, visit = get_object_or_404(Order, pk=order_id), rules.standing_visit(order_id)
-    if _asks(request) and sent_before(request):
+    if _asks(request) and was_already_sent(request):
         return redirect("orders:detail", order.pk)
     title = {"title": "Reschedule"}
     if visit is None:
@@ -88,7 +88,7 @@ def move(request: HttpRequest, order_id: UUID) -> HttpResponse:
             zone=visit.iana_timezone or "",
             notes=form.cleaned_data["notes"],
         )
-        if form.asked(request, command) is not None:
+        if form.enqueue(request, command) is not None:
             return redirect("orders:detail", order.pk)
     return _page(request, order, visit, {"form": form, **title, "verb": "Confirm"})
 
@@ -110,7 +110,7 @@ def times(request: HttpRequest, order_id: UUID) -> HttpResponse:
 def cancel(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Cancel the visit; with `rebook`, to book anew: the service has one visit at a time."""
     order, visit = get_object_or_404(Order, pk=order_id), rules.standing_visit(order_id)
-    if _asks(request) and sent_before(request):
+    if _asks(request) and was_already_sent(request):
         return redirect("orders:detail", order.pk)
     rebook = "rebook" in request.GET
     title = "Cancel and rebook" if rebook else "Cancel the visit"
@@ -133,7 +133,7 @@ def cancel(request: HttpRequest, order_id: UUID) -> HttpResponse:
             notes=form.cleaned_data["notes"],
             rebook=rebook,
         )
-        if form.asked(request, command) is not None:
+        if form.enqueue(request, command) is not None:
             return redirect("orders:detail", order.pk)
     return _page(request, order, visit, {**context, "form": form})
 

@@ -14,15 +14,15 @@ from django.urls import reverse
 from backoffice import sync
 from backoffice.core import vocabulary
 from backoffice.outbox import (
-    Absent,
-    Again,
+    Ambiguous,
     Command,
-    Found,
-    Happened,
-    NotNow,
-    Refuted,
-    Sending,
-    Several,
+    Confirmed,
+    Disproved,
+    NoTrace,
+    PossibleMatch,
+    PreconditionFailed,
+    ResendPolicy,
+    SendContext,
 )
 from backoffice.service import Record, Service, errors
 from backoffice.service import orders as service_orders
@@ -62,7 +62,7 @@ def _action_of(item: Item) -> str | None:
 class _OfResult(Command, kw_only=True):
     """A decision about one unmatched result."""
 
-    again: ClassVar[Again] = Again.SAME_EFFECT
+    again: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
     task: ClassVar[str] = "orders.tasks.deliver"
     fields: ClassVar[dict[str, str]] = {
         "order_id": "choice",
@@ -86,22 +86,24 @@ class _OfResult(Command, kw_only=True):
     def check(self) -> None:
         row = UnmatchedResult.objects.filter(pk=self.result_id).first()
         if row is None or row.missing_since:
-            raise NotNow(GONE)
+            raise PreconditionFailed(GONE)
         if row.status != OURS:
-            raise NotNow(f"It is decided already. {fate(row.status, row.resolution_action)}")
+            raise PreconditionFailed(
+                f"It is decided already. {fate(row.status, row.resolution_action)}"
+            )
         if self.action_wanted() not in row.allowed_actions:
-            raise NotNow("The service does not offer this for this result.")
+            raise PreconditionFailed("The service does not offer this for this result.")
 
     def refresh(self, service: Service) -> None:
         try:
             store_unmatched([service.unmatched.get(self.result_id)])
         except errors.Missing:
-            raise NotNow(GONE) from None
+            raise PreconditionFailed(GONE) from None
 
-    def _refuted(self, item: Item) -> Refuted:
+    def _refuted(self, item: Item) -> Disproved:
         """Somebody else decided: the page shows what."""
         store_unmatched([item])
-        return Refuted(
+        return Disproved(
             "Somebody else was faster. " + fate(item.data.status, item.data.resolution_action)
         )
 
@@ -141,11 +143,11 @@ class AcceptResult(_OfResult, kw_only=True):
         row = UnmatchedResult.objects.get(pk=self.result_id)
         known = set(row.candidates.values_list("order_id", flat=True)) - {None}
         if self.order_id is not None and self.order_id not in known:
-            raise NotNow("The service no longer suggests this order.", field="choice")
+            raise PreconditionFailed("The service no longer suggests this order.", field="choice")
         if self.order_id is None and self.user_id is None and len(known) != 1:
-            raise NotNow("Say which order or patient it belongs to.", field="choice")
+            raise PreconditionFailed("Say which order or patient it belongs to.", field="choice")
 
-    def send(self, service: Service, sending: Sending) -> Accepted:
+    def send(self, service: Service, sending: SendContext) -> Accepted:
         order = service.unmatched.accept(
             self.result_id, order_id=self.order_id, user_id=self.user_id, note=self.note
         )
@@ -154,12 +156,14 @@ class AcceptResult(_OfResult, kw_only=True):
         except errors.ServiceError:
             return Accepted(order, None)  # It is looked up soon after.
 
-    def settle(self, service: Service, sending: Sending) -> Happened | Absent | Refuted | Several:
+    def settle(
+        self, service: Service, sending: SendContext
+    ) -> Confirmed | NoTrace | Disproved | Ambiguous:
         # "404 not found or no longer reviewable": one decision is taken per result (orders.md 9).
         # "resolved_order_id | uuid or null": only an accepted one has it.
         item = service.unmatched.get(self.result_id)
         if item.data.status == OURS:
-            return Absent()
+            return NoTrace()
         order_id = item.data.resolved_order_id
         if _action_of(item) != "accept" or order_id is None:
             return self._refuted(item)
@@ -169,10 +173,12 @@ class AcceptResult(_OfResult, kw_only=True):
             store_orders([order])
             return self._refuted(item)
         if self._is_wanted(order):
-            return Happened(Accepted(order, item))
+            return Confirmed(Accepted(order, item))
         # "Returns an Order which may be a new one": that it is ours is likely, and not said.
         store_orders([order])
-        return Several([Found(str(order_id), f"It was given to the order {str(order_id)[:8]}")])
+        return Ambiguous(
+            [PossibleMatch(str(order_id), f"It was given to the order {str(order_id)[:8]}")]
+        )
 
     def store(self, answer: Accepted) -> str:
         """The order is followed to where the result is, also where it is one we never knew."""
@@ -214,21 +220,23 @@ class ResolveResult(_OfResult, kw_only=True):
     def action_wanted(self) -> str:
         return self.action
 
-    def send(self, service: Service, sending: Sending) -> Item:
+    def send(self, service: Service, sending: SendContext) -> Item:
         return service.unmatched.resolve(self.result_id, self.action, self.note)
 
-    def settle(self, service: Service, sending: Sending) -> Happened | Absent | Refuted | Several:
+    def settle(
+        self, service: Service, sending: SendContext
+    ) -> Confirmed | NoTrace | Disproved | Ambiguous:
         # "reject = resolved without attaching; unsure = to the service's staff, then
         # pending_ops_review" (orders.md 9); `resolution_action` may be null.
         item = service.unmatched.get(self.result_id)
         if item.data.status == OURS:
-            return Absent()
+            return NoTrace()
         if _action_of(item) == self.action:
-            return Happened(item)
+            return Confirmed(item)
         if self.action == "unsure":
             # The service's staff, whom we asked, may have decided since.
             words = fate(item.data.status, item.data.resolution_action)
-            return Several([Found(str(item.data.id), words)])
+            return Ambiguous([PossibleMatch(str(item.data.id), words)])
         return self._refuted(item)
 
     def store(self, answer: Item) -> str:

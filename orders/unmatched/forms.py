@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django import forms
 
-from backoffice.outbox import AskForm
+from backoffice.outbox import CommandForm
 from orders.unmatched.models import Candidate, UnmatchedResult
 
 NOTE_LETTERS = 1_000
@@ -24,7 +24,7 @@ def choice_of(candidate: Candidate) -> str:
     return f"{candidate.order_id or ''}/{candidate.user_id or ''}"
 
 
-class DecisionForm(AskForm):
+class DecisionForm(CommandForm):
     """`choice`: an order of the suggestions with its patient, or any patient. `plain` is the one
     that needs no choosing, empty where somebody has to choose."""
 

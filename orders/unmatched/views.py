@@ -78,7 +78,7 @@ def result(request: HttpRequest, result_id: UUID) -> HttpResponse:
     if searching:
         form.errors.clear()  # Looking is not yet deciding.
     elif request.method == "POST" and form.is_valid():
-        if form.asked(request, _command(item, form)) is not None:
+        if form.enqueue(request, _command(item, form)) is not None:
             return redirect("unmatched:detail", item.pk)
         item.refresh_from_db()
     word = request.POST.get("find", "").replace("\x00", "").strip()[:100]
@@ -103,7 +103,7 @@ def _form(
     request: HttpRequest, item: UnmatchedResult, candidates: list[Candidate], plain: str
 ) -> DecisionForm:
     options: dict[str, Any] = {"item": item, "candidates": candidates, "plain": plain}
-    return DecisionForm.of(request, **options)
+    return DecisionForm.from_request(request, **options)
 
 
 def _command(item: UnmatchedResult, form: DecisionForm) -> Command:

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from backoffice import audit
 from backoffice.core import vocabulary
 from backoffice.core.access import may, requires
-from backoffice.outbox import AskForm, Command, sent_before
+from backoffice.outbox import Command, CommandForm, was_already_sent
 from orders.change_forms import ActivationForm, CancelForm, MessagesForm, SimulateForm
 from orders.commands import (
     CancelOrder,
@@ -66,13 +66,13 @@ def actions_of(order: Order, user: Any) -> list[dict[str, Any]]:
 def cancel(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Cancel an order, after what will and will not happen; order anew, where that is wanted."""
     order = get_object_or_404(Order, pk=order_id)
-    if sent_before(request):
+    if was_already_sent(request):
         return redirect("orders:detail", order.pk)
     found = of_cancelling(order)
     reasons: list[tuple[str, str]] | None = []
     if found.visit is not None and may(request.user, "appointments.change"):
         reasons = reasons_of(found.visit.type)
-    form = CancelForm.of(request, reasons=reasons)
+    form = CancelForm.from_request(request, reasons=reasons)
     if request.method == "POST" and found.possible and form.is_valid():
         wrong_lab = form.cleaned_data["why"] == "wrong_lab"
         command = CancelOrder(
@@ -82,7 +82,7 @@ def cancel(request: HttpRequest, order_id: UUID) -> HttpResponse:
             reorder=request.POST.get("then") == "reorder",
             visit=_visit_too(order, found.visit, form),
         )
-        if form.asked(request, command, form.told()) is not None:
+        if form.enqueue(request, command, form.told()) is not None:
             return redirect("orders:detail", order.pk)
     more = {
         "found": found,
@@ -113,7 +113,7 @@ def _visit_too(order: Order, visit: Appointment | None, form: CancelForm) -> Can
 def activation(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Change when a scheduled order goes out."""
     order = get_object_or_404(Order, pk=order_id)
-    form = ActivationForm.of(request, initial={"activate_by": order.activate_by})
+    form = ActivationForm.from_request(request, initial={"activate_by": order.activate_by})
 
     def command(told: dict[str, Any]) -> Command:
         return ChangeActivation(
@@ -131,7 +131,9 @@ def drawn(request: HttpRequest, order_id: UUID) -> HttpResponse:
     command = CompleteDraw(order_id=order.pk, user_id=order.user_id)
     words = "The sample was drawn", "Yes, it was drawn"
     says = "The order moves on to the lab. This cannot be undone."
-    return _changed(request, order, AskForm.of(request), words, lambda told: command, says)
+    return _changed(
+        request, order, CommandForm.from_request(request), words, lambda told: command, says
+    )
 
 
 @requires("orders.view", "orders.change")
@@ -144,7 +146,9 @@ def resend(request: HttpRequest, order_id: UUID) -> HttpResponse:
     says = (
         "The service sends us its latest event about this order again. The order does not change."
     )
-    return _changed(request, order, AskForm.of(request), words, lambda told: command, says)
+    return _changed(
+        request, order, CommandForm.from_request(request), words, lambda told: command, says
+    )
 
 
 @requires("orders.view", "orders.change")
@@ -152,8 +156,8 @@ def resend(request: HttpRequest, order_id: UUID) -> HttpResponse:
 def messages(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Turn the service's text messages about an order on or off."""
     order = get_object_or_404(Order, pk=order_id)
-    is_on = None if sent_before(request) else messages_on(order)
-    form = MessagesForm.of(request, is_on=is_on)
+    is_on = None if was_already_sent(request) else messages_on(order)
+    form = MessagesForm.from_request(request, is_on=is_on)
 
     def command(given: dict[str, Any]) -> Command:
         return SwitchMessages(
@@ -190,7 +194,7 @@ def simulate(request: HttpRequest, order_id: UUID) -> HttpResponse:
         (status, vocabulary.order_term(vocabulary.low_level(status), order.method, []).label)
         for status in SIMULATED.get(order.method, ())
     ]
-    form = SimulateForm.of(request, statuses=statuses)
+    form = SimulateForm.from_request(request, statuses=statuses)
 
     def command(told: dict[str, Any]) -> Command:
         return Simulate(
@@ -207,7 +211,7 @@ def simulate(request: HttpRequest, order_id: UUID) -> HttpResponse:
 def _changed(
     request: HttpRequest,
     order: Order,
-    form: AskForm,
+    form: CommandForm,
     words: tuple[str, str],
     command: Callable[[dict[str, Any]], Command],
     says: str = "",
@@ -215,8 +219,8 @@ def _changed(
     """Ask for what `command` makes of a sound form, and go to the order; else show the page, with
     `words` as its title and on its button, and what it `says` will happen."""
     if request.method == "POST" and (
-        sent_before(request)
-        or (form.is_valid() and form.asked(request, command(form.cleaned_data)) is not None)
+        was_already_sent(request)
+        or (form.is_valid() and form.enqueue(request, command(form.cleaned_data)) is not None)
     ):
         return redirect("orders:detail", order.pk)
     return _page(request, order, form, *words, {"says": says})
@@ -225,7 +229,7 @@ def _changed(
 def _page(
     request: HttpRequest,
     order: Order,
-    form: AskForm,
+    form: CommandForm,
     title: str,
     verb: str,
     more: dict[str, Any] | None = None,

@@ -19,15 +19,15 @@ from django.utils import timezone
 from backoffice import sync
 from backoffice.models import CommandRecord
 from backoffice.outbox import (
-    Absent,
-    Again,
+    Ambiguous,
     Command,
-    Found,
-    Happened,
-    NotNow,
-    Sending,
-    Several,
-    follow,
+    Confirmed,
+    NoTrace,
+    PossibleMatch,
+    PreconditionFailed,
+    ResendPolicy,
+    SendContext,
+    enqueue_next,
 )
 from backoffice.service import Record, Service, errors
 from backoffice.service.insurance import Insurance as InsuranceRecord
@@ -86,7 +86,7 @@ class AddInsurance(Command, kw_only=True):
     """Add an insurance record. None is ever changed: the newest of a kind is in force."""
 
     kind: ClassVar[str] = "insurance.create"
-    again: ClassVar[Again] = Again.NEVER
+    again: ClassVar[ResendPolicy] = ResendPolicy.NEVER
     task: ClassVar[str] = TASK
     fields: ClassVar[dict[str, str]] = {
         "payor_code": "payor",
@@ -130,12 +130,14 @@ class AddInsurance(Command, kw_only=True):
 
     def check(self) -> None:
         if not Demographics.objects.filter(pk=self.user_id, missing_since=None).exists():
-            raise NotNow("The service needs the patient's details before an insurance.")
+            raise PreconditionFailed("The service needs the patient's details before an insurance.")
         now = current_insurance_digest(self.user_id, self.insuring.is_primary)
         if now == insurance_digest(self.body()):
-            raise NotNow("This insurance is on record already, just so.", field="member_id")
+            raise PreconditionFailed(
+                "This insurance is on record already, just so.", field="member_id"
+            )
         if now != self.insuring.before:
-            raise NotNow(ANOTHER)
+            raise PreconditionFailed(ANOTHER)
 
     def refresh(self, service: Service) -> None:
         try:
@@ -143,10 +145,10 @@ class AddInsurance(Command, kw_only=True):
         except errors.Missing:
             return  # None of this kind yet.
 
-    def send(self, service: Service, sending: Sending) -> Record[InsuranceRecord]:
+    def send(self, service: Service, sending: SendContext) -> Record[InsuranceRecord]:
         return service.insurance.create(self.user_id, self.body())
 
-    def settle(self, service: Service, sending: Sending) -> Happened | Absent | Several:
+    def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace | Ambiguous:
         """The latest record, where it is not the one that was there before: "each POST adds a new
         record and never edits one; only the latest is readable" (users.md 4). Ours has the
         `member_id`, `relationship` and `group_id` that were sent, and the `payor_code`, unless "the
@@ -155,19 +157,19 @@ class AddInsurance(Command, kw_only=True):
         try:
             answer = service.insurance.latest(self.user_id, card.is_primary)
         except errors.Missing:
-            return Absent()
+            return NoTrace()
         latest = answer.data
         if insurance_digest(latest) == card.before:
-            return Absent()
+            return NoTrace()
         ours = (card.member_id, card.relationship, card.group_id)
         there = (latest.member_id, latest.relationship, latest.group_id)
         same_payor = card.payor_code in (latest.payor_code, *FEDERAL)
         if same_payor and [*map(_folded, there)] == [*map(_folded, ours)]:
-            return Happened(answer)
+            return Confirmed(answer)
         name = latest.company.name if latest.company else latest.payor_code
         words = f"{name}, member id {latest.member_id}, relationship {latest.relationship}"
         sync.mark(f"insurance-{self._rank()}", [self.user_id])
-        return Several([Found(self._rank(), words)])
+        return Ambiguous([PossibleMatch(self._rank(), words)])
 
     def store(self, answer: Record[InsuranceRecord]) -> str:
         store_insurance({str(self.user_id): answer}, self.insuring.is_primary)
@@ -202,7 +204,7 @@ class CreatePayor(Command, kw_only=True):
     """
 
     kind: ClassVar[str] = "payor.create"
-    again: ClassVar[Again] = Again.NEVER
+    again: ClassVar[ResendPolicy] = ResendPolicy.NEVER
     task: ClassVar[str] = TASK
     fields: ClassVar[dict[str, str]] = {
         "name": "payor_name",
@@ -238,31 +240,33 @@ class CreatePayor(Command, kw_only=True):
         wanted = fold(self.payor.name)
         for known in Payor.objects.filter(name__iexact=self.payor.name, missing_since=None):
             if fold(known.name) == wanted:
-                raise NotNow(_name_taken(known.payor_code), field="payor_name")
+                raise PreconditionFailed(_name_taken(known.payor_code), field="payor_name")
 
     def refresh(self, service: Service) -> None:
         found = self._alike(service)
         if found:
             store_payors(found)
-            raise NotNow(_name_taken(found[0].data.payor_code), field="payor_name")
+            raise PreconditionFailed(_name_taken(found[0].data.payor_code), field="payor_name")
 
-    def send(self, service: Service, sending: Sending) -> Record[PayorRecord]:
+    def send(self, service: Service, sending: SendContext) -> Record[PayorRecord]:
         return service.insurance.create_payor(self.payor)
 
-    def settle(self, service: Service, sending: Sending) -> Happened | Absent | Several:
+    def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace | Ambiguous:
         """None had the name right before it was sent (`refresh`). "A created payor is tied to the
         creating team and appears in search results only for that team (source = team)"
         (specification, Insurance)."""
         alike = self._alike(service)
         if not alike:
-            return Absent()
+            return NoTrace()
         if len(alike) == 1 and alike[0].data.source == "team" and self._is_new(alike[0], sending):
-            return Happened(alike[0])
+            return Confirmed(alike[0])
         store_payors(alike)
         found = [one.data for one in alike]
-        return Several([Found(one.payor_code, f"{one.name}, {one.payor_code}") for one in found])
+        return Ambiguous(
+            [PossibleMatch(one.payor_code, f"{one.name}, {one.payor_code}") for one in found]
+        )
 
-    def _is_new(self, payor: Record[PayorRecord], sending: Sending) -> bool:
+    def _is_new(self, payor: Record[PayorRecord], sending: SendContext) -> bool:
         since = sending.first_sent_at or sending.requested_at
         rows = Payor.objects.filter(payor_code=payor.data.payor_code, as_of__lt=since)
         return not rows.exists()
@@ -301,7 +305,7 @@ def follow_resolved_payors() -> None:
     for row in rows.select_related("requested_by"):
         try:
             with transaction.atomic():
-                follow(row, CreatePayor.read(row.payload).then(row.remote_id))
+                enqueue_next(row, CreatePayor.read(row.payload).then(row.remote_id))
         except (msgspec.ValidationError, IntegrityError) as error:
             # Written by another release, or another worker is at it: no reason to stop the rest.
             logger.warning("a step could not be asked for: %s", type(error).__name__)

@@ -10,7 +10,14 @@ from uuid import UUID
 from django.urls import reverse
 from django.utils import timezone
 
-from backoffice.outbox import Absent, Again, Command, NotNow, Refuted, Sending
+from backoffice.outbox import (
+    Command,
+    Disproved,
+    NoTrace,
+    PreconditionFailed,
+    ResendPolicy,
+    SendContext,
+)
 from backoffice.service import Service, errors
 from patients.models import ConnectLink, Patient
 
@@ -36,7 +43,7 @@ class MakeConnectLink(Command, kw_only=True):
     command, and only the person who asked can have it shown, once."""
 
     kind: ClassVar[str] = "connection.link"
-    again: ClassVar[Again] = Again.SAME_EFFECT
+    again: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
     task: ClassVar[str] = "patients.tasks.deliver"
 
     user_id: UUID
@@ -65,21 +72,21 @@ class MakeConnectLink(Command, kw_only=True):
 
     def check(self) -> None:
         if not Patient.objects.filter(pk=self.user_id, missing_since=None).exists():
-            raise NotNow("The service no longer has this patient.")
+            raise PreconditionFailed("The service no longer has this patient.")
         if self._is_late():
-            raise NotNow(TOO_LATE)
+            raise PreconditionFailed(TOO_LATE)
 
-    def send(self, service: Service, sending: Sending) -> MadeLink:
+    def send(self, service: Service, sending: SendContext) -> MadeLink:
         answer = service.users.create_link(self.user_id, self.provider or None)
         if not answer.data.link_web_url.startswith("https://"):
             raise errors.Refused(message=NOT_SECURE)
         return MadeLink(sending.id, answer.data.link_web_url, answer.asked_at + LIVES)
 
-    def settle(self, service: Service, sending: Sending) -> Absent | Refuted:
+    def settle(self, service: Service, sending: SendContext) -> NoTrace | Disproved:
         # "returns `link_web_url`; one use" (users.md 8): only the answer has it, and no call shows
         # it again. A link whose answer was lost is known to nobody and runs out, so while somebody
         # waits, another one does no harm.
-        return Refuted(TOO_LATE) if self._is_late() else Absent()
+        return Disproved(TOO_LATE) if self._is_late() else NoTrace()
 
     def store(self, answer: MadeLink) -> str:
         """The first answer counts. What is returned is kept in plain: nothing of the link."""

@@ -13,15 +13,15 @@ from django.urls import reverse
 
 from backoffice.models import CommandRecord
 from backoffice.outbox import (
-    Absent,
-    Again,
+    Ambiguous,
     Command,
-    Found,
-    Happened,
-    NotNow,
-    Refuted,
-    Sending,
-    Several,
+    Confirmed,
+    Disproved,
+    NoTrace,
+    PossibleMatch,
+    PreconditionFailed,
+    ResendPolicy,
+    SendContext,
 )
 from backoffice.service import Record, Service, errors
 from backoffice.service.insurance import NewInsured
@@ -79,7 +79,7 @@ class CreateUser(Command, kw_only=True):
     """
 
     kind: ClassVar[str] = "patient.create"
-    again: ClassVar[Again] = Again.SAME_KEY
+    again: ClassVar[ResendPolicy] = ResendPolicy.SAME_KEY
     task: ClassVar[str] = TASK
     fields: ClassVar[dict[str, str]] = {"client_user_id": "client_user_id"}
 
@@ -112,40 +112,42 @@ class CreateUser(Command, kw_only=True):
         # Its own row says the same as this command.
         taken = any(row.payload != self.payload() for row in asked)
         if taken or Patient.objects.with_reference(self.client_user_id).exists():
-            raise NotNow(TAKEN, field="client_user_id")
+            raise PreconditionFailed(TAKEN, field="client_user_id")
 
     def refresh(self, service: Service) -> None:
         try:
             service.users.resolve(self.client_user_id)
         except errors.Missing:
             return
-        raise NotNow(TAKEN, field="client_user_id")
+        raise PreconditionFailed(TAKEN, field="client_user_id")
 
-    def send(self, service: Service, sending: Sending) -> Record[User]:
+    def send(self, service: Service, sending: SendContext) -> Record[User]:
         try:
             return service.users.create(NewUser(client_user_id=self.client_user_id))
         except errors.Duplicate as error:
             told = errors.FieldError(("body", "client_user_id"), TAKEN)
             raise errors.Refused(status=error.status, message=TAKEN, fields=(told,)) from error
 
-    def settle(self, service: Service, sending: Sending) -> Happened | Absent | Refuted | Several:
+    def settle(
+        self, service: Service, sending: SendContext
+    ) -> Confirmed | NoTrace | Disproved | Ambiguous:
         # "client_user_id | string | yes | The team's own unique reference" (specification, User):
         # nobody had it right before the first sending (`refresh`), so who has it now was made by
         # one.
         try:
             answer = service.users.resolve(self.client_user_id)
         except errors.Missing:
-            return Absent()
+            return NoTrace()
         # What another command made is another person's.
         if CommandRecord.objects.filter(kind=self.kind, remote_id=answer.data.user_id).exists():
-            return Refuted(TAKEN)
+            return Disproved(TAKEN)
         if (
             Patient.objects.filter(pk=answer.data.user_id, as_of__lt=sending.requested_at).exists()
             or answer.data.created_on < sending.requested_at - CLOCKS
         ):
             words = f"The patient with this reference, made {answer.data.created_on:%-d %b %Y}"
-            return Several([Found(str(answer.data.user_id), words)])
-        return Happened(answer)
+            return Ambiguous([PossibleMatch(str(answer.data.user_id), words)])
+        return Confirmed(answer)
 
     def store(self, answer: Record[User]) -> str:
         store_users([answer])
@@ -166,7 +168,7 @@ class SetUserInfo(Command, kw_only=True):
     """Save who a patient is, as a whole: what is left out is gone."""
 
     kind: ClassVar[str] = "patient.info"
-    again: ClassVar[Again] = Again.SAME_EFFECT
+    again: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
     task: ClassVar[str] = TASK
     fields: ClassVar[dict[str, str]] = PERSON_FIELDS
 
@@ -202,7 +204,7 @@ class SetUserInfo(Command, kw_only=True):
         if self.seen in (record_digest(person), content):
             return
         if not says_the_same(person_now(person), typed_info(self.info)):
-            raise NotNow(CHANGED)
+            raise PreconditionFailed(CHANGED)
 
     def refresh(self, service: Service) -> None:
         try:
@@ -210,25 +212,25 @@ class SetUserInfo(Command, kw_only=True):
         except errors.Missing:
             return  # None were given yet.
 
-    def send(self, service: Service, sending: Sending) -> Record[UserInfo]:
+    def send(self, service: Service, sending: SendContext) -> Record[UserInfo]:
         return service.users.update_info(self.user_id, self.info)
 
-    def settle(self, service: Service, sending: Sending) -> Happened | Absent | Several:
+    def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace | Ambiguous:
         # "All required fields, not a partial" (users.md 1): what was sent is the whole record. How
         # the service writes a value is not promised, so spellings of the same value are equal.
         try:
             answer = service.users.info(self.user_id)
         except errors.Missing:
-            return Absent()
+            return NoTrace()
         wanted = typed_info(self.info)
         now = person_digest(answer.data)
         is_as_seen = self.seen in (content_digest(msgspec.json.decode(answer.raw)), now)
         if is_as_seen and now != person_digest(wanted):
-            return Absent()
+            return NoTrace()
         if says_the_same(answer.data, wanted):
-            return Happened(answer)
+            return Confirmed(answer)
         words = "The details have changed since, and are not those that were saved."
-        return Several([Found(str(self.user_id), words)])
+        return Ambiguous([PossibleMatch(str(self.user_id), words)])
 
     def store(self, answer: Record[UserInfo]) -> str:
         store_demographics({str(self.user_id): answer})

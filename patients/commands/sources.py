@@ -9,7 +9,14 @@ from uuid import UUID
 from django.urls import reverse
 
 from backoffice import sync
-from backoffice.outbox import Absent, Again, Command, Happened, NotNow, Sending
+from backoffice.outbox import (
+    Command,
+    Confirmed,
+    NoTrace,
+    PreconditionFailed,
+    ResendPolicy,
+    SendContext,
+)
 from backoffice.service import Page, Service, errors
 from backoffice.service.users import Connection as ConnectionRecord
 from patients.models import Connection
@@ -23,7 +30,7 @@ class Deregister(Command, kw_only=True):
     service says yes and changes nothing: what it shows afterwards is what staff are told."""
 
     kind: ClassVar[str] = "connection.end"
-    again: ClassVar[Again] = Again.SAME_EFFECT
+    again: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
     task: ClassVar[str] = "patients.tasks.deliver"
 
     user_id: UUID
@@ -50,7 +57,7 @@ class Deregister(Command, kw_only=True):
     def check(self) -> None:
         rows = Connection.objects.filter(user_id=self.user_id, slug=self.slug, missing_since=None)
         if not rows.exists():
-            raise NotNow("This source is not connected any more.")
+            raise PreconditionFailed("This source is not connected any more.")
 
     def refresh(self, service: Service) -> None:
         self.store(service.users.connections(self.user_id))
@@ -59,21 +66,21 @@ class Deregister(Command, kw_only=True):
         rows = Connection.objects.filter(user_id=self.user_id, slug=self.slug, missing_since=None)
         self.connected_on = rows.values_list("created_on", flat=True).first()
 
-    def send(self, service: Service, sending: Sending) -> Answer | None:
+    def send(self, service: Service, sending: SendContext) -> Answer | None:
         service.users.deregister(self.user_id, self.slug)
         try:
             return service.users.connections(self.user_id)
         except errors.ServiceError:
             return None  # It was accepted all the same; what is connected is looked up later.
 
-    def settle(self, service: Service, sending: Sending) -> Happened | Absent:
+    def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace:
         # "slug | string | yes" and "created_on | date-time | yes" (users.md 7): one that was made
         # since is another connection, which nobody asked to end.
         answer = service.users.connections(self.user_id)
         mine = [record.data for record in answer.records if record.data.slug == self.slug]
         began = self.connected_on
         stands = [one for one in mine if began is None or one.created_on in (None, began)]
-        return Absent() if stands else Happened(answer)
+        return NoTrace() if stands else Confirmed(answer)
 
     def store(self, answer: Answer | None) -> str:
         """The source's slug where it is still connected, though the service accepted."""

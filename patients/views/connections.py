@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods
 from backoffice import audit
 from backoffice.core.access import requires
 from backoffice.models import CommandRecord
-from backoffice.outbox import sent_before
+from backoffice.outbox import was_already_sent
 from patients.commands import MakeConnectLink
 from patients.connection_forms import ConnectForm
 from patients.models import ConnectLink
@@ -29,8 +29,10 @@ METHODS: Final = ("GET", "HEAD", "POST")
 def connect(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     """Ask for a link to connect a device, after what it is and who may have it."""
     page = patient_page_context(request, patient_id)
-    form = ConnectForm.of(request)
-    if request.method == "POST" and (sent_before(request) or _is_asked(request, form, patient_id)):
+    form = ConnectForm.from_request(request)
+    if request.method == "POST" and (
+        was_already_sent(request) or _is_asked(request, form, patient_id)
+    ):
         return redirect("patients:connect-link", patient_id)
     audit.viewed(request, "patient", [patient_id], [patient_id])
     status = 422 if request.method == "POST" else 200
@@ -45,7 +47,7 @@ def _is_asked(request: HttpRequest, form: ConnectForm, patient_id: UUID) -> bool
     command = MakeConnectLink(
         user_id=patient_id, asked_at=timezone.now(), provider=provider, provider_name=name
     )
-    return form.asked(request, command) is not None
+    return form.enqueue(request, command) is not None
 
 
 @requires("patients.view", "patients.change")

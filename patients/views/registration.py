@@ -18,7 +18,7 @@ from backoffice.core import service_client
 from backoffice.core.access import may, requires
 from backoffice.core.urls import uuid_in
 from backoffice.models import CommandRecord
-from backoffice.outbox import AskForm, Command, asked_again
+from backoffice.outbox import Command, CommandForm, resubmitted_command
 from backoffice.pages.drafts import WRITTEN
 from backoffice.service import errors
 from patients import drafts
@@ -87,7 +87,7 @@ def register(request: HttpRequest) -> HttpResponse:
                 insuring=form.insuring(info.address) if form.insured else None,
                 not_same=form.not_same(),
             )
-            row = form.asked(request, command)
+            row = form.enqueue(request, command)
             if row is not None:
                 drafts.drop(request.user, request.POST["form_id"])
                 return redirect("patients:registering", row.pk)
@@ -163,7 +163,7 @@ def _details(
             insuring=insuring,
             not_same=form.not_same(),
         )
-        if form.asked(request, command) is not None:
+        if form.enqueue(request, command) is not None:
             return redirect("patients:detail", patient.pk)
         if _told(form, CHANGED):
             patient, person = _patient(patient_id)
@@ -193,7 +193,7 @@ def insure(request: HttpRequest, patient_id: UUID) -> HttpResponse:
         else:
             insured = insured_person(person_body(person.said(), said_of(person), ()))
             command = form.insuring(insured.address).step(patient.pk, insured)
-            if form.asked(request, command) is not None:
+            if form.enqueue(request, command) is not None:
                 return redirect("patients:detail", patient.pk)
             if _told(form, ANOTHER):
                 form.data = _with(form.data, **_insurance_marks(patient))
@@ -208,13 +208,13 @@ def disconnect(request: HttpRequest, patient_id: UUID, slug: str) -> HttpRespons
     """End a connection, after what that does and what it may not do."""
     patient, person = _patient(patient_id)
     source = Connection.objects.filter(user_id=patient_id, slug=slug, missing_since=None).first()
-    form = _form(request, AskForm, [Deregister], patient_id)
+    form = _form(request, CommandForm, [Deregister], patient_id)
     if source is None and not request.GET.get("again"):
         raise Http404
     if request.method == "POST" and form.is_valid():
         name = source.name if source else slug
         command = Deregister(user_id=patient.pk, slug=slug, name=name)
-        if form.asked(request, command) is not None:
+        if form.enqueue(request, command) is not None:
             return redirect("patients:detail", patient.pk)
     more = {"patient": patient, "person": person, "source": source, "slug": slug}
     return _page(request, "patients/disconnect.html", form, title="Disconnect a source", **more)
@@ -246,7 +246,7 @@ def _duplicates(form: PersonForm, found: Sequence[DuplicateCandidate]) -> dict[s
 @require_POST
 def check(request: HttpRequest) -> HttpResponse:
     """What is wrong with the one field that was just left: a fragment."""
-    kinds: list[type[AskForm]] = [RegisterForm, RegisterOnForm, PersonForm, InsuranceForm]
+    kinds: list[type[CommandForm]] = [RegisterForm, RegisterOnForm, PersonForm, InsuranceForm]
     kind = next((kind for kind in kinds if _fits(kind, request.POST)), PersonForm)
     form, name = kind(request.POST), request.POST.get("checked", "")
     if name not in form.fields:
@@ -256,7 +256,7 @@ def check(request: HttpRequest) -> HttpResponse:
     return render(request, "patients/_told.html", context)
 
 
-def _fits(kind: type[AskForm], data: QueryDict) -> bool:
+def _fits(kind: type[CommandForm], data: QueryDict) -> bool:
     """Whether these are the fields of this form: text fields are always sent."""
     marks = {"client_user_id", "first_name", "member_id"}
     return {name for name in marks if name in data} == marks & kind.base_fields.keys()
@@ -348,12 +348,12 @@ def _patient(patient_id: UUID) -> tuple[Patient, Demographics | None]:
     return patient, Demographics.objects.filter(pk=patient_id, missing_since=None).first()
 
 
-def _asks(request: HttpRequest, form: AskForm) -> bool:
+def _asks(request: HttpRequest, form: CommandForm) -> bool:
     """Posted, not only to search on a page without scripts, and without faults."""
     return request.method == "POST" and form.is_bound and form.is_valid()
 
 
-def _sent(request: HttpRequest, form: AskForm) -> CommandRecord | None:
+def _sent(request: HttpRequest, form: CommandForm) -> CommandRecord | None:
     """The registration that this person asked for with this very form: a second click, or the
     back button."""
     if request.method != "POST" or not form.is_bound:
@@ -368,7 +368,7 @@ def _typed_alike(row: CommandRecord, data: QueryDict) -> bool:
     return all(row.form_data.get(name) == typed.get(name) for name in names)
 
 
-def _told(form: AskForm, words: str) -> bool:
+def _told(form: CommandForm, words: str) -> bool:
     """Whether a person hears just now that something changed: then they see what is so today."""
     return any(str(told).startswith(words) for told in form.non_field_errors())
 
@@ -394,10 +394,10 @@ def _form(
             return _unjudged(kind, request.POST, **options)
         return kind(request.POST, **options)
     kinds = [command.kind for command in commands]
-    row = asked_again(request, patient_id=patient_id, kind__in=kinds)
+    row = resubmitted_command(request, patient_id=patient_id, kind__in=kinds)
     if row is not None and patient_id is None:
         audit.viewed(request, "registration", [row.pk], [])
-    return kind.again(row, **options) if row else kind(**options)  # type: ignore[attr-defined]
+    return kind.from_refused(row, **options) if row else kind(**options)  # type: ignore[attr-defined]
 
 
 def _unjudged(kind: Callable[..., Any], data: QueryDict, **options: Any) -> Any:

@@ -236,7 +236,7 @@ def test_order_without_contents_of_its_request_has_an_unknown_account() -> None:
     made = ordered(40)
     requested(made, ONE)
     CommandRecord.objects.update(finished_at=timezone.now() - timedelta(days=31))
-    assert maintenance.forget() == 1
+    assert maintenance.erase_contents() == 1
     found = replayed(TWO, False)
     assert found.unknown == 1 and not found.refused
     found = replayed(TWO, True)

@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from backoffice.models import CommandRecord
-from backoffice.outbox import NotNow
+from backoffice.outbox import PreconditionFailed
 from labs.models import LabAccount, LabAccountMarker, LabAccountTest, LabTest, LabTestMarker
 from orders.commands import CreateOrder
 from tests.api.rows import uid
@@ -208,11 +208,11 @@ def test_waiting_order_names_test_that_became_inactive(client_of: Client) -> Non
     command = CreateOrder.read(CommandRecord.objects.get().payload)
     command.check()
     LabTest.objects.filter(pk=TEST).update(status="inactive")
-    with pytest.raises(NotNow, match="Liver Screen cannot be ordered any more"):
+    with pytest.raises(PreconditionFailed, match="Liver Screen cannot be ordered any more"):
         command.check()
     LabTest.objects.filter(pk=TEST).update(status="active")
     LabAccount.objects.update(status="suspended")
-    with pytest.raises(NotNow, match="Made-up Clinic East cannot be used any more"):
+    with pytest.raises(PreconditionFailed, match="Made-up Clinic East cannot be used any more"):
         command.check()
 
 

@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from backoffice.celery import app
 from backoffice.models import CommandRecord, User
-from backoffice.outbox import NotNow
+from backoffice.outbox import PreconditionFailed
 from labs.models import Lab, LabAccount, LabAccountTeam, LabTest, LabTestMarker, Marker, Physician
 from orders.commands import CreateOrder
 from orders.models import Order, OrderDraft
@@ -351,7 +351,7 @@ def test_an_order_that_waits_over_midnight_is_sent(client_of: Client) -> None:
     command.body.activate_by = today - timedelta(days=1)
     command.check()
     command.body.activate_by = today - timedelta(days=2)
-    with pytest.raises(NotNow):
+    with pytest.raises(PreconditionFailed):
         command.check()
 
 

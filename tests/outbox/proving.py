@@ -45,14 +45,14 @@ class Proof:
         return request
 
     def asked(self, command: outbox.Command) -> CommandRecord:
-        return outbox.ask(self.request(), command, uuid.uuid4())
+        return outbox.enqueue(self.request(), command, uuid.uuid4())
 
-    def decide(self, row: CommandRecord, happened: bool) -> None:
+    def resolve(self, row: CommandRecord, happened: bool) -> None:
         """What a person does who has found out whether it happened."""
         row.refresh_from_db()
         exists = row.found[0]["id"] if row.found else ""
         words = ("exists" if exists else "give-up") if happened else "again"
-        assert outbox.decide(self.request(), row.pk, row.attempts, words, exists, "found out")
+        assert outbox.resolve(self.request(), row.pk, row.attempts, words, exists, "found out")
 
     def time_passes(self, settled: bool = True) -> None:
         """Leases and waiting are over, and settling, but for rows that a stopped worker has locked.

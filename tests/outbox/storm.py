@@ -192,4 +192,4 @@ def _decided(proof: Proof, asked: Sequence[Asked], tally: Tally) -> None:
         if one.row.state == State.UNDECIDED:
             tally.decided += 1
             effects = one.case.effects(proof.scene, one.command, one.row.pk) - one.before
-            proof.decide(one.row, happened=effects > 0)
+            proof.resolve(one.row, happened=effects > 0)

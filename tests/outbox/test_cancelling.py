@@ -21,7 +21,7 @@ from pytest_django import Settings
 
 from backoffice.core import vocabulary
 from backoffice.models import AuditEntry, CommandRecord, User
-from backoffice.outbox import Sending
+from backoffice.outbox import SendContext
 from backoffice.service import Service, errors
 from orders.commands import CancelOrder
 from orders.consequences import of_cancelling
@@ -321,7 +321,7 @@ def test_a_wrong_lab_is_named_where_there_is_a_field_for_it(
     bodies: list[bytes] = []
     command = CancelOrder(order_id=uid("order", 1), user_id=None, wrong_lab=wrong_lab)
     now = timezone.now()
-    sending = Sending(uid("command", 1), uid("key", 1), now, now)
+    sending = SendContext(uid("command", 1), uid("key", 1), now, now)
     with (
         recording(bodies) as url,
         Service(url, "sk_us_made_up") as service,

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from backoffice import outbox
 from backoffice.models import CommandRecord
-from backoffice.outbox import decide
+from backoffice.outbox import resolve
 from orders.commands import CancelOrder, CreateOrder
 from tests.outbox.cases import CASES
 from tests.outbox.desk import COMMANDS
@@ -126,7 +126,7 @@ def test_an_old_key_is_not_sent_but_by_a_person(proof: Proof) -> None:
     proof.desk.later()
     row.refresh_from_db()
     assert (row.state, row.attempts) == (State.UNDECIDED, 1)
-    assert decide(proof.request(), row.pk, row.attempts, "again", "", "asked on the phone")
+    assert resolve(proof.request(), row.pk, row.attempts, "again", "", "asked on the phone")
     proof.desk.deliver()
     row.refresh_from_db()
     assert (row.state, row.attempts) == (State.DONE, 2)
@@ -142,10 +142,10 @@ def test_a_decision_holds_for_the_attempt_it_was_made_on(proof: Proof) -> None:
     row.refresh_from_db()
     assert row.state == State.UNDECIDED
     request = proof.request()
-    assert decide(request, row.pk, row.attempts, "again", "", "")
-    assert not decide(request, row.pk, row.attempts, "again", "", ""), "the second click"
+    assert resolve(request, row.pk, row.attempts, "again", "", "")
+    assert not resolve(request, row.pk, row.attempts, "again", "", ""), "the second click"
     proof.desk.deliver()
-    assert not decide(request, row.pk, row.attempts, "again", "", "")
+    assert not resolve(request, row.pk, row.attempts, "again", "", "")
     row.refresh_from_db()
     assert (row.state, row.attempts) == (State.DONE, 2)
 

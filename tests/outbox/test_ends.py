@@ -87,7 +87,7 @@ def test_ended_commands_forget_what_they_carried(transactional_db: None) -> None
     old = asked(user, state=State.DONE, finished_at=long_ago, **told)
     new = asked(user, state=State.DONE, finished_at=timezone.now(), **told)
     still = asked(user, state=State.UNDECIDED, requested_at=long_ago, **told)
-    assert outbox.forget() == 1
+    assert outbox.erase_contents() == 1
     for row in (old, new, still):
         row.refresh_from_db()
     assert (old.payload, old.form_data) == ({}, {})

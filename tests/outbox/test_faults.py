@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from backoffice.models import CommandRecord
-from backoffice.outbox import Again
+from backoffice.outbox import ResendPolicy
 from tests.outbox import workers
 from tests.outbox.cases import CASES
 from tests.outbox.desk import COMMANDS
@@ -124,7 +124,9 @@ def _tried(proof: Proof, case: Case, fault: Fault) -> Iterator[str]:
     proof.desk.later()
     row.refresh_from_db()
     effects = case.effects(proof.scene, command, row.pk) - before
-    asks = not fault.known and (not case.finds if fault.happens else command.again is Again.NEVER)
+    asks = not fault.known and (
+        not case.finds if fault.happens else command.again is ResendPolicy.NEVER
+    )
     if fault.name == "killed after the commit":
         asks = False
     if row.state != (State.UNDECIDED if asks else State.DONE):
@@ -132,7 +134,7 @@ def _tried(proof: Proof, case: Case, fault: Fault) -> Iterator[str]:
     if effects != (fault.happens if asks else 1):
         yield f"{effects} effects, {history(row)}"
     if row.state == State.UNDECIDED:
-        proof.decide(row, happened=True)
+        proof.resolve(row, happened=True)
 
 
 def test_every_command_has_a_case() -> None:

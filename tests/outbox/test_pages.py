@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from backoffice.models import AuditEntry, CommandRecord, User
-from backoffice.outbox.enqueueing import typed_in
+from backoffice.outbox.enqueueing import typed_values
 from backoffice.templatetags.commands import SHOWN, asked_about
 from tests.api.rows import staff
 
@@ -156,7 +156,7 @@ def test_who_may_not_see_requests_sees_none_on_a_record(nurse: User) -> None:
 
 def test_nul_in_a_form_is_no_fault(nurse: User) -> None:
     request = RequestFactory().post("/", {"a\x00b": "c\x00d", "form_id": "x"})
-    assert typed_in(request) == {"ab": ["cd"]}
+    assert typed_values(request) == {"ab": ["cd"]}
 
 
 def test_the_api_tells_commands_without_what_they_carry(nurse: User) -> None:

@@ -14,7 +14,7 @@ from celery import current_app
 
 from backoffice.devtools.embedded import free_port
 from backoffice.models import CommandRecord
-from backoffice.outbox import decide, withdraw
+from backoffice.outbox import resolve, withdraw
 from tests.outbox import workers
 from tests.outbox.cases import CASES
 from tests.outbox.proving import SEND_SECONDS, Proof
@@ -99,7 +99,7 @@ def test_a_worker_stopped_past_its_time_sends_nothing(proof: Proof) -> None:
     proof.workers.work()
     row.refresh_from_db()
     assert row.state == State.UNDECIDED
-    proof.decide(row, happened=False)
+    proof.resolve(row, happened=False)
     proof.workers.work()
     proof.workers.go_on(pid)
     row.refresh_from_db()
@@ -127,7 +127,7 @@ def test_a_late_answer_closes_what_was_decided_to_be_sent_again(proof: Proof) ->
     proof.scene.sandbox.control("answers", method="DELETE")
     row.refresh_from_db()
     assert row.state == State.UNDECIDED and not row.found
-    assert decide(proof.request(), row.pk, row.attempts, "again", "", "")
+    assert resolve(proof.request(), row.pk, row.attempts, "again", "", "")
     proof.workers.go_on(pid)
     proof.workers.work()
     row.refresh_from_db()

@@ -14,7 +14,7 @@ from django.urls import reverse
 from msgspec.structs import replace
 
 from backoffice.models import CommandRecord, User
-from backoffice.outbox import Command, ask
+from backoffice.outbox import Command, enqueue
 from backoffice.service.insurance import NewPayor
 from backoffice.service.users import NewAddress, NewGuarantor, NewUserInfo
 from patients.commands import AddInsurance, CreatePayor, InsuranceRequest, SetUserInfo
@@ -68,7 +68,7 @@ def refused(desk: Desk, command: Command) -> tuple[CommandRecord, dict[str, str]
     """A command that our own forms would not let pass, and where the service's words land."""
     request = RequestFactory().post("/")
     request.user = User.objects.filter(username="front-desk").first() or staff("front desk")
-    row = ask(request, command, uuid.uuid4())
+    row = enqueue(request, command, uuid.uuid4())
     desk.deliver()
     row.refresh_from_db()
     assert (row.state, row.status) == (CommandRecord.State.REFUSED, 422), row.refusal

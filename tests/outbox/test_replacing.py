@@ -10,7 +10,7 @@ from django.urls import reverse
 from pytest_django import Settings
 
 from backoffice.models import CommandRecord
-from backoffice.outbox import NotNow
+from backoffice.outbox import PreconditionFailed
 from labs.models import LabAccount, LabTest
 from orders.commands import CreateOrder
 from orders.models import Order
@@ -180,11 +180,11 @@ def test_an_open_order_is_not_replaced(
         return command
 
     former = Order.objects.get(pk=first.remote_id)
-    with pytest.raises(NotNow, match="not canceled"):
+    with pytest.raises(PreconditionFailed, match="not canceled"):
         replacing(former.pk).check()
     canceled(desk, client, first.remote_id)
     replacing(former.pk).check()
     other = Order.objects.exclude(user_id=person.pk).filter(low_level_status="cancelled").first()
     assert other is not None
-    with pytest.raises(NotNow, match="not canceled"):
+    with pytest.raises(PreconditionFailed, match="not canceled"):
         replacing(other.pk).check()

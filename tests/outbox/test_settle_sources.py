@@ -70,4 +70,4 @@ def test_lab_test_of_that_name_but_another_method_is_not_ours(proof: Proof) -> N
     row.refresh_from_db()
     assert row.state == State.UNDECIDED, history(row)
     assert [one["words"].partition(",")[0] for one in row.found] == [command.name]
-    proof.decide(row, happened=True)
+    proof.resolve(row, happened=True)

@@ -14,7 +14,7 @@ from django.utils import timezone
 from backoffice.core.service_client import service
 from backoffice.models import CommandRecord
 from backoffice.operations import status
-from backoffice.outbox import decide
+from backoffice.outbox import resolve
 from backoffice.team.models import Notification
 from backoffice.team.notifications import tell_of_requests
 from orders.commands import BookCenter, CancelOrder, MoveVisit
@@ -66,7 +66,7 @@ def never_arrived(proof: Proof, command: Any, path: str) -> CommandRecord:
 def given_up(proof: Proof, row: CommandRecord) -> None:
     CommandRecord.objects.filter(pk=row.pk).update(state=State.UNDECIDED)
     row.refresh_from_db()
-    assert decide(proof.request(), row.pk, row.attempts, "give-up", "", "nobody knows")
+    assert resolve(proof.request(), row.pk, row.attempts, "give-up", "", "nobody knows")
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.kind.kind for case in CASES])
@@ -85,7 +85,7 @@ def test_refused_second_sending_is_never_shown_as_refused(proof: Proof, case: Ca
     row.refresh_from_db()
     assert row.state == State.UNDECIDED and row.refusal, (row.state, history(row))
     assert case.effects(proof.scene, command, row.pk) == before
-    proof.decide(row, happened=True)
+    proof.resolve(row, happened=True)
 
 
 def center_visit(proof: Proof) -> tuple[BookCenter, Place]:
@@ -236,7 +236,7 @@ def test_visit_that_was_there_before_is_not_taken_for_ours(proof: Proof) -> None
     proof.desk.later()
     row.refresh_from_db()
     assert row.state == State.UNDECIDED and row.found, history(row)
-    proof.decide(row, happened=True)
+    proof.resolve(row, happened=True)
 
 
 def test_late_success_of_given_up_command_is_done(proof: Proof) -> None:
@@ -315,7 +315,7 @@ def test_late_success_holds_a_repeat_that_was_not_sent(proof: Proof) -> None:
     assert [one["id"] for one in again.found] == [row.remote_id]
     page = proof.desk.client("lab admin").get(f"/commands/{again.pk}/").content.decode()
     assert "It was not sent." in page
-    proof.decide(again, happened=True)
+    proof.resolve(again, happened=True)
 
 
 def test_late_success_is_not_what_a_second_request_did(proof: Proof) -> None:

@@ -10,10 +10,10 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 
 from backoffice.operations.service_check.webhooks import address, is_here
-from backoffice.outbox import AskForm
+from backoffice.outbox import CommandForm
 
 
-class NewEndpointForm(AskForm):
+class NewEndpointForm(CommandForm):
     """Where events are to be delivered: an address of this installation."""
 
     url = forms.CharField(
@@ -39,7 +39,7 @@ class NewEndpointForm(AskForm):
         return url
 
 
-class SwitchForm(AskForm):
+class SwitchForm(CommandForm):
     """Whether deliveries are to begin again, or to stop."""
 
     to = forms.ChoiceField(choices=[("on", "on"), ("off", "off")], widget=forms.HiddenInput)

@@ -27,7 +27,7 @@ from django.utils import timezone
 from backoffice import audit
 from backoffice.core.access import may
 from backoffice.models import User
-from backoffice.outbox import AskForm
+from backoffice.outbox import CommandForm
 from backoffice.pages.lists.definition import Listing
 from backoffice.pages.lists.models import BulkRow, BulkRun
 
@@ -102,7 +102,7 @@ class Verb:
     label: ClassVar[str]
     """On its button, as a verb."""
     needs: ClassVar[tuple[str, ...]]
-    form: ClassVar[type[AskForm]] = AskForm
+    form: ClassVar[type[CommandForm]] = CommandForm
     asked_first: ClassVar[bool] = True
     """A page with its form, or with what follows, comes before it."""
     asks: ClassVar[bool] = False
@@ -121,7 +121,7 @@ class Verb:
     def title(self, given: Mapping[str, Any]) -> str:
         return self.verb
 
-    def given(self, form: AskForm) -> dict[str, Any]:
+    def given(self, form: CommandForm) -> dict[str, Any]:
         """What a worker must know of the form, as JSON."""
         return {}
 
@@ -141,7 +141,7 @@ def start(
     listing: Listing,
     verb: Verb,
     rows: QuerySet[Any],
-    form: AskForm,
+    form: CommandForm,
     query: Mapping[str, list[str]],
     again: BulkRun | None = None,
     confirmed: Matches | None = None,

@@ -88,7 +88,7 @@ def choose(request: HttpRequest) -> HttpResponse:
             new_sheet=given["new_sheet"],
             query={name: values for name, values in QueryDict(back).lists() if name != "run"},
         )
-        enqueueing.ring(printing.TASK, printing.QUEUE)
+        enqueueing.wake_worker(printing.TASK, printing.QUEUE)
         return redirect("documents:job", made.pk)
     context = {
         "form": form,
@@ -193,7 +193,7 @@ def retry_job(request: HttpRequest, job_id: UUID) -> HttpResponse:
     """Ask once more for what was left out."""
     found = _job(request, job_id)
     if printing.retry(found):
-        enqueueing.ring(printing.TASK, printing.QUEUE)
+        enqueueing.wake_worker(printing.TASK, printing.QUEUE)
     else:
         messages.error(request, NOT_AGAIN)
     return redirect("documents:job", found.pk)

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from backoffice import audit, outbox
 from backoffice.core.access import requires
 from backoffice.models import CommandRecord
-from backoffice.outbox.forms import busy_words
+from backoffice.outbox.forms import conflict_message
 from backoffice.pages.drafts import WRITTEN
 from backoffice.pages.hidden_answers import unshown
 from orders.models import Order
@@ -53,7 +53,7 @@ CODE_LETTERS: Final = 20
 CHANGED: Final = "The draft changed meanwhile: look at it again."
 
 
-class ReviewForm(outbox.AskForm):
+class ReviewForm(outbox.CommandForm):
     """What was reviewed is what is placed: a draft may change in another tab."""
 
     draft = forms.CharField(widget=forms.HiddenInput, required=False)
@@ -178,11 +178,11 @@ def _ask(request: HttpRequest, sent: ReviewForm, wish: Wish) -> CommandRecord | 
     command = request_bodies.import_(wish) if wish.importing else request_bodies.create(wish)
     typed = {name: list(values) for name, values in wish.typed.items()}
     try:
-        return outbox.ask(request, command, sent.cleaned_data["form_id"], "", typed)
-    except outbox.NotNow as error:
-        return error.words
-    except outbox.Busy as error:
-        return busy_words(error.other, request.user)
+        return outbox.enqueue(request, command, sent.cleaned_data["form_id"], "", typed)
+    except outbox.PreconditionFailed as error:
+        return error.message
+    except outbox.Conflict as error:
+        return conflict_message(error.other, request.user)
 
 
 def _written(
@@ -383,7 +383,7 @@ def _order(given: str) -> Order:
 
 def _asked(request: HttpRequest, patient: Patient) -> CommandRecord | None:
     """The refused command whose form this is."""
-    return outbox.asked_again(
+    return outbox.resubmitted_command(
         request, patient_id=patient.pk, kind__in=("order.create", "order.import")
     )
 

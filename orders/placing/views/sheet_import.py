@@ -17,7 +17,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from backoffice import audit, outbox
 from backoffice.core.access import requires
 from backoffice.models import CommandRecord
-from backoffice.outbox.forms import busy_words
+from backoffice.outbox.forms import conflict_message
 from orders.commands.importing import ImportOrder
 from orders.placing import request_bodies, sheet_import, table_reader
 from orders.placing.table_reader import COLUMNS, MOST_BYTES, MOST_ROWS, Row, Unusable
@@ -26,7 +26,7 @@ from orders.placing.views.new_order import METHODS, NEEDED
 PAGE: Final = "orders/placing/sheet.html"
 
 
-class SheetForm(outbox.AskForm):
+class SheetForm(outbox.CommandForm):
     """A file, or the text of one: what was checked travels as text."""
 
     file = forms.FileField(label="CSV file", required=False)
@@ -138,11 +138,11 @@ def _ask(request: HttpRequest, form_id: uuid.UUID, row: Row) -> None:
     own = _form_of(form_id, row)
     typed = {name: list(values) for name, values in row.wish.typed.items()}
     try:
-        row.command = outbox.ask(request, request_bodies.import_(row.wish), own, "", typed)
-    except outbox.NotNow as error:
-        row.faults.append(error.words)
-    except outbox.Busy as error:
-        row.faults.append(busy_words(error.other, request.user))
+        row.command = outbox.enqueue(request, request_bodies.import_(row.wish), own, "", typed)
+    except outbox.PreconditionFailed as error:
+        row.faults.append(error.message)
+    except outbox.Conflict as error:
+        row.faults.append(conflict_message(error.other, request.user))
 
 
 def _form_of(form_id: uuid.UUID, row: Row) -> uuid.UUID:

@@ -22,7 +22,7 @@ from backoffice.operations.service_check.answers import ServiceAnswers, trouble
 from backoffice.operations.service_check.endpoint_forms import NewEndpointForm, SwitchForm
 from backoffice.operations.service_check.views.check import PAGE_SECONDS
 from backoffice.operations.service_check.webhooks import ListedEndpoint, listed_endpoints
-from backoffice.outbox import AskForm, Command
+from backoffice.outbox import Command, CommandForm
 from backoffice.service import Record, errors
 from webhooks.commands import CreateEndpoint, DeleteEndpoint, RotateSecret, SwitchEndpoint
 
@@ -37,7 +37,7 @@ NO_TEAM: Final = "The service shows no record that names our team yet, and none 
 @require_http_methods(METHODS)
 def new(request: HttpRequest) -> HttpResponseBase:
     """Have the service deliver events to this installation."""
-    form = NewEndpointForm.of(request)
+    form = NewEndpointForm.from_request(request)
 
     def command(team: UUID) -> Command:
         return CreateEndpoint(team_id=team, url=form.cleaned_data["url"])
@@ -55,7 +55,7 @@ def rotate(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
         return RotateSecret(team_id=team, endpoint_id=endpoint_id)
 
     template, context = "operations/endpoint_rotate.html", {"endpoint_id": endpoint_id}
-    return _enqueue(request, AskForm.of(request), command, template, context)
+    return _enqueue(request, CommandForm.from_request(request), command, template, context)
 
 
 @requires("service.check")
@@ -67,7 +67,9 @@ def switch(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
     one = _of(endpoints, endpoint_id)
     if endpoints is None or one is None:
         return _not_listed(request, endpoints)
-    form = SwitchForm.of(request, initial={"to": "on" if one.endpoint.disabled else "off"})
+    form = SwitchForm.from_request(
+        request, initial={"to": "on" if one.endpoint.disabled else "off"}
+    )
 
     def command(team: UUID) -> Command:
         is_off = form.cleaned_data["to"] == "off"
@@ -91,7 +93,7 @@ def delete(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
         return DeleteEndpoint(team_id=team, endpoint_id=endpoint_id)
 
     context = {"one": one, "is_last": _is_last(one, endpoints)}
-    form = AskForm.of(request)
+    form = CommandForm.from_request(request)
     return _enqueue(request, form, command, "operations/endpoint_delete.html", context)
 
 
@@ -120,7 +122,7 @@ def secret(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
 
 def _enqueue(
     request: HttpRequest,
-    form: AskForm,
+    form: CommandForm,
     command: Callable[[UUID], Command],
     template: str,
     context: dict[str, Any],
@@ -130,7 +132,7 @@ def _enqueue(
         team = _team()
         if team is None:
             form.add_error(None, NO_TEAM)
-        elif (row := form.asked(request, command(team))) is not None:
+        elif (row := form.enqueue(request, command(team))) is not None:
             return redirect("commands:detail", row.pk)
     status = 422 if request.method == "POST" else 200
     return render(request, template, {**context, "form": form}, status=status)

@@ -17,7 +17,7 @@ from backoffice import audit
 from backoffice.core.access import may
 from backoffice.core.urls import query_of
 from backoffice.models import CommandRecord
-from backoffice.outbox import AskForm, enqueueing
+from backoffice.outbox import CommandForm, enqueueing
 from backoffice.pages.lists.bulk import Changed, Matches, TooMany, Verb, start, stop
 from backoffice.pages.lists.definition import Listing, staff_of
 from backoffice.pages.lists.models import BulkRow, BulkRun
@@ -72,7 +72,7 @@ def bulk(request: HttpRequest, *, listing: Listing) -> HttpResponse:
                 if found is None:
                     messages.error(request, GONE)
                     return redirect(f"{listing.address()}?{back}")
-                enqueueing.ring(BELL, "staff")
+                enqueueing.wake_worker(BELL, "staff")
                 return redirect(_back(listing, found))
     review = verb.review(rows, user) if total <= verb.most else {}
     keys = [] if everything else keys_of(request)
@@ -165,14 +165,14 @@ def again(request: HttpRequest, key: UUID, *, listing: Listing) -> HttpResponse:
         return redirect(listing.address("run", key))
     rows = listing.everything(user).filter(pk__in=left.values("key"))
     # The form of the first time was valid; its contents are the run's.
-    form = AskForm(request.POST)
+    form = CommandForm(request.POST)
     if not form.is_valid():
         raise BadRequest("This form is not one of ours.")
     made = start(request, listing, verb, rows, form, found.query, again=found)
     if made is None:
         messages.error(request, GONE)
         return redirect(listing.address("run", key))
-    enqueueing.ring(BELL, "staff")
+    enqueueing.wake_worker(BELL, "staff")
     return redirect(listing.address("run", made.pk))
 
 
