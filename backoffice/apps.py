@@ -13,7 +13,7 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.signals import connection_created
 from django.db.models.signals import post_migrate
 
-from backoffice.core import connection_settings, timestamp_loader
+from backoffice.core import connection_settings
 
 
 class BackofficeConfig(AppConfig):
@@ -28,7 +28,6 @@ class BackofficeConfig(AppConfig):
         app.set_default()
         checks.register(postgres.keeps_quiet, checks.Tags.database)
         check_roles()
-        connection_created.connect(timestamp_loader.register)
         connection_created.connect(connection_settings.apply)
         post_migrate.connect(make_roles, sender=self)
         post_migrate.connect(know_whose_database, sender=self)

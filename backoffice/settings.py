@@ -229,7 +229,7 @@ DATABASES = {"default": _database(DATABASE_URL)}
 DATABASES["hooks"] = _door_of(DATABASES["default"])
 CACHES = {
     "default": {
-        "BACKEND": "backoffice.core.cache.Redis",
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
         "LOCATION": REDIS_URL,
         "KEY_PREFIX": "bo",
         "OPTIONS": {"socket_timeout": 0.3, "socket_connect_timeout": 0.3},
