@@ -1,0 +1,72 @@
+"""No SQL names a table of an app above it (architecture: who may import whom)."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+from django.apps import apps
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+LEVELS: Final = ("backoffice", "patients", "labs", "orders", "patients/wearables", "webhooks")
+"""Folders of apps, lowest first. Wearables stand beside orders: neither names the other."""
+LABELS: Final = {"patients/wearables": "wearables"}
+ROOF: Final = ("backoffice/management", "backoffice/operations")
+"""These know the apps."""
+KNOWN: Final = {"patients/patient_list.py: orders_order"}
+"""The list of patients counts their open orders. To go: orders should write the count."""
+SQL: Final = re.compile(
+    r"\b(SELECT|INSERT|UPDATE|DELETE|FROM|JOIN|TRIGGER|TRUNCATE|LOCK)\b", re.IGNORECASE
+)
+
+
+def tables_of(folder: str) -> set[str]:
+    config = apps.get_app_config(LABELS.get(folder, folder))
+    models = config.get_models(include_auto_created=True)
+    return {model._meta.db_table for model in models}
+
+
+def files_of(folder: str) -> list[Path]:
+    others = [*(one for one in LEVELS if one.startswith(f"{folder}/")), *ROOF]
+    inner = [ROOT / other for other in others]
+    return [
+        path
+        for kind in ("*.py", "*.sql")
+        for path in sorted((ROOT / folder).rglob(kind))
+        if "migrations" not in path.parts and not any(path.is_relative_to(one) for one in inner)
+    ]
+
+
+def statements(path: Path) -> str:
+    """The SQL in a file: all of an .sql file; strings of a module that hold a keyword of SQL."""
+    text = path.read_text()
+    if path.suffix == ".sql":
+        return re.sub(r"--.*", "", text)
+    strings = [
+        node.value
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    return "\n".join(one for one in strings if SQL.search(one))
+
+
+@pytest.mark.parametrize("folder", LEVELS)
+def test_sql_names_no_table_of_an_app_above(folder: str) -> None:
+    above = LEVELS[LEVELS.index(folder) + 1 :]
+    forbidden = {table for other in above for table in tables_of(other)}
+    found = {
+        f"{path.relative_to(ROOT)}: {table}"
+        for path in files_of(folder)
+        for table in forbidden
+        if re.search(rf"\b{table}\b", statements(path))
+    }
+    assert found <= KNOWN, "\n".join(sorted(found - KNOWN))
+
+
+def test_known_upward_names_still_exist() -> None:
+    for known in KNOWN:
+        path, table = known.split(": ")
+        assert table in statements(ROOT / path), f"{known} is gone: take it off the list"
