@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 HOLD = """
 import sys, time
 from pathlib import Path
-from backoffice import embedded
+from backoffice.devtools import embedded
 with embedded.servers(Path(sys.argv[1]), durable=False) as servers:
     print(servers.database_url, servers.redis_url, flush=True)
     time.sleep(600)

@@ -6,7 +6,8 @@ import pytest
 from django.template import Context, Template, TemplateSyntaxError
 
 PIECE = (
-    "{% load kept %}{% kept name=name %}<b>{{ name }}</b>{% csrf_token %}{{ other }}{% endkept %}"
+    "{% load cached_fragment %}{% kept name=name %}"
+    "<b>{{ name }}</b>{% csrf_token %}{{ other }}{% endkept %}"
 )
 
 
@@ -52,4 +53,4 @@ def test_it_is_drawn_once_for_values_of_one_kind() -> None:
 @pytest.mark.parametrize("inside", ["{% now 'Y' %}", "{% block b %}{% endblock %}"])
 def test_what_is_of_one_page_is_refused(inside: str) -> None:
     with pytest.raises(TemplateSyntaxError, match="of one page"):
-        Template("{% load kept %}{% kept %}" + inside + "{% endkept %}")
+        Template("{% load cached_fragment %}{% kept %}" + inside + "{% endkept %}")

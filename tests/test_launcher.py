@@ -192,7 +192,7 @@ def test_a_killed_launcher_whose_number_is_ours_does_not_run(tmp_path: Path) -> 
     code = f"""
 import json, os
 from pathlib import Path
-from backoffice import embedded, launcher
+from backoffice.devtools import embedded, launcher
 embedded.home = lambda: Path({str(tmp_path)!r})
 left = {{"pid": os.getpid(), "environment": {{"PORT": "8000"}}}}
 (embedded.home() / "running.json").write_text(json.dumps(left))

@@ -1,6 +1,6 @@
 """Pieces of pages that depend on a few values: drawn once for each, and kept by the process.
 
-    {% load kept %}{% kept places=entries tally=to_review %}<nav>…</nav>{% endkept %}
+    {% load cached_fragment %}{% kept places=entries tally=to_review %}<nav>…</nav>{% endkept %}
 
 What stands inside sees the named values and nothing else: no request, no user, so that nothing of
 one page can get into another. The values are the key; what is drawn from them is the same for as

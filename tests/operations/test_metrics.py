@@ -29,11 +29,11 @@ TOKEN = "made-up-token-of-prometheus"
 ELSEWHERE = """
 import os, sys
 import django; django.setup()
-from backoffice import counters
-counters.answered("counted-elsewhere", "GET", 200, 0.2)
+from backoffice.core import duration_metrics
+duration_metrics.answered("counted-elsewhere", "GET", 200, 0.2)
 if os.fork() == 0:
-    counters.answered("counted-elsewhere", "GET", 200, 0.3)
-    counters.hand_in()
+    duration_metrics.answered("counted-elsewhere", "GET", 200, 0.3)
+    duration_metrics.hand_in()
     os._exit(0)
 os.wait()
 """

@@ -20,8 +20,8 @@ CONFIG = Path(__file__).resolve().parents[2] / "deploy" / "pgbouncer" / "pgbounc
 LIMITS = """
 import django; django.setup()
 from django.db import OperationalError, connection, connections
-from backoffice import patience, statements
-patience.limit_statements()
+from backoffice.core import prepared_queries, statement_limits
+statement_limits.limit_statements()
 
 def shown(alias, name):
     with connections[alias].cursor() as cursor:
@@ -45,7 +45,7 @@ except OperationalError as error:
     assert "statement timeout" in str(error), error
 else:
     raise AssertionError("it took its time")
-with statements.cursor() as cursor:
+with prepared_queries.cursor() as cursor:
     for _ in range(3):
         cursor.execute("SELECT count(*) FROM backoffice_user WHERE id = %s", [1])
 """

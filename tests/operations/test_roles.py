@@ -56,8 +56,8 @@ LIMIT = """
 import django; django.setup()
 import os
 from django.db import connection
-from backoffice import patience
-patience.limit_statements()
+from backoffice.core import statement_limits
+statement_limits.limit_statements()
 with connection.cursor() as cursor:
     cursor.execute("SHOW statement_timeout")
     found = cursor.fetchone()[0]
