@@ -12,9 +12,9 @@ from django.urls import reverse
 from backoffice.admin import RecordAdmin, site
 from backoffice.admin.records import MOST, Reasons
 from backoffice.pages.paging.pages import Sort
-from orders.handlers import DRAW_KIND_OF_TYPE
+from orders.handlers import LOOKUP_KIND_BY_TYPE
 from orders.models import Appointment, Order, Result, Transaction, UnmatchedResult
-from orders.sync.orders import DRAW_KINDS
+from orders.sync.orders import LOOKUP_KIND_BY_METHOD
 
 
 @register(Order, site=site)
@@ -66,8 +66,8 @@ class AppointmentAdmin(RecordAdmin):
     found_by = "Full ID, or the order’s ID"
 
     def reasons(self, row: Any) -> Reasons:
-        kind = DRAW_KIND_OF_TYPE.get(row.type)
-        return {one: [row.order_id] for one in ([kind] if kind else DRAW_KINDS.values())}
+        kind = LOOKUP_KIND_BY_TYPE.get(row.type)
+        return {one: [row.order_id] for one in ([kind] if kind else LOOKUP_KIND_BY_METHOD.values())}
 
     def lead(self, row: Any) -> tuple[str, str]:
         if row.order_id is None:

@@ -111,7 +111,7 @@ class Transactions(Resource):
 class Appointments(Resource):
     """An appointment with its history (appointments.md 5).
 
-    The service shows only an order's active one; `superseded_at` is set on earlier ones.
+    The service shows only the active one of an order; `superseded_at` is set on earlier ones.
     """
 
     model = Appointment
@@ -203,9 +203,9 @@ class Results(Resource):
         "unreadable_fields",
     )
     children = (
-        # Not a join: a result may be here before its order is.
+        # Not a join: a result may be mirrored before its order.
         Child("user_id", Order, "id", ("user_id",), many=False),
-        # Whether it names the order's patient: same, different or unknown.
+        # Whether the result names the patient of the order: same, different or unknown.
         Child("identity", Review, "order_id", ("identity",), many=False),
         Child(
             "markers",

@@ -8,9 +8,9 @@ from typing import Final
 
 from django.utils import timezone
 
-from orders.commands.order_changes import CANCELLABLE
+from orders.commands.order_changes import CANCELABLE_STATUSES
 from orders.models import Appointment, Order, OrderEvent
-from orders.models.order import CANCELED
+from orders.models.order import CANCELED_STATUSES
 from orders.scheduling import rules
 from orders.scheduling.rules import at
 
@@ -64,7 +64,7 @@ def of_cancelling(order: Order) -> Cancelling:
     low = order.low_level_status
     events = OrderEvent.objects.filter(order_id=order.pk)
     steps = set(events.values_list("low_level_status", flat=True)) | {low}
-    found = Cancelling(low in CANCELLABLE.get(order.method, frozenset()))
+    found = Cancelling(low in CANCELABLE_STATUSES.get(order.method, frozenset()))
     if not found.possible:
         _impossible(found, order, steps)
         return found
@@ -82,11 +82,13 @@ def of_cancelling(order: Order) -> Cancelling:
 
 def _impossible(found: Cancelling, order: Order, steps: Collection[str]) -> None:
     low = order.low_level_status
-    if low in CANCELED:
+    if low in CANCELED_STATUSES:
         found.not_("The order has ended already.")
     elif low == "redraw_available":
         redraws = Order.objects.filter(parent_id=order.pk, missing_since=None)
-        found.instead = list(redraws.exclude(low_level_status__in=CANCELED).listed())
+        found.instead = list(
+            redraws.exclude(low_level_status__in=CANCELED_STATUSES).with_list_columns()
+        )
         found.warn(
             "This order needs a new draw and cannot be cancelled itself: its redraw carries on. "
             + ("Cancel the redraw instead." if found.instead else "There is no redraw yet.")
@@ -120,7 +122,7 @@ def _kit(found: Cancelling, steps: Collection[str]) -> None:
 
 
 def _visit(found: Cancelling, order: Order) -> None:
-    visit = rules.standing_visit(order.pk)
+    visit = rules.active_visit(order.pk)
     if visit is None:
         if order.method == "walk_in_test":
             found.will("There is no appointment. A patient who walks in is sent away.")

@@ -1,11 +1,11 @@
-"""Events about orders, appointments and critical results (webhooks, chapters 4 and 5).
+"""Handlers of events about orders, appointments and critical results (webhooks, chapters 4 and 5).
 
-An order event carries the whole order, and orders have a version: the newer one wins whatever the
-order of arrival. What is older changes nothing but may complete the history. Where the version
-cannot decide, or the event has less than the order, the service is asked: that is a mark here,
-never a call.
+An order event carries the whole order, and orders have a version: the newer one wins, whatever the
+order of arrival. An older one changes nothing but may complete the history. Where the version
+cannot decide, or the event lacks a part of the order, a lookup is scheduled; a handler never calls
+the service.
 
-Appointments have no version: an event about one is only a reason to ask.
+Appointments have no version: an event about one only schedules a lookup.
 """
 
 from __future__ import annotations
@@ -27,22 +27,28 @@ from backoffice.service import orders as service_orders
 from backoffice.service.events import Heard, misfit, typed
 from backoffice.service.payload import Reader, Unreadable
 from orders.models import Order
-from orders.sync.orders import AHEAD, DRAW_KINDS, ORDERS, STEPS, store_orders
+from orders.sync.orders import (
+    CLOCK_TOLERANCE,
+    LOOKUP_KIND_BY_METHOD,
+    ORDER_EVENTS,
+    ORDERS,
+    store_orders,
+)
 from patients.sync import unknown_patients
 
-DRAW_KIND_OF_TYPE = {
+LOOKUP_KIND_BY_TYPE = {
     "phlebotomy": "appointment-phlebotomy",
     "patient_service_center": "appointment-psc",
 }
-NEEDED = ("user_id", "team_id", "created_at", "updated_at")
-"""What tells an order and its version: an event without one of these has less than the order."""
+REQUIRED_FIELDS = ("user_id", "team_id", "created_at", "updated_at")
+"""Fields that identify an order and its version. An event without one of these is incomplete."""
 
 Version = tuple[datetime, int]
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """One order as an event tells it."""
+class _ReceivedOrder:
+    """One order as an event carries it."""
 
     message_id: str
     record: Record[service_orders.Order]
@@ -53,86 +59,93 @@ class _Told:
         return self.record.data.id
 
 
-def hear_orders(events: Sequence[Heard]) -> Mapping[str, str]:
-    """Newer orders are stored; older ones complete the history; doubtful ones are looked up."""
+def handle_orders(events: Sequence[Heard]) -> Mapping[str, str]:
+    """Store newer orders, complete the history from older ones, and schedule lookups of doubtful
+    ones.
+
+    Return the outcome of each event that was not simply applied, by message id.
+    """
     outcomes: dict[str, str] = {}
     doubtful: set[UUID] = set()
-    told: dict[UUID, list[_Told]] = {}
+    received: dict[UUID, list[_ReceivedOrder]] = {}
     for event in events:
-        found = _read(event)
+        found = _read_order(event)
         if isinstance(found, UUID):
             doubtful.add(found)
             outcomes[event.message_id] = "looked up"
         else:
-            told.setdefault(found.order_id, []).append(found)
-    newest: list[_Told] = []
-    older: list[_Told] = []
-    asked: set[UUID] = set()
-    latest = datetime.now(UTC) + AHEAD
-    known = mirror.known(ORDERS, [(order_id,) for order_id in told], lock=True)
-    for order_id in sorted(told, key=lambda key: key.int):
+            received.setdefault(found.order_id, []).append(found)
+    newest: list[_ReceivedOrder] = []
+    older: list[_ReceivedOrder] = []
+    suspect: set[UUID] = set()
+    latest = datetime.now(UTC) + CLOCK_TOLERANCE
+    known = mirror.known(ORDERS, [(order_id,) for order_id in received], lock=True)
+    for order_id in sorted(received, key=lambda key: key.int):
         stored = known.get((order_id,))
-        best = max(told[order_id], key=lambda one: one.version)
-        rivals = [one for one in told[order_id] if one.version == best.version]
-        for one in told[order_id]:
-            outcomes[one.message_id] = "unchanged" if one in rivals else "stale"
-        older += [one for one in told[order_id] if one is not best]
-        contradicted = any(one.record.digest != best.record.digest for one in rivals)
+        best = max(received[order_id], key=lambda order: order.version)
+        rivals = [order for order in received[order_id] if order.version == best.version]
+        for order in received[order_id]:
+            outcomes[order.message_id] = "unchanged" if order in rivals else "stale"
+        older += [order for order in received[order_id] if order is not best]
+        contradicted = any(order.record.digest != best.record.digest for order in rivals)
         if stored is None or best.version > _version(stored):
             newest.append(best)
         elif _version(stored)[0] > latest:
-            # No version at all: what came later wins, until the service is asked which is right.
+            # A version in the future is not trusted: the later event wins, until a lookup decides.
             newest.append(best)
-            asked.add(order_id)
+            suspect.add(order_id)
         elif best.version < _version(stored):
             older.append(best)
-            outcomes.update((one.message_id, "stale") for one in rivals)
+            outcomes.update((order.message_id, "stale") for order in rivals)
             continue
         elif stored.missing:
             newest.append(best)
-        elif not _says(stored, best):
+        elif not _has_same_content(stored, best):
             contradicted = True
         if contradicted:
             doubtful.add(order_id)
-            outcomes.update((one.message_id, "looked up") for one in rivals)
-    outcome = store_orders([one.record for one in newest], known)
+            outcomes.update((order.message_id, "looked up") for order in rivals)
+    outcome = store_orders([order.record for order in newest], known)
     if outcome.unread:
         raise ValueError("an order does not fit its columns")
     created = {record.key for record in outcome.created}
     written = {record.key[0] for record in outcome.touched}
-    # Another worker stored these since we looked; the others were locked by our look.
-    unknown = {(order_id,) for order_id in told} - known.keys() - created
+    # Another worker stored these since `known` was read; that read locked the others.
+    unknown = {(order_id,) for order_id in received} - known.keys() - created
     raced = mirror.known(ORDERS, sorted(unknown))
-    for one in newest:
-        other = raced.get((one.order_id,))
-        if one.order_id not in written:
-            older.append(one)
-            outcomes[one.message_id] = "stale"
-            if other is None or _version(other) != one.version or _says(other, one):
+    for order in newest:
+        other = raced.get((order.order_id,))
+        if order.order_id not in written:
+            older.append(order)
+            outcomes[order.message_id] = "stale"
+            if other is None or _version(other) != order.version or _has_same_content(other, order):
                 continue
         if other is not None:
-            # Of one version, or nobody can tell any more what we wrote over.
-            doubtful.add(one.order_id)
-            outcomes[one.message_id] = "looked up"
-        elif one.order_id not in doubtful:
-            del outcomes[one.message_id]  # plainly applied
+            # Both have the same version, or it is no longer known what was overwritten.
+            doubtful.add(order.order_id)
+            outcomes[order.message_id] = "looked up"
+        elif order.order_id not in doubtful:
+            del outcomes[order.message_id]  # simply applied
     _complete_history(older, outcome.touched)
-    sync.mark("orders", doubtful | asked | _unknown_relatives(outcome.touched))
+    sync.mark("orders", doubtful | suspect | _unknown_relatives(outcome.touched))
     return outcomes
 
 
-def hear_appointments(events: Sequence[Heard]) -> Mapping[str, str]:
-    """The order's active appointment is asked for: what an event brings may be of an earlier one,
-    or older than what we know."""
-    kinds: dict[str, set[UUID]] = {kind: set() for kind in DRAW_KINDS.values()}
+def handle_appointments(events: Sequence[Heard]) -> Mapping[str, str]:
+    """Schedule lookups of the active appointments of orders.
+
+    The content of an event is not stored: it may be of an earlier appointment, or older than what
+    the mirror has.
+    """
+    kinds: dict[str, set[UUID]] = {kind: set() for kind in LOOKUP_KIND_BY_METHOD.values()}
     unnamed: set[UUID] = set()
     for event in events:
-        draw = typed(_DRAW, event)
-        named = DRAW_KIND_OF_TYPE.get(draw.type)
+        draw = typed(_APPOINTMENT, event)
+        named = LOOKUP_KIND_BY_TYPE.get(draw.type)
         (kinds[named] if named else unnamed).add(draw.order_id)
     methods = dict(Order.objects.filter(pk__in=unnamed).values_list("pk", "method"))
     for order_id in unnamed:
-        named = DRAW_KINDS.get(methods.get(order_id, ""))
+        named = LOOKUP_KIND_BY_METHOD.get(methods.get(order_id, ""))
         for kind in [named] if named else kinds:
             kinds[kind].add(order_id)
     for kind, orders in sorted(kinds.items()):
@@ -141,28 +154,30 @@ def hear_appointments(events: Sequence[Heard]) -> Mapping[str, str]:
     return {event.message_id: "looked up" for event in events}
 
 
-def hear_critical_results(events: Sequence[Heard]) -> Mapping[str, str]:
-    """On the worklist at once, from the event alone; then the result and the order are read."""
+def handle_critical_results(events: Sequence[Heard]) -> Mapping[str, str]:
+    """Add critical results to the worklist at once, from the event alone; schedule lookups of the
+    result and the order.
+    """
     rows = []
     users = set()
     for event in events:
-        told = typed(service_events.CRITICAL_RESULT, event)
-        user_id = told.user_id or event.user_id
+        critical = typed(service_events.CRITICAL_RESULT, event)
+        user_id = critical.user_id or event.user_id
         users |= {user_id} if user_id else set()
-        rows.append((event, told, user_id))
+        rows.append((event, critical, user_id))
     newest: dict[UUID, tuple[Any, ...]] = {}
     first: dict[UUID, datetime] = {}
-    for event, told, user_id in sorted(rows, key=lambda row: _latest(row[0], row[1])):
-        first.setdefault(told.order_id, event.received_at)
-        newest[told.order_id] = (
-            told.order_id,
+    for event, critical, user_id in sorted(rows, key=lambda row: _critical_version(row[0], row[1])):
+        first.setdefault(critical.order_id, event.received_at)
+        newest[critical.order_id] = (
+            critical.order_id,
             user_id,
-            told.sample_id,
-            told.status,
-            told.interpretation,
-            mirror.to_utc_in_range(told.created_at),
-            mirror.to_utc_in_range(told.updated_at),
-            min(first[told.order_id], event.received_at),
+            critical.sample_id,
+            critical.status,
+            critical.interpretation,
+            mirror.to_utc_in_range(critical.created_at),
+            mirror.to_utc_in_range(critical.updated_at),
+            min(first[critical.order_id], event.received_at),
             event.received_at,
             event.number,
             event.message_id,
@@ -177,26 +192,26 @@ def hear_critical_results(events: Sequence[Heard]) -> Mapping[str, str]:
     return {event.message_id: "stale" for event in events if event.message_id not in noted}
 
 
-class _Draw(msgspec.Struct, gc=False):
-    """As much of an appointment as tells what to ask."""
+class _AppointmentReference(msgspec.Struct, gc=False):
+    """The fields of an appointment that decide what to look up."""
 
     order_id: UUID
     type: str = ""
 
 
-class _Sparse(msgspec.Struct, gc=False):
+class _OrderId(msgspec.Struct, gc=False):
     id: UUID
 
 
-_DRAW = Reader(_Draw)
-_SPARSE = Reader(_Sparse)
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_APPOINTMENT = Reader(_AppointmentReference)
+_ORDER_ID = Reader(_OrderId)
+_decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 _VERSION = (
     "CASE WHEN {0}.updated_at <= now() + interval"
-    f" '{AHEAD.total_seconds():.0f} seconds' THEN {{0}}.updated_at ELSE '-infinity' END"
+    f" '{CLOCK_TOLERANCE.total_seconds():.0f} seconds' THEN {{0}}.updated_at ELSE '-infinity' END"
 )
-"""A moment of the future is no version (see AHEAD)."""
+"""A time in the future is not a version (see CLOCK_TOLERANCE)."""
 _NOTE_CRITICAL = f"""
 INSERT INTO orders_criticalresult AS held
  (order_id, user_id, sample_id, status, interpretation, created_at, updated_at,
@@ -216,34 +231,38 @@ RETURNING message_id
 """
 
 
-def _latest(event: Heard, told: service_events.CriticalResult) -> tuple[datetime, int]:
-    version = told.updated_at
-    if version is None or version > datetime.now(UTC) + AHEAD:
+def _critical_version(
+    event: Heard, critical: service_events.CriticalResult
+) -> tuple[datetime, int]:
+    version = critical.updated_at
+    if version is None or version > datetime.now(UTC) + CLOCK_TOLERANCE:
         version = datetime.min.replace(tzinfo=UTC)
     return version, event.number
 
 
-def _read(event: Heard) -> _Told | UUID:
-    """The order and its version; its id alone where the event has less than that."""
+def _read_order(event: Heard) -> _ReceivedOrder | UUID:
+    """Return the order with its version, or only its id where the event is incomplete."""
     found = service_orders.ORDER.read(event.data, event.received_at)
     if isinstance(found, Unreadable):
-        if _has_less(event.data):
-            return typed(_SPARSE, event).id
+        if _is_incomplete(event.data):
+            return typed(_ORDER_ID, event).id
         raise misfit(found)
     order = found.data
     lab_test = order.lab_test
     if not order.events or not (lab_test.id or lab_test.name):
         return order.id
-    if order.updated_at > datetime.now(UTC) + AHEAD:
+    if order.updated_at > datetime.now(UTC) + CLOCK_TOLERANCE:
         return order.id
     step = order.latest_event
-    return _Told(event.message_id, found, (order.updated_at, step.id if step else 0))
+    return _ReceivedOrder(event.message_id, found, (order.updated_at, step.id if step else 0))
 
 
-def _has_less(data: bytes) -> bool:
-    """Whether a part is missing that every order has; raises ValueError when it is no object."""
-    sent = _members(data)
-    return any(name not in sent or bytes(sent[name]) == b"null" for name in NEEDED)
+def _is_incomplete(data: bytes) -> bool:
+    """Whether a field is missing that every order has. Raises ValueError when the data is no
+    object.
+    """
+    sent = _decode_members(data)
+    return any(name not in sent or bytes(sent[name]) == b"null" for name in REQUIRED_FIELDS)
 
 
 def _version(stored: mirror.StoredVersion) -> Version:
@@ -251,33 +270,34 @@ def _version(stored: mirror.StoredVersion) -> Version:
     return updated_at, event_id
 
 
-def _says(stored: mirror.StoredVersion, one: _Told) -> bool:
-    """Whether what is stored is what the event tells."""
+def _has_same_content(stored: mirror.StoredVersion, order: _ReceivedOrder) -> bool:
+    """Whether the stored order has the content of the event."""
     content = stored.digest[:-1]
-    return content == one.record.digest[: len(content)]
+    return content == order.record.digest[: len(content)]
 
 
-def _complete_history(told: Sequence[_Told], written: Iterable[MirrorRecord]) -> None:
-    """Steps that only an older event tells. Steps are added, never changed; one that is told
-    otherwise than we hold it is drift."""
-    orders = {one.order_id for one in told}
-    steps = _steps(MirrorRecord.from_service(one.record, one.order_id) for one in told)
+def _complete_history(older: Sequence[_ReceivedOrder], written: Iterable[MirrorRecord]) -> None:
+    """Add the steps that only an older event has. Steps are added, never changed; a step that
+    differs from the stored one is drift.
+    """
+    orders = {order.order_id for order in older}
+    steps = _steps(MirrorRecord.from_service(order.record, order.order_id) for order in older)
     same = _steps(record for record in written if record.key[0] in orders)
     rows = [step for key, step in sorted(steps.items()) if same.get(key) != step]
     if rows:
-        mirror.add_child_rows(STEPS, rows)
+        mirror.add_child_rows(ORDER_EVENTS, rows)
 
 
 def _steps(records: Iterable[MirrorRecord]) -> dict[tuple[str, int], mirror.RowValues]:
     return {
         (step["order_id"], step["event_id"]): step
         for record in records
-        for step in STEPS.rows(record)
+        for step in ORDER_EVENTS.rows(record)
     }
 
 
 def _unknown_relatives(touched: Iterable[Any]) -> set[UUID]:
-    """Orders of the same transactions, such as a redraw, that the mirror has not."""
+    """Return orders of the same transactions, such as a redraw, that the mirror does not have."""
     return _unknown_orders(
         {
             other.id

@@ -1,4 +1,4 @@
-"""What beat rings for about orders. Shells: the work is in `backoffice/sync`."""
+"""Celery tasks about orders. Each only calls a function of another module."""
 
 from celery import shared_task
 
@@ -18,7 +18,7 @@ from orders.turnaround.measurement import measure_when_due
 from orders.unmatched.sync import LISTING as UNMATCHED
 
 LOOK_UP_SECONDS = 8.0
-"""Less than a slice: changes wait on the same queue while look-ups work."""
+"""Shorter than a slice of a sync: changes wait on the same queue while lookups run."""
 
 
 @shared_task(soft_time_limit=sync.LONGEST, time_limit=sync.LONGEST + 60)

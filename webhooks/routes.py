@@ -14,7 +14,7 @@ from uuid import UUID
 
 from backoffice.service.events import Envelope, Heard
 from labs.reports.handlers import handle_report_jobs
-from orders.handlers import hear_appointments, hear_critical_results, hear_orders
+from orders.handlers import handle_appointments, handle_critical_results, handle_orders
 from orders.unmatched.sync import hear_match_reviews
 from patients.handlers import handle_connections
 from patients.wearables.handlers import (
@@ -61,9 +61,9 @@ UNDECRYPTABLE: Final = SetAside(Event.State.PENDING, "body cannot be opened")
 """The body is encrypted with a key that this worker does not have: the event waits for the key,
 and it does not count as an attempt."""
 
-CRITICAL_RESULTS: Final = Route("critical results", hear_critical_results)
-ORDERS: Final = Route("orders", hear_orders)
-APPOINTMENTS: Final = Route("appointments", hear_appointments)
+CRITICAL_RESULTS: Final = Route("critical results", handle_critical_results)
+ORDERS: Final = Route("orders", handle_orders)
+APPOINTMENTS: Final = Route("appointments", handle_appointments)
 MATCH_REVIEWS: Final = Route("results without a match", hear_match_reviews)
 CONNECTIONS: Final = Route("connections", handle_connections)
 DEVICES: Final = Route("devices", handle_connections)

@@ -21,7 +21,7 @@ from labs.models import Lab
 from orders.appointments.display_times import Clocks, clocks
 from orders.appointments.forms import OVER, AppointmentFilters, methods_of
 from orders.models import Appointment, Order
-from orders.models.order import CANCELED, TO_BOOK
+from orders.models.order import BOOKABLE_STATUSES, CANCELED_STATUSES
 from orders.scheduling import rules
 
 _OF_ORDER: Final = (
@@ -113,7 +113,7 @@ def to_book(types: Iterable[str]) -> QuerySet[Order]:
     """Orders whose paperwork is there and which nobody has booked. Without `types` those that the
     clinic books by itself (`BOOKED_METHODS`): most patients may walk in without a booking."""
     methods = methods_of(list(types)) or settings.BOOKED_METHODS
-    rows = Order.objects.filter(low_level_status__in=TO_BOOK, method__in=methods)
+    rows = Order.objects.filter(low_level_status__in=BOOKABLE_STATUSES, method__in=methods)
     return _without_visit(rows)
 
 
@@ -158,13 +158,18 @@ def actions(visit: Visit, user: User) -> dict[str, Any]:
     if order is None or not may(user, "patients.view", "orders.view"):
         return {}
     documents = {"documents": record_url("documents:order", order.pk)}
-    if row.ended or row.superseded_at or row.missing_since or not may(user, "appointments.change"):
+    if (
+        row.has_ended
+        or row.superseded_at
+        or row.missing_since
+        or not may(user, "appointments.change")
+    ):
         return documents
     no_move, no_cancel = rules.why_not_move(order, row), rules.why_not_cancel(row)
     return {
         "move": "" if no_move else record_url("orders:move", order.pk),
         "cancel": "" if no_cancel else record_url("orders:cancel-visit", order.pk),
-        "rebook": bool(no_move) and order.low_level_status not in CANCELED,
+        "rebook": bool(no_move) and order.low_level_status not in CANCELED_STATUSES,
         "words": no_cancel or no_move,
         **documents,
     }

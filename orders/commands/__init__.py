@@ -1,4 +1,4 @@
-"""What staff may ask about orders and draws: one class per write (orders.md, appointments.md)."""
+"""Commands about orders and draws: one class per write (orders.md, appointments.md)."""
 
 from orders.commands.appointments import (
     BookCenter,
@@ -36,7 +36,7 @@ COMMANDS = (
     AcceptResult,
     ResolveResult,
 )
-"""Delivered by `orders.tasks.deliver`."""
+"""Commands that `orders.tasks.deliver` delivers."""
 
 __all__ = [
     "COMMANDS",

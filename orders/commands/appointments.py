@@ -1,8 +1,9 @@
-"""Visits for a draw (appointments.md 1-8): ask for one, book, move, cancel.
+"""Commands about appointments (appointments.md 1-8): request, book, reschedule, cancel.
 
-No call of them but one knows an idempotency key. Booking and asking for a visit twice would be two
-visits, so their lost answers are looked up and else left to a person; moving and cancelling do
-nothing when done twice. One command about an order's visit may be open at a time.
+Only one of these calls takes an idempotency key. To book or request an appointment twice would make
+two, so the outcome of a lost answer is looked up, and otherwise left to a person. To reschedule or
+cancel twice changes nothing. At most one command about the appointment of an order is open at a
+time.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from backoffice.service import Record, Service, errors
 from backoffice.service import appointments as service_appointments
 from backoffice.service import orders as service_orders
 from backoffice.templatetags.ages import ago
-from orders.commands.base import OfOrder
+from orders.commands.base import OrderCommand
 from orders.models import Appointment
 from orders.scheduling import rules
 from orders.scheduling.rules import CENTER, HOME, at
@@ -45,26 +46,26 @@ from orders.visit_zones import visit_zone
 Answer = Record[service_appointments.Appointment]
 Settled = Confirmed | NoTrace | Disproved | Ambiguous
 
-GONE: Final = "This time is no longer available. Choose another one; your notes are kept."
+TIME_TAKEN: Final = "This time is no longer available. Choose another one; your notes are kept."
 _SUBJECTS: Final = {
     HOME: next(one for one in APPOINTMENT_SUBJECTS if one.kind == "appointment-phlebotomy"),
     CENTER: next(one for one in APPOINTMENT_SUBJECTS if one.kind == "appointment-psc"),
 }
-_WHERE: Final = {HOME: "visit at home", CENTER: "appointment at a service centre"}
+_VISIT_LABELS: Final = {HOME: "visit at home", CENTER: "appointment at a service centre"}
 
 
-class _OfVisit(OfOrder, kw_only=True):
-    """Something about the visit of one order."""
+class _VisitCommand(OrderCommand, kw_only=True):
+    """A command about the appointment of one order."""
 
     known_visits: list[UUID] | None = None
-    """Visits that the order had, or had had, right before the first sending."""
+    """Appointments that the order had, past ones included, right before the first sending."""
 
     @property
     def type(self) -> str:
         raise NotImplementedError
 
     def lock(self) -> str:
-        return lock_of(self.order_id)
+        return visit_lock(self.order_id)
 
     def check(self) -> None:
         own = CommandRecord.objects.open().filter(lock=f"order:{self.order_id}")
@@ -74,7 +75,7 @@ class _OfVisit(OfOrder, kw_only=True):
             )
 
     def current(self, service: Service) -> Answer | None:
-        """The order's visit as the service has it now."""
+        """Return the active appointment of the order from the service."""
         try:
             found: Answer = _SUBJECTS[self.type].fetch(service, str(self.order_id))
         except errors.Missing:
@@ -90,17 +91,17 @@ class _OfVisit(OfOrder, kw_only=True):
         found = self.current(service)
         with transaction.atomic():
             store_orders([order])
-            self._keep(found, asked_at)
+            self._store_visit(found, asked_at)
 
     def store(self, answer: Answer | None) -> str:
-        """None: the service has no visit of the order any more."""
-        self._keep(answer, datetime.now(UTC))
-        # A look-up that was asked while this was sent may have brought the visit as it was before.
+        """Store the answer; None: the service has no appointment of the order any more."""
+        self._store_visit(answer, datetime.now(UTC))
+        # A lookup that ran while this was sent may have stored the appointment as it was before.
         kind = _SUBJECTS[self.type].kind
         sync.mark_all({"orders": [self.order_id], kind: [self.order_id]})
         return str(answer.data.id) if answer else ""
 
-    def _keep(self, found: Answer | None, asked_at: datetime) -> None:
+    def _store_visit(self, found: Answer | None, asked_at: datetime) -> None:
         subject = _SUBJECTS[self.type]
         if found is None:
             subject.absent([str(self.order_id)], asked_at)
@@ -111,35 +112,35 @@ class _OfVisit(OfOrder, kw_only=True):
         known = Appointment.objects.filter(order_id=self.order_id)
         self.known_visits = list(known.values_list("pk", flat=True))
 
-    def made_since(
+    def find_visit(
         self, service: Service, sending: SendContext, same: Callable[[Any], bool]
     ) -> Settled:
-        """Whether the visit that stands now was made by a sending: it was not there before, and is
-        as it was wished. "id | uuid | yes" tells it from any other (specification, Appointment)."""
+        """Find out whether a sending made the active appointment: it is new, and `same` holds.
+        "id | uuid | yes" identifies it (specification, Appointment)."""
         found = self.current(service)
         if found is None:
             return NoTrace()
         visit = found.data
-        if visit.id not in self._known(sending) and same(visit):
+        if visit.id not in self._known_visit_ids(sending) and same(visit):
             return Confirmed(found)
-        words = f"The visit that stands now: {_when(visit)}"
+        words = f"The visit that stands now: {_visit_time(visit)}"
         return Ambiguous([PossibleMatch(str(visit.id), words)])
 
-    def _known(self, sending: SendContext) -> set[UUID]:
+    def _known_visit_ids(self, sending: SendContext) -> set[UUID]:
         if self.known_visits is not None:
             return set(self.known_visits)
-        # Restored, or from an older release: what the mirror has had since before it was sent.
+        # Restored, or from an older release: what the mirror had before the command was sent.
         since = sending.first_sent_at or sending.requested_at
         rows = Appointment.objects.filter(order_id=self.order_id, as_of__lt=since)
         return set(rows.values_list("pk", flat=True))
 
 
-def lock_of(order_id: UUID) -> str:
+def visit_lock(order_id: UUID) -> str:
     return f"appointment:{order_id}"
 
 
-class _Booking(_OfVisit, kw_only=True):
-    """A visit at a time that was offered."""
+class _BookingCommand(_VisitCommand, kw_only=True):
+    """A command that books an offered time."""
 
     time: Time
     notes: str = ""
@@ -153,27 +154,26 @@ class _Booking(_OfVisit, kw_only=True):
 
     def check(self) -> None:
         super().check()
-        words = rules.why_not_book(self.order())
-        if words:
+        if words := rules.why_not_book(self.order()):
             raise PreconditionFailed(words)
 
     def refresh(self, service: Service) -> None:
         super().refresh(service)
-        self.time = renewed(service, self.place(), self.time)
+        self.time = with_valid_key(service, self.place(), self.time)
 
 
-def renewed(service: Service, place: Place, time: Time) -> Time:
-    """The time with a key that is good now."""
+def with_valid_key(service: Service, place: Place, time: Time) -> Time:
+    """Return the time with a booking key that is valid now. Raises PreconditionFailed."""
     if not time.expired:
         return time
     found = fresh(service, place, time)
     if found is None:
-        raise PreconditionFailed(GONE, field="slot")
+        raise PreconditionFailed(TIME_TAKEN, field="slot")
     return found
 
 
-class BookVisit(_Booking, kw_only=True):
-    """Book a visit at home."""
+class BookVisit(_BookingCommand, kw_only=True):
+    """Book a draw at home."""
 
     kind: ClassVar[str] = "appointment.book"
 
@@ -194,23 +194,23 @@ class BookVisit(_Booking, kw_only=True):
         return calls.book_phlebotomy(self.order_id, self.time.key, self.notes or None)
 
     def settle(self, service: Service, sending: SendContext) -> Settled:
-        # "start_at | date-time or null | yes | UTC." The provider is chosen by the service
-        # (appointments.md 4), and `address` may be written otherwise than it was sent.
-        return self.made_since(service, sending, lambda visit: visit.start_at == self.time.start)
+        # "start_at | date-time or null | yes | UTC." The service chooses the provider
+        # (appointments.md 4), and may write `address` in another way than it was sent.
+        return self.find_visit(service, sending, lambda visit: visit.start_at == self.time.start)
 
 
-class BookCenter(_Booking, kw_only=True):
+class BookCenter(_BookingCommand, kw_only=True):
     """Book an appointment at a service center."""
 
     kind: ClassVar[str] = "appointment.book_center"
 
     lab: str
     site: str
-    """Name of the center, for people."""
+    """Name of the center, for staff."""
 
     @property
     def again(self) -> ResendPolicy:  # type: ignore[override]
-        """The key of these bookings is a beta of the service: only where the team has it."""
+        """Repeat with the same key only where the team has the service's beta that knows it."""
         return ResendPolicy.SAME_KEY if settings.PSC_IDEMPOTENCY else ResendPolicy.NEVER
 
     @property
@@ -236,11 +236,11 @@ class BookCenter(_Booking, kw_only=True):
     def settle(self, service: Service, sending: SendContext) -> Settled:
         # "start_at | date-time or null | yes | UTC." No field of the record is the site's code:
         # "provider_id | string | yes" is the provider's own.
-        return self.made_since(service, sending, lambda visit: visit.start_at == self.time.start)
+        return self.find_visit(service, sending, lambda visit: visit.start_at == self.time.start)
 
 
-class RequestVisit(_OfVisit, kw_only=True):
-    """Ask a phlebotomist to call the patient and agree a time."""
+class RequestVisit(_VisitCommand, kw_only=True):
+    """Ask a phlebotomist to call the patient and agree on a time."""
 
     kind: ClassVar[str] = "appointment.request"
     fields: ClassVar[dict[str, str]] = {
@@ -269,8 +269,7 @@ class RequestVisit(_OfVisit, kw_only=True):
     def check(self) -> None:
         super().check()
         order = self.order()
-        words = rules.why_not_book(order)
-        if words:
+        if words := rules.why_not_book(order):
             raise PreconditionFailed(words)
         if rules.other_visit(order, [self.provider]):
             raise PreconditionFailed(
@@ -284,28 +283,28 @@ class RequestVisit(_OfVisit, kw_only=True):
         )
 
     def settle(self, service: Service, sending: SendContext) -> Settled:
-        # "provider | enum | yes": the slug that the request names. It "starts pending without start
-        # or end time" (appointments.md 3), and `address` may be written otherwise.
-        return self.made_since(service, sending, lambda visit: visit.provider == self.provider)
+        # "provider | enum | yes": the slug in the request. The appointment "starts pending without
+        # start or end time" (appointments.md 3), and `address` may be written in another way.
+        return self.find_visit(service, sending, lambda visit: visit.provider == self.provider)
 
 
-class _OfStandingVisit(_OfVisit, kw_only=True):
-    """A change of a visit that a person saw."""
+class _ActiveVisitCommand(_VisitCommand, kw_only=True):
+    """A change of an appointment that the requesting person saw."""
 
     again: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
 
     visit_type: str
     appointment_id: UUID
     seen: datetime | None
-    """Its start, as the person saw it."""
+    """Its start as the person saw it."""
 
     @property
     def type(self) -> str:
         return self.visit_type
 
     def visit(self, *also: datetime) -> Appointment:
-        """The visit, if it is as it was seen (or at one of the times `also`)."""
-        found = rules.standing_visit(self.order_id)
+        """Return the appointment if it starts at the time that was seen, or at one of `also`."""
+        found = rules.active_visit(self.order_id)
         if found is None:
             raise PreconditionFailed(
                 "There is no visit any more: it has ended or was cancelled meanwhile."
@@ -313,12 +312,14 @@ class _OfStandingVisit(_OfVisit, kw_only=True):
         if found.pk != self.appointment_id or found.start_at not in (self.seen, *also):
             now = at(found.start_at, found.visit_zone)
             raise PreconditionFailed(
-                f"The appointment has changed meanwhile: it is now {now}.{self._changed_by()}"
+                f"The appointment has changed meanwhile: it is now {now}.{self._last_change_note()}"
             )
         return found
 
-    def _changed_by(self) -> str:
-        """Who of us asked for what stands now; nothing when it was none of us."""
+    def _last_change_note(self) -> str:
+        """Return which staff member made the latest change, and when; empty when it was not made
+        here.
+        """
         rows = CommandRecord.objects.about(*self.subject()).filter(
             kind__startswith="appointment.", state=CommandRecord.State.DONE
         )
@@ -329,8 +330,8 @@ class _OfStandingVisit(_OfVisit, kw_only=True):
         return f" {who} asked for that {ago(row.finished_at, timezone.now())}."
 
 
-class MoveVisit(_OfStandingVisit, kw_only=True):
-    """Give a visit another time; the old one stands until the service confirms."""
+class MoveVisit(_ActiveVisitCommand, kw_only=True):
+    """Reschedule an appointment; the old time is valid until the service confirms the new one."""
 
     kind: ClassVar[str] = "appointment.move"
     fields: ClassVar[dict[str, str]] = {"booking_key": "slot", "appointment_notes": "notes"}
@@ -338,16 +339,16 @@ class MoveVisit(_OfStandingVisit, kw_only=True):
     time: Time
     where: Place
     zone: str = ""
-    """Of the time that was seen."""
+    """Time zone of the time that was seen."""
     place_before: list[str] | None = None
-    """Where the visit was right before the first sending: see `_place`."""
+    """Where the appointment was right before the first sending: see `_place_values`."""
     notes: str = ""
 
     def difference(self) -> tuple[dict[str, Any], dict[str, Any]]:
         return {"start": self.seen}, {"start": self.time.start}
 
     def title(self) -> str:
-        return f"Move the {_WHERE[self.type]} to {at(self.time.start, self.time.visit_zone)}"
+        return f"Move the {_VISIT_LABELS[self.type]} to {at(self.time.start, self.time.visit_zone)}"
 
     def form(self) -> str:
         return reverse("orders:move", args=[self.order_id])
@@ -356,15 +357,14 @@ class MoveVisit(_OfStandingVisit, kw_only=True):
         super().check()
         order = self.order()
         visit = self.visit(self.time.start)
-        words = rules.why_not_move(order, visit)
-        if words:
+        if words := rules.why_not_move(order, visit):
             raise PreconditionFailed(words)
-        if self._is_at(visit):
+        if self._is_at_new_time(visit):
             raise PreconditionFailed("The appointment is at this time already.", field="slot")
 
-    def _is_at(self, visit: Appointment) -> bool:
-        """Whether it is at the wished time and place already. Two centers have the same times, and
-        no field of a visit is promised to be the site's code: only at home the time is enough."""
+    def _is_at_new_time(self, visit: Appointment) -> bool:
+        """Whether it is at the requested time and place already. The time alone decides only at
+        home: two centers have the same times, and no field is promised to be a site's code."""
         return visit.start_at == self.time.start and (
             self.type == HOME or visit.provider_id == self.time.site
         )
@@ -372,14 +372,14 @@ class MoveVisit(_OfStandingVisit, kw_only=True):
     def record_state_before(self) -> None:
         super().record_state_before()
         visit = self.visit(self.time.start)
-        self.place_before = _place(
+        self.place_before = _place_values(
             visit.provider_id, visit.first_line, visit.zip_code, visit.lng, visit.lat
         )
 
     def refresh(self, service: Service) -> None:
         super().refresh(service)
         self.check()
-        self.time = renewed(service, self.where, self.time)
+        self.time = with_valid_key(service, self.where, self.time)
 
     def send(self, service: Service, sending: SendContext) -> Answer:
         calls = service.appointments
@@ -389,13 +389,10 @@ class MoveVisit(_OfStandingVisit, kw_only=True):
     def settle(self, service: Service, sending: SendContext) -> Settled:
         found = self.current(service)
         if found is None or found.data.id != self.appointment_id:
-            # "The GET returns only the active one" (appointments.md 5): ours is not any more.
-            stands = found and f"Another visit stands now: {_when(found.data)}"
-            return Ambiguous(
-                [PossibleMatch(str(found.data.id), stands)] if found and stands else []
-            )
-        # "id | uuid | yes" and "start_at | date-time or null | yes | UTC": the same visit, at the
-        # wished time.
+            # "The GET returns only the active one" (appointments.md 5): ours has ended.
+            other = found and f"Another visit stands now: {_visit_time(found.data)}"
+            return Ambiguous([PossibleMatch(str(found.data.id), other)] if found and other else [])
+        # "id | uuid | yes" and "start_at | date-time or null | yes | UTC": it has the new time.
         start = found.data.start_at
         if start == self.time.start and (self.type == HOME or self.time.start != self.seen):
             return Confirmed(found)
@@ -406,39 +403,41 @@ class MoveVisit(_OfStandingVisit, kw_only=True):
         return Ambiguous(
             [
                 PossibleMatch(
-                    str(found.data.id), f"The visit is at another time: {_when(found.data)}"
+                    str(found.data.id), f"The visit is at another time: {_visit_time(found.data)}"
                 )
             ]
         )
 
     def _has_other_place(self, found: Answer) -> bool:
-        """Whether a visit whose time was to stay is no longer where it was: nothing says that it
-        is at the wished site, but only a move changes its "address | USAddress | yes" and
-        "location | LngLat | yes"."""
+        """Whether an appointment that was to keep its time is no longer at its former place.
+
+        Nothing says that it is at the requested site, but only a reschedule changes its "address |
+        USAddress | yes" and "location | LngLat | yes".
+        """
         visit = found.data
         address = visit.address or service_appointments.AppointmentAddress()
         spot = visit.location or service_appointments.LngLat()
-        now = _place(
+        now = _place_values(
             visit.provider_id or "", address.first_line, address.zip_code or "", spot.lng, spot.lat
         )
         return self.place_before is not None and now != self.place_before
 
 
-def _place(
+def _place_values(
     provider_id: str, first_line: str, zip_code: str, lng: float | None, lat: float | None
 ) -> list[str]:
-    """Where a visit is, to be compared with where it is later."""
+    """Return where an appointment is, to compare it with a later state."""
     return [provider_id, first_line, zip_code, str(lng), str(lat)]
 
 
-def _when(visit: service_appointments.Appointment) -> str:
-    """The time of a visit as the service sent it."""
+def _visit_time(visit: service_appointments.Appointment) -> str:
+    """Return the time of an appointment as the service sent it, for staff."""
     state = visit.address.state if visit.address else ""
     return at(visit.start_at, visit_zone(visit.iana_timezone, state))
 
 
-class CancelVisit(_OfStandingVisit, kw_only=True):
-    """Cancel a visit; the order stands."""
+class CancelVisit(_ActiveVisitCommand, kw_only=True):
+    """Cancel an appointment; the order stays open."""
 
     kind: ClassVar[str] = "appointment.cancel"
     fields: ClassVar[dict[str, str]] = {
@@ -451,10 +450,10 @@ class CancelVisit(_OfStandingVisit, kw_only=True):
     reason_id: UUID
     notes: str = ""
     rebook: bool = False
-    """Whoever asked wants to book anew once it is cancelled."""
+    """The person wants to book another appointment once this one is canceled."""
 
     def title(self) -> str:
-        return f"Cancel the {_WHERE[self.type]}"
+        return f"Cancel the {_VISIT_LABELS[self.type]}"
 
     def form(self) -> str:
         return reverse("orders:cancel-visit", args=[self.order_id])
@@ -464,10 +463,9 @@ class CancelVisit(_OfStandingVisit, kw_only=True):
 
     def check(self) -> None:
         super().check()
-        if rules.standing_visit(self.order_id) is None:
-            return  # Somebody was faster: what was wanted is so, and the service will say it.
-        words = rules.why_not_cancel(self.visit())
-        if words:
+        if rules.active_visit(self.order_id) is None:
+            return  # Somebody else has canceled it already: the service will answer so.
+        if words := rules.why_not_cancel(self.visit()):
             raise PreconditionFailed(words)
 
     def send(self, service: Service, sending: SendContext) -> Answer:
@@ -478,18 +476,21 @@ class CancelVisit(_OfStandingVisit, kw_only=True):
     def settle(self, service: Service, sending: SendContext) -> Settled:
         found = self.current(service)
         if found is None or found.data.id != self.appointment_id:
-            return self._ended(service, found)
+            return self._settle_ended_visit(service, found)
         # "event_status | enum | yes": completed and cancelled are final (appointments.md 6).
         if found.data.event_status == "completed":
             return Disproved("The visit took place: it is completed.")
         return Confirmed(found) if found.data.event_status == "cancelled" else NoTrace()
 
-    def _ended(self, service: Service, found: Answer | None) -> Settled:
-        """ "The GET returns only the active one" (appointments.md 5): the visit ended, so it was
-        canceled, unless the order is past its draw."""
+    def _settle_ended_visit(self, service: Service, found: Answer | None) -> Settled:
+        """Settle for an appointment that is no longer active: it was canceled, unless the order is
+        past its draw.
+
+        "The GET returns only the active one" (appointments.md 5).
+        """
         order = service.orders.get(self.order_id).data
         steps = {service_orders.low_level(event.status) for event in order.events}
-        if steps & rules.DRAWN:
+        if steps & rules.DRAWN_STATUSES:
             return Ambiguous(
                 [PossibleMatch(str(self.appointment_id), "The order is past its draw.")]
             )

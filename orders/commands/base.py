@@ -1,4 +1,4 @@
-"""What all commands about one order have: whose they are, and whether the order still stands."""
+"""The base of all commands about one order."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from backoffice.outbox import Command, PreconditionFailed
 from orders.models import Order
 
 
-class OfOrder(Command, kw_only=True):
+class OrderCommand(Command, kw_only=True):
+    """A command about one order that exists."""
+
     task: ClassVar[str] = "orders.tasks.deliver"
 
     order_id: UUID
     user_id: UUID | None
-    """The patient, for the log of who did what about whom."""
+    """The patient, for the audit log."""
 
     def subject(self) -> tuple[str, str]:
         return "order", str(self.order_id)
@@ -23,7 +25,9 @@ class OfOrder(Command, kw_only=True):
         return self.user_id
 
     def order(self) -> Order:
-        """Raises PreconditionFailed."""
+        """Return the mirrored order. Raises PreconditionFailed when the service no longer
+        has it.
+        """
         found = Order.objects.filter(pk=self.order_id).first()
         if found is None or found.missing_since:
             raise PreconditionFailed("The service no longer has this order.")

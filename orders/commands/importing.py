@@ -1,4 +1,4 @@
-"""Importing an order that was placed elsewhere (orders.md 6): its sample id is unique."""
+"""Import of an order that was placed elsewhere (orders.md 6); its sample ID is unique."""
 
 from __future__ import annotations
 
@@ -19,19 +19,22 @@ from backoffice.outbox import (
 )
 from backoffice.service import Service, Unreadable, errors
 from backoffice.service import orders as service_orders
-from orders.commands.placing import ORDER_FIELDS, Answer, OrderOf, order_words
+from orders.commands.placing import ORDER_FIELDS, Answer, NewOrderCommand, order_description
 
-USABLE_TO_IMPORT: Final = ("active", "pending")
-"""States of a lab account that orders can be imported under."""
+USABLE_STATUSES_TO_IMPORT: Final = ("active", "pending")
+"""Statuses of a lab account that orders can be imported under."""
 
 
-class ImportOrder(OrderOf, kw_only=True):
-    """Import an order. A sample id that is taken is refused: by ourselves, if this was sent
-    before and its answer got lost, and the look-up tells."""
+class ImportOrder(NewOrderCommand, kw_only=True):
+    """Import an order.
+
+    The service refuses a sample ID that is taken. It may be taken by this command itself, if an
+    earlier sending succeeded and its answer was lost; the lookup decides.
+    """
 
     kind: ClassVar[str] = "order.import"
     again: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
-    accounts: ClassVar[Sequence[str]] = USABLE_TO_IMPORT
+    account_statuses: ClassVar[Sequence[str]] = USABLE_STATUSES_TO_IMPORT
     fields: ClassVar[dict[str, str]] = {
         **ORDER_FIELDS,
         "sample_id": "sample_id",
@@ -39,7 +42,7 @@ class ImportOrder(OrderOf, kw_only=True):
 
     body: service_orders.ImportedOrder
 
-    def sent(self) -> service_orders.ImportedOrder:
+    def order_body(self) -> service_orders.ImportedOrder:
         return self.body
 
     def title(self) -> str:
@@ -55,32 +58,37 @@ class ImportOrder(OrderOf, kw_only=True):
         return service.orders.import_(self.body)
 
     def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace | Ambiguous:
-        """By the sample id, among all orders of the patient: "sample_id: must be unique, a clash
-        is a validation error" (orders.md 6), however it is written. It "may be null until the
-        requisition exists" (orders.md 3): one without it that is new and like ours may be ours."""
+        """Look for the sample ID among all orders of the patient.
+
+        "sample_id: must be unique, a clash is a validation error" (orders.md 6), however it is
+        written. It "may be null until the requisition exists" (orders.md 3), so a new order without
+        one that has the same tests may be ours.
+        """
         records, unreadable = self.orders_of_patient(service)
-        wanted = _folded(self.body.sample_id)
+        wanted = _sample_id_key(self.body.sample_id)
         for order in records:
-            if _folded(order.data.sample_id) == wanted:
+            if _sample_id_key(order.data.sample_id) == wanted:
                 return Confirmed(order)
         for one in unreadable:
-            if _folded(_sample_id(one)) == wanted:
+            if _sample_id_key(_sample_id(one)) == wanted:
                 raise errors.Malformed(unreadable=one)
-        without = [order for order in records if not order.data.sample_id and self.is_like(order)]
-        new = self.not_known_before(without, sending)
+        without = [
+            order for order in records if not order.data.sample_id and self.has_same_tests(order)
+        ]
+        new = self.new_orders(without, sending)
         return (
-            Ambiguous([PossibleMatch(str(o.data.id), order_words(o)) for o in new])
+            Ambiguous([PossibleMatch(str(o.data.id), order_description(o)) for o in new])
             if new
             else NoTrace()
         )
 
 
-def _folded(sample_id: Any) -> str:
-    """A sample id as it is compared."""
+def _sample_id_key(sample_id: Any) -> str:
+    """Return a sample ID in the form that is compared."""
     return key(sample_id) if isinstance(sample_id, str) else ""
 
 
 def _sample_id(one: Unreadable) -> Any:
-    """Of a record that does not fit its type elsewhere."""
-    said = msgspec.json.decode(one.raw)
-    return said.get("sample_id") if isinstance(said, dict) else None
+    """Return the sample ID of a record that could not be read whole."""
+    record = msgspec.json.decode(one.raw)
+    return record.get("sample_id") if isinstance(record, dict) else None

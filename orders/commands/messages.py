@@ -1,4 +1,4 @@
-"""The service's text messages about one order: a switch (orders.md 1)."""
+"""The switch for the service's text messages about one order (orders.md 1)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from django.urls import reverse
 from backoffice.outbox import Confirmed, NoTrace, ResendPolicy, SendContext
 from backoffice.service import Record, Service
 from backoffice.service.orders import CommunicationSettings
-from orders.commands.base import OfOrder
+from orders.commands.base import OrderCommand
 
 Answer = Record[CommunicationSettings]
 
 
-class SwitchMessages(OfOrder, kw_only=True):
-    """Turn the text messages about an order on or off. The team's own switches and e-mail stay as
-    they are."""
+class SwitchMessages(OrderCommand, kw_only=True):
+    """Turn the text messages about an order on or off. The team's own settings and e-mail do not
+    change.
+    """
 
     kind: ClassVar[str] = "order.messages"
     again: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
@@ -24,7 +25,7 @@ class SwitchMessages(OfOrder, kw_only=True):
 
     sms_enabled: bool
     seen: bool | None = None
-    """What the service showed when this was asked; None where it did not answer."""
+    """What the service showed when this was requested; None where it did not answer."""
 
     def title(self) -> str:
         return f"Turn text messages {'on' if self.sms_enabled else 'off'}"
@@ -45,11 +46,11 @@ class SwitchMessages(OfOrder, kw_only=True):
         return service.orders.change_communication(self.order_id, self.sms_enabled)
 
     def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace:
-        # "Per-order SMS switch", read and set as "`sms_enabled` bool" (orders.md 1): it is shown
-        # as it was set last, and setting it again to the same changes nothing.
+        # "Per-order SMS switch", read and set as "`sms_enabled` bool" (orders.md 1): the service
+        # shows the last setting, and the same setting again changes nothing.
         answer = service.orders.communication_settings(self.order_id)
         return Confirmed(answer) if answer.data.sms_enabled == self.sms_enabled else NoTrace()
 
     def store(self, answer: Answer) -> str:
-        """Nothing is mirrored: the order's page asks the service."""
+        """Return the id. Nothing is mirrored: the page of the order asks the service."""
         return str(self.order_id)

@@ -1,4 +1,4 @@
-"""Changes of an order that stands (orders.md 2.10, 4.2, 10): each does nothing when done twice."""
+"""Changes of an existing order (orders.md 2.10, 4.2, 10); each may be sent twice."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from backoffice.outbox import (
 )
 from backoffice.service import Record, Service, errors
 from backoffice.service import orders as service_orders
-from orders.commands.appointments import CancelVisit, lock_of
-from orders.commands.base import OfOrder
-from orders.models.order import CANCELED
-from orders.sync.orders import DRAW_KINDS, store_orders
+from orders.commands.appointments import CancelVisit, visit_lock
+from orders.commands.base import OrderCommand
+from orders.models.order import CANCELED_STATUSES
+from orders.sync.orders import LOOKUP_KIND_BY_METHOD, store_orders
 
 _BEFORE_THE_DRAW: Final = frozenset({"ordered", "requisition_created", "requisition_bypassed"})
 _VISITS: Final = frozenset(
     {"appointment_pending", "appointment_scheduled", "appointment_cancelled"}
 )
-CANCELLABLE: Final = {
+CANCELABLE_STATUSES: Final = {
     "testkit": _BEFORE_THE_DRAW | {"awaiting_registration", "registered"},
     "walk_in_test": _BEFORE_THE_DRAW | _VISITS,
     "at_home_phlebotomy": _BEFORE_THE_DRAW | _VISITS | {"draw_completed"},
     "on_site_collection": _BEFORE_THE_DRAW | {"draw_completed"},
 }
-"""Low-level statuses from which the service lets an order be cancelled, by method."""
-DATABLE: Final = frozenset({"ordered", "awaiting_registration"})
+"""Low-level statuses in which the service accepts a cancellation, by method."""
+DATABLE_STATUSES: Final = frozenset({"ordered", "awaiting_registration"})
 
-SIMULATED: Final = {
+SIMULATED_STATUSES: Final = {
     "testkit": (
         "received.testkit.requisition_created",
         "collecting_sample.testkit.transit_customer",
@@ -74,14 +74,16 @@ SIMULATED: Final = {
         "failed.on_site_collection.sample_error",
     ),
 }
-"""Where an order of the sandbox can be moved to, by method."""
+"""Statuses that an order of the service's sandbox can be moved to, by method."""
 
-RESENDABLE: Final = timedelta(days=60)
+RESENDABLE_FOR: Final = timedelta(days=60)
 
 Answer = Record[service_orders.Order]
 
 
-class _Change(OfOrder, kw_only=True):
+class _OrderChange(OrderCommand, kw_only=True):
+    """A command that changes an order; the service answers with the order."""
+
     again: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
 
     def refresh(self, service: Service) -> None:
@@ -96,22 +98,22 @@ def _yesterday() -> date:
     return (datetime.now(UTC) - timedelta(days=1)).date()
 
 
-def _low(answer: Answer) -> str:
+def _low_level_status(answer: Answer) -> str:
     event = answer.data.latest_event
     return service_orders.low_level(event.status if event else answer.data.status or "")
 
 
-class CancelOrder(_Change, kw_only=True):
-    """Cancel an order. An at-home visit is cancelled with it; one at a service center is not."""
+class CancelOrder(_OrderChange, kw_only=True):
+    """Cancel an order. An appointment at home is canceled with it, one at a center is not."""
 
     kind: ClassVar[str] = "order.cancel"
 
     wrong_lab: bool = False
-    """The reason, named to the service where it has a field for it."""
+    """The reason, sent to the service where it has a field for it."""
     reorder: bool = False
-    """Whoever asked wants to order anew once it is cancelled."""
+    """The person wants to order again once this order is canceled."""
     visit: CancelVisit | None = None
-    """The appointment at a service center that is to go, too."""
+    """The appointment at a service center that is to be canceled too."""
 
     def title(self) -> str:
         return "Cancel the order"
@@ -131,13 +133,13 @@ class CancelOrder(_Change, kw_only=True):
     def check(self) -> None:
         order = self.order()
         low = order.low_level_status
-        if low in CANCELED:
+        if low in CANCELED_STATUSES:
             raise PreconditionFailed("The order is cancelled already.")
-        if low not in CANCELLABLE.get(order.method, frozenset()):
+        if low not in CANCELABLE_STATUSES.get(order.method, frozenset()):
             raise PreconditionFailed(
                 "The service does not let an order be cancelled any more at this point."
             )
-        visiting = CommandRecord.objects.open().filter(lock=lock_of(self.order_id)).first()
+        visiting = CommandRecord.objects.open().filter(lock=visit_lock(self.order_id)).first()
         if visiting is not None:
             raise PreconditionFailed(
                 f"Its visit is being changed just now ({visiting.title}):"
@@ -151,21 +153,23 @@ class CancelOrder(_Change, kw_only=True):
 
     def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace:
         # "Each has `id` (integer), `created_at` (date-time), `status` (dotted status string)"
-        # (specification, Order, events): an order that was canceled once stays canceled, and the
-        # event of its visit may be later than its own.
+        # (specification, Order, events): a canceled order stays canceled, and the event of its
+        # appointment may be later than its own.
         answer = service.orders.get(self.order_id)
         steps = {service_orders.low_level(event.status) for event in answer.data.events}
-        return Confirmed(answer) if "cancelled" in steps | {_low(answer)} else NoTrace()
+        return (
+            Confirmed(answer) if "cancelled" in steps | {_low_level_status(answer)} else NoTrace()
+        )
 
     def store(self, answer: Answer) -> str:
-        draw = DRAW_KINDS.get(answer.data.lab_test.method or "")
+        draw = LOOKUP_KIND_BY_METHOD.get(answer.data.lab_test.method or "")
         if draw is not None:
             sync.mark(draw, [self.order_id])
         return super().store(answer)
 
 
-class ChangeActivation(_Change, kw_only=True):
-    """Change when a scheduled order goes out; no date sends it now."""
+class ChangeActivation(_OrderChange, kw_only=True):
+    """Change the date on which a scheduled order is dispatched; no date dispatches it now."""
 
     kind: ClassVar[str] = "order.activation"
 
@@ -183,13 +187,13 @@ class ChangeActivation(_Change, kw_only=True):
 
     def check(self) -> None:
         order = self.order()
-        if order.low_level_status not in DATABLE:
+        if order.low_level_status not in DATABLE_STATUSES:
             raise PreconditionFailed("The order has gone out: its date cannot be changed any more.")
         if order.activate_by is None:
             raise PreconditionFailed(
                 "The order was placed without a date, so it cannot be given one now."
             )
-        # It is still yesterday somewhere: the service says what is past.
+        # It is still yesterday in some zones: the service decides what is past.
         if self.activate_by is not None and self.activate_by < _yesterday():
             raise PreconditionFailed("The date lies in the past.", field="activate_by")
 
@@ -198,15 +202,15 @@ class ChangeActivation(_Change, kw_only=True):
 
     def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace:
         # "activate_by | date or null": as it was sent; null "dispatches an ordered order at once"
-        # (orders.md 2.10), after which the order has left the statuses in which it can be dated.
+        # (orders.md 2.10), after which the order has left the statuses in which it can have a date.
         answer = service.orders.get(self.order_id)
         same = answer.data.activate_by == self.activate_by
-        gone_out = self.activate_by is None and _low(answer) not in DATABLE
+        gone_out = self.activate_by is None and _low_level_status(answer) not in DATABLE_STATUSES
         return Confirmed(answer) if same or gone_out else NoTrace()
 
 
-class CompleteDraw(_Change, kw_only=True):
-    """Say that the sample of an on-site collection was drawn."""
+class CompleteDraw(_OrderChange, kw_only=True):
+    """Mark the sample of an on-site collection as drawn."""
 
     kind: ClassVar[str] = "order.draw_completed"
 
@@ -234,7 +238,7 @@ class CompleteDraw(_Change, kw_only=True):
         return Confirmed(answer) if "draw_completed" in steps else NoTrace()
 
 
-class ResendEvents(_Change, kw_only=True):
+class ResendEvents(_OrderChange, kw_only=True):
     """Have the service deliver the order's latest event again (orders.md 11)."""
 
     kind: ClassVar[str] = "order.resend_events"
@@ -247,7 +251,7 @@ class ResendEvents(_Change, kw_only=True):
 
     def check(self) -> None:
         order = self.order()
-        if timezone.now() - order.updated_at > RESENDABLE:
+        if timezone.now() - order.updated_at > RESENDABLE_FOR:
             raise PreconditionFailed("The service delivers events again for 60 days only.")
 
     def send(self, service: Service, sending: SendContext) -> Answer:
@@ -258,12 +262,12 @@ class ResendEvents(_Change, kw_only=True):
 
     def settle(self, service: Service, sending: SendContext) -> NoTrace:
         # "Replay the latest webhook of each selected order" (orders.md 1): the order does not
-        # change, so there is nothing to compare. Sent twice does no harm.
+        # change, so there is nothing to compare. To send it twice does no harm.
         return NoTrace()
 
 
-class Simulate(_Change, kw_only=True):
-    """Have the service's sandbox move an order along (orders.md 10)."""
+class Simulate(_OrderChange, kw_only=True):
+    """Have the service's sandbox move an order to another status (orders.md 10)."""
 
     kind: ClassVar[str] = "order.simulate"
     again: ClassVar[ResendPolicy] = ResendPolicy.NEVER
@@ -271,7 +275,7 @@ class Simulate(_Change, kw_only=True):
     final_status: str | None = None
     interpretation: str = "normal"
     before: int
-    """Latest event of the order when this was asked: another one tells that it moved."""
+    """Latest event of the order when this was requested: another one shows that the order moved."""
 
     def title(self) -> str:
         low = service_orders.low_level(self.final_status or "")

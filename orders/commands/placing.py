@@ -1,4 +1,4 @@
-"""Placing an order (orders.md 2): under an idempotency key, with our command's id on the order."""
+"""Placing an order (orders.md 2), with an idempotency key and our command's id on the order."""
 
 from __future__ import annotations
 
@@ -30,13 +30,14 @@ from orders.models import Order
 from orders.sync.orders import store_orders
 from patients.models import Patient
 
-CLOCKS: Final = timedelta(days=1)
-"""How far the service's clock may be behind ours, with room to spare."""
-ECHOED_WITHIN: Final = timedelta(days=30)
+CLOCK_TOLERANCE: Final = timedelta(days=1)
+"""How far the service's clock may be behind ours, with a margin."""
+PASSTHROUGH_WINDOW: Final = timedelta(days=30)
+"""Age of orders in which an echoed `passthrough` is looked for."""
 PAGE: Final = 100
-MOST_PAGES: Final = 20
-USABLE: Final = ("active",)
-"""States of a lab account that orders can be placed under."""
+MAX_PAGES: Final = 20
+USABLE_STATUSES: Final = ("active",)
+"""Statuses of a lab account that orders can be placed under."""
 NOT_CANCELED: Final = "The order that this one replaces is not canceled. Cancel it first."
 ORDER_FIELDS: Final = {
     **{
@@ -59,35 +60,35 @@ ORDER_FIELDS: Final = {
     "physician.npi": "physician_npi",
     "billing_type": "billing_type",
 }
-"""Where the form has what placed and imported orders have in common."""
+"""Form fields of the request fields that placed and imported orders share."""
 
 Answer = Record[service_orders.Order]
 
 
-class OrderOf(Command, kw_only=True):
-    """An order of a patient that is still to be made."""
+class NewOrderCommand(Command, kw_only=True):
+    """A command that makes a new order of a patient."""
 
     task: ClassVar[str] = "orders.tasks.deliver"
-    accounts: ClassVar[Sequence[str]] = USABLE
+    account_statuses: ClassVar[Sequence[str]] = USABLE_STATUSES
 
     words: str
-    """What is ordered, for people: names of tests."""
+    """What is ordered, for staff: names of tests."""
 
-    def sent(self) -> service_orders.NewOrder | service_orders.ImportedOrder:
-        """The body."""
+    def order_body(self) -> service_orders.NewOrder | service_orders.ImportedOrder:
+        """Return the request body."""
         raise NotImplementedError
 
     def subject(self) -> tuple[str, str]:
-        return "patient", str(self.sent().user_id)
+        return "patient", str(self.order_body().user_id)
 
     def patient(self) -> UUID | None:
-        return self.sent().user_id
+        return self.order_body().user_id
 
     def done(self, remote_id: str) -> str:
         return reverse("orders:detail", args=[remote_id]) + "?placed=1"
 
     def check(self) -> None:
-        body = self.sent()
+        body = self.order_body()
         patient = Patient.objects.filter(pk=body.user_id).only("missing_since").first()
         if patient is None or patient.missing_since:
             raise PreconditionFailed("The service no longer has this patient.")
@@ -99,7 +100,7 @@ class OrderOf(Command, kw_only=True):
                 raise PreconditionFailed(f"{name} cannot be ordered any more.", field="tests")
         if body.lab_account_id is not None:
             account = LabAccount.objects.filter(pk=body.lab_account_id).first()
-            if account is None or account.status not in self.accounts:
+            if account is None or account.status not in self.account_statuses:
                 name = f"The lab account {account}" if account else "The lab account"
                 raise PreconditionFailed(f"{name} cannot be used any more.", field="lab_account")
 
@@ -108,20 +109,22 @@ class OrderOf(Command, kw_only=True):
         return str(answer.data.id)
 
     def orders_of_patient(self, service: Service) -> tuple[list[Answer], list[Unreadable]]:
-        """All orders of the patient, and those that cannot be read."""
+        """Return all orders of the patient, and the records that cannot be read."""
         records: list[Answer] = []
         unreadable: list[Unreadable] = []
-        for number in range(1, MOST_PAGES + 1):
-            page = service.orders.list(user_id=self.sent().user_id, page=number, size=PAGE)
+        for number in range(1, MAX_PAGES + 1):
+            page = service.orders.list(user_id=self.order_body().user_id, page=number, size=PAGE)
             records += page.records
             unreadable += page.unreadable
             empty = not page.records and not page.unreadable
             if empty or (page.total is not None and number * PAGE >= page.total):
                 return records, unreadable
-        raise errors.Malformed()  # A list that does not end says nothing of what is not in it.
+        raise errors.Malformed()  # A list without an end does not prove that an order is missing.
 
-    def not_known_before(self, orders: list[Answer], sending: SendContext) -> list[Answer]:
-        """Those that are no other command's, and were not known before this was asked."""
+    def new_orders(self, orders: list[Answer], sending: SendContext) -> list[Answer]:
+        """Return the orders that no other command made and that were not known before this was
+        requested.
+        """
         ids = [order.data.id for order in orders]
         known = Order.objects.filter(pk__in=ids, as_of__lt=sending.requested_at)
         others = CommandRecord.objects.filter(remote_id__in=map(str, ids)).exclude(pk=sending.id)
@@ -129,21 +132,21 @@ class OrderOf(Command, kw_only=True):
         taken.update(others.values_list("remote_id", flat=True))
         return [order for order in orders if str(order.data.id) not in taken]
 
-    def is_like(self, answer: Answer) -> bool:
-        """Whether an order is for the tests that this one is for."""
-        wanted = self.sent().order_set
+    def has_same_tests(self, answer: Answer) -> bool:
+        """Whether an order is for the same tests as this one."""
+        wanted = self.order_body().order_set
         tests = wanted.lab_test_ids or []
         if len(tests) == 1 and wanted.add_on is None:
             return answer.data.lab_test.id == tests[0]
-        # Tests together, or with markers beside them, become a test the service makes up.
-        asked = set((wanted.add_on.marker_ids if wanted.add_on else None) or ())
+        # For several tests, or tests with markers, the service makes up a test.
+        marker_ids = set((wanted.add_on.marker_ids if wanted.add_on else None) or ())
         for test in LabTest.objects.filter(pk__in=tests):
-            asked.update(marker["id"] for marker in test.said().get("markers") or ())
-        return asked <= {marker.id for marker in answer.data.lab_test.markers}
+            marker_ids.update(marker["id"] for marker in test.said().get("markers") or ())
+        return marker_ids <= {marker.id for marker in answer.data.lab_test.markers}
 
 
-class CreateOrder(OrderOf, kw_only=True):
-    """Place an order. The command's id goes along as `passthrough` and comes back on the order."""
+class CreateOrder(NewOrderCommand, kw_only=True):
+    """Place an order. The command's id is sent as `passthrough` and comes back on the order."""
 
     kind: ClassVar[str] = "order.create"
     again: ClassVar[ResendPolicy] = ResendPolicy.SAME_KEY
@@ -156,9 +159,9 @@ class CreateOrder(OrderOf, kw_only=True):
 
     body: service_orders.NewOrder
     replaces: UUID | None = None
-    """The canceled order at the wrong lab that this one is placed instead of."""
+    """The canceled order at the wrong lab that this one replaces."""
 
-    def sent(self) -> service_orders.NewOrder:
+    def order_body(self) -> service_orders.NewOrder:
         return self.body
 
     def title(self) -> str:
@@ -168,7 +171,9 @@ class CreateOrder(OrderOf, kw_only=True):
         return reverse("orders:new", args=[self.body.user_id])
 
     def lock(self) -> str:
-        """The same tests for the same patient under the same account, by whomever."""
+        """Return the lock: the same tests for the same patient under the same account, whoever
+        asks.
+        """
         added = self.body.order_set.add_on
         what = [
             str(self.body.user_id),
@@ -181,7 +186,7 @@ class CreateOrder(OrderOf, kw_only=True):
     def check(self) -> None:
         super().check()
         day = self.body.activate_by
-        # Today, somewhere: it may be yesterday by UTC, or become that while this waits.
+        # It is today in some zone: it may be yesterday in UTC, or become that while this waits.
         if day is not None and day < datetime.now(UTC).date() - timedelta(days=1):
             raise PreconditionFailed(
                 "The date on which it goes out lies in the past.", field="activate_by"
@@ -200,43 +205,48 @@ class CreateOrder(OrderOf, kw_only=True):
             return service.orders.create(self.body, idempotency_key=key, extra=extra)
         except errors.Refused as error:
             if error.status == 409:
-                # An earlier sending with this key is still being carried out: it may succeed.
+                # An earlier sending with this key is still in progress: it may succeed.
                 raise errors.Uncertain(status=409, route=error.route) from error
             raise
 
     def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace | Ambiguous:
-        """By the id we sent along: "passthrough: opaque team value, echoed on the order" (orders.md
-        2.2), among all orders of the patient ("user_id | uuid or null"). A service that gives none
-        back leaves it to a person to tell ours from one that is like it; one that does has none of
-        ours without it, and what its idempotency key was used for, it knows itself."""
+        """Look for the id that was sent: "passthrough: opaque team value, echoed on the order"
+        (orders.md 2.2), among all orders of the patient ("user_id | uuid or null").
+
+        Where the service echoes no `passthrough`, a person decides which of the similar orders is
+        ours. Where it does, an order without our id is not ours, and the service itself knows what
+        its idempotency key was used for.
+        """
         orders, unreadable = self.orders_of_patient(service)
         ours = [order for order in orders if order.data.passthrough == str(sending.id)]
         if len(ours) == 1:
             return Confirmed(ours[0])
         if not ours and unreadable:
-            raise errors.Malformed(unreadable=unreadable[0])  # It may be the one looked for.
-        if not ours and not _ids_come_back(orders):
-            since = (sending.first_sent_at or sending.requested_at) - CLOCKS
+            raise errors.Malformed(unreadable=unreadable[0])  # It may be ours.
+        if not ours and not _echoes_passthrough(orders):
+            since = (sending.first_sent_at or sending.requested_at) - CLOCK_TOLERANCE
             lately = [order for order in orders if order.data.created_at >= since]
-            ours = self._new_like_ones(lately, sending)
+            ours = self._new_similar_orders(lately, sending)
         if not ours:
             return NoTrace()
-        return Ambiguous([PossibleMatch(str(order.data.id), order_words(order)) for order in ours])
+        return Ambiguous(
+            [PossibleMatch(str(order.data.id), order_description(order)) for order in ours]
+        )
 
-    def _new_like_ones(self, lately: list[Answer], sending: SendContext) -> list[Answer]:
-        """Those that may be ours, as no id comes back."""
-        new = self.not_known_before(lately, sending)
-        return [order for order in new if not order.data.passthrough and self.is_like(order)]
+    def _new_similar_orders(self, lately: list[Answer], sending: SendContext) -> list[Answer]:
+        """Return the orders that may be ours, for a service that echoes no id."""
+        new = self.new_orders(lately, sending)
+        return [order for order in new if not order.data.passthrough and self.has_same_tests(order)]
 
 
-def _ids_come_back(lately: list[Answer]) -> bool:
-    """Whether the service shows the `passthrough` of orders, as far as we have seen."""
+def _echoes_passthrough(lately: list[Answer]) -> bool:
+    """Whether the service shows the `passthrough` of orders, judged by the orders seen so far."""
     if any(order.data.passthrough for order in lately):
         return True
-    seen = Order.objects.filter(created_at__gt=timezone.now() - ECHOED_WITHIN)
+    seen = Order.objects.filter(created_at__gt=timezone.now() - PASSTHROUGH_WINDOW)
     return seen.exclude(passthrough=None).exclude(passthrough="").exists()
 
 
-def order_words(answer: Answer) -> str:
+def order_description(answer: Answer) -> str:
     order = answer.data
     return f"{order.lab_test.name or 'Order'}, placed {order.created_at:%-d %b %Y, %H:%M} UTC"

@@ -24,7 +24,8 @@ from backoffice.templatetags.ages import calendar_day
 from labs.models import LabTest
 from orders.documents.collection import Collected, draws_of, known_times
 from orders.models import Appointment, Order, Result
-from orders.models.order import CANCELED, LIST_COLUMNS
+from orders.models.order import CANCELED_STATUSES
+from orders.models.order_queryset import LIST_COLUMNS
 
 COLUMNS: Final = (*LIST_COLUMNS, "order_transaction_id", "has_abn", "lab_test_id")
 """Columns of an order that `why_not` reads."""
@@ -95,7 +96,7 @@ class DocumentKind:
 
 
 def _canceled(facts: DocumentFacts) -> str:
-    return "This order is canceled." if facts.order.low_level_status in CANCELED else ""
+    return "This order is canceled." if facts.order.low_level_status in CANCELED_STATUSES else ""
 
 
 def _requisition(facts: DocumentFacts) -> str:

@@ -24,7 +24,7 @@ class PrintJob(models.Model):
         OPEN = "open", "In progress"
         DONE = "done", "Ready"
         FAILED = "failed", "Failed"
-        CANCELED = "canceled", "Canceled"
+        CANCELED_STATUSES = "canceled", "Canceled"
         EXPIRED = "expired", "Deleted"
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4)

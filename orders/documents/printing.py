@@ -149,7 +149,7 @@ def cancel(job: PrintJob) -> bool:
     """Fetch nothing more and delete what was fetched; False where the job had ended."""
     with transaction.atomic(durable=True):
         open_jobs = PrintJob.objects.filter(pk=job.pk, state=State.OPEN)
-        if not open_jobs.update(state=State.CANCELED, **_closed()):
+        if not open_jobs.update(state=State.CANCELED_STATUSES, **_closed()):
             return False
         PrintPart.objects.filter(job=job).update(content=None)
     return True

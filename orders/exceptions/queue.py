@@ -23,7 +23,8 @@ from backoffice.models import Assignment, CommandRecord, User
 from backoffice.pages.paging.counts import Count, counted, counting
 from backoffice.pages.paging.pages import Page, Sort, page_of
 from orders.models import Handling, Order, OrderMove, UnmatchedResult
-from orders.models.order import CAN_GO_QUIET, OTHER_TROUBLE, TROUBLE, OrderQuerySet
+from orders.models.order import CAN_GO_QUIET, EXCEPTION_STATUSES, OTHER_EXCEPTIONS
+from orders.models.order_queryset import OrderQuerySet
 from orders.results import open_criticals
 from orders.unmatched.models import OURS
 
@@ -32,7 +33,7 @@ CAP: Final = 500
 CRITICAL, STUCK, UNKNOWN, QUIET, PUT_OFF = "critical", "stuck", "unknown", "quiet", "put-off"
 MOVED: Final = "moved"
 OTHER: Final = "other"
-_TROUBLED: Final = tuple(status for each in TROUBLE.values() for status in each)
+_TROUBLED: Final = tuple(status for each in EXCEPTION_STATUSES.values() for status in each)
 OPEN_COMMANDS: Final = (CommandRecord.State.UNCERTAIN, CommandRecord.State.UNDECIDED)
 
 
@@ -112,7 +113,7 @@ def group_of(order: Order, now: datetime) -> str:
     if order.move_waits:
         return MOVED
     low = order.low_level_status
-    for key, statuses in TROUBLE.items():
+    for key, statuses in EXCEPTION_STATUSES.items():
         if low in statuses:
             return key
     if order.bucket == vocabulary.NEEDS_ACTION:
@@ -172,9 +173,9 @@ def page(
         return page_of(rows, Sort(("until", "order_id")), size=SIZE, after=after, before=before)
     if key == CRITICAL:
         ids = [review.pk for review in open_criticals()[:SIZE]]
-        kept = {order.pk: order for order in Order.objects.filter(pk__in=ids).listed()}
+        kept = {order.pk: order for order in Order.objects.filter(pk__in=ids).with_list_columns()}
         return Page([kept[pk] for pk in ids if pk in kept])
-    listed = orders_of(key, now).listed()
+    listed = orders_of(key, now).with_list_columns()
     return page_of(listed, GROUPS[key].sort, size=SIZE, after=after, before=before)
 
 
@@ -255,10 +256,10 @@ def is_handled(order: Order, handling: Handling | None, now: datetime) -> bool:
 
 
 def _cause(key: str, now: datetime) -> OrderQuerySet:
-    if key in TROUBLE:
-        return Order.objects.filter(low_level_status__in=TROUBLE[key])
+    if key in EXCEPTION_STATUSES:
+        return Order.objects.filter(low_level_status__in=EXCEPTION_STATUSES[key])
     if key == OTHER:
-        return Order.objects.filter(OTHER_TROUBLE)
+        return Order.objects.filter(OTHER_EXCEPTIONS)
     if key == UNKNOWN:
         return Order.objects.filter(bucket=vocabulary.UNKNOWN)
     if key == MOVED:

@@ -25,7 +25,7 @@ from orders.exceptions.queue import CRITICAL, GROUPS, PUT_OFF
 from orders.local_time import Place
 from orders.models import Handling, Order, OrderEvent, UsualTime, order_with_move
 from orders.progress import turn_of
-from orders.scheduling.rules import standing_visit
+from orders.scheduling.rules import active_visit
 
 NEEDED = ("exceptions.work", "orders.view", "patients.view")
 CHANGED = "Something happened to this order since you opened it. Look at it again, then record."
@@ -52,7 +52,7 @@ def card(request: HttpRequest, group: str, order_id: UUID) -> HttpResponse:
     group, order = _known(request, group), _order(order_id)
     if request.method != "POST":
         return _page(request, group, order)
-    clock = cards.clock_of(order, standing_visit(order.pk))
+    clock = cards.clock_of(order, active_visit(order.pk))
     form = OutcomeForm(request.POST, clock, cards.outcomes_of(order))
     if not form.is_valid():
         return _page(request, group, order, form=form, status=400)
@@ -187,7 +187,7 @@ def _card(
     request: HttpRequest, group: str, order: Order, form: OutcomeForm | None, trouble: str
 ) -> dict[str, Any]:
     now = timezone.now()
-    visit = standing_visit(order.pk)
+    visit = active_visit(order.pk)
     clock = cards.clock_of(order, visit)
     events = list(OrderEvent.objects.filter(order_id=order.pk).order_by("created_at", "event_id"))
     turn = turn_of(order, events, now, UsualTime.of(order))

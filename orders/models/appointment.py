@@ -17,19 +17,23 @@ from patients.models import mirrored_patient
 
 
 def draw_day(start_at: datetime | None, zone: VisitZone) -> date | None:
-    """The date on the wall where a draw begins, in the zone that it is shown in."""
+    """Return the calendar date on which a draw begins, in the zone that its times are shown in."""
     return start_at.astimezone(zone.zone).date() if start_at else None
 
 
-BESIDE: Final = ("status", "type", "state")
-"""What visits are filtered by, beside the key of the indexes that count them: no row is visited."""
+APPOINTMENT_FILTER_COLUMNS: Final = ("status", "type", "state")
+"""Columns that filters of appointments use. They are included in the indexes that count
+appointments, so that a count visits no row of the table.
+"""
 
 
-ENDED: Final = ("completed", "cancelled")
+ENDED_STATUSES: Final = ("completed", "cancelled")
 
 
 class Appointment(Mirrored):
-    """A draw. The service shows only an order's active one; `superseded_at` marks earlier ones."""
+    """One appointment for a draw. The service shows only the active one of an order;
+    `superseded_at` marks earlier ones.
+    """
 
     id = models.UUIDField(primary_key=True)
     user = mirrored_patient("appointments")
@@ -72,7 +76,7 @@ class Appointment(Mirrored):
             models.Index(
                 fields=["draw_day", "start_at", "id"],
                 condition=Q(superseded_at=None),
-                include=BESIDE,
+                include=APPOINTMENT_FILTER_COLUMNS,
                 name="appointment_by_day",
             ),
             # Reader: the filter by city.
@@ -101,7 +105,7 @@ class Appointment(Mirrored):
             models.Index(
                 fields=["as_of", "id"],
                 condition=Q(superseded_at=None, start_at=None),
-                include=BESIDE,
+                include=APPOINTMENT_FILTER_COLUMNS,
                 name="appointment_requested",
             ),
             # Reader: the search box, by the beginning of the lab's number.
@@ -114,17 +118,17 @@ class Appointment(Mirrored):
 
     @property
     def visit_zone(self) -> VisitZone:
-        """The zone that its times are shown in, and how that is known."""
+        """Return the zone that its times are shown in, and how that zone is known."""
         return visit_zone(self.iana_timezone, self.state)
 
     @property
-    def ended(self) -> bool:
-        """By its own status or by that of its latest event."""
-        return self.status in ENDED or self.event_status in ENDED
+    def has_ended(self) -> bool:
+        """Whether its own status, or that of its latest event, is final."""
+        return self.status in ENDED_STATUSES or self.event_status in ENDED_STATUSES
 
 
 class AppointmentEvent(Read):
-    """One step of an appointment. Events carry no id; they are kept in the order received."""
+    """One step of an appointment. Events carry no id; they are stored in the order received."""
 
     pk = models.CompositePrimaryKey("appointment_id", "position")
     appointment = models.ForeignKey(

@@ -1,4 +1,4 @@
-"""Critical results as they were announced (webhooks, chapter 4.1)."""
+"""Critical results as the service announced them (webhooks, chapter 4.1)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from patients.models import mirrored_patient
 
 
 class CriticalResult(models.Model):
-    """The latest word that an order has a result that wants eyes at once.
+    """The latest announcement that an order has a critical result.
 
-    Written from the event alone, before the result itself is read. Words as received; the values
-    are on `Result`.
+    It is written from the event alone, before the result itself is read. Texts are stored as
+    received; the values are in `Result`.
     """
 
     order = models.OneToOneField(

@@ -1,4 +1,4 @@
-"""Orders that are being written: kept per member of staff and patient until placed or left."""
+"""Drafts of orders, one per staff member and patient, until the order is placed or dropped."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from backoffice.pages.drafts import Draft
 
 
 class OrderDraft(Draft):
-    """What stands in the form, as typed: field names to values."""
+    """The contents of the order form as typed: field names to values."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
     patient_id = models.UUIDField()

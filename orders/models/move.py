@@ -17,10 +17,10 @@ from patients.models import Patient
 
 
 class OrderMove(Read):
-    """An order went from one patient to another, and who looked into it.
+    """A change of the patient of an order, and who reviewed it.
 
-    Written by a trigger in the transaction that changes the order (migration 0005), which also
-    brings the order back into the exception queue: nothing moves between people unseen.
+    A trigger writes it in the transaction that changes the order (migration 0005), and also puts
+    the order back into the exception queue: no order changes its patient unnoticed.
     """
 
     order = models.ForeignKey(
@@ -46,7 +46,7 @@ class OrderMove(Read):
             ),
             # Reader: order_with_move
             models.Index(fields=["order", "-id"], name="move_of_order"),
-            # Readers: what happened around a patient
+            # Readers: the activity of a patient
             models.Index(fields=["before"], name="move_from_patient"),
             models.Index(fields=["after"], name="move_to_patient"),
         ]
@@ -55,7 +55,7 @@ class OrderMove(Read):
         return f"move of order {self.order_id}"
 
 
-_ONE: Final = """
+_ORDER_WITH_LAST_MOVE: Final = """
 SELECT {columns}, orders_transaction.status AS transaction_status,
  last.id AS last_move, last.before AS moved_from, last.at AS moved_at, last.waits AS move_waits,
  CASE WHEN other.name_key <> '' THEN concat(other.first_name, ' ', other.last_name) END
@@ -72,10 +72,12 @@ WHERE orders_order.id = %s
 
 
 def order_with_move(order_id: UUID) -> Order:
-    """One order, whole, with its last move: `last_move` is its key; `moved_from`, `moved_name`,
-    `moved_at` and `move_waits` tell of it. Its patient and the status of its transaction are known,
-    too. Raises Order.DoesNotExist."""
-    statement = _ONE.format(columns=prepared_queries.columns(Order))
+    """Return one order with all columns, its last move, its patient and its transaction's status.
+
+    `last_move` is the key of the move; `moved_from`, `moved_name`, `moved_at` and `move_waits`
+    describe it. Raises Order.DoesNotExist.
+    """
+    statement = _ORDER_WITH_LAST_MOVE.format(columns=prepared_queries.columns(Order))
     found = prepared_queries.read(Order, statement, [order_id])
     if not found:
         raise Order.DoesNotExist(order_id)

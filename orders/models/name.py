@@ -1,4 +1,4 @@
-"""The names that orders carry, each once, and their words: orders are found through them."""
+"""The names on orders, each stored once, with their words: the search for orders by name."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from patients.models import most_selective, name_contains_word, word_index_condi
 from patients.names import required_prefixes
 
 PATIENT, RECIPIENT, BOTH = 1, 2, 3
-WHOSE: Final = {
+COLUMN_CONDITIONS: Final = {
     "patient_name": Q(whose__in=[PATIENT, BOTH]),
     "recipient_name": Q(whose__in=[RECIPIENT, BOTH]),
     "names": Q(),
 }
-"""Where a word that was typed is looked for."""
+"""Which words belong to each column that can be searched."""
 
 
 class OrderName(models.Model):
-    """Names of the patient and the recipient, folded. Triggers add what an order brings, and tell
-    the order which one it has.
+    """The folded names of a patient and a recipient. Triggers add the names of each order, and set
+    the key of its name on the order.
 
-    Of names there are six times fewer than of orders, and their number stands in each index that a
-    list of orders is walked along: who is called so is found among the names, and whether an order
-    is one of theirs is told inside that index. A name that no order carries any more finds none.
+    There are six times fewer names than orders, and every index that a list of orders is read along
+    includes the key of the name. So a search finds the matching names first, and then decides
+    inside that index whether an order has one of them. A name without orders stays and finds
+    nothing.
     """
 
     id = models.BigIntegerField(primary_key=True, help_text="Hash of both names")
@@ -39,10 +40,11 @@ class OrderName(models.Model):
 
 
 class OrderNameWord(models.Model):
-    """A word of names: a trigger adds those of each name (`patients.names.name_key`).
+    """One word of a name; a trigger adds the words of each name (`patients.names.name_key`).
 
-    Words are kept letter by letter, so what begins alike stands together: those of five thousand
-    names are read from thirty pages of one index, which has all that is asked of them.
+    Words are compared byte by byte, so words with the same beginning are neighbors: the words of
+    five thousand names are read from thirty pages of one index, which includes every column that is
+    needed.
     """
 
     pk = models.CompositePrimaryKey("word", "names", "whose", "patient_name")
@@ -63,10 +65,12 @@ class OrderNameWord(models.Model):
         return f"word of order name {self.names_id}"
 
     @staticmethod
-    def called(typed: Mapping[str, str]) -> QuerySet[OrderNameWord]:
-        """Words of names in which each word that was typed, in any order, begins one of this
-        column: of the patient's name, the recipient's, or the `names` of both. A name may have
-        more than one of them; of what has no words there are none.
+    def matching(typed: Mapping[str, str]) -> QuerySet[OrderNameWord]:
+        """Return the words of names that match what was typed. `typed` maps a column
+        (`patient_name`, `recipient_name`, or `names` for both) to a text.
+
+        Each typed word, in any order, must be the beginning of a word of that column. A name may be
+        found through several of its words. A text without words finds nothing.
         """
         wanted = {column: required_prefixes(text) for column, text in typed.items()}
         if not all(wanted.values()):
@@ -74,44 +78,49 @@ class OrderNameWord(models.Model):
         longest = {column: most_selective(each) for column, each in wanted.items()}
         column = max(longest, key=lambda one: (len(longest[one]) == 1, len(longest[one][0])))
         first = longest[column]
-        found = OrderNameWord.objects.filter(WHOSE[column], word_index_condition(first))
+        found = OrderNameWord.objects.filter(COLUMN_CONDITIONS[column], word_index_condition(first))
         for one, each in wanted.items():
             for beginnings in each:
                 if (one, beginnings) != (column, first):
-                    found = found.filter(_has_too(one, beginnings))
+                    found = found.filter(_also_matches(one, beginnings))
         return found
 
 
-def _has_too(column: str, beginnings: Sequence[str]) -> Q:
-    """Whether a further word fits, told by the row: each has the whole name of its patient. Only
-    for words of the recipient those that begin so must all be found."""
+def _also_matches(column: str, beginnings: Sequence[str]) -> Q:
+    """Return the condition that a further word matches.
+
+    Each row has the whole name of its patient, so the row itself answers for the patient. Only for
+    words of the recipient a subquery finds all that begin so.
+    """
     patient = name_contains_word("patient_name", *beginnings)
     if column == "patient_name":
         return patient
     own = OrderNameWord.objects.filter(word_index_condition(beginnings))
     if column == "recipient_name":
-        return Q(names__in=own.filter(WHOSE[column]).values("names"))
+        return Q(names__in=own.filter(COLUMN_CONDITIONS[column]).values("names"))
     return patient | Q(names__in=own.filter(whose=RECIPIENT).values("names"))
 
 
-def first_of_names(
-    called: QuerySet[OrderNameWord],
+def first_orders_by_name(
+    name_words: QuerySet[OrderNameWord],
     rows: QuerySet[Any],
     columns: Sequence[str],
     edge: Edge,
     descending: bool,
     most: int,
 ) -> Sought:
-    """The first orders by the name of their patient: those who are called so are sorted, fewer than
-    orders, and their orders taken until there are enough. Names that begin alike may stand at the
-    other end of all orders.
+    """Return SQL for the first orders by the name of their patient.
 
-    PostgreSQL does not think of sorting the names first by itself.
+    The matching names are sorted, which are fewer than the orders, and their orders are joined
+    until there are `most`. Names that begin alike may be at the other end of the list of all
+    orders. PostgreSQL does not choose to sort the names first by itself.
     """
     if edge is not None:
-        called = called.filter(**{f"patient_name__{'lte' if descending else 'gte'}": edge[0]})
-    names, values = _by_name(called.distinct(), descending, EVERYBODY)
-    asked, given = _of_one(rows)
+        name_words = name_words.filter(
+            **{f"patient_name__{'lte' if descending else 'gte'}": edge[0]}
+        )
+    names, values = _names_in_order(name_words.distinct(), descending, EVERYBODY)
+    asked, given = _orders_to_join(rows)
     sort = ("name", "key")
     return (
         f"SELECT key, name, key FROM ({names}) AS one (number, name) JOIN {asked}"  # noqa: S608
@@ -120,23 +129,26 @@ def first_of_names(
 
 
 FIRST_NAMES: Final = 400
-"""Enough for a page where one of eight has an order that fits."""
+"""Enough names to fill a page if one of eight has an order that matches."""
 
 
-def at_the_first_names(
-    called: QuerySet[OrderNameWord],
+def first_orders_of_first_names(
+    name_words: QuerySet[OrderNameWord],
     rows: QuerySet[Any],
     columns: Sequence[str],
     edge: Edge,
     descending: bool,
     most: int,
 ) -> Sought:
-    """The same at the start of a list, of no more than `FIRST_NAMES`: to find these takes half the
-    time of sorting thousands. With fewer than `most` orders there may be others."""
+    """Return SQL for the start of the same list, from at most `FIRST_NAMES` names.
+
+    To find these takes half the time of sorting thousands. With fewer than `most` orders in the
+    answer there may be others.
+    """
     assert edge is None
-    names, values = _by_name(called, descending, FIRST_NAMES)
-    asked, given = _of_one(rows)
-    # Others of the last name may have been cut off.
+    names, values = _names_in_order(name_words, descending, FIRST_NAMES)
+    asked, given = _orders_to_join(rows)
+    # Further orders of the last name may have been cut off.
     last = "min" if descending else "max"
     return (
         f"WITH one (number, name) AS MATERIALIZED ({names})"  # noqa: S608
@@ -146,13 +158,13 @@ def at_the_first_names(
     ), (*values, *given)
 
 
-def _by_name(called: QuerySet[OrderNameWord], descending: bool, most: int) -> Sought:
-    """Numbers of names, each with that of its patient, by which they are sorted."""
-    sorted_by = called.order_by("-patient_name" if descending else "patient_name")
+def _names_in_order(name_words: QuerySet[OrderNameWord], descending: bool, most: int) -> Sought:
+    """Return SQL for keys of names with the name of their patient, sorted by it."""
+    sorted_by = name_words.order_by("-patient_name" if descending else "patient_name")
     return sorted_by.values("names", "patient_name")[:most].query.sql_with_params()
 
 
-def _of_one(rows: QuerySet[Any]) -> Sought:
-    """Orders to join with the number of `one` name."""
+def _orders_to_join(rows: QuerySet[Any]) -> Sought:
+    """Return SQL for orders, to be joined with the key of `one` name."""
     asked, given = rows.order_by().values("pk", "names_id").query.sql_with_params()
     return f"({asked}) AS theirs (key, number) USING (number)", given

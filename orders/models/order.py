@@ -2,52 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
-from typing import Any, Final, Self
+from datetime import datetime
+from typing import Any, Final
 from uuid import UUID
 
 from django.contrib.postgres.indexes import BrinIndex, OpClass
 from django.db import models
-from django.db.models import F, Q, Value
-from django.db.models.lookups import GreaterThan
+from django.db.models import Q
 
 from backoffice.core import vocabulary
-from backoffice.core.identifiers import IdentifierKey, same_identifier
+from backoffice.core.identifiers import IdentifierKey
 from backoffice.models import Mirrored, Read
-from backoffice.pages.paging.keys import EVERYBODY, unguessed
-from orders.models.name import OrderName, OrderNameWord
-from patients.models import id_range_for_prefix, mirrored_patient
-from patients.names import birth_date, words
+from orders.models.name import OrderName
+from orders.models.order_queryset import STILL_UPDATED, OrderQuerySet
+from patients.models import mirrored_patient
 
-LIST_COLUMNS: Final = (
-    "id",
-    "user_id",
-    "created_at",
-    "updated_at",
-    "last_event_at",
-    "quiet_at",
-    "low_level_status",
-    "status_detail",
-    "bucket",
-    "method",
-    "priority",
-    "origin",
-    "activate_by",
-    "sample_id",
-    "lab_test_name",
-    "interpretation",
-    "patient_first_name",
-    "patient_last_name",
-    "patient_name",
-    "patient_dob",
-    "missing_since",
-)
+CANCELED_STATUSES: Final = frozenset({"cancelled", "do_not_process"})
+"""Statuses of canceled orders, whoever canceled them."""
 
-CANCELED: Final = frozenset({"cancelled", "do_not_process"})
-"""Statuses of orders that were canceled, by whomever."""
-
-TROUBLE: Final[dict[str, tuple[str, ...]]] = {
+EXCEPTION_STATUSES: Final[dict[str, tuple[str, ...]]] = {
     "lost": ("lost", "sample_error"),
     "stuck": ("lab_processing_blocked",),
     "delivery": (
@@ -58,12 +31,12 @@ TROUBLE: Final[dict[str, tuple[str, ...]]] = {
     ),
     "draw": ("redraw_available", "appointment_cancelled"),
 }
-"""Statuses that need a person, by what is done about them."""
+"""Statuses that need a person, by the kind of work."""
 
-OTHER_TROUBLE: Final = Q(bucket=vocabulary.NEEDS_ACTION) & ~Q(
-    low_level_status__in=tuple(status for each in TROUBLE.values() for status in each)
+OTHER_EXCEPTIONS: Final = Q(bucket=vocabulary.NEEDS_ACTION) & ~Q(
+    low_level_status__in=tuple(status for each in EXCEPTION_STATUSES.values() for status in each)
 )
-"""Orders that need a person because people decided so of their status (`orders.status_groups`)."""
+"""Orders that need a person because staff decided so for their status (`orders.status_groups`)."""
 
 CAN_GO_QUIET: Final = (
     vocabulary.PREPARING,
@@ -74,229 +47,45 @@ CAN_GO_QUIET: Final = (
 """Buckets of orders that are on their way to a result."""
 
 
-TO_BOOK: Final = ("requisition_bypassed", "requisition_created")
-"""Statuses of an order whose paperwork is there, and whose draw may be booked."""
+BOOKABLE_STATUSES: Final = ("requisition_bypassed", "requisition_created")
+"""Statuses of an order that has its paperwork, so that its draw can be booked."""
 
 
-ALONG: Final = (
+LIST_FILTER_COLUMNS: Final = (
     *("bucket", "low_level_status", "method", "interpretation", "lab_slug"),
     *("names", "quiet_at", "activate_by"),
 )
-"""What lists are filtered by, behind the key of each index a list is sorted by.
+"""Columns that lists are filtered by. They follow the key in each index that a list is sorted by.
 
-A list is walked along the index of its sort until a page is full. Where few rows there pass the
-filter, or none for a long way (open orders, oldest first), that was a visit to the table for every
-row: seconds at a million orders. With these columns in the index, rows are passed over inside it,
-and the table is visited only for those that are shown. That serves every filter with every sort,
-where an index per pair would take thirty. Statistics over the same columns together
-(`order_kinds`) tell the planner what goes with what. Where it is shorter to find all that match
-than to walk, the same columns find and sort them inside one index (`orders.order_list.query_plan`).
+A list is read along the index of its sort until a page is full. Where few rows match the filter, or
+none for a long way (open orders, oldest first), each row would cost a visit to the table: seconds
+at a million orders. With these columns in the index, rows are skipped inside it, and the table is
+visited only for the rows that are shown. That serves every filter with every sort, where an index
+per pair would take thirty. Extended statistics over these columns (`order_kinds`) tell the planner
+which values occur together. Where it is shorter to find all matches than to read along the sort,
+the same columns find and sort them inside one index (`orders.order_list.query_plan`).
 """
 
 
-BY_NAME: Final = ("patient_name",)
-"""Beside what few are found by, who are then sorted by name: thousands of names would be read from
-as many pages of the table."""
+NAME_COLUMNS: Final = ("patient_name",)
+"""The name beside columns that find few orders, which are then sorted by name. Without it,
+thousands of names would be read from as many pages of the table.
+"""
 
 
-def _walked(name: str, *key: str, **options: Any) -> models.Index:
-    """An index for a sort, with the columns of the filters `ALONG`."""
-    bare = [column.removeprefix("-") for column in key]
-    moments = [column for column in ("created_at", "updated_at") if column not in bare]
-    along = [column for column in ALONG if column not in bare]
-    return models.Index(fields=[*key, *moments, *along], name=name, **options)
+def _list_index(name: str, *key: str, **options: Any) -> models.Index:
+    """Return an index for a sort, followed by the columns that lists are filtered by."""
+    key_columns = [column.removeprefix("-") for column in key]
+    moments = [column for column in ("created_at", "updated_at") if column not in key_columns]
+    filters = [column for column in LIST_FILTER_COLUMNS if column not in key_columns]
+    return models.Index(fields=[*key, *moments, *filters], name=name, **options)
 
 
 class Transaction(Mirrored):
-    """Orders that belong together: an initial order with its redraws and recreations."""
+    """A group of orders: an initial order with its redraws and recreations."""
 
     id = models.UUIDField(primary_key=True)
     status = models.TextField()
-
-
-class OrderQuerySet(models.QuerySet["Order"]):
-    """Reads of orders; each condition is answered by an index of `Order`."""
-
-    def listed(self) -> Self:
-        """With the columns a row of a list shows."""
-        return self.only(*LIST_COLUMNS)
-
-    def filtered(self, given: Mapping[str, Any], sort: str) -> Self:
-        """Orders by the parameters of `GET /v3/orders` (orders.md 4), as `OrderFilters` read them,
-        all but words; `sort` is what they will be sorted by."""
-        plain: dict[str, Any] = {
-            "bucket": given["bucket"],
-            "low_level_status__in": given["status"],
-            "method__in": given["order_type"],
-            "interpretation": given["interpretation"],
-            "user_id": given["user_id"],
-            "pk__in": given["order_ids"],
-            "order_transaction_id": given["order_transaction_id"],
-        }
-        rows = self.filter(**{name: value for name, value in plain.items() if value})
-        rows = rows.created(given["start_date"], given["end_date"], sort)
-        # Results that are not normal stand in an index by when they were ordered.
-        found_by = "created_at" if given["interpretation"] not in ("", "normal") else sort
-        rows = rows.updated(
-            given["updated_start_date"], given["updated_end_date"], found_by, given["start_date"]
-        )
-        if never_usual(*until_and_since(given)):
-            rows = rows.filter(STILL_UPDATED)
-        if given["is_critical"] == "true":
-            rows = rows.filter(interpretation="critical")
-        elif given["is_critical"] == "false":
-            rows = rows.filter(~Q(interpretation="critical") | Q(interpretation=None))
-        return rows.activated(given["order_activation_types"])
-
-    def created(self, first: datetime | None, last: datetime | None, sort: str) -> Self:
-        """Ordered in a time. Nothing is updated before it is ordered: a list sorted by its updates
-        begins, or ends, there too. Only then this is said: the planner takes the two moments for
-        independent, and would expect thirty times too few orders of a month."""
-        rows = self.filter(created_at__gte=first) if first else self
-        if first and sort == "updated_at":
-            rows = rows.filter(updated_at__gte=_earlier(first, _CLOCKS))
-        return rows.filter(created_at__lte=last) if last else rows
-
-    def updated(
-        self,
-        first: datetime | None,
-        last: datetime | None,
-        sort: str,
-        ordered_since: datetime | None,
-    ) -> Self:
-        """Updated in a time: the same the other way round. Of what was `ordered_since` nearly all
-        was updated since, and the planner is not to make fewer of them of that."""
-        rows = self
-        if first:
-            since = Q(updated_at__gte=first)
-            implied = ordered_since is not None and ordered_since >= first
-            rows = rows.filter(unguessed(since) if implied else since)
-        if last and sort == "created_at":
-            rows = rows.filter(created_at__lte=_later(last, _CLOCKS))
-        return rows.filter(updated_at__lte=last) if last else rows
-
-    def activated(self, types: Sequence[str]) -> Self:
-        """`current`: no date or a past one; `scheduled`: a date to come (orders.md 2.10)."""
-        if not types:
-            return self
-        today = datetime.now(UTC).date()
-        wanted = Q(pk__in=[])
-        if "current" in types:
-            wanted |= Q(activate_by=None) | Q(activate_by__lte=today)
-        if "scheduled" in types:
-            wanted |= Q(activate_by__gt=today)
-        return self.filter(wanted)
-
-    def worded(self, given: Mapping[str, Any], *, by_name: bool) -> Self:
-        """Those of them that fit the words that were typed."""
-        rows, typed = self.numbered(given, by_name=by_name)
-        return rows.called(typed) if typed else rows
-
-    def numbered(self, given: Mapping[str, Any], *, by_name: bool) -> tuple[Self, dict[str, str]]:
-        """Those of them that fit what was typed as far as it is no name, and what of it is: words
-        by column, as `called` takes them.
-
-        `search_input` is the beginning of an order id or user id, a name, a recipient, a birth date
-        in any spelling (specification: whole ids, ISO dates) or a sample id; without `by_name` it
-        matches ids, never people. Where it may be a name as well as a number it is a union:
-        alternatives in one condition would be tried on every order.
-        """
-        typed = {column: given[name] for name, column in WORDED.items() if given[name]}
-        rows, text = self, given["search_input"].strip()
-        named, numbered = _readings(text, by_name=by_name) if text else (False, Q())
-        if named and numbered:
-            everything = Order.objects.order_by()
-            both = everything.named(text).values("pk"), everything.filter(numbered).values("pk")
-            rows = rows.filter(pk__in=both[0].union(both[1], all=True))
-        elif named:
-            typed["names"] = text
-        elif text:
-            rows = rows.filter(numbered)
-        return rows, typed
-
-    def with_sample_id(self, *texts: str) -> Self:
-        """Orders that have one of these sample IDs, in any spelling."""
-        return self.filter(same_identifier("sample_id", *texts))
-
-    def named(self, text: str) -> Self:
-        """Orders whose patient or recipient is called so: beginnings of words, in any order."""
-        return self.called({"names": text})
-
-    def called(self, typed: Mapping[str, str], *, along: bool = False) -> Self:
-        """Orders of those who are called so (`OrderNameWord.called`). `along`: they are told from
-        others one after the other, as they are walked."""
-        fit = Q(names__in=OrderNameWord.called(typed).values("names")[:EVERYBODY])
-        return self.filter(unguessed(fit) if along else fit)
-
-
-def _readings(text: str, *, by_name: bool) -> tuple[bool, Q]:
-    """Whether it may be a name, and what else it may be."""
-    born, ids = birth_date(text), id_range_for_prefix(text)
-    named = by_name and not born and bool(words(text))
-    numbered = Q()
-    if not named or any(mark.isdigit() for mark in text):
-        numbered |= same_identifier("sample_id", text)
-    if ids and not born:
-        numbered |= Q(pk__range=ids) | Q(user__gte=ids[0], user__lte=ids[1])
-    if by_name and born:
-        numbered |= Q(patient_dob=born)
-    return named, numbered
-
-
-WORDED: Final = {"patient_name": "patient_name", "shipping_recipient_name": "recipient_name"}
-"""Parameters that take words, and the columns that these begin words of."""
-
-
-USUALLY_DONE: Final = timedelta(days=30)
-"""Most orders are updated for the last time within this time of being placed."""
-STILL_UPDATED: Final = Q(GreaterThan(F("updated_at") - F("created_at"), Value(USUALLY_DONE)))
-"""The others. They have an index of their own."""
-
-
-def until_and_since(given: Mapping[str, Any]) -> tuple[datetime | None, datetime | None]:
-    """The last moment at which they were ordered, and the first one at which they were updated."""
-    until = given["end_date"] or (given.get("ordered") or (None, None))[1]
-    since = given["updated_start_date"] or (given.get("changed") or (None, None))[0]
-    return until, since
-
-
-def usually(ordered_until: datetime | None, updated_since: datetime | None) -> Q | None:
-    """What most orders that were ordered until, or updated since, these moments fulfil as well: a
-    list sorted by the other moment begins, or ends, there. None: nothing.
-
-    Those that do not are `STILL_UPDATED`.
-    """
-    if ordered_until is None and updated_since is None:
-        return None
-    near = Q()
-    if ordered_until is not None:
-        near &= Q(updated_at__lte=_later(ordered_until, USUALLY_DONE))
-    if updated_since is not None:
-        near &= Q(created_at__gte=_earlier(updated_since, USUALLY_DONE))
-    return near
-
-
-def never_usual(ordered_until: datetime | None, updated_since: datetime | None) -> bool:
-    """Whether whatever was ordered until, and updated since, is `STILL_UPDATED`."""
-    if ordered_until is None or updated_since is None:
-        return False
-    return updated_since - ordered_until > USUALLY_DONE
-
-
-_CLOCKS: Final = timedelta(days=1)
-"""How far the moments of one order may be out of order: clocks differ."""
-
-
-def _earlier(moment: datetime, by: timedelta) -> datetime:
-    return moment - min(by, moment - _FIRST)
-
-
-def _later(moment: datetime, by: timedelta) -> datetime:
-    return moment + min(by, _LAST - moment)
-
-
-_FIRST: Final = datetime(1, 1, 2, tzinfo=UTC)
-_LAST: Final = datetime(9999, 12, 30, tzinfo=UTC)
 
 
 class Order(Mirrored):
@@ -369,7 +158,7 @@ class Order(Mirrored):
         help_text="Both of them; a trigger sets it",
     )
 
-    # Where `order_with_move` reads them: of its last move to another patient, and its transaction.
+    # `order_with_move` sets these: the last move to another patient, and the transaction.
     last_move: int | None = None
     moved_from: UUID | None = None
     moved_name: str | None = None
@@ -381,22 +170,25 @@ class Order(Mirrored):
 
     class Meta:
         indexes = [
-            _walked("order_newest", "-created_at", "-id", include=BY_NAME),
-            _walked("order_last_updated", "-updated_at", "-id", include=BY_NAME),
-            _walked("order_by_patient_name", "patient_name", "id"),
-            _walked("order_by_status", "low_level_status", "created_at", "id", include=BY_NAME),
-            _walked("order_by_bucket", "bucket", "-updated_at", "-id"),
+            _list_index("order_newest", "-created_at", "-id", include=NAME_COLUMNS),
+            _list_index("order_last_updated", "-updated_at", "-id", include=NAME_COLUMNS),
+            _list_index("order_by_patient_name", "patient_name", "id"),
+            _list_index(
+                "order_by_status", "low_level_status", "created_at", "id", include=NAME_COLUMNS
+            ),
+            _list_index("order_by_bucket", "bucket", "-updated_at", "-id"),
             # Reader: the API's filter by the first part of the status.
             models.Index(fields=["status", "id"], name="order_by_stage"),
-            _walked("order_by_method", "method", "-created_at", "-id"),
-            # Readers: the patient's page; the search box, which asks of many patients what is open.
+            _list_index("order_by_method", "method", "-created_at", "-id"),
+            # Readers: the page of a patient; the search box, which counts the open orders of many
+            # patients.
             models.Index(
                 fields=["user", "-created_at"], include=["id", "bucket"], name="order_of_patient"
             ),
             models.Index(fields=["patient_dob"], name="order_patient_dob"),
             BrinIndex(fields=["as_of"], name="order_as_of"),
-            # Readers: the groups of the exception queue (`orders.exceptions.queue`). What tells
-            # whether an order waits stands beside, for the counts.
+            # Readers: the groups of the exception queue (`orders.exceptions.queue`). The included
+            # columns decide whether an order is open there, for the counts.
             *(
                 models.Index(
                     fields=["quiet_at", "id"],
@@ -404,44 +196,47 @@ class Order(Mirrored):
                     include=["last_event_id", "missing_since"],
                     name=f"exception_{name}",
                 )
-                for name, statuses in TROUBLE.items()
+                for name, statuses in EXCEPTION_STATUSES.items()
             ),
             models.Index(
                 fields=["quiet_at", "id"],
-                condition=OTHER_TROUBLE,
+                condition=OTHER_EXCEPTIONS,
                 include=["last_event_id", "missing_since"],
                 name="exception_other",
             ),
-            # And of lists of what is over its usual time, sorted by it or not; of one lab, too.
-            _walked(
+            # Readers: the same queue, and lists of orders that are over their usual time, sorted by
+            # it or not, also of one lab.
+            _list_index(
                 "exception_quiet",
                 "quiet_at",
                 "id",
                 condition=Q(quiet_at__isnull=False),
                 include=["last_event_id", "missing_since"],
             ),
-            _walked("order_quiet_of_lab", "lab_slug", "id", condition=Q(quiet_at__isnull=False)),
+            _list_index(
+                "order_quiet_of_lab", "lab_slug", "id", condition=Q(quiet_at__isnull=False)
+            ),
             # Readers: imports, by a sample ID in any spelling; the search box, by its beginning.
             models.Index(
                 OpClass(IdentifierKey("sample_id"), name="text_pattern_ops"),
                 condition=Q(sample_id__isnull=False),
                 name="order_sample",
             ),
-            # Reader: appointments to book. Statuses in which nothing but a draw is missing.
+            # Reader: appointments to book. In these statuses only a draw is missing.
             models.Index(
                 fields=["method", "created_at", "id"],
-                condition=Q(low_level_status__in=TO_BOOK),
+                condition=Q(low_level_status__in=BOOKABLE_STATUSES),
                 include=["missing_since"],
                 name="order_to_book",
             ),
             # Readers: the filters `interpretation` and `is_critical`. Most results are normal.
-            _walked(
+            _list_index(
                 "order_rare_interpretation",
                 "interpretation",
                 "-created_at",
                 "-id",
                 condition=Q(interpretation__isnull=False) & ~Q(interpretation="normal"),
-                include=BY_NAME,
+                include=NAME_COLUMNS,
             ),
             # Reader: `orders.results.ranking`, orders with a word that was ranked.
             models.Index(
@@ -454,25 +249,31 @@ class Order(Mirrored):
                 condition=Q(activate_by__isnull=False),
                 name="order_scheduled",
             ),
-            _walked("order_of_name", "names", "id"),
-            # Reader: lists of what was ordered until, or updated since, a moment.
-            _walked("order_still_updated", "created_at", "id", condition=STILL_UPDATED),
+            _list_index("order_of_name", "names", "id"),
+            # Reader: lists of orders placed until, or updated since, a time.
+            _list_index("order_still_updated", "created_at", "id", condition=STILL_UPDATED),
         ]
 
     def quiet_since(self, now: datetime) -> datetime | None:
-        """When its usual time was over, if it is. What needs a person anyway does not go quiet."""
+        """Return when the order went over its usual time, or None. An order that needs a person
+        anyway does not go quiet.
+        """
         is_over = self.quiet_at is not None and self.quiet_at <= now
         return self.quiet_at if is_over and self.bucket in CAN_GO_QUIET else None
 
     def was_canceled(self) -> bool:
-        """Whether it was canceled: it stays so, even where the event of its visit is later."""
-        if self.low_level_status in CANCELED:
+        """Whether the order was ever canceled: it stays canceled, even where the event of its
+        appointment is later.
+        """
+        if self.low_level_status in CANCELED_STATUSES:
             return True
-        return OrderEvent.objects.filter(order_id=self.pk, low_level_status__in=CANCELED).exists()
+        return OrderEvent.objects.filter(
+            order_id=self.pk, low_level_status__in=CANCELED_STATUSES
+        ).exists()
 
 
 class OrderEvent(Read):
-    """One step of an order's history. Rows are added, never changed."""
+    """One step of the history of an order. Rows are added, never changed."""
 
     pk = models.CompositePrimaryKey("order_id", "event_id")
     order = models.ForeignKey(

@@ -11,10 +11,10 @@ from orders.models.order import Order
 
 
 class Result(Mirrored):
-    """The result of an order as it now stands: partial, final or corrected.
+    """The current result of an order: partial, final or corrected.
 
     `interpretation` is our reading of the head, raised by the lines (`vocabulary.interpretations`);
-    `interpretation_received` the service's word where that is another one.
+    `interpretation_received` is the service's word where it is another one.
     """
 
     order = models.OneToOneField(
@@ -48,7 +48,7 @@ class Result(Mirrored):
 
     class Meta:
         indexes = [
-            # Reader: what an earlier release has read (`mirror.Table.revision`)
+            # Reader: results that an earlier release read (`mirror.Table.revision`)
             models.Index(Substr("content_hash", 16), "order", name="result_revision")
         ]
 
@@ -113,13 +113,15 @@ class ResultMarker(Read):
 
     @property
     def shown_side(self) -> str:
-        """`side`; the service's word for it where an earlier release stored the line."""
-        told = "high" if self.is_above_max_range else "low" if self.is_below_min_range else ""
-        return self.side or told
+        """Return `side`, or derive it from the service's flags where an earlier release stored the
+        line.
+        """
+        derived = "high" if self.is_above_max_range else "low" if self.is_below_min_range else ""
+        return self.side or derived
 
     @property
     def number(self) -> float | None:
-        """The value as a number, from the text: the service's `value` is deprecated."""
+        """Return the value as a number, read from the text: the service's `value` is deprecated."""
         return measures.line_number(self.type, self.text, self.value)
 
     class Meta:

@@ -22,7 +22,8 @@ from backoffice.pages.lists.definition import BulkPage, Listing, Preset
 from backoffice.pages.paging.keys import unguessed
 from orders.forms import ME, NOBODY, OrderFilters
 from orders.models import Order
-from orders.models.order import CAN_GO_QUIET, LIST_COLUMNS, OrderQuerySet
+from orders.models.order import CAN_GO_QUIET
+from orders.models.order_queryset import LIST_COLUMNS, OrderQuerySet
 from orders.order_list.bulk_actions import VERBS
 from orders.order_list.columns import COLUMNS
 from orders.order_list.rendering import draw, named_patient
@@ -60,7 +61,7 @@ class Orders(Listing):
         return Order.objects.only(*SHOWN)
 
     def rows(self, form: Any, user: Any) -> QuerySet[Order]:
-        return self.unworded(form, user).worded(form.cleaned_data, by_name=form.by_name)
+        return self.unworded(form, user).matching_words(form.cleaned_data, by_name=form.by_name)
 
     def unworded(self, form: Any, user: Any, *, along: bool = False) -> OrderQuerySet:
         """All but the words that were typed. `along`: what is over its usual time is told from
@@ -72,10 +73,10 @@ class Orders(Listing):
         since = given["start_date"]
         if given["ordered"]:
             since, after = given["ordered"]
-            rows = rows.created(since, None, sort).filter(created_at__lt=after)
+            rows = rows.created_between(since, None, sort).filter(created_at__lt=after)
         if given["changed"]:
             first, after = given["changed"]
-            rows = rows.updated(first, None, sort, since).filter(updated_at__lt=after)
+            rows = rows.updated_between(first, None, sort, since).filter(updated_at__lt=after)
         if given["lab"]:
             rows = rows.filter(lab_slug__in=given["lab"])
         if given["assigned"]:
@@ -122,7 +123,7 @@ class Orders(Listing):
                 named_patient(order) if by_name else f"Order {str(order.pk)[:8]}",
                 reverse("orders:detail", args=[order.pk]),
             )
-            for order in Order.objects.filter(pk__in=list(keys)).listed()
+            for order in Order.objects.filter(pk__in=list(keys)).with_list_columns()
         }
 
 

@@ -24,8 +24,8 @@ from backoffice.pages.paging.keys import (
 from backoffice.pages.paging.pages import Page, Place, at_once, page_of
 from backoffice.pages.paging.row_query import gathered, up_to
 from orders.models import Order, OrderNameWord
-from orders.models.name import at_the_first_names, first_of_names
-from orders.models.order import OrderQuerySet
+from orders.models.name import first_orders_by_name, first_orders_of_first_names
+from orders.models.order_queryset import OrderQuerySet
 from orders.order_list import query_plan
 from orders.order_list.definition import ORDERS, SHOWN
 from orders.today.counts import Counts, counts
@@ -97,7 +97,7 @@ def _of_many_names(
     """To look up who is called so takes longer than all the rest: it is done for the page alone,
     and of a long list no more is said than that it goes on. They are counted at its end, up to as
     many as a page has."""
-    everything, sort, called = ORDERS.everything(form.user), form.keyset(), rows.called(typed)
+    everything, sort, called = ORDERS.everything(form.user), form.keyset(), rows.with_names(typed)
     by_name, begins = query_plan.sorts_by_name(form), not (place["after"] or place["before"])
     if query_plan.has_few(form) or (len(typed) == 1 and query_plan.is_quick(called, form)):
         # Beside rare results the index has the name, too.
@@ -110,7 +110,7 @@ def _of_many_names(
         rows, _ = _narrowed(form, along=True)
     page: Page[Order] = Page()
     if by_name and begins:
-        first = partial(at_the_first_names, OrderNameWord.called(typed))
+        first = partial(first_orders_of_first_names, OrderNameWord.matching(typed))
         page = page_of(rows, sort, size=size, whole=everything, first=first)
     if not page.next:
         page = page_of_many(rows, typed, form, size, place)
@@ -122,7 +122,7 @@ def _of_many_names(
 def _narrowed(form: Any, *, along: bool = False) -> tuple[OrderQuerySet, dict[str, str]]:
     """All but the names that were typed; and these."""
     rows = ORDERS.unworded(form, form.user, along=along)
-    return rows.numbered(form.cleaned_data, by_name=form.by_name)
+    return rows.matching_identifiers(form.cleaned_data, by_name=form.by_name)
 
 
 def _few_called(typed: Mapping[str, str]) -> str | None:
@@ -130,7 +130,7 @@ def _few_called(typed: Mapping[str, str]) -> str | None:
     letter nobody looks: there are, or else the planner knows it (`ways.is_quick`)."""
     if len(typed) == 1 and len("".join(typed.values()).strip()) == 1:
         return None
-    count, names = up_to(OrderNameWord.called(typed).values("names"), FEW_NAMES)
+    count, names = up_to(OrderNameWord.matching(typed).values("names"), FEW_NAMES)
     return names if count <= FEW_NAMES else None
 
 
@@ -148,7 +148,7 @@ def page_of_many(
 
 def _way(rows: OrderQuerySet, typed: Mapping[str, str], form: Any) -> tuple[OrderQuerySet, First]:
     if typed and query_plan.sorts_by_name(form):
-        return rows, partial(first_of_names, OrderNameWord.called(typed))
+        return rows, partial(first_orders_by_name, OrderNameWord.matching(typed))
     near = query_plan.usual_place(form)
-    rows = rows.called(typed, along=True) if typed else rows
+    rows = rows.with_names(typed, is_walked=True) if typed else rows
     return rows, partial(query_plan.there_and_elsewhere, near) if near else walked

@@ -14,7 +14,12 @@ from backoffice.core import vocabulary
 from backoffice.pages.paging.keys import Edge, Sought, sorted_apart, walked
 from backoffice.pages.paging.row_query import SOON, Expected, expected
 from orders.models import Order
-from orders.models.order import CAN_GO_QUIET, STILL_UPDATED, until_and_since, usually
+from orders.models.order import CAN_GO_QUIET
+from orders.models.order_queryset import (
+    STILL_UPDATED,
+    implied_by_usual_span,
+    ordered_until_and_updated_since,
+)
 
 OPEN: Final = (*CAN_GO_QUIET, vocabulary.NEEDS_ACTION)
 """Buckets of orders that are not over yet: most are young."""
@@ -116,10 +121,12 @@ def soon(form: Any) -> Expected:
 def usual_place(form: Any) -> Q | None:
     """Where most of those stand that are in a time by one moment, sorted by the other or by one
     behind a status: the index leads there."""
-    sort, (until, since) = form.sort[0], until_and_since(form.cleaned_data)
+    sort, (until, since) = form.sort[0], ordered_until_and_updated_since(form.cleaned_data)
     if sort not in BY_MOMENT:
         return None
-    return usually(until if sort != "created_at" else None, since if sort != "updated_at" else None)
+    return implied_by_usual_span(
+        until if sort != "created_at" else None, since if sort != "updated_at" else None
+    )
 
 
 def there_and_elsewhere(

@@ -19,7 +19,7 @@ from backoffice.core.phone_numbers import NotAPhoneNumber, e164
 from backoffice.core.spreadsheets import damage, doubt
 from orders.commands.placing import NOT_CANCELED
 from orders.models import Order
-from orders.models.order import CANCELED
+from orders.models.order import CANCELED_STATUSES
 from orders.placing import drafts, patient_rules
 from orders.placing.account_findings import account_findings
 from orders.placing.finding_type import CONFIRM, STOP, WARN, Finding
@@ -196,10 +196,10 @@ def ordered_before(wish: Wish) -> Order | None:
         user_id=wish.patient.pk,
         lab_test_id__in=[test.pk for test in wish.tests],
         created_at__gt=timezone.now() - AGAIN_WITHIN,
-    ).exclude(low_level_status__in=CANCELED)
+    ).exclude(low_level_status__in=CANCELED_STATUSES)
     if wish.replaces is not None:
         rows = rows.exclude(pk=wish.replaces)
-    return rows.order_by("-created_at").listed().first()
+    return rows.order_by("-created_at").with_list_columns().first()
 
 
 def _sample(wish: Wish) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ from backoffice.core import vocabulary
 from backoffice.core.urls import query_of
 from backoffice.pages.drafts import WRITTEN
 from labs.models import LabAccount
-from orders.commands.placing import USABLE
+from orders.commands.placing import USABLE_STATUSES
 from orders.placing.order_request import TYPED_PHYSICIAN, Wish
 from orders.placing.questions import Question
 
@@ -149,7 +149,7 @@ def account_label(wish: Wish, account: LabAccount) -> str:
     """The account, with its status where orders cannot be placed under it, and what it lacks of
     what is ordered."""
     words = account_words(account)
-    if account.status not in USABLE:
+    if account.status not in USABLE_STATUSES:
         words += f", {vocabulary.term('lab_account.status', account.status).label.lower()}"
     if lacks := wish.lacks(account):
         return f"{words} (does not offer: {', '.join(lacks)})"

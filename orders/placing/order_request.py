@@ -15,8 +15,8 @@ from django.utils.dateparse import parse_date
 from backoffice.core.identifiers import UnusableCharacter, clean
 from backoffice.core.urls import uuid_in
 from labs.models import Lab, LabAccount, LabTest, Marker, Physician
-from orders.commands.importing import USABLE_TO_IMPORT
-from orders.commands.placing import USABLE
+from orders.commands.importing import USABLE_STATUSES_TO_IMPORT
+from orders.commands.placing import USABLE_STATUSES
 from orders.models import Order
 from orders.placing.account_offers import AccountOffers
 from orders.placing.questions import Question, questions_of
@@ -116,7 +116,7 @@ class Wish:
 
     @property
     def usable_statuses(self) -> Sequence[str]:
-        return USABLE_TO_IMPORT if self.importing else USABLE
+        return USABLE_STATUSES_TO_IMPORT if self.importing else USABLE_STATUSES
 
     @property
     def usable_accounts(self) -> list[LabAccount]:
@@ -278,7 +278,11 @@ class Wish:
         """The order at the wrong lab that this one replaces, if it is one of the patient."""
         if self.replaces is None:
             return None
-        return Order.objects.filter(pk=self.replaces, user_id=self.patient.pk).listed().first()
+        return (
+            Order.objects.filter(pk=self.replaces, user_id=self.patient.pk)
+            .with_list_columns()
+            .first()
+        )
 
     @cached_property
     def replaced_source(self) -> OrderSource | None:

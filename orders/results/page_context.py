@@ -16,7 +16,7 @@ from backoffice.models import AS_RECEIVED, User
 from backoffice.templatetags.ages import years
 from orders.local_time import place_of
 from orders.models import Order, Result
-from orders.models.order import LIST_COLUMNS
+from orders.models.order_queryset import LIST_COLUMNS
 from orders.results.completeness import Completeness, completeness_of
 from orders.results.differences import Difference, difference
 from orders.results.forms import (

@@ -273,7 +273,7 @@ def version(request: HttpRequest, order_id: UUID, number: int) -> HttpResponse:
     audit.viewed(request, "result", [review.pk], [review.user_id])
     context = {
         "review": review,
-        "order": Order.objects.listed().filter(pk=order_id).first(),
+        "order": Order.objects.with_list_columns().filter(pk=order_id).first(),
         "version": kept,
         "difference": difference_between(order_id, number, review.version),
         "by_name": may(request.user, "patients.view"),

@@ -14,8 +14,8 @@ from django.utils import timezone
 
 from backoffice.templatetags.ages import spoken, years
 from orders.models import Appointment, Order
-from orders.models.appointment import ENDED
-from orders.models.order import CANCELED
+from orders.models.appointment import ENDED_STATUSES
+from orders.models.order import CANCELED_STATUSES
 from orders.visit_zones import VisitZone
 
 HOME: Final = "phlebotomy"
@@ -32,7 +32,7 @@ BOOKABLE: Final = frozenset(
     {"requisition_created", "requisition_bypassed", "appointment_cancelled"}
 )
 WITH_VISIT: Final = frozenset({"appointment_pending", "appointment_scheduled"})
-DRAWN: Final = frozenset(
+DRAWN_STATUSES: Final = frozenset(
     {"draw_completed", "partial_results", "completed", "corrected", "sample_error"}
     | {"delivered_to_lab", "redraw_available"}
 )
@@ -48,10 +48,10 @@ class Caution:
     glyph: str = "warning"
 
 
-def standing_visit(order_id: UUID) -> Appointment | None:
+def active_visit(order_id: UUID) -> Appointment | None:
     """The order's visit that has neither ended nor been replaced."""
     rows = Appointment.objects.filter(order_id=order_id, superseded_at=None)
-    return rows.exclude(event_status__in=ENDED).exclude(status__in=ENDED).first()
+    return rows.exclude(event_status__in=ENDED_STATUSES).exclude(status__in=ENDED_STATUSES).first()
 
 
 def at(moment: datetime | None, zone: VisitZone) -> str:
@@ -65,7 +65,7 @@ def at(moment: datetime | None, zone: VisitZone) -> str:
 
 def without_time(visit: Appointment) -> str:
     """What stands in the place of its time."""
-    return "No time was agreed" if visit.ended else "No time agreed yet"
+    return "No time was agreed" if visit.has_ended else "No time agreed yet"
 
 
 def age_on(born: date | None, day: date) -> int | None:
@@ -84,7 +84,7 @@ def why_not_book(order: Order) -> str:
                 f"The patient is {age}: nobody under {ADULT} is drawn at home. Order a test that "
                 "is drawn at a service centre instead."
             )
-    visit = standing_visit(order.pk)
+    visit = active_visit(order.pk)
     if visit is not None and not _cancelled_since_read(order, visit):
         return f"The order has a visit already: {at(visit.start_at, visit.visit_zone)}."
     if low in _NO_REQUISITION:
@@ -124,8 +124,8 @@ def other_visit(order: Order, providers: Iterable[str]) -> Appointment | None:
     rows = Appointment.objects.filter(
         user_id=order.user_id, type=HOME, provider__in=list(providers), superseded_at=None
     )
-    rows = rows.exclude(order_id=order.pk).exclude(event_status__in=ENDED)
-    return rows.exclude(status__in=ENDED).first()
+    rows = rows.exclude(order_id=order.pk).exclude(event_status__in=ENDED_STATUSES)
+    return rows.exclude(status__in=ENDED_STATUSES).first()
 
 
 def theirs_alone(visit: Appointment) -> bool:
@@ -144,7 +144,7 @@ def why_not_move(order: Order, visit: Appointment) -> str:
     """Why the visit cannot be given another time; empty when it can."""
     if theirs_alone(visit):
         return TO_READ
-    if order.low_level_status in CANCELED:
+    if order.low_level_status in CANCELED_STATUSES:
         return "The order has ended: its appointment can only be cancelled."
     if visit.event_status == "in_progress" or visit.status == "in_progress":
         return "The visit is under way."

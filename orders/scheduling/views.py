@@ -64,7 +64,7 @@ def book(request: HttpRequest, order_id: UUID) -> HttpResponse:
 @require_http_methods(METHODS)
 def move(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Another time for the visit that stands; it stands until the new one is confirmed."""
-    order, visit = get_object_or_404(Order, pk=order_id), rules.standing_visit(order_id)
+    order, visit = get_object_or_404(Order, pk=order_id), rules.active_visit(order_id)
     if _asks(request) and was_already_sent(request):
         return redirect("orders:detail", order.pk)
     title = {"title": "Reschedule"}
@@ -97,7 +97,7 @@ def move(request: HttpRequest, order_id: UUID) -> HttpResponse:
 @require_POST
 def times(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """The list of times alone, as the form wishes: filters, another week, keys that ran out."""
-    order, visit = get_object_or_404(Order, pk=order_id), rules.standing_visit(order_id)
+    order, visit = get_object_or_404(Order, pk=order_id), rules.active_visit(order_id)
     form = _form(request, order, visit)
     verb = "Confirm" if visit else "Book"
     context = {"order": order, "visit": visit, "form": form, "verb": verb, "alone": True}
@@ -109,7 +109,7 @@ def times(request: HttpRequest, order_id: UUID) -> HttpResponse:
 @require_http_methods(METHODS)
 def cancel(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Cancel the visit; with `rebook`, to book anew: the service has one visit at a time."""
-    order, visit = get_object_or_404(Order, pk=order_id), rules.standing_visit(order_id)
+    order, visit = get_object_or_404(Order, pk=order_id), rules.active_visit(order_id)
     if _asks(request) and was_already_sent(request):
         return redirect("orders:detail", order.pk)
     rebook = "rebook" in request.GET

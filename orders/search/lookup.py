@@ -23,7 +23,7 @@ from backoffice.core.urls import record_url
 from backoffice.models import AS_RECEIVED, User
 from backoffice.pages.paging.keys import EVERYBODY
 from orders.models import Appointment, Order, OrderNameWord
-from orders.models.appointment import ENDED
+from orders.models.appointment import ENDED_STATUSES
 from patients.models import Patient, id_range_for_prefix
 
 LEAST: Final = 2
@@ -269,7 +269,7 @@ def _is_code(text: str) -> bool:
 def _orders_by_name(text: str, known: Sequence[UUID]) -> list[Order]:
     """Orders that carry the name but belong to none of these patients: a kit without a patient
     yet, a parcel to somebody else, a patient who was called so once."""
-    called = OrderNameWord.called({"names": text}).values("names")[:EVERYBODY]
+    called = OrderNameWord.matching({"names": text}).values("names")[:EVERYBODY]
     try:
         names, values = called.query.sql_with_params()
     except EmptyResultSet:
@@ -331,6 +331,6 @@ def _visits_of(patient_id: UUID) -> list[Appointment]:
 
 
 _STANDING: Final = (
-    f"user_id = %s AND superseded_at IS NULL AND event_status NOT IN {ENDED}"
-    f" AND status NOT IN {ENDED} ORDER BY start_at LIMIT {LAST}"
+    f"user_id = %s AND superseded_at IS NULL AND event_status NOT IN {ENDED_STATUSES}"
+    f" AND status NOT IN {ENDED_STATUSES} ORDER BY start_at LIMIT {LAST}"
 )

@@ -1,4 +1,4 @@
-"""Records about orders: the orders themselves, their appointments, their results."""
+"""Sync of orders, appointments and results."""
 
 from orders.sync.appointments import APPOINTMENT_SUBJECTS
 from orders.sync.orders import CHANGES, ORDER_SUBJECT, SWEEP, store_orders

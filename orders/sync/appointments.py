@@ -1,4 +1,6 @@
-"""Appointments (appointments.md 5, 6): read per order, because there is no list of them."""
+"""Sync of appointments (appointments.md 5, 6): read per order, because the service has no list of
+them.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,12 @@ from backoffice.mirror import MirrorRecord
 from backoffice.service import Record
 from backoffice.service import appointments as service_appointments
 from orders.models import Appointment, AppointmentEvent
-from orders.models.appointment import ENDED, draw_day
+from orders.models.appointment import ENDED_STATUSES, draw_day
 from orders.turnaround.measurement import after_visits
 from orders.visit_zones import visit_zone
 
-SOON = timedelta(hours=24)
-STALE = timedelta(days=7)
+NEAR_DRAW = timedelta(hours=24)
+LONG_PAST = timedelta(days=7)
 
 
 def _appointment(record: MirrorRecord) -> mirror.RowValues:
@@ -87,7 +89,7 @@ APPOINTMENTS = mirror.MirrorTable(
 def _store(
     answers: Mapping[str, Record[service_appointments.Appointment]],
 ) -> dict[str, timedelta | None]:
-    """The answer is an order's active appointment; an earlier one is kept as superseded."""
+    """Store the active appointment of each order; earlier ones are marked as superseded."""
     records = [MirrorRecord.from_service(r, r.data.id) for r in answers.values()]
     mirror.apply(APPOINTMENTS, records)
     active = {mirror_record.data.order_id: mirror_record for mirror_record in records}
@@ -103,21 +105,26 @@ def _store(
     after_visits(
         {order_id: mirror_record.data.start_at for order_id, mirror_record in active.items()}
     )
-    return {key: _again(record.data) for key, record in answers.items()}
+    return {key: _next_lookup(record.data) for key, record in answers.items()}
 
 
-def _again(draw: service_appointments.Appointment) -> timedelta | None:
-    """Draws change without a word on the order: look often around one, not after it ended."""
-    if draw.event_status in ENDED or draw.status in ENDED:
+def _next_lookup(draw: service_appointments.Appointment) -> timedelta | None:
+    """Return when to read the appointment again; None once it has ended.
+
+    Appointments change without an event of their order, so they are read often around the draw.
+    """
+    if draw.event_status in ENDED_STATUSES or draw.status in ENDED_STATUSES:
         return None
     ahead = None if draw.start_at is None else draw.start_at - datetime.now(UTC)
-    if ahead is None or ahead > SOON or -SOON > ahead > -STALE:
+    if ahead is None or ahead > NEAR_DRAW or -NEAR_DRAW > ahead > -LONG_PAST:
         return timedelta(minutes=10)
-    return timedelta(minutes=1) if ahead > -SOON else timedelta(days=1)
+    return timedelta(minutes=1) if ahead > -NEAR_DRAW else timedelta(days=1)
 
 
-def _absent(other: str, keys: Sequence[str], asked_at: datetime) -> None:
-    """No visit of one type: that says nothing of the `other`."""
+def _mark_superseded(other: str, keys: Sequence[str], asked_at: datetime) -> None:
+    """Mark the appointments of orders that have no active one of this type. That says nothing about
+    appointments of the `other` type.
+    """
     Appointment.objects.filter(
         ~Q(type=other),
         order_id__in=[UUID(key) for key in keys],
@@ -131,12 +138,12 @@ APPOINTMENT_SUBJECTS = (
         kind="appointment-phlebotomy",
         fetch=lambda service, key: service.appointments.phlebotomy(key),
         store=_store,
-        absent=partial(_absent, "patient_service_center"),
+        absent=partial(_mark_superseded, "patient_service_center"),
     ),
     sync.Subject(
         kind="appointment-psc",
         fetch=lambda service, key: service.appointments.psc(key),
         store=_store,
-        absent=partial(_absent, "phlebotomy"),
+        absent=partial(_mark_superseded, "phlebotomy"),
     ),
 )

@@ -1,4 +1,4 @@
-"""Orders with their history and transactions (orders.md 3-5)."""
+"""Sync of orders with their history and transactions (orders.md 3-5)."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from patients.sync import unknown_patients
 
 ORDERS_A_PAGE = 100
 
-AHEAD = timedelta(minutes=10)
-"""How far clocks may differ: a version that lies further in the future is none."""
+CLOCK_TOLERANCE = timedelta(minutes=10)
+"""How far clocks may differ: a version further in the future than this is not trusted."""
 
-HAS_RESULT = {"partial_results", "completed", "corrected", "redraw_available"}
-KNOWN_STEPS = vocabulary.VOCABULARIES["order.low_level_status"].keys()
-DRAW_KINDS = {
+RESULT_STATUSES = {"partial_results", "completed", "corrected", "redraw_available"}
+KNOWN_STATUSES = vocabulary.VOCABULARIES["order.low_level_status"].keys()
+LOOKUP_KIND_BY_METHOD = {
     "walk_in_test": "appointment-psc",
     "at_home_phlebotomy": "appointment-phlebotomy",
 }
@@ -51,7 +51,7 @@ def _order(record: MirrorRecord) -> mirror.RowValues:
     slug = order.lab_test.lab.slug if order.lab_test.lab else None
     name = name_key(patient.first_name, patient.last_name)
     receiver = address.receiver_name
-    # Usually the patient: a key that is there already.
+    # Usually the recipient is the patient, and the key is known already.
     is_patient = receiver == f"{patient.first_name} {patient.last_name}"
     recipient = name if is_patient else name_key(receiver)
     word = interpretations.read_word(order.interpretation)
@@ -109,15 +109,16 @@ def patient_phone(
     name: str,
     recipient: str,
 ) -> str:
-    """The patient's phone number; else that of the address, unless it is somebody else's."""
+    """Return the patient's phone number, else that of the address unless it is another person's."""
     if patient.phone_number:
         return patient.phone_number
-    of_patient = not recipient or plain_key(recipient) == plain_key(name)
-    return (address.phone_number or "") if of_patient else ""
+    is_patient = not recipient or plain_key(recipient) == plain_key(name)
+    return (address.phone_number or "") if is_patient else ""
 
 
 def _events(record: MirrorRecord) -> Iterator[mirror.RowValues]:
-    # Text is what these end up as: half of a sync's rows are events, and this halves their cost.
+    # These values end up as text anyway. Half of the rows of a sync are events, and this halves
+    # their cost.
     order_id = record.key[0].hex
     for event in {event.id: event for event in record.data.events}.values():
         yield {
@@ -130,7 +131,7 @@ def _events(record: MirrorRecord) -> Iterator[mirror.RowValues]:
         }
 
 
-STEPS = mirror.ChildTable(
+ORDER_EVENTS = mirror.ChildTable(
     model=OrderEvent,
     parent="order_id",
     key=("order_id", "event_id"),
@@ -144,8 +145,8 @@ ORDERS = mirror.MirrorTable(
     promote=_order,
     revision=4,
     version=("updated_at", "last_event_id"),
-    ahead=AHEAD,
-    children=(STEPS,),
+    ahead=CLOCK_TOLERANCE,
+    children=(ORDER_EVENTS,),
     vocabularies={
         "status": "order.status",
         "low_level_status": "order.low_level_status",
@@ -169,31 +170,31 @@ class _WithTransaction(msgspec.Struct):
     order_transaction: msgspec.Raw = msgspec.Raw(b"null")
 
 
-_slice = msgspec.json.Decoder(_WithTransaction).decode
+_decode_transaction = msgspec.json.Decoder(_WithTransaction).decode
 
 
 def store_orders(
     records: Sequence[Record[service_orders.Order]], known: mirror.StoredVersions | None = None
 ) -> mirror.ApplyOutcome:
-    """Orders become rows, newer wins; what hangs on a touched order is given a reason to be read.
+    """Store orders, newer versions only, and schedule lookups of what belongs to a changed order.
 
     The transaction comes with each of its orders; the latest read wins. `known` is what the mirror
-    has of them, where the caller holds locks on those rows.
+    has of the orders, where the caller holds locks on those rows.
     """
-    hanging: dict[mirror.RecordKey, _Hanging] = {}
+    related: dict[mirror.RecordKey, _RelatedRecords] = {}
 
     def gather(mirror_record: MirrorRecord) -> None:
-        hanging[mirror_record.key] = _hanging(mirror_record)
+        related[mirror_record.key] = _related_records(mirror_record)
 
     vocabulary.given.refresh()
     limits.refresh()
     outcome = mirror.apply(ORDERS, [mirror_record_of(record) for record in records], gather, known)
-    touched = [hanging[mirror_record.key] for mirror_record in outcome.touched]
+    touched = [related[mirror_record.key] for mirror_record in outcome.touched]
     mirror.apply(TRANSACTIONS, [each.group for each in touched if each.group is not None])
     if with_result := orders_with_result(each.order_id for each in touched):
         carry_to_orders(with_result)
         update_reviews(with_result)
-    _mark(touched)
+    _mark_lookups(touched)
     return outcome
 
 
@@ -205,8 +206,12 @@ def mirror_record_of(record: Record[service_orders.Order]) -> MirrorRecord:
     )
 
 
-class _Hanging(NamedTuple):
-    """What hangs on an order: its group, its patient, and what of it has a call of its own."""
+class _RelatedRecords(NamedTuple):
+    """What belongs to an order: its transaction, its patient, and records that have a call of their
+    own.
+
+    `draw` is the kind of lookup of its appointment, if it has one.
+    """
 
     order_id: UUID
     user_id: UUID
@@ -215,42 +220,48 @@ class _Hanging(NamedTuple):
     draw: str | None
 
 
-def _hanging(record: MirrorRecord) -> _Hanging:
+def _related_records(record: MirrorRecord) -> _RelatedRecords:
     order: service_orders.Order = record.data
     group = order.order_transaction
     steps = {service_orders.low_level(event.status) for event in order.events}
-    draw = DRAW_KINDS.get(order.lab_test.method or "")
+    draw = LOOKUP_KIND_BY_METHOD.get(order.lab_test.method or "")
     data = order.details.data
     is_booked = draw is not None and (
         (data is not None and data.appointment_id is not None)
         or any(step.startswith("appointment_") for step in steps)
     )
-    return _Hanging(
+    return _RelatedRecords(
         order.id,
         order.user_id,
-        MirrorRecord((group.id,), bytes(_slice(record.raw).order_transaction), record.as_of, group)
+        MirrorRecord(
+            (group.id,),
+            bytes(_decode_transaction(record.raw).order_transaction),
+            record.as_of,
+            group,
+        )
         if group
         else None,
-        not steps.isdisjoint(HAS_RESULT) or not steps <= KNOWN_STEPS,
+        not steps.isdisjoint(RESULT_STATUSES) or not steps <= KNOWN_STATUSES,
         draw if is_booked else None,
     )
 
 
-def _mark(touched: list[_Hanging]) -> None:
+def _mark_lookups(touched: list[_RelatedRecords]) -> None:
+    """Schedule lookups of results, unknown patients and appointments."""
     reasons: dict[str, Iterable[UUID]] = {
         "results": [each.order_id for each in touched if each.has_result],
         "users": unknown_patients(each.user_id for each in touched),
     }
-    for kind in DRAW_KINDS.values():
+    for kind in LOOKUP_KIND_BY_METHOD.values():
         reasons[kind] = [each.order_id for each in touched if each.draw == kind]
     sync.mark_all(reasons)
 
 
-def _walk(service: Service, run: SyncRun) -> Iterator[sync.Batch[service_orders.Order]]:
-    """All orders, or with a window those updated since its start, oldest first.
+def _fetch_pages(service: Service, run: SyncRun) -> Iterator[sync.Batch[service_orders.Order]]:
+    """Yield all orders, oldest first; with a window, only those updated since its start.
 
-    The window of time has no end: a row that is updated while the list is walked would leave a
-    closed one. It enters this one anywhere, so changes are walked a page at a time.
+    The window has no end: a row that is updated while the list is read would leave a closed window.
+    An updated row may enter this one on any page, so changes are read one page at a time.
     """
     since = run.checkpoint.get("since")
     return sync.by_creation(
@@ -272,7 +283,7 @@ def _walk(service: Service, run: SyncRun) -> Iterator[sync.Batch[service_orders.
 
 CHANGES = sync.Listing(
     resource="orders",
-    walk=_walk,
+    walk=_fetch_pages,
     store=store_orders,
     every=lambda: timedelta(seconds=settings.SYNC_ORDERS_SECONDS),
     full=False,
@@ -282,7 +293,7 @@ CHANGES = sync.Listing(
 
 SWEEP = sync.Listing(
     resource="orders",
-    walk=_walk,
+    walk=_fetch_pages,
     store=store_orders,
     every=lambda: timedelta(hours=settings.SYNC_SWEEP_HOURS),
     unseen=lambda run: sync.InCreationOrder(run, ORDERS, then=sync.looking_up("orders")),

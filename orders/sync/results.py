@@ -1,4 +1,4 @@
-"""Results with their markers (orders.md 8)."""
+"""Sync of results with their markers (orders.md 8)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from orders.sync import unreadable_lines as unreadable
 
 
 def read_marker(line: service_results.BiomarkerResult) -> Reading:
-    """What a line means to us."""
+    """Return our reading of a line."""
     return interpretations.read_line(
         line.interpretation,
         line.source_interpretation,
@@ -170,8 +170,8 @@ RESULTS = mirror.MirrorTable(
 )
 
 
-def _closed(known: mirror.StoredVersions, same: Collection[UUID]) -> list[UUID]:
-    """Closed results of which another record came, and that are stored in the present reading."""
+def _closed_with_new_records(known: mirror.StoredVersions, same: Collection[UUID]) -> list[UUID]:
+    """Return closed results that received another record and are stored in the present reading."""
     changed = [
         key
         for (key,), stored in known.items()
@@ -182,7 +182,9 @@ def _closed(known: mirror.StoredVersions, same: Collection[UUID]) -> list[UUID]:
 
 
 def _contents(orders: Collection[UUID]) -> dict[UUID, tuple[bytes, tuple[str, str]]]:
-    """What results say, and the person they name: a record with other moments says the same."""
+    """Return the contents of results and the person they name. A record with other times has the
+    same content.
+    """
     checks = checks_of(orders) if orders else {}
     return {key: (digest, checks[key].forms) for key, digest in digests_of(orders).items()}
 
@@ -196,18 +198,18 @@ def _store(
     lock_patients_of(keys)
     known = mirror.known(RESULTS, [record.key for record in records], lock=True)
     same = {key for (key,) in mirror.already_stored_keys(known, records, RESULTS)}
-    before = _contents(_closed(known, same))
+    before = _contents(_closed_with_new_records(known, same))
     mirror.apply(RESULTS, records, known=known)
     after = _contents(before)
     same |= {key for key, content in before.items() if after[key] == content}
-    # The unchanged ones, too: the order may have been called corrected since.
+    # Unchanged results too: their order may have become corrected since.
     checks = checks_of(keys)
     note_versions(keys, reread=same, checks=checks)
     write_checks(checks)
     return {}
 
 
-def _absent(keys: Sequence[str], asked_at: datetime) -> None:
+def _flag_missing(keys: Sequence[str], asked_at: datetime) -> None:
     mirror.flag_missing(RESULTS, [(UUID(key),) for key in keys], asked_at)
 
 
@@ -215,6 +217,6 @@ RESULT_SUBJECT = sync.Subject(
     kind="results",
     fetch=lambda service, key: service.orders.result(key),
     store=_store,
-    absent=_absent,
+    absent=_flag_missing,
     absent_again=lambda key: timedelta(hours=1),
 )

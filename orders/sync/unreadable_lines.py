@@ -1,4 +1,6 @@
-"""What of a result could not be read, and how its lines show that: never shorter, never normal."""
+"""Parts of a result that could not be read. Their lines are still shown: a result never gets
+shorter, and such a line is never normal.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,9 @@ _PLACE: Final = re.compile(r"\$\.(results|missing_results)\[(\d+)\](?:\.(.+))?")
 
 @dataclass(frozen=True, slots=True)
 class UnreadableParts:
-    """Parts of one result: of its head, whole `lines` by list and place (as received), and fields
-    of lines that were read otherwise."""
+    """Unreadable parts of one result: of its head, whole `lines` by list and index (as received),
+    and fields of lines that are otherwise readable.
+    """
 
     raw: bytes
     head: list[str] = field(default_factory=list)
@@ -32,25 +35,26 @@ class UnreadableParts:
 
     @property
     def count(self) -> int:
-        """Lines of which something, or all, could not be read."""
+        """Number of lines that could not be read, wholly or in part."""
         return sum(map(len, self.lines.values())) + len(self.fields)
 
     @property
     def all(self) -> list[str]:
-        """Empty where the result was read whole."""
+        """Names of all parts; empty where the whole result was read."""
         places = [f"{name}[{place}]" for name in LISTS for place in sorted(self.lines[name])]
         return [*self.head, *places, *(part for parts in self.fields.values() for part in parts)]
 
     def in_place(self, name: str, read: Sequence[T]) -> Iterator[tuple[int, T | None, list[str]]]:
-        """The lines of a list by their places as received, with the fields each lacks; None for a
-        line that could not be read."""
+        """Yield the lines of a list with their index as received and the fields each lacks; None
+        for a line that could not be read.
+        """
         lost, following = self.lines[name], iter(read)
         for place in range(len(read) + len(lost)):
             line = None if place in lost else next(following)
             yield place, line, self.fields.get((name, place), [])
 
     def name(self, name: str, place: int) -> str:
-        """What a line that could not be read calls itself, as far as it does."""
+        """Return the name of a line that could not be read, as far as it has one."""
         try:
             lines = json.loads(json_text.make_decodable(self.raw))[name]
             found = lines[place]["name"]
@@ -60,6 +64,7 @@ class UnreadableParts:
 
 
 def parts_of(record: MirrorRecord) -> UnreadableParts:
+    """Return the unreadable parts of a result."""
     found = UnreadableParts(record.raw)
     for dropped in record.dropped:
         place = _PLACE.fullmatch(dropped.path)
@@ -73,15 +78,17 @@ def parts_of(record: MirrorRecord) -> UnreadableParts:
 
 
 def interpretation(reading: str | None, unreadable: Sequence[str]) -> str | None:
-    """The interpretation of what could not be read whole: what is missing may be what makes it
-    abnormal, so it is not interpreted unless it is at least abnormal already."""
+    """Return the interpretation of something that was not read whole. The missing part may be the
+    abnormal one, so it is not interpreted unless it is abnormal or worse already.
+    """
     is_normal = (reading or "").strip().casefold() in ("", "normal")
     return NOT_INTERPRETED if unreadable and is_normal else reading
 
 
 def line(record: MirrorRecord, position: int, name: str, *, is_missing: bool = False) -> RowValues:
-    """The columns of a line that stands for one that could not be read: the result is not shorter
-    than it was sent, and the line is not interpreted."""
+    """Return the columns of a line that stands for an unreadable one: the result keeps its length,
+    and the line is not interpreted.
+    """
     return {
         "result_id": record.key[0],
         "position": position,

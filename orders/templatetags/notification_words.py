@@ -29,7 +29,7 @@ def records_of(context: template.Context, groups: Iterable[Any]) -> dict[tuple[s
     by_name = may(context["request"].user, "patients.view")
     found: dict[tuple[str, str], str] = {}
     for kind in OF_ORDER:
-        for order in Order.objects.listed().filter(pk__in=_ids(keys.get(kind, ()))):
+        for order in Order.objects.with_list_columns().filter(pk__in=_ids(keys.get(kind, ()))):
             name = f"{order.patient_first_name} {order.patient_last_name}".strip()
             who = name if by_name else initials(name)
             found[kind, str(order.pk)] = ", ".join(filter(None, [order.lab_test_name, who]))

@@ -15,8 +15,8 @@ from orders.models import Order
 
 register = template.Library()
 
-ENDED: Final = (vocabulary.RESULT_IN, vocabulary.CLOSED)
-UNDER_WAY: Final = [bucket for bucket in vocabulary.BUCKETS if bucket not in ENDED]
+ENDED_STATUSES: Final = (vocabulary.RESULT_IN, vocabulary.CLOSED)
+UNDER_WAY: Final = [bucket for bucket in vocabulary.BUCKETS if bucket not in ENDED_STATUSES]
 
 
 @register.simple_tag

@@ -14,7 +14,7 @@ from backoffice.core.access import may
 from backoffice.models import CommandRecord
 from backoffice.templatetags.ui import when
 from orders.models import Appointment, Order
-from orders.models.order import CANCELED
+from orders.models.order import CANCELED_STATUSES
 from orders.scheduling import rules
 from orders.visit_zones import VisitZone, visit_zone
 
@@ -24,13 +24,17 @@ register = template.Library()
 @register.inclusion_tag("orders/scheduling/_actions.html")
 def visit_actions(order: Order, visit: Appointment, user: Any) -> dict[str, Any]:
     """Buttons for a visit that stands, or the words on why there are none."""
-    if visit.superseded_at or visit.ended or not may(user, "appointments.change", "patients.view"):
+    if (
+        visit.superseded_at
+        or visit.has_ended
+        or not may(user, "appointments.change", "patients.view")
+    ):
         return {}
     no_move, no_cancel = rules.why_not_move(order, visit), rules.why_not_cancel(visit)
     return {
         "move": "" if no_move else reverse("orders:move", args=[order.pk]),
         "cancel": "" if no_cancel else reverse("orders:cancel-visit", args=[order.pk]),
-        "rebook": order.low_level_status not in CANCELED,
+        "rebook": order.low_level_status not in CANCELED_STATUSES,
         "words": no_cancel or no_move,
     }
 

@@ -24,7 +24,7 @@ from backoffice.core.vocabulary import CLOSED, GLYPHS, NEEDS_ACTION, Term
 from backoffice.models import User
 from backoffice.team.models import Assignment
 from orders.models import Appointment, Happening, Look, Order, Seen
-from orders.models.order import LIST_COLUMNS
+from orders.models.order_queryset import LIST_COLUMNS
 from orders.results.models import OPEN_CRITICAL, Review
 from orders.visit_zones import VisitZone, visit_zone
 

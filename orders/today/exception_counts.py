@@ -17,7 +17,7 @@ from backoffice.pages.paging.counts import Count
 from backoffice.team.models import Assignment
 from orders.exceptions import queue
 from orders.models import Order
-from orders.models.order import LIST_COLUMNS
+from orders.models.order_queryset import LIST_COLUMNS
 
 SHOWN: Final = 3
 """Orders a sheet names of each group; its queue has the rest."""

@@ -15,7 +15,7 @@ from backoffice.models import CommandRecord, User
 from backoffice.team.models import Assignment, Contact, Note
 from backoffice.team.subjects import OF_RESULTS, url_of, word_for
 from orders.models import Order, OrderDraft
-from orders.models.order import LIST_COLUMNS
+from orders.models.order_queryset import LIST_COLUMNS
 from patients.models import Patient
 
 MOST: Final = 30

@@ -26,7 +26,7 @@ from orders.commands import (
     Simulate,
     SwitchMessages,
 )
-from orders.commands.order_changes import CANCELLABLE, DATABLE, SIMULATED
+from orders.commands.order_changes import CANCELABLE_STATUSES, DATABLE_STATUSES, SIMULATED_STATUSES
 from orders.consequences import of_cancelling
 from orders.message_switch import messages_on, state_words
 from orders.models import Appointment, Order
@@ -52,9 +52,9 @@ def actions_of(order: Order, user: Any) -> list[dict[str, Any]]:
     if may(user, "orders.change"):
         if order.method == "on_site_collection" and low.startswith("requisition_"):
             offer("Sample drawn", "orders:drawn", primary=True)
-        if order.activate_by is not None and low in DATABLE:
+        if order.activate_by is not None and low in DATABLE_STATUSES:
             offer("Change the date", "orders:activation")
-        if low in CANCELLABLE.get(order.method, frozenset()):
+        if low in CANCELABLE_STATUSES.get(order.method, frozenset()):
             offer("Cancel…", "orders:cancel")
     if settings.MANAGEMENT_ENV != "production" and may(user, "orders.simulate"):
         offer("Simulate…", "orders:simulate")
@@ -192,7 +192,7 @@ def simulate(request: HttpRequest, order_id: UUID) -> HttpResponse:
     order = get_object_or_404(Order, pk=order_id)
     statuses = [
         (status, vocabulary.order_term(vocabulary.low_level(status), order.method, []).label)
-        for status in SIMULATED.get(order.method, ())
+        for status in SIMULATED_STATUSES.get(order.method, ())
     ]
     form = SimulateForm.from_request(request, statuses=statuses)
 

@@ -33,7 +33,7 @@ from orders.models import (
     UsualTime,
     order_with_move,
 )
-from orders.models.order import LIST_COLUMNS
+from orders.models.order_queryset import LIST_COLUMNS
 from orders.placing.requested_accounts import requested_account, transaction_rows
 from orders.progress import is_over, journey, turn_of
 from orders.results.identity import identity_of
@@ -103,7 +103,7 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
         "place": place_of(order, standing),
         "exception": exception if may(request.user, "exceptions.work") else "",
         "handling": handling,
-        "nodes": journey(order, events, standing is not None and not standing.ended),
+        "nodes": journey(order, events, standing is not None and not standing.has_ended),
         "over": is_over(order),
         "lab": next(iter(where(Lab, "slug = %s", [order.lab_slug], ("name",))), None),
         "happened": happened_to(

@@ -367,8 +367,8 @@ def test_the_number_of_queries_is_fixed(client: Client, desk: User) -> None:
 @pytest.mark.parametrize(
     ("make", "index"),
     [
-        (lambda: OrderNameWord.called({"names": "ada29"}), "orders_ordernameword_pkey"),
-        (lambda: Order.objects.named("ada29"), "order_of_name"),
+        (lambda: OrderNameWord.matching({"names": "ada29"}), "orders_ordernameword_pkey"),
+        (lambda: Order.objects.with_name("ada29"), "order_of_name"),
         (lambda: Patient.objects.matching("ada@exa"), "patient_email"),
     ],
 )

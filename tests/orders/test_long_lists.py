@@ -45,7 +45,7 @@ def in_one_statement(form: OrderFilters) -> list[Any]:
 
 def walk(form: OrderFilters) -> list[Page[Order]]:
     """All pages of seven, there; the last step is taken back as well."""
-    rows, typed = ORDERS.unworded(form, None).numbered(form.cleaned_data, by_name=True)
+    rows, typed = ORDERS.unworded(form, None).matching_identifiers(form.cleaned_data, by_name=True)
     opened = partial(page_of_many, rows, typed, form, 7)
     pages = [opened({"after": None, "before": None})]
     while place := pages[-1].next:

@@ -31,7 +31,7 @@ def asked(**given: Any) -> set[str]:
 
 
 def _rows(given: dict[str, Any]) -> list[Order]:
-    return list(Order.objects.filtered(given, "created_at").worded(given, by_name=True))
+    return list(Order.objects.filtered(given, "created_at").matching_words(given, by_name=True))
 
 
 @pytest.mark.parametrize("box", ["search_input", "patient_name", "shipping_recipient_name"])
@@ -54,8 +54,10 @@ def test_names_alone_and_with_other_filters_find_the_same(box: str, words: str) 
 def test_a_name_that_an_order_takes_later_is_found() -> None:
     order(1, patient_name="ada sample", recipient_name="").save()
     Order.objects.update(patient_name="grace testperson")
-    assert [one.patient_name for one in Order.objects.named("testp gra")] == ["grace testperson"]
-    assert not Order.objects.named("ada")
+    assert [one.patient_name for one in Order.objects.with_name("testp gra")] == [
+        "grace testperson"
+    ]
+    assert not Order.objects.with_name("ada")
 
 
 @pytest.mark.parametrize(
@@ -67,7 +69,7 @@ def test_whatever_stands_between_words_they_are_found(typed: str) -> None:
     Order.objects.bulk_create(
         order(n, patient_name=name_key(name), recipient_name="") for n, name in enumerate(names)
     )
-    assert len(Order.objects.named(typed)) == 1
+    assert len(Order.objects.with_name(typed)) == 1
 
 
 def test_a_name_is_kept_once() -> None:
@@ -92,8 +94,8 @@ def test_nobody_tells_an_order_another_name_than_it_has() -> None:
 def test_of_a_word_without_end_the_beginning_is_enough() -> None:
     order(1, patient_name="a" * 600 + " sample", recipient_name="b" * 600).save()
     for typed in ("a" * 600, "a" * 700, "sam aaa", "b" * 65):
-        assert Order.objects.named(typed).count() == 1
-    assert not Order.objects.named("a" * 60 + "b")
+        assert Order.objects.with_name(typed).count() == 1
+    assert not Order.objects.with_name("a" * 60 + "b")
 
 
 def test_two_boxes_at_once_are_both_meant() -> None:

@@ -6,7 +6,7 @@ import pytest
 from django.urls import reverse
 
 from backoffice.models import AuditEntry, CommandRecord
-from orders.commands.appointments import lock_of
+from orders.commands.appointments import visit_lock
 from orders.models import Order
 from tests.api.rows import staff
 from tests.outbox.desk import Desk
@@ -104,7 +104,7 @@ def test_what_never_left_is_sent_again(desk: Desk, order: Order) -> None:
 def test_an_order_is_not_cancelled_while_its_visit_is_being_changed(
     desk: Desk, order: Order
 ) -> None:
-    asked(staff("front desk"), title="Book a visit", lock=lock_of(order.pk))
+    asked(staff("front desk"), title="Book a visit", lock=visit_lock(order.pk))
     address = reverse("orders:cancel", args=[order.pk])
     answer = desk.fill(desk.client("clinician"), address, why="other", reason="not needed")
     page = answer.content.decode()

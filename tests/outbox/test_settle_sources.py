@@ -31,7 +31,7 @@ CHAPTER = re.compile(r"\((?:orders|appointments|catalogue|users|webhooks)\.md \d
 def _explanation(command: type[Command]) -> str:
     """Comments and docstring of what a command's `settle` is made of, code left out."""
     parts = [command.settle]
-    for name in ("made_since", "_ended"):
+    for name in ("find_visit", "_ended"):
         if f"self.{name}(" in inspect.getsource(command.settle):
             parts.append(getattr(command, name))
     words = []

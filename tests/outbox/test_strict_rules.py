@@ -117,7 +117,7 @@ def test_cancelled_visit_can_be_booked_anew_at_once(desk: Desk, first: str) -> N
     else:
         store_orders([service().orders.get(order.pk)])
     order.refresh_from_db()
-    assert (rules.standing_visit(order.pk) is None) == (first == "visit")
+    assert (rules.active_visit(order.pk) is None) == (first == "visit")
     assert (order.low_level_status == "appointment_cancelled") == (first == "order")
     assert rules.why_not_book(order) == ""
     address = reverse("orders:book", args=[order.pk])

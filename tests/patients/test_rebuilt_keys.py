@@ -40,7 +40,7 @@ def test_keys_on_record_get_their_other_spellings() -> None:
     assert sorted(Order.objects.values_list("recipient_name", flat=True)) == keys
     assert PatientNameWord.objects.filter(word="osample").count() == 1
     assert not PatientNameWord.objects.filter(word="")
-    assert Order.objects.named("OSAMPLE").count() == 1
+    assert Order.objects.with_name("OSAMPLE").count() == 1
 
 
 def test_keys_on_record_get_their_contracted_words() -> None:
@@ -60,5 +60,5 @@ def test_keys_on_record_get_their_contracted_words() -> None:
         assert sorted(Order.objects.values_list(column, flat=True)) == wanted
     assert sorted(Demographics.objects.values_list("name_key", flat=True)) == wanted
     assert Patient.objects.matching("Muller").count() == 2
-    assert Order.objects.named("muller").count() == 2
+    assert Order.objects.with_name("muller").count() == 2
     assert name_key("Joerg", "Mueller") == wanted[1]

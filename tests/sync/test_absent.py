@@ -15,7 +15,7 @@ from backoffice.service import Record
 from backoffice.service.events import Heard
 from backoffice.service.insurance import Insurance as InsuranceRecord
 from backoffice.service.payload import Reader
-from orders.handlers import hear_appointments
+from orders.handlers import handle_appointments
 from orders.models import Appointment, AppointmentEvent, Result
 from orders.sync import SUBJECTS as OF_ORDERS
 from patients.models import Insurance
@@ -222,6 +222,6 @@ def test_a_visit_of_a_type_of_tomorrow_is_asked_for_by_its_order(
         team_id=None,
         client_user_id=None,
     )
-    hear_appointments([heard])
+    handle_appointments([heard])
     marked = Lookup.objects.filter(kind__startswith="appointment").values_list("kind", flat=True)
     assert set(marked) == asked

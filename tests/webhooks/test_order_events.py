@@ -14,7 +14,7 @@ from backoffice.models import Drift, Lookup
 from backoffice.service import Record
 from backoffice.service import orders as service_orders
 from backoffice.service.events import Heard
-from orders.handlers import hear_orders
+from orders.handlers import handle_orders
 from orders.models import Appointment, CriticalResult, Order, OrderEvent
 from orders.sync import store_orders
 from tests.webhooks.elsewhere import elsewhere
@@ -326,8 +326,8 @@ def test_connections_and_devices_ask_for_the_users_sources() -> None:
 
 def rivals(first_told: Heard, second_told: Heard) -> dict[str, str]:
     """Two workers with an event each: the second begins while the first has not committed."""
-    with elsewhere(lambda: hear_orders([first_told]), 0.5), transaction.atomic():
-        outcomes = hear_orders([second_told])
+    with elsewhere(lambda: handle_orders([first_told]), 0.5), transaction.atomic():
+        outcomes = handle_orders([second_told])
     return dict(outcomes)
 
 
@@ -337,7 +337,7 @@ def rivals(first_told: Heard, second_told: Heard) -> dict[str, str]:
 def test_two_contents_of_one_version_at_once_ask_the_service(known: bool, later: int) -> None:
     """Whichever of them stays, whether the order was known or not."""
     if known:
-        hear_orders([heard(order(1, 2))])
+        handle_orders([heard(order(1, 2))])
     one, other = heard(order(1, 3, notes="a")), heard(order(1, 3, notes="b"))
     other = replace(other, received_at=one.received_at + timedelta(seconds=later))
     assert list(rivals(one, other).values()) == ["looked up"]
@@ -348,7 +348,7 @@ def test_two_contents_of_one_version_at_once_ask_the_service(known: bool, later:
 @pytest.mark.parametrize("known", [False, True])
 def test_the_same_or_a_newer_version_at_once_asks_nobody(known: bool) -> None:
     if known:
-        hear_orders([heard(order(1, 2))])
+        handle_orders([heard(order(1, 2))])
     one = heard(order(1, 3))
     earlier = replace(one, received_at=one.received_at - timedelta(seconds=1))
     assert set(rivals(one, earlier).values()) <= {"stale", "unchanged"}

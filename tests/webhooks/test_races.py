@@ -14,7 +14,7 @@ import pytest
 from django.db import connections, transaction
 
 from backoffice.service.events import Heard
-from orders.handlers import hear_orders
+from orders.handlers import handle_orders
 from orders.models import Order, OrderEvent
 from tests.webhooks.elsewhere import elsewhere
 from tests.webhooks.records import order, order_id
@@ -38,8 +38,8 @@ def heard(record: dict[str, Any]) -> Heard:
 def test_the_older_of_two_at_once_still_completes_the_history() -> None:
     newer, older = order(1, 5), order(1, 3)
     newer["events"] = newer["events"][-2:]
-    with elsewhere(lambda: hear_orders([heard(newer)]), 0.5), transaction.atomic():
-        outcomes = hear_orders([heard(older)])
+    with elsewhere(lambda: handle_orders([heard(newer)]), 0.5), transaction.atomic():
+        outcomes = handle_orders([heard(older)])
     assert list(outcomes.values()) == ["stale"]
     assert Order.objects.get().low_level_status == "partial_results"
     assert OrderEvent.objects.count() == 5

@@ -118,7 +118,7 @@ def job(request: HttpRequest, job_id: UUID) -> HttpResponse:
     found = _job(request, job_id)
     parts = PrintPart.objects.filter(job=found, state=PrintPart.State.FAILED).order_by("position")
     # Of a canceled job nothing is left out: it has no file.
-    is_canceled = found.state == PrintJob.State.CANCELED
+    is_canceled = found.state == PrintJob.State.CANCELED_STATUSES
     left_out = [] if is_canceled else list(parts.defer("content")[:SHOWN])
     has_ended = found.state in (PrintJob.State.DONE, PrintJob.State.FAILED)
     names = ORDERS.told({part.order_id for part in left_out}, request.user)
