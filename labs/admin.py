@@ -31,7 +31,7 @@ from labs.reports.models import ReportJob
 from labs.reports.sync import KIND as REPORT_JOBS
 from patients.admin import PatientRecordAdmin
 
-_LISTS = {listing.resource: listing for listing in sync.LISTINGS}
+_LISTS = {synced_list.resource: synced_list for synced_list in sync.SYNCED_LISTS}
 
 
 class Catalogue(RecordAdmin):
@@ -51,7 +51,7 @@ class LabAccountAdmin(Catalogue):
     list_filter = ("status", "lab")
     searched = ("pk", "provider_account_id")
     found_by = "Full ID, or the number at the lab"
-    listing = _LISTS["lab-accounts"]
+    synced_list = _LISTS["lab-accounts"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows: QuerySet[Any] = super().get_queryset(request).annotate(allowed=Count("teams"))
@@ -149,7 +149,7 @@ class LabAdmin(Catalogue):
     topic = "lab"
     list_display = ("id", "name", "slug", "city", "missing_since")
     found_by = "Full number"
-    listing = _LISTS["labs"]
+    synced_list = _LISTS["labs"]
 
     def lead(self, row: Any) -> tuple[str, str]:
         return reverse("labs:detail", args=[row.pk]), "The lab"
@@ -161,7 +161,7 @@ class MarkerAdmin(Catalogue):
     topic = "marker"
     list_display = ("id", "name", "slug", "lab_id", "type", "missing_since")
     found_by = "Full number"
-    listing = _LISTS["markers"]
+    synced_list = _LISTS["markers"]
 
 
 @register(LabTest, site=site)
@@ -169,7 +169,7 @@ class LabTestAdmin(Catalogue):
     words = "What can be ordered"
     topic = "lab test"
     list_display = ("id", "name", "method", "status", "lab_id", "missing_since")
-    listing = _LISTS["lab-tests"]
+    synced_list = _LISTS["lab-tests"]
 
     def lead(self, row: Any) -> tuple[str, str]:
         return reverse("labs:test", args=[row.pk]), "The test"
@@ -182,7 +182,7 @@ class PhysicianAdmin(Catalogue):
     sort = Sort(("npi",))
     list_display = ("npi", "first_name", "last_name", "missing_since")
     found_by = "Full NPI"
-    listing = _LISTS["physicians"]
+    synced_list = _LISTS["physicians"]
 
 
 @register(ReportJob, site=site)

@@ -207,23 +207,23 @@ def store_lab_tests(records: Sequence[Record[service_labs.LabTest]]) -> mirror.A
     """Lab tests; a new or changed one is a reason to read its markers, reflex ones included, and
     the catalogs of the accounts at its lab."""
     outcome = _store(LAB_TESTS, "id", records)
-    sync.mark("lab-test-markers", [record.key[0] for record in outcome.touched])
+    sync.schedule_lookups("lab-test-markers", [record.key[0] for record in outcome.touched])
     labs = {record.data.lab.slug for record in outcome.touched if record.data.lab}
     if labs:
         accounts = LabAccount.objects.filter(lab__in=labs, missing_since=None)
-        sync.mark(ACCOUNT_CATALOG, accounts.values_list("pk", flat=True))
+        sync.schedule_lookups(ACCOUNT_CATALOG, accounts.values_list("pk", flat=True))
     return outcome
 
 
 def store_lab_accounts(records: Sequence[Record[service_labs.LabAccount]]) -> mirror.ApplyOutcome:
     """Lab accounts; a new or changed one is a reason to read what it offers."""
     outcome = _store(LAB_ACCOUNTS, "id", records)
-    sync.mark(ACCOUNT_CATALOG, [record.key[0] for record in outcome.touched])
+    sync.schedule_lookups(ACCOUNT_CATALOG, [record.key[0] for record in outcome.touched])
     return outcome
 
 
 def _test_markers(service: Service, key: str) -> list[Record[service_labs.Marker]]:
-    batches = sync.by_number(
+    batches = sync.batches_by_number(
         lambda number: service.labs.lab_test_markers(key, number, MARKERS_A_PAGE),
         MARKERS_A_PAGE,
         key=lambda marker: marker.id,
@@ -269,10 +269,10 @@ class AccountLists:
 
 def _account_lists(service: Service, key: str) -> AccountLists:
     read_at = datetime.now(UTC)
-    tests = sync.by_cursor(
+    tests = sync.batches_by_cursor(
         lambda cursor: service.labs.lab_tests(TESTS_A_PAGE, cursor, lab_account_id=key)
     )
-    markers = sync.by_number(
+    markers = sync.batches_by_number(
         lambda number: service.labs.markers(number, MARKERS_A_PAGE, lab_account_id=key),
         MARKERS_A_PAGE,
         key=lambda marker: marker.id,
@@ -323,7 +323,9 @@ def _store_unknown(
     known = set(rows.values_list("pk", flat=True))
     outcome = _store(table, "id", [records[key] for key in records.keys() - known])
     if table is LAB_TESTS:
-        sync.mark("lab-test-markers", [mirror_record.key[0] for mirror_record in outcome.touched])
+        sync.schedule_lookups(
+            "lab-test-markers", [mirror_record.key[0] for mirror_record in outcome.touched]
+        )
 
 
 def _bring_members(
@@ -344,16 +346,16 @@ def _bring_members(
 
 def _all_accounts(service: Service) -> Iterator[sync.Batch[service_labs.LabAccount]]:
     """The team's accounts, and with a management key the whole organisation's."""
-    (batch,) = sync.once(service.labs.lab_accounts)
+    (batch,) = sync.single_batch(service.labs.lab_accounts)
     if not settings.MANAGEMENT_KEY:
         yield batch
         return
     try:
-        (more,) = sync.once(service.management.lab_accounts)
+        (more,) = sync.single_batch(service.management.lab_accounts)
     except errors.Denied:
         # The team's own accounts come all the same; that others are gone, nobody has said.
         yield batch
-        raise sync.WalkError("the management key was refused") from None
+        raise sync.PaginationError("the management key was refused") from None
     batch.records += more.records
     batch.unreadable += more.unreadable
     batch.total = len(batch)
@@ -364,7 +366,7 @@ def _physicians(service: Service) -> Iterator[sync.Batch[service_labs.Physician]
     """Listed by team, and only its records tell a team's id: without users there are none."""
     users = service.users.list(limit=1).records
     team = users[0].data.team_id if users else None
-    yield from sync.once(partial(service.labs.physicians, team)) if team else [sync.Batch()]
+    yield from sync.single_batch(partial(service.labs.physicians, team)) if team else [sync.Batch()]
 
 
 def _flag_missing_markers(
@@ -393,7 +395,7 @@ def _offered(rows: QuerySet[Any], key: str) -> set[Any]:
     """Keys in the catalogs of accounts, which are read again: what neither list has is flagged by
     the next sweep."""
     found = list(rows.values_list("account_id", key))
-    sync.mark(ACCOUNT_CATALOG, {account for account, _ in found})
+    sync.schedule_lookups(ACCOUNT_CATALOG, {account for account, _ in found})
     return {offered for _, offered in found}
 
 
@@ -404,31 +406,31 @@ def _catalogue(
     walk: Any,
     store: Any = None,
     then: Any = None,
-) -> sync.Listing:
-    def unseen(run: SyncRun) -> sync.InWholeList:
-        return sync.InWholeList(
+) -> sync.SyncedList:
+    def unseen(run: SyncRun) -> sync.UnsortedListComparison:
+        return sync.UnsortedListComparison(
             run,
             table,
             keys=lambda record: [(getattr(record.data, key),)],
-            then=then or sync.flagging(table),
+            handle_suspects=then or sync.flag_suspects(table),
         )
 
-    return sync.Listing(
+    return sync.SyncedList(
         resource=resource,
-        walk=walk,
+        batches=walk,
         store=store or (lambda records: _store(table, key, records)),
-        every=lambda: timedelta(hours=settings.SYNC_CATALOGUE_HOURS),
-        unseen=unseen,
+        interval=lambda: timedelta(hours=settings.SYNC_CATALOGUE_HOURS),
+        find_missing=unseen,
     )
 
 
-LISTINGS = (
-    _catalogue("labs", LABS, "id", lambda service, run: sync.once(service.labs.labs)),
+SYNCED_LISTS = (
+    _catalogue("labs", LABS, "id", lambda service, run: sync.single_batch(service.labs.labs)),
     _catalogue(
         "markers",
         MARKERS,
         "id",
-        lambda service, run: sync.by_number(
+        lambda service, run: sync.batches_by_number(
             lambda number: service.labs.markers(number, MARKERS_A_PAGE),
             MARKERS_A_PAGE,
             key=lambda marker: marker.id,
@@ -439,7 +441,7 @@ LISTINGS = (
         "lab-tests",
         LAB_TESTS,
         "id",
-        lambda service, run: sync.by_cursor(
+        lambda service, run: sync.batches_by_cursor(
             lambda cursor: service.labs.lab_tests(TESTS_A_PAGE, cursor)
         ),
         store=store_lab_tests,
@@ -455,18 +457,18 @@ LISTINGS = (
     _catalogue("physicians", PHYSICIANS, "npi", lambda service, run: _physicians(service)),
 )
 
-SUBJECTS = (
-    sync.Subject(
+LOOKUP_TYPES = (
+    sync.LookupType(
         kind="lab-test-markers",
         fetch=_test_markers,
         store=_store_test_markers,
     ),
-    sync.Subject(
+    sync.LookupType(
         kind=ACCOUNT_CATALOG,
         fetch=_account_lists,
         store=_store_account_lists,
         # What was known stays: an account that is not shown to us now may be shown again.
-        absent_again=lambda key: timedelta(hours=settings.SYNC_CATALOGUE_HOURS),
-        at_once=ACCOUNTS_AT_ONCE,
+        retry_missing_after=lambda key: timedelta(hours=settings.SYNC_CATALOGUE_HOURS),
+        batch_size=ACCOUNTS_AT_ONCE,
     ),
 )

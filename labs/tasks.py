@@ -6,19 +6,19 @@ from django.utils import timezone
 from backoffice import outbox, sync
 from labs.commands import COMMANDS
 from labs.reports import delivery, intake
-from labs.reports.sync import JOB_SUBJECT, file_strays
-from labs.sync import LISTINGS, SUBJECTS
+from labs.reports.sync import JOB_LOOKUP, file_strays
+from labs.sync import LOOKUP_TYPES, SYNCED_LISTS
 
 
-@shared_task(soft_time_limit=sync.LONGEST, time_limit=sync.LONGEST + 60)
+@shared_task(soft_time_limit=sync.MAX_TASK_SECONDS, time_limit=sync.MAX_TASK_SECONDS + 60)
 def sync_lists() -> None:
-    for listing in LISTINGS:
-        sync.tick(listing, seconds=sync.SLICE / len(LISTINGS))
+    for synced_list in SYNCED_LISTS:
+        sync.tick(synced_list, seconds=sync.TIME_SLICE_SECONDS / len(SYNCED_LISTS))
 
 
 @shared_task
 def look_up() -> None:
-    sync.drain(SUBJECTS, seconds=sync.SLICE)
+    sync.run_due_lookups(LOOKUP_TYPES, seconds=sync.TIME_SLICE_SECONDS)
 
 
 @shared_task(soft_time_limit=delivery.LONGEST, time_limit=delivery.LONGEST + 30)
@@ -28,7 +28,7 @@ def send_reports() -> None:
 
 @shared_task
 def follow_reports() -> None:
-    sync.drain([JOB_SUBJECT], seconds=sync.SLICE)
+    sync.run_due_lookups([JOB_LOOKUP], seconds=sync.TIME_SLICE_SECONDS)
 
 
 @shared_task

@@ -127,7 +127,7 @@ def handle_orders(events: Sequence[Heard]) -> Mapping[str, str]:
         elif order.order_id not in doubtful:
             del outcomes[order.message_id]  # simply applied
     _complete_history(older, outcome.touched)
-    sync.mark("orders", doubtful | suspect | _unknown_relatives(outcome.touched))
+    sync.schedule_lookups("orders", doubtful | suspect | _unknown_relatives(outcome.touched))
     return outcomes
 
 
@@ -149,8 +149,8 @@ def handle_appointments(events: Sequence[Heard]) -> Mapping[str, str]:
         for kind in [named] if named else kinds:
             kinds[kind].add(order_id)
     for kind, orders in sorted(kinds.items()):
-        sync.mark(kind, orders)
-    sync.mark("orders", _unknown_orders(set().union(*kinds.values())))
+        sync.schedule_lookups(kind, orders)
+    sync.schedule_lookups("orders", _unknown_orders(set().union(*kinds.values())))
     return {event.message_id: "looked up" for event in events}
 
 
@@ -186,9 +186,9 @@ def handle_critical_results(events: Sequence[Heard]) -> Mapping[str, str]:
         columns = zip(*(newest[key] for key in sorted(newest)), strict=True)
         cursor.execute(_NOTE_CRITICAL, [list(column) for column in columns])
         noted = {message_id for (message_id,) in cursor.fetchall()}
-    sync.mark("results", newest)
-    sync.mark("orders", newest)
-    sync.mark("users", unknown_patients(users))
+    sync.schedule_lookups("results", newest)
+    sync.schedule_lookups("orders", newest)
+    sync.schedule_lookups("users", unknown_patients(users))
     return {event.message_id: "stale" for event in events if event.message_id not in noted}
 
 

@@ -12,33 +12,33 @@ from orders.notifications import tell_of_orders
 from orders.order_list.definition import ORDERS
 from orders.results import queue, ranking
 from orders.results.escalation import tell_of_criticals
-from orders.sync import CHANGES, SUBJECTS, SWEEP
+from orders.sync import CHANGES, LOOKUP_TYPES, SWEEP
 from orders.today import counts
 from orders.turnaround.measurement import measure_when_due
-from orders.unmatched.sync import LISTING as UNMATCHED
+from orders.unmatched.sync import SYNCED_LIST as UNMATCHED
 
 LOOK_UP_SECONDS = 8.0
 """Shorter than a slice of a sync: changes wait on the same queue while lookups run."""
 
 
-@shared_task(soft_time_limit=sync.LONGEST, time_limit=sync.LONGEST + 60)
+@shared_task(soft_time_limit=sync.MAX_TASK_SECONDS, time_limit=sync.MAX_TASK_SECONDS + 60)
 def sync_changes() -> None:
-    sync.tick(CHANGES, seconds=sync.SLICE)
+    sync.tick(CHANGES, seconds=sync.TIME_SLICE_SECONDS)
 
 
-@shared_task(soft_time_limit=sync.LONGEST, time_limit=sync.LONGEST + 60)
+@shared_task(soft_time_limit=sync.MAX_TASK_SECONDS, time_limit=sync.MAX_TASK_SECONDS + 60)
 def sweep() -> None:
-    sync.tick(SWEEP, seconds=sync.SLICE)
+    sync.tick(SWEEP, seconds=sync.TIME_SLICE_SECONDS)
 
 
-@shared_task(soft_time_limit=sync.LONGEST, time_limit=sync.LONGEST + 60)
+@shared_task(soft_time_limit=sync.MAX_TASK_SECONDS, time_limit=sync.MAX_TASK_SECONDS + 60)
 def sync_unmatched() -> None:
-    sync.tick(UNMATCHED, seconds=sync.SLICE)
+    sync.tick(UNMATCHED, seconds=sync.TIME_SLICE_SECONDS)
 
 
 @shared_task
 def look_up() -> None:
-    sync.drain(SUBJECTS, seconds=LOOK_UP_SECONDS)
+    sync.run_due_lookups(LOOKUP_TYPES, seconds=LOOK_UP_SECONDS)
 
 
 @shared_task(soft_time_limit=outbox.MAX_TASK_SECONDS, time_limit=outbox.MAX_TASK_SECONDS + 30)

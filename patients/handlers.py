@@ -40,5 +40,5 @@ def _user(event: Heard) -> UUID:
 
 
 def _look_up(users: Sequence[UUID]) -> None:
-    sync.mark("users", unknown_patients(users))
-    sync.mark("connections", users)
+    sync.schedule_lookups("users", unknown_patients(users))
+    sync.schedule_lookups("connections", users)

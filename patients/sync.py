@@ -185,7 +185,7 @@ def store_users(records: Sequence[Record[User]]) -> mirror.ApplyOutcome:
     )
     touched = [record.key[0] for record in outcome.touched]
     for kind in OF_EACH_USER:
-        sync.mark(kind, touched)
+        sync.schedule_lookups(kind, touched)
     return outcome
 
 
@@ -213,7 +213,7 @@ def _users_absent(keys: Sequence[str], asked_at: datetime) -> None:
     """With a user goes what hung on it: each part is asked for, and flagged by its own answer."""
     if mirror.flag_missing(PATIENTS, [(UUID(key),) for key in keys], asked_at):
         for kind in OF_EACH_USER:
-            sync.mark(kind, keys)
+            sync.schedule_lookups(kind, keys)
 
 
 def store_demographics(
@@ -282,7 +282,7 @@ def store_insurance(
         for mirror_record in outcome.touched
         if mirror_record.data[2].company
     }
-    sync.mark("payors", names - {""})
+    sync.schedule_lookups("payors", names - {""})
     return {key: next_look(key) for key in answers}
 
 
@@ -371,83 +371,83 @@ def next_look(key: str) -> timedelta:
     return timedelta(hours=hours * (0.9 + (zlib.crc32(key.encode()) % 200) / 1000))
 
 
-def _unseen_users(run: SyncRun) -> sync.InWholeList:
-    return sync.InWholeList(
+def _unseen_users(run: SyncRun) -> sync.UnsortedListComparison:
+    return sync.UnsortedListComparison(
         run,
         PATIENTS,
         keys=lambda record: [(record.data.user_id,)],
-        then=sync.looking_up("users"),
+        handle_suspects=sync.look_up_suspects("users"),
     )
 
 
-USERS = sync.Listing(
+USERS = sync.SyncedList(
     resource="users",
-    walk=lambda service, run: sync.by_number(
+    batches=lambda service, run: sync.batches_by_number(
         lambda number: service.users.list((number - 1) * USERS_A_PAGE, USERS_A_PAGE),
         USERS_A_PAGE,
         key=lambda user: user.user_id,
     ),
     store=store_users,
-    every=lambda: timedelta(minutes=settings.SYNC_USERS_MINUTES),
-    unseen=_unseen_users,
-    lookup="users",
-    team=lambda user: user.team_id,
+    interval=lambda: timedelta(minutes=settings.SYNC_USERS_MINUTES),
+    find_missing=_unseen_users,
+    lookup_kind="users",
+    team_of=lambda user: user.team_id,
 )
 
-PROVIDER_LIST = sync.Listing(
+PROVIDER_LIST = sync.SyncedList(
     resource="providers",
-    walk=lambda service, run: sync.once(service.wearables.providers),
+    batches=lambda service, run: sync.single_batch(service.wearables.providers),
     store=lambda records: mirror.apply(
         PROVIDERS, [MirrorRecord.from_service(r, r.data.slug) for r in records]
     ),
-    every=lambda: timedelta(hours=settings.SYNC_CATALOGUE_HOURS),
-    unseen=lambda run: sync.InWholeList(
+    interval=lambda: timedelta(hours=settings.SYNC_CATALOGUE_HOURS),
+    find_missing=lambda run: sync.UnsortedListComparison(
         run,
         PROVIDERS,
         keys=lambda record: [(record.data.slug,)],
-        then=sync.flagging(PROVIDERS),
+        handle_suspects=sync.flag_suspects(PROVIDERS),
     ),
 )
 
-LISTINGS = (PROVIDER_LIST, USERS)
+SYNCED_LISTS = (PROVIDER_LIST, USERS)
 
-SUBJECTS = (
-    sync.Subject(
+LOOKUP_TYPES = (
+    sync.LookupType(
         kind="users",
         fetch=lambda service, key: service.users.get(key),
         store=_store_user_answers,
-        absent=_users_absent,
-        team=lambda record: record.data.team_id,
+        on_missing=_users_absent,
+        team_of=lambda record: record.data.team_id,
     ),
-    sync.Subject(
+    sync.LookupType(
         kind="demographics",
         fetch=lambda service, key: service.users.info(key),
         store=store_demographics,
-        absent=_demographics_absent,
-        absent_again=next_look,
+        on_missing=_demographics_absent,
+        retry_missing_after=next_look,
     ),
-    sync.Subject(
+    sync.LookupType(
         kind="insurance-primary",
         fetch=lambda service, key: service.insurance.latest(key, True),
         store=_store_primary,
-        absent=_no_insurance(True),
-        absent_again=next_look,
+        on_missing=_no_insurance(True),
+        retry_missing_after=next_look,
     ),
-    sync.Subject(
+    sync.LookupType(
         kind="insurance-secondary",
         fetch=lambda service, key: service.insurance.latest(key, False),
         store=_store_secondary,
-        absent=_no_insurance(False),
-        absent_again=next_look,
+        on_missing=_no_insurance(False),
+        retry_missing_after=next_look,
     ),
-    sync.Subject(
+    sync.LookupType(
         kind="connections",
         fetch=lambda service, key: service.users.connections(key),
         store=store_connections,
-        absent=_connections_absent,
-        absent_again=next_look,
+        on_missing=_connections_absent,
+        retry_missing_after=next_look,
     ),
-    sync.Subject(
+    sync.LookupType(
         kind="payors",
         fetch=lambda service, key: service.insurance.search_payors(insurance_name=key),
         store=_store_payor_answers,

@@ -5,18 +5,18 @@ from celery import shared_task
 from backoffice import outbox, sync
 from patients.commands import COMMANDS, follow_resolved_payors
 from patients.models import ConnectLink, RegistrationDraft
-from patients.sync import LISTINGS, SUBJECTS
+from patients.sync import LOOKUP_TYPES, SYNCED_LISTS
 
 
-@shared_task(soft_time_limit=sync.LONGEST, time_limit=sync.LONGEST + 60)
+@shared_task(soft_time_limit=sync.MAX_TASK_SECONDS, time_limit=sync.MAX_TASK_SECONDS + 60)
 def sync_lists() -> None:
-    for listing in LISTINGS:
-        sync.tick(listing, seconds=sync.SLICE / len(LISTINGS))
+    for synced_list in SYNCED_LISTS:
+        sync.tick(synced_list, seconds=sync.TIME_SLICE_SECONDS / len(SYNCED_LISTS))
 
 
 @shared_task
 def look_up() -> None:
-    sync.drain(SUBJECTS, seconds=sync.SLICE)
+    sync.run_due_lookups(LOOKUP_TYPES, seconds=sync.TIME_SLICE_SECONDS)
 
 
 @shared_task(soft_time_limit=outbox.MAX_TASK_SECONDS, time_limit=outbox.MAX_TASK_SECONDS + 30)

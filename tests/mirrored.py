@@ -17,7 +17,7 @@ from orders import sync as orders_sync
 from patients import sync as patients_sync
 from tests.sandboxes import Sandbox
 
-SUBJECTS = (*orders_sync.SUBJECTS, *patients_sync.SUBJECTS)
+LOOKUP_TYPES = (*orders_sync.LOOKUP_TYPES, *patients_sync.LOOKUP_TYPES)
 
 
 @contextmanager
@@ -32,6 +32,6 @@ def as_service(world: Sandbox, settings: Settings) -> Iterator[None]:
 
 def look_up(kind: str, key: Any) -> None:
     """Read one record now, by its look-up."""
-    sync.mark(kind, [UUID(str(key))])
+    sync.schedule_lookups(kind, [UUID(str(key))])
     Lookup.objects.filter(kind=kind).update(due_at=timezone.now())
-    sync.drain([subject for subject in SUBJECTS if subject.kind == kind])
+    sync.run_due_lookups([lookup_type for lookup_type in LOOKUP_TYPES if lookup_type.kind == kind])

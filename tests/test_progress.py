@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from backoffice.devtools.progress import LISTS, FirstSync, Standing
-from backoffice.management.commands.sync import LISTINGS
+from backoffice.management.commands.sync import SYNCED_LISTS
 from backoffice.models import Lookup, SyncRun
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -29,7 +29,7 @@ def run(resource: str, state: str = "done", **values: Any) -> None:
 
 
 def test_every_list_is_known() -> None:
-    assert {listing.resource for listing in LISTINGS if listing.full} == set(LISTS)
+    assert {synced_list.resource for synced_list in SYNCED_LISTS if synced_list.full} == set(LISTS)
 
 
 def test_a_list_that_was_not_walked_yet_keeps_it_open() -> None:

@@ -214,7 +214,7 @@ def schedule_resends() -> bool:
     gaps += _ended_gaps(latest, delivery_health.now)
     for key in [gap.key() for gap in gaps]:
         if not Lookup.objects.filter(kind=RESEND, key=key).exists():
-            sync.mark(RESEND, [key])
+            sync.schedule_lookups(RESEND, [key])
     return delivery_health.is_silent
 
 
@@ -251,7 +251,7 @@ def _next_resends(answers: Mapping[str, tuple[datetime, Any]]) -> dict[str, time
     for key, (asked_at, _) in answers.items():
         gap = Gap.parse(key)
         if gap.began is not None:
-            sync.mark(BACKFILL, _backfill_keys(gap.number, gap.began))
+            sync.schedule_lookups(BACKFILL, _backfill_keys(gap.number, gap.began))
         ended = Event.objects.filter(pk__gt=gap.number, received_at__lt=asked_at)
         again[key] = None if ended.exists() else RESEND_INTERVAL
     return again
@@ -278,10 +278,10 @@ def _backfill_keys(number: int, received_at: datetime) -> list[str]:
     ]
 
 
-RESEND_LOOKUPS: Final = sync.Subject(
+RESEND_LOOKUPS: Final = sync.LookupType(
     kind=RESEND,
     fetch=_request_resend,
     store=_next_resends,
-    absent_again=lambda key: RESEND_INTERVAL,
+    retry_missing_after=lambda key: RESEND_INTERVAL,
 )
 """The request is a lookup: it has a lease, waits longer after each failure, and shows its error."""

@@ -21,7 +21,7 @@ def drain() -> None:
 @shared_task
 def listen() -> None:
     silence.schedule_resends()
-    sync.drain([silence.RESEND_LOOKUPS], seconds=TIME_SLICE)
+    sync.run_due_lookups([silence.RESEND_LOOKUPS], seconds=TIME_SLICE)
 
 
 @shared_task

@@ -62,7 +62,7 @@ class Fetch:
 
 class RecordAdmin(Kind):
     """One kind of record. `topic` is what audit entries call it; `patient` names the column that
-    says whose it is. `listing` is read where no single call of the service reads the record."""
+    says whose it is. `synced_list` is read where no single call of the service reads the record."""
 
     group = groups.MIRROR
     topic: ClassVar[str]
@@ -72,7 +72,7 @@ class RecordAdmin(Kind):
     """Indexed columns that the search box looks into, for exactly what was typed."""
     identifiers: ClassVar[tuple[str, ...]] = ()
     """Those of them that are found in any spelling."""
-    listing: ClassVar[sync.Listing | None] = None
+    synced_list: ClassVar[sync.SyncedList | None] = None
     found_by = "Full ID"
     search_fields = ("pk",)  # `get_search_results` reads `searched`
     actions = ("fetch_again",)
@@ -175,15 +175,15 @@ class RecordAdmin(Kind):
         for row in rows:
             for kind, keys in self.reasons(row).items():
                 reasons.setdefault(kind, set()).update(keys)
-        if not reasons and self.listing is None:
+        if not reasons and self.synced_list is None:
             messages.warning(request, NOTHING)
             return
         with transaction.atomic():
             run = None
             if reasons:
-                sync.mark_all(reasons)
-            elif self.listing is not None:
-                run = sync.request(self.listing)
+                sync.schedule_lookups_by_kind(reasons)
+            elif self.synced_list is not None:
+                run = sync.request_run(self.synced_list)
             keys = [row.pk for row in rows]
             audit.asked(request, f"fetch {self.topic} again", keys, self.patients_of(rows))
         messages.success(request, ASKED if reasons else LISTED if run else OPEN)
@@ -192,7 +192,7 @@ class RecordAdmin(Kind):
         """How each way of fetching it stands: one query."""
         reasons = self.reasons(row)
         if not reasons:
-            return [_of_list(self.listing)] if self.listing else []
+            return [_of_list(self.synced_list)] if self.synced_list else []
         wanted = Q()
         for kind, keys in reasons.items():
             wanted |= Q(kind=kind, key__in=[str(key) for key in keys])
@@ -235,9 +235,9 @@ def _of_lookups(kind: str, found: list[Lookup]) -> Fetch:
     return Fetch(what, f"Read {ago(looked, now)}.", vocabulary.RESULT_IN)
 
 
-def _of_list(listing: sync.Listing) -> Fetch:
-    what = f"{vocabulary.LISTS.get(listing.resource, listing.resource)}, the whole list"
-    runs = SyncRun.objects.filter(resource=listing.resource, full=listing.full)
+def _of_list(synced_list: sync.SyncedList) -> Fetch:
+    what = f"{vocabulary.LISTS.get(synced_list.resource, synced_list.resource)}, the whole list"
+    runs = SyncRun.objects.filter(resource=synced_list.resource, full=synced_list.full)
     run = runs.order_by("-created_at").first()
     if run is None:
         return Fetch(what, "Never read.", vocabulary.PREPARING)

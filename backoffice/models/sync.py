@@ -109,7 +109,7 @@ class Lookup(models.Model):
 
     class Meta:
         indexes = [
-            # Reader: sync.drain
+            # Reader: sync.run_due_lookups
             models.Index(
                 fields=["kind", "due_at"], condition=Q(due_at__isnull=False), name="lookup_due"
             ),

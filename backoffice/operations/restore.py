@@ -193,6 +193,6 @@ def start_over() -> None:
         StaffSession.objects.all().delete()
         Heartbeat.objects.all().delete()
         SyncRun.objects.filter(state__in=[SyncRun.State.DUE, SyncRun.State.RUNNING]).delete()
-    sync.request(SWEEP)
+    sync.request_run(SWEEP)
     latest = Event.objects.order_by("-pk").values_list("pk", "received_at").first()
-    sync.mark(silence.RESEND, [silence.Gap(*(latest or (0, None))).key()])
+    sync.schedule_lookups(silence.RESEND, [silence.Gap(*(latest or (0, None))).key()])

@@ -123,7 +123,7 @@ def _clock() -> tuple[float | None, float]:
         cursor.execute(_CLOCKS)
         rows = cursor.fetchall()
     jump = max((change for _, change in rows if change is not None), default=0.0)
-    limit = clocks.JUMP.total_seconds()
+    limit = clocks.MAX_JITTER.total_seconds()
     return (rows[0][0] if rows else None), (jump if jump > limit else 0.0)
 
 
@@ -137,6 +137,6 @@ def _pause() -> Pause | None:
 def _changed(pause: Pause) -> bool:
     """Whether an order took a step in this pause that has had time to be read: events, or reading
     the order alone, brought it. Both times are the service's."""
-    after, before = pause.changes_after + clocks.AHEAD, pause.changes_before - clocks.AHEAD
+    after, before = pause.changes_after + clocks.MAX_AHEAD, pause.changes_before - clocks.MAX_AHEAD
     steps = Order.objects.filter(updated_at__gt=after, last_event_at__gt=after)
     return steps.filter(last_event_at__lt=before, missing_since=None).exists()

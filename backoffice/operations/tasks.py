@@ -19,7 +19,7 @@ TIDYING = 30.0
 
 @shared_task
 def prune() -> None:
-    sync.prune()
+    sync.delete_old_runs()
     outbox.erase_contents()
     bulk.forget()
     changes.prune()
@@ -50,7 +50,7 @@ def seal() -> None:
     seals.tidy()
 
 
-@shared_task(soft_time_limit=sync.LONGEST, time_limit=sync.LONGEST + 60)
+@shared_task(soft_time_limit=sync.MAX_TASK_SECONDS, time_limit=sync.MAX_TASK_SECONDS + 60)
 def check_audit() -> None:
     verification.work()
 

@@ -63,7 +63,7 @@ def waiting() -> list[str]:
     return [f"{words}: {count}" for words, count in counts.items() if count]
 
 
-def move(ours: UUID, theirs: UUID, listings: Sequence[sync.Listing]) -> None:
+def move(ours: UUID, theirs: UUID, synced_lists: Sequence[sync.SyncedList]) -> None:
     """Remember `theirs` as the team of this installation, and ask for its records.
 
     Raises CannotMove where something waits to be sent, or where the team was changed meanwhile.
@@ -87,8 +87,8 @@ def move(ours: UUID, theirs: UUID, listings: Sequence[sync.Listing]) -> None:
             state=SyncRun.State.FAILED, finished_at=Now(), lease_until=None, error=MOVED
         )
         audit.by_machine("adopt team", [ours, theirs], f"from team {ours} to team {theirs}")
-    for listing in listings:
-        if listing.full and (run := sync.request(listing)) is not None:
+    for synced_list in synced_lists:
+        if synced_list.full and (run := sync.request_run(synced_list)) is not None:
             # That none of its records were here before is no difference worth a report.
             SyncRun.objects.filter(pk=run.pk).update(checkpoint={})
 

@@ -1,38 +1,63 @@
-"""Keeping the mirror equal to the service.
+"""Keep the mirror equal to the service.
 
 Two kinds of work, both rows in PostgreSQL that any worker may pick up:
 
-- a **run** walks one list of the service page by page (`runs.py`, `walks.py`);
-- a **look-up** reads one record by its own call, now and again (`lookups.py`).
+- a **sync run** reads one list of the service page by page (`runs.py`, `pagination.py`);
+- a **lookup** reads one record by its own call, on schedule or for a reason (`lookups.py`).
 
-Each app's `sync.py` says what its lists and look-ups are and how a record becomes rows.
+Each app's `sync.py` defines its lists and lookups and how a record becomes rows.
 """
 
-from backoffice.sync.lookups import Subject, drain, mark, mark_all
-from backoffice.sync.missing_records import InCreationOrder, InWholeList, flagging, looking_up
-from backoffice.sync.pagination import Batch, WalkError, by_creation, by_cursor, by_number, once
-from backoffice.sync.runs import LONGEST, SLICE, Listing, prune, request, tick, work
+from backoffice.sync.lookups import (
+    LookupType,
+    run_due_lookups,
+    schedule_lookups,
+    schedule_lookups_by_kind,
+)
+from backoffice.sync.missing_records import (
+    SortedListComparison,
+    UnsortedListComparison,
+    flag_suspects,
+    look_up_suspects,
+)
+from backoffice.sync.pagination import (
+    Batch,
+    PaginationError,
+    batches_by_creation,
+    batches_by_cursor,
+    batches_by_number,
+    single_batch,
+)
+from backoffice.sync.runs import (
+    MAX_TASK_SECONDS,
+    TIME_SLICE_SECONDS,
+    SyncedList,
+    delete_old_runs,
+    request_run,
+    tick,
+    work_on_run,
+)
 
 __all__ = [
-    "LONGEST",
-    "SLICE",
+    "MAX_TASK_SECONDS",
+    "TIME_SLICE_SECONDS",
     "Batch",
-    "InCreationOrder",
-    "InWholeList",
-    "Listing",
-    "Subject",
-    "WalkError",
-    "by_creation",
-    "by_cursor",
-    "by_number",
-    "drain",
-    "flagging",
-    "looking_up",
-    "mark",
-    "mark_all",
-    "once",
-    "prune",
-    "request",
+    "LookupType",
+    "PaginationError",
+    "SortedListComparison",
+    "SyncedList",
+    "UnsortedListComparison",
+    "batches_by_creation",
+    "batches_by_cursor",
+    "batches_by_number",
+    "delete_old_runs",
+    "flag_suspects",
+    "look_up_suspects",
+    "request_run",
+    "run_due_lookups",
+    "schedule_lookups",
+    "schedule_lookups_by_kind",
+    "single_batch",
     "tick",
-    "work",
+    "work_on_run",
 ]

@@ -1,9 +1,9 @@
-"""Look-ups: records that are read one by one, by their own call, when there is a reason to.
+"""Lookups: scheduled reads of single records, each by its own call.
 
-A reason (an order that moved, a time that came, a record that a sweep did not see) makes the row
-due and raises its generation. Workers claim due rows, ask the service with no lock held, store the
-answers, and set the next time. An answer that was asked for before the latest reason does not
-clear it.
+A reason to look (an order that changed, a time that came, a record that a sweep did not see) makes
+the row due and increments its generation. Workers claim due rows, ask the service with no lock
+held, store the answers and set the next time. An answer that was requested before the latest
+reason does not clear that reason.
 """
 
 from __future__ import annotations
@@ -31,51 +31,51 @@ from backoffice.service import Service, errors
 
 logger = logging.getLogger(__name__)
 
-CLAIMED = 100
+CLAIM_SIZE = 100
 THREADS = 4
-TURNS = 5
-"""How often answers are stored again when the database undid that."""
-PAUSE = 0.05
-"""Seconds before that, times the turn."""
-SLOWEST = timedelta(hours=1)
+STORE_ATTEMPTS = 5
+"""How often storing answers is tried when the database rolls it back."""
+STORE_RETRY_SECONDS = 0.05
+"""Seconds before the next try, times the number of the try."""
+MAX_RETRY_DELAY = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
-class Subject:
-    """One kind of record that has its own call.
+class LookupType:
+    """A type of record that the service returns by a call of its own.
 
-    `fetch(service, key)` asks, outside any transaction. `store(answers)` makes rows of the answers
-    by key, inside one, and returns when to look again by key (absent or None: not until there is
-    a reason). `absent(keys, asked_at)` is told which keys the service does not have, and
-    `absent_again(key)` when to ask for them again. `team(answer)`: whose record it is, where the
-    record names its team; one of another team is not stored. `at_once`: how many answers are held
-    in memory before they are stored.
+    `fetch(service, key)` asks the service, outside any transaction. `store(answers)` writes rows
+    from the answers by key, inside one, and returns by key when to look again (no entry or None:
+    not until there is a reason). `on_missing(keys, asked_at)` handles the keys that the service
+    does not have, and `retry_missing_after(key)` returns when to ask for them again.
+    `team_of(answer)` returns the team that the record names; a record of another team is not
+    stored. `batch_size`: how many answers are held in memory before they are stored.
     """
 
     kind: str
     fetch: Callable[[Service, str], Any]
     store: Callable[[Mapping[str, Any]], Mapping[str, timedelta | None]]
-    absent: Callable[[Sequence[str], datetime], None] = lambda keys, asked_at: None
-    absent_again: Callable[[str], timedelta | None] = lambda key: None
-    team: Callable[[Any], UUID] | None = None
-    at_once: int = CLAIMED
+    on_missing: Callable[[Sequence[str], datetime], None] = lambda keys, asked_at: None
+    retry_missing_after: Callable[[str], timedelta | None] = lambda key: None
+    team_of: Callable[[Any], UUID] | None = None
+    batch_size: int = CLAIM_SIZE
 
 
 @dataclass(frozen=True)
-class Claim:
+class LookupClaim:
     kind: str
     key: str
     generation: int
     attempts: int
 
 
-def mark(kind: str, keys: Iterable[object]) -> None:
-    """Give a reason to look these records up now."""
-    mark_all({kind: keys})
+def schedule_lookups(kind: str, keys: Iterable[object]) -> None:
+    """Schedule a lookup of each of these records, due now."""
+    schedule_lookups_by_kind({kind: keys})
 
 
-def mark_all(keys: Mapping[str, Iterable[object]]) -> None:
-    """The same for records of several kinds, in one statement."""
+def schedule_lookups_by_kind(keys: Mapping[str, Iterable[object]]) -> None:
+    """Schedule lookups of records of several kinds, in one statement."""
     reasons = sorted({(kind, str(key)) for kind, named in keys.items() for key in named})
     if not reasons:
         return
@@ -91,61 +91,63 @@ def mark_all(keys: Mapping[str, Iterable[object]]) -> None:
         )
 
 
-def under_way(kind: str, keys: Iterable[str]) -> set[str]:
-    """Those of `keys` that failed lately and have a time to be tried again: a new reason would make
-    them due at once, however often they failed."""
+def failing_keys(kind: str, keys: Iterable[str]) -> set[str]:
+    """Return those of `keys` that failed and are scheduled to be tried again.
+
+    A new reason would make them due at once, however often they failed.
+    """
     failing = Lookup.objects.filter(kind=kind, key__in=list(keys), due_at__isnull=False)
     return set(failing.exclude(error="").values_list("key", flat=True))
 
 
-def drain(subjects: Sequence[Subject], *, seconds: float | None = None) -> int:
-    """Look up what is due, until nothing is or for about `seconds`. Returns how many were answered.
+def run_due_lookups(lookup_types: Sequence[LookupType], *, seconds: float | None = None) -> int:
+    """Run the lookups that are due, until none is or for about `seconds`.
 
-    Where the service does not answer for a kind, or refuses it, the rest of that kind is left for
-    a later tick.
+    Return how many were answered. If the service does not answer for a kind, or refuses it, the
+    rest of that kind is left to a later tick.
     """
-    by_kind = {subject.kind: subject for subject in subjects}
+    by_kind = {lookup_type.kind: lookup_type for lookup_type in lookup_types}
     ends = None if seconds is None else time.monotonic() + seconds
     answered = 0
     closed: set[str] = set()
-    trouble: OperationalError | InterfaceError | None = None
+    database_error: OperationalError | InterfaceError | None = None
     with ThreadPoolExecutor(THREADS, thread_name_prefix="lookups") as threads:
         while not shutdown.asked() and (ends is None or time.monotonic() < ends):
             token = uuid.uuid4()
-            claims = _claim_some([one for one in subjects if one.kind not in closed], token)
+            claims = _claim_some([one for one in lookup_types if one.kind not in closed], token)
             if not claims:
                 break
             asked_at = datetime.now(UTC)
-            asked = _answers(threads, by_kind, claims, closed)
-            for kind, subject in by_kind.items():
-                mine = [pair for pair in zip(claims, asked, strict=True) if pair[0].kind == kind]
-                if not mine:
+            asked = _fetch_answers(threads, by_kind, claims, closed)
+            for kind, lookup_type in by_kind.items():
+                pairs = [pair for pair in zip(claims, asked, strict=True) if pair[0].kind == kind]
+                if not pairs:
                     continue
                 try:
-                    answered += _settle(subject, mine, token, asked_at)
+                    answered += _store_answers(lookup_type, pairs, token, asked_at)
                 except (OperationalError, InterfaceError) as error:
-                    trouble = error  # What was answered of the other kinds is stored all the same.
-            if trouble is not None:
+                    database_error = error  # The answers of the other kinds are stored first.
+            if database_error is not None:
                 with contextlib.suppress(DatabaseError, InterfaceError):
                     Lookup.objects.filter(lease_token=token).update(
                         lease_token=None, lease_until=None
                     )
-                raise trouble
+                raise database_error
     return answered
 
 
-def _claim_some(subjects: Sequence[Subject], token: uuid.UUID) -> list[Claim]:
-    """Claims of kinds whose answers are equally large, those with the smallest first."""
+def _claim_some(lookup_types: Sequence[LookupType], token: uuid.UUID) -> list[LookupClaim]:
+    """Claim lookups of kinds with the same batch size, largest batch size first."""
     kinds: dict[int, list[str]] = defaultdict(list)
-    for subject in subjects:
-        kinds[subject.at_once].append(subject.kind)
-    for at_once in sorted(kinds, reverse=True):
-        if claims := _claim(kinds[at_once], at_once, token):
+    for lookup_type in lookup_types:
+        kinds[lookup_type.batch_size].append(lookup_type.kind)
+    for batch_size in sorted(kinds, reverse=True):
+        if claims := _claim(kinds[batch_size], batch_size, token):
             return claims
     return []
 
 
-def _claim(kinds: list[str], at_once: int, token: uuid.UUID) -> list[Claim]:
+def _claim(kinds: list[str], batch_size: int, token: uuid.UUID) -> list[LookupClaim]:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(
             "UPDATE backoffice_lookup AS claimed"
@@ -156,62 +158,72 @@ def _claim(kinds: list[str], at_once: int, token: uuid.UUID) -> list[Claim]:
             "  ORDER BY due_at LIMIT %s FOR UPDATE SKIP LOCKED) AS free"
             " WHERE claimed.kind = free.kind AND claimed.key = free.key"
             " RETURNING claimed.kind, claimed.key, claimed.generation, claimed.attempts",
-            [token, 3 * settings.SYNC_LEASE_SECONDS, kinds, at_once],
+            [token, 3 * settings.SYNC_LEASE_SECONDS, kinds, batch_size],
         )
-        return [Claim(*row) for row in cursor.fetchall()]
+        return [LookupClaim(*row) for row in cursor.fetchall()]
 
 
-def _answers(
+def _fetch_answers(
     threads: ThreadPoolExecutor,
-    subjects: Mapping[str, Subject],
-    claims: Sequence[Claim],
+    lookup_types: Mapping[str, LookupType],
+    claims: Sequence[LookupClaim],
     closed: set[str],
 ) -> list[Any]:
-    """What the service answers to each claim. Where its key is of another team, or it does not
-    answer that, the first claim of each kind gets the error, and every kind is closed."""
+    """Return the service's answer to each claim.
+
+    If our key belongs to another team, or the service does not tell, the first claim of each kind
+    gets the error, and every kind is closed.
+    """
     try:
         client = service_team.verified()
     except (errors.ServiceError, service_team.AnotherTeam) as error:
         first = {claim.kind: claim for claim in reversed(claims)}
-        closed.update(subjects)
+        closed.update(lookup_types)
         return [error if first[claim.kind] is claim else None for claim in claims]
-    named = any(subjects[claim.kind].team for claim in claims)
-    ask = partial(_ask, client, service_team.mirror_team() if named else None, closed)
-    return list(threads.map(ask, [subjects[claim.kind] for claim in claims], claims))
+    named = any(lookup_types[claim.kind].team_of for claim in claims)
+    fetch = partial(_fetch_answer, client, service_team.mirror_team() if named else None, closed)
+    return list(threads.map(fetch, [lookup_types[claim.kind] for claim in claims], claims))
 
 
-def _ask(
-    client: Service, our_team: UUID | None, closed: set[str], subject: Subject, claim: Claim
+def _fetch_answer(
+    client: Service,
+    our_team: UUID | None,
+    closed: set[str],
+    lookup_type: LookupType,
+    claim: LookupClaim,
 ) -> Any:
-    """The answer, the error, or None where an earlier call found the kind closed to us."""
-    if subject.kind in closed:
+    """Return the answer, the error, or None if an earlier call closed this kind."""
+    if lookup_type.kind in closed:
         return None
     try:
-        answer = subject.fetch(client, claim.key)
-        if subject.team is not None:
-            service_team.refuse_others([subject.team(answer)], our_team)
+        answer = lookup_type.fetch(client, claim.key)
+        if lookup_type.team_of is not None:
+            service_team.refuse_others([lookup_type.team_of(answer)], our_team)
         return answer
     except service_team.AnotherTeam as error:
         logger.error("a record was refused: %s", error)
         return error
     except errors.ServiceError as error:
-        # An answer about this record alone (unreadable, another team's) says nothing of the rest.
+        # An answer about one record (unreadable, of another team) says nothing about the others.
         if type(error) in (errors.Unreachable, errors.Limited) or error.status == 401:
-            closed.add(subject.kind)
+            closed.add(lookup_type.kind)
         return error
     except Exception as error:
-        logger.exception("a look-up failed", extra={"kind": subject.kind})
+        logger.exception("a lookup failed", extra={"kind": lookup_type.kind})
         return error
 
 
-def _settle(
-    subject: Subject, asked: list[tuple[Claim, Any]], token: uuid.UUID, asked_at: datetime
+def _store_answers(
+    lookup_type: LookupType,
+    asked: list[tuple[LookupClaim, Any]],
+    token: uuid.UUID,
+    asked_at: datetime,
 ) -> int:
-    """Store, flag, set the next times; returns how many were answered."""
+    """Store answers, handle missing records, set the next times. Return how many were answered."""
     answers: dict[str, Any] = {}
     missing: list[str] = []
-    failed: list[tuple[Claim, Exception]] = []
-    done: list[Claim] = []
+    failed: list[tuple[LookupClaim, Exception]] = []
+    done: list[LookupClaim] = []
     for claim, result in asked:
         if isinstance(result, errors.Missing):
             missing.append(claim.key)
@@ -222,53 +234,60 @@ def _settle(
             answers[claim.key] = result
             done.append(claim)
 
-    def settle() -> None:
+    def store() -> None:
         with transaction.atomic():
             with mirror.require_storage():
-                again = dict(subject.store(answers)) if answers else {}
+                again = dict(lookup_type.store(answers)) if answers else {}
             if missing:
-                subject.absent(missing, asked_at)
-                again.update({key: subject.absent_again(key) for key in missing})
+                lookup_type.on_missing(missing, asked_at)
+                again.update({key: lookup_type.retry_missing_after(key) for key in missing})
             _close(done, again, token)
-            mirror.clear_unreadable(subject.kind, [claim.key for claim in done])
+            mirror.clear_unreadable(lookup_type.kind, [claim.key for claim in done])
 
     try:
-        _unless_rolled_back(settle)
+        _retry_rollbacks(store)
     except (OperationalError, InterfaceError):
         raise
     except Exception as error:
         if len(asked) > 1:
-            return sum(_settle(subject, [one], token, asked_at) for one in asked)
-        logger.exception("an answer could not be stored", extra={"kind": subject.kind})
+            return sum(_store_answers(lookup_type, [one], token, asked_at) for one in asked)
+        logger.exception("an answer could not be stored", extra={"kind": lookup_type.kind})
         failed, done = [(claim, error) for claim in done], []
 
-    def give_back() -> None:
+    def release() -> None:
         with transaction.atomic():
             _put_back(failed, token)
-            _release([claim.key for claim, result in asked if result is None], subject.kind, token)
+            _release(
+                [claim.key for claim, result in asked if result is None], lookup_type.kind, token
+            )
 
-    _unless_rolled_back(give_back)
+    _retry_rollbacks(release)
     return len(done)
 
 
-def _unless_rolled_back(work: Callable[[], None]) -> None:
-    """Do it again where a deadlock or a conflict with another transaction undid it: who applies
-    events may hold a look-up and want its record, while we hold the record."""
-    for turn in range(1, TURNS + 1):
+def _retry_rollbacks(work: Callable[[], None]) -> None:
+    """Call `work` again if a deadlock or a conflict with another transaction rolled it back.
+
+    A worker that applies events may hold a lookup row and wait for its record, while we hold the
+    record.
+    """
+    for turn in range(1, STORE_ATTEMPTS + 1):
         try:
             return work()
         except OperationalError as error:
             state = getattr(error.__cause__, "sqlstate", None) or ""
-            if turn == TURNS or state[:2] != "40":
+            if turn == STORE_ATTEMPTS or state[:2] != "40":
                 raise
-            logger.info("answers are stored anew: %s", type(error.__cause__).__name__)
-            # The other transaction was waiting for our locks: it gets them now, or the two
-            # would meet again.
-            time.sleep(turn * PAUSE)
+            logger.info("answers are stored again: %s", type(error.__cause__).__name__)
+            # The other transaction was waiting for our locks. Let it get them, or both would
+            # collide again.
+            time.sleep(turn * STORE_RETRY_SECONDS)
 
 
-def _close(claims: list[Claim], again: Mapping[str, timedelta | None], token: uuid.UUID) -> None:
-    """Set the next time; a row that got a newer reason meanwhile stays due."""
+def _close(
+    claims: list[LookupClaim], again: Mapping[str, timedelta | None], token: uuid.UUID
+) -> None:
+    """Set the next times; a row with a newer reason stays due."""
     rows: dict[str, list[Any]] = defaultdict(list)
     for claim in sorted(claims, key=lambda claim: claim.key):
         rows["kind"].append(claim.kind)
@@ -278,7 +297,7 @@ def _close(claims: list[Claim], again: Mapping[str, timedelta | None], token: uu
     if not rows:
         return
     with connection.cursor() as cursor:
-        # Locked in the order `mark` writes them, or the two would deadlock.
+        # Lock in the order in which `schedule_lookups` writes, or the two would deadlock.
         cursor.execute(
             "SELECT 1 FROM backoffice_lookup WHERE kind = %s AND key = ANY(%s)"
             " ORDER BY key FOR UPDATE",
@@ -297,7 +316,7 @@ def _close(claims: list[Claim], again: Mapping[str, timedelta | None], token: uu
 
 
 def _release(keys: list[str], kind: str, token: uuid.UUID) -> None:
-    """Give back what was claimed and then not asked for."""
+    """Release claims for which the service was not asked."""
     if keys:
         Lookup.objects.filter(kind=kind, key__in=keys, lease_token=token).update(
             lease_token=None, lease_until=None
@@ -305,25 +324,27 @@ def _release(keys: list[str], kind: str, token: uuid.UUID) -> None:
 
 
 def _is_about_record(error: Exception) -> bool:
-    """Whether it was answered, and the answer could not be read or stored. That nothing was
-    answered, or only later or with another key, says nothing of the record."""
+    """Return whether there was an answer that could not be read or stored.
+
+    No answer, an answer that asks to wait, or a refused key say nothing about the record.
+    """
     if isinstance(error, errors.ServiceError):
         return isinstance(error, errors.Malformed | errors.Refused) and error.status != 401
     return not isinstance(error, service_team.AnotherTeam)
 
 
-def _put_back(failed: list[tuple[Claim, Exception]], token: uuid.UUID) -> None:
-    """Wait longer each time, unless there is a newer reason; keep an answer nobody could read."""
+def _put_back(failed: list[tuple[LookupClaim, Exception]], token: uuid.UUID) -> None:
+    """Retry later each time, unless there is a newer reason; save answers that were unreadable."""
     with connection.cursor() as cursor:
         for claim, error in failed:
-            wait = min(timedelta(seconds=5 * 2 ** min(claim.attempts, 12)), SLOWEST)
-            asked = getattr(error, "retry_after", None)
-            if asked:
-                wait = timedelta(seconds=max(1, asked))
-            told = isinstance(
+            wait = min(timedelta(seconds=5 * 2 ** min(claim.attempts, 12)), MAX_RETRY_DELAY)
+            retry_after = getattr(error, "retry_after", None)
+            if retry_after:
+                wait = timedelta(seconds=max(1, retry_after))
+            has_message = isinstance(
                 error, (errors.ServiceError, mirror.RecordNotStored, service_team.AnotherTeam)
             )
-            said = str(error) if told else type(error).__name__
+            message = str(error) if has_message else type(error).__name__
             cursor.execute(
                 "UPDATE backoffice_lookup SET lease_token = NULL, lease_until = NULL,"
                 " attempts = least(attempts + 1, 1000),"
@@ -332,7 +353,7 @@ def _put_back(failed: list[tuple[Claim, Exception]], token: uuid.UUID) -> None:
                 " WHERE kind = %s AND key = %s AND lease_token = %s",
                 [
                     int(_is_about_record(error)),
-                    said[:300],
+                    message[:300],
                     claim.generation,
                     wait.total_seconds(),
                     claim.kind,
@@ -340,8 +361,6 @@ def _put_back(failed: list[tuple[Claim, Exception]], token: uuid.UUID) -> None:
                     token,
                 ],
             )
-            unread = getattr(error, "unreadable", None)
-            if unread is not None:
-                mirror.save_unreadable(
-                    claim.kind, claim.key, unread.path, unread.reason, unread.raw
-                )
+            item = getattr(error, "unreadable", None)
+            if item is not None:
+                mirror.save_unreadable(claim.kind, claim.key, item.path, item.reason, item.raw)

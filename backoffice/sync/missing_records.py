@@ -1,6 +1,6 @@
-"""What the mirror has and a full list of the service has not.
+"""Rows of the mirror that a full list of the service does not contain.
 
-Rows are suspects only: `then` decides, by asking the service for each where it can.
+Such rows are only suspects: `handle_suspects` decides, by asking the service for each if it can.
 """
 
 from __future__ import annotations
@@ -13,52 +13,52 @@ from django.db import connection
 
 from backoffice import mirror
 from backoffice.models import SyncRun
-from backoffice.sync.lookups import mark
+from backoffice.sync.lookups import schedule_lookups
 from backoffice.sync.pagination import Batch
 
-Then: TypeAlias = Callable[[list[mirror.RecordKey], datetime], list[mirror.RecordKey]]
-"""Acts on suspects; returns those that count as unseen."""
+SuspectHandler: TypeAlias = Callable[[list[mirror.RecordKey], datetime], list[mirror.RecordKey]]
+"""Handles the keys of suspects; returns those that count as missing."""
 
 
-def flagging(table: mirror.MirrorTable) -> Then:
-    """For records that have no call of their own: the list is the last word."""
+def flag_suspects(table: mirror.MirrorTable) -> SuspectHandler:
+    """Return a handler for records without a call of their own: the list decides."""
 
-    def then(keys: list[mirror.RecordKey], asked_at: datetime) -> list[mirror.RecordKey]:
+    def handle_suspects(keys: list[mirror.RecordKey], asked_at: datetime) -> list[mirror.RecordKey]:
         mirror.flag_missing(table, keys, asked_at)
         return keys
 
-    return then
+    return handle_suspects
 
 
-def looking_up(kind: str) -> Then:
-    """For records that can be asked for: a 404 flags them, an answer clears them."""
+def look_up_suspects(kind: str) -> SuspectHandler:
+    """Return a handler that looks each suspect up: a 404 flags it, an answer clears it."""
 
-    def then(keys: list[mirror.RecordKey], asked_at: datetime) -> list[mirror.RecordKey]:
-        mark(kind, [key[0] for key in keys])
+    def handle_suspects(keys: list[mirror.RecordKey], asked_at: datetime) -> list[mirror.RecordKey]:
+        schedule_lookups(kind, [key[0] for key in keys])
         return keys
 
-    return then
+    return handle_suspects
 
 
-class InWholeList:
-    """For lists in no order: collects every key, compares when the walk has ended."""
+class UnsortedListComparison:
+    """For lists without an order: collects every key and compares after the last batch."""
 
     def __init__(
         self,
         run: SyncRun,
         table: mirror.MirrorTable,
         keys: Callable[[Any], list[mirror.RecordKey]],
-        then: Then,
+        handle_suspects: SuspectHandler,
     ) -> None:
-        self.run, self.table, self.keys, self.then = run, table, keys, then
+        self.run, self.table, self.keys, self.handle_suspects = run, table, keys, handle_suspects
         self.seen: set[mirror.RecordKey] = set()
-        self.unread: set[str] = set()
+        self.unreadable_keys: set[str] = set()
 
-    def __call__(self, batch: Batch[Any], last: bool) -> list[str]:
+    def __call__(self, batch: Batch[Any], is_last: bool) -> list[str]:
         for record in batch.records:
             self.seen.update(self.keys(record))
-        self.unread.update(mirror.key_from_raw(item.raw) for item in batch.unreadable)
-        if not last:
+        self.unreadable_keys.update(mirror.key_from_raw(item.raw) for item in batch.unreadable)
+        if not is_last:
             return []
         started = self.run.started_at
         assert started is not None
@@ -69,18 +69,18 @@ class InWholeList:
                 " WHERE missing_since IS NULL AND as_of < %s",
                 [started],
             )
-            absent = sorted(
+            missing = sorted(
                 key
                 for key in cursor.fetchall()
-                if key not in self.seen and str(key[0]) not in self.unread
+                if key not in self.seen and str(key[0]) not in self.unreadable_keys
             )
-        return [mirror.key_text(key) for key in self.then(absent, started)]
+        return [mirror.key_text(key) for key in self.handle_suspects(missing, started)]
 
 
-class InCreationOrder:
-    """For lists sorted by creation: compares each batch with the rows of the same stretch of time.
+class SortedListComparison:
+    """For lists sorted by creation: compares each batch with the rows of the same period.
 
-    Nothing is collected, so memory does not grow with the list, and a resumed walk compares from
+    It collects nothing, so memory does not grow with the list, and a resumed run compares from
     where it resumed.
     """
 
@@ -88,21 +88,21 @@ class InCreationOrder:
         self,
         run: SyncRun,
         table: mirror.MirrorTable,
-        then: Then,
+        handle_suspects: SuspectHandler,
     ) -> None:
-        self.run, self.table, self.then = run, table, then
+        self.run, self.table, self.handle_suspects = run, table, handle_suspects
         since = run.checkpoint.get("since")
         self.low = datetime.fromisoformat(since) if since else None
         self.at_low: set[Any] = set()
-        self.unread: set[str] = set()
+        self.unreadable_keys: set[str] = set()
 
-    def __call__(self, batch: Batch[Any], last: bool) -> list[str]:
+    def __call__(self, batch: Batch[Any], is_last: bool) -> list[str]:
         started = self.run.started_at
         assert started is not None
         moments = {record.data.id: record.data.created_at for record in batch.records}
-        self.unread.update(mirror.key_from_raw(item.raw) for item in batch.unreadable)
+        self.unreadable_keys.update(mirror.key_from_raw(item.raw) for item in batch.unreadable)
         high = max(moments.values(), default=self.low)
-        upper = None if last else high
+        upper = None if is_last else high
         with connection.cursor() as cursor:
             cursor.execute(
                 f'SELECT id FROM "{self.table.name}" WHERE missing_since IS NULL AND as_of < %s'
@@ -110,13 +110,15 @@ class InCreationOrder:
                 " AND (%s::timestamptz IS NULL OR created_at < %s) ORDER BY id",
                 [started, self.low, self.low, upper, upper],
             )
-            absent = [
+            missing = [
                 key
                 for (key,) in cursor.fetchall()
-                if key not in moments and key not in self.at_low and str(key) not in self.unread
+                if key not in moments
+                and key not in self.at_low
+                and str(key) not in self.unreadable_keys
             ]
         if high != self.low:
             self.at_low = set()
         self.at_low |= {key for key, moment in moments.items() if moment == high}
         self.low = high
-        return [str(key) for (key,) in self.then([(key,) for key in absent], started)]
+        return [str(key) for (key,) in self.handle_suspects([(key,) for key in missing], started)]

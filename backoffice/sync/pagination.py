@@ -1,9 +1,9 @@
-"""Ways to walk a list of the service to its end without skipping a row.
+"""Read a list of the service to its end without skipping a row.
 
-Pages are fetched by a few threads, a few pages ahead, and handed over in order as batches of about
-a thousand records. Lists change while they are walked: a row that appears moves others to later
-pages (seen twice, harmless), a row that disappears moves others to earlier pages (skipped), so a
-shrinking list is walked again.
+A few threads fetch a few pages ahead; the pages are returned in order, in batches of about a
+thousand records. Lists change while they are read: a new row moves others to later pages (they are
+read twice, harmless), a deleted row moves others to earlier pages (they would be skipped), so a
+list that shrank is read again.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from backoffice.sync.clocks import ClockReading
 
 T = TypeVar("T")
 
-AHEAD = 4
-BATCH = 1_000
+PAGES_AHEAD = 4
+BATCH_SIZE = 1_000
 MAX_PAGES = 100_000
-WINDOW = 20
-ATTEMPTS = 3
-WAITING_SECONDS = 5.0
-_ENDLESS = "the list has no end"
+WINDOW_PAGES = 20
+MAX_ATTEMPTS = 3
+WAIT_CALLBACK_SECONDS = 5.0
+_NO_END = "the list has no end"
 
 
-class WalkError(Exception):
-    """The list cannot be walked: it repeats itself, never ends or keeps shrinking."""
+class PaginationError(Exception):
+    """The list cannot be read: it repeats itself, never ends or keeps shrinking."""
 
 
 @dataclass
 class Batch(Generic[T]):
     """Records of consecutive pages.
 
-    `checkpoint` is where a later run may resume once this batch is stored. `total` is what the
-    service says the list holds, `clock` the two clocks at the list's first page.
+    `checkpoint` is where a later task may resume once this batch is stored. `total` is the length
+    of the list according to the service, `clock` the two clocks at the list's first page.
     """
 
     records: list[Record[T]] = field(default_factory=list)
@@ -63,9 +63,9 @@ class Batch(Generic[T]):
 def in_background(
     batches: Iterator[Batch[T]], waiting: Callable[[], None] = lambda: None
 ) -> Generator[Batch[T], None, None]:
-    """Walk in a thread of its own, a little ahead, so that fetching and writing overlap.
+    """Yield `batches`, read a little ahead in a thread, so that fetching and writing overlap.
 
-    `waiting` is called every few seconds while the service keeps us waiting for the next batch.
+    `waiting` is called every few seconds while the service has not sent the next batch.
     """
     ready: Queue[Batch[T] | BaseException | None] = Queue(maxsize=2)
     stopped = Event()
@@ -75,7 +75,7 @@ def in_background(
             with suppress(Full):
                 return ready.put(item, timeout=0.1)
 
-    def walk() -> None:
+    def fetch_all() -> None:
         try:
             for batch in batches:
                 hand_over(batch)
@@ -85,12 +85,12 @@ def in_background(
         except BaseException as error:  # Raised again where the batches are read.
             hand_over(error)
 
-    thread = Thread(target=walk, name="walk", daemon=True)
+    thread = Thread(target=fetch_all, name="fetch-batches", daemon=True)
     thread.start()
     try:
         while True:
             try:
-                item = ready.get(timeout=WAITING_SECONDS)
+                item = ready.get(timeout=WAIT_CALLBACK_SECONDS)
             except Empty:
                 waiting()
                 continue
@@ -104,24 +104,24 @@ def in_background(
         thread.join()
 
 
-def once(fetch: Callable[[], Page[T]]) -> Iterator[Batch[T]]:
-    """A list that comes whole."""
+def single_batch(fetch: Callable[[], Page[T]]) -> Iterator[Batch[T]]:
+    """Yield the one batch of a list without pages."""
     page = fetch()
-    batch: Batch[T] = Batch(total=_size(page), clock=ClockReading.of(page))
+    batch: Batch[T] = Batch(total=_size(page), clock=ClockReading.from_page(page))
     batch.add(page)
     yield batch
 
 
-def by_cursor(
+def batches_by_cursor(
     fetch: Callable[[str | None], Page[T]], at_most: int = MAX_PAGES
 ) -> Iterator[Batch[T]]:
-    """A list paged by an opaque cursor; pages may be short, even empty, before the end."""
+    """Yield a list paged by an opaque cursor; pages before the end may be short, even empty."""
     cursor: str | None = None
     seen: set[str] = set()
     batch: Batch[T] = Batch()
     for _ in range(at_most):
         page = fetch(cursor)
-        batch.clock = batch.clock or ClockReading.of(page)
+        batch.clock = batch.clock or ClockReading.from_page(page)
         batch.total = page.total
         batch.add(page)
         cursor = page.next_cursor
@@ -129,95 +129,97 @@ def by_cursor(
             yield batch
             return
         if cursor in seen:
-            raise WalkError("the service repeated a cursor")
+            raise PaginationError("the service repeated a cursor")
         seen.add(cursor)
-        if len(batch) >= BATCH:
+        if len(batch) >= BATCH_SIZE:
             yield batch
             batch = Batch(clock=batch.clock)
-    raise WalkError(_ENDLESS)
+    raise PaginationError(_NO_END)
 
 
-def by_number(
+def batches_by_number(
     fetch: Callable[[int], Page[T]],
     size: int,
     key: Callable[[T], object],
     at_most: int = MAX_PAGES,
 ) -> Iterator[Batch[T]]:
-    """A list paged by number, from 1. Walked again while rows are found to have moved in it.
+    """Yield a list paged by number, from 1; read it again if rows moved while it was read.
 
-    It may grow at its end. A repeated record tells that rows came in before it, and that pages
-    fetched out of order may have missed one; a smaller total, that rows went.
+    The list may grow at its end. A repeated record shows that rows were inserted before it, and
+    that pages fetched out of order may have missed one; a smaller total shows deleted rows.
     """
-    for attempt in range(1, ATTEMPTS + 1):
+    for attempt in range(1, MAX_ATTEMPTS + 1):
         seen: set[object] = set()
         first: Page[T] | None = None
         totals: list[int | None] = []
         read = 0
         batch: Batch[T] = Batch()
-        for page in _numbered(fetch, size, at_most):
+        for page in _pages_by_number(fetch, size, at_most):
             first = first or page
             totals.append(page.total)
             if len(totals) == at_most:
-                raise WalkError(_ENDLESS)
+                raise PaginationError(_NO_END)
             seen.update(key(record.data) for record in page.records)
             seen.update(item.raw for item in page.unreadable)
             read += _size(page)
-            batch.total, batch.clock = page.total, ClockReading.of(first)
+            batch.total, batch.clock = page.total, ClockReading.from_page(first)
             batch.add(page)
-            if len(batch) >= BATCH:
+            if len(batch) >= BATCH_SIZE:
                 yield batch
                 batch = Batch()
         yield batch
-        if read > len(seen) and attempt < ATTEMPTS:
+        if read > len(seen) and attempt < MAX_ATTEMPTS:
             continue
-        said = [total for total in totals if total is not None]
-        if len(said) < len(totals) or said[0] <= min(*said, len(seen)):
+        known_totals = [total for total in totals if total is not None]
+        if len(known_totals) < len(totals) or known_totals[0] <= min(*known_totals, len(seen)):
             return
-    raise WalkError("the list kept shrinking while it was read")
+    raise PaginationError("the list kept shrinking while it was read")
 
 
-def by_creation(
+def batches_by_creation(
     fetch: Callable[[datetime | None, int], Page[T]],
     size: int,
     since: datetime | None,
     created_at: Callable[[T], datetime],
     key: Callable[[T], object],
-    window: int = WINDOW,
+    window: int = WINDOW_PAGES,
 ) -> Iterator[Batch[T]]:
-    """A list sorted by creation, oldest first, whose `fetch(start, page)` can begin at a moment.
+    """Yield a list sorted by creation, oldest first; `fetch(start, page)` can begin at a time.
 
-    The walk begins anew at the creation of the last record it holds, after every `window` pages,
-    so no page is deep, a checkpoint is a moment, and a killed walk resumes there. A window's pages
-    are fetched several at once. Where rows moved among them, the stretch is walked again a page at
-    a time: then no row that comes or goes can hide another.
+    After every `window` pages the query starts again at the creation time of the last record, so
+    no page number is large, a checkpoint is a time, and a killed run resumes there. The pages of a
+    window are fetched in parallel. If rows moved among them, the window is read again one page at
+    a time: then no inserted or deleted row can hide another.
     """
     start, ties = since, 1
     clock: ClockReading | None = None
-    careful = 0
+    careful_pages = 0
     while True:
-        at_most = ties if careful else window * ties
-        pages = list(_numbered(partial(fetch, start), size, at_most))
+        at_most = ties if careful_pages else window * ties
+        pages = list(_pages_by_number(partial(fetch, start), size, at_most))
         moments = [[created_at(record.data) for record in page.records] for page in pages]
         if any(later < earlier for page in moments for earlier, later in pairwise(page)):
-            raise WalkError("the list is not sorted as asked")
-        if not careful and len(pages) > 1 and _moved(pages, moments, key):
-            careful = len(pages)
+            raise PaginationError("the list is not sorted as asked")
+        if not careful_pages and len(pages) > 1 and _has_moved_rows(pages, moments, key):
+            careful_pages = len(pages)
             continue
-        careful = max(0, careful - 1)
-        clock = clock or ClockReading.of(pages[0])
-        for batch in _batches(pages, clock):
-            yield _resumable(batch, created_at)
+        careful_pages = max(0, careful_pages - 1)
+        clock = clock or ClockReading.from_page(pages[0])
+        for batch in _group_into_batches(pages, clock):
+            yield _with_checkpoint(batch, created_at)
         if len(pages) < at_most or _is_last(pages, size):
             return
         latest = max((moment for page in moments for moment in page), default=start)
         if start is not None and latest is not None and latest < start:
-            raise WalkError("the list does not begin where asked")
+            raise PaginationError("the list does not begin where asked")
         # More records may share one moment than were asked for.
         start, ties = latest, 1 if latest != start else ties * 2
 
 
-def _moved(pages: list[Page[T]], moments: list[list[datetime]], key: Callable[[T], object]) -> bool:
-    """Whether rows came or went before the end of these pages while they were fetched."""
+def _has_moved_rows(
+    pages: list[Page[T]], moments: list[list[datetime]], key: Callable[[T], object]
+) -> bool:
+    """Return whether rows were inserted or deleted while these pages were fetched."""
     keys = [key(record.data) for page in pages for record in page.records]
     in_order = [moment for page in moments for moment in page]
     totals = [page.total for page in pages if page.total is not None]
@@ -235,31 +237,33 @@ def _is_last(pages: list[Page[T]], size: int) -> bool:
     return last.total <= len(pages) * size and _size(last) < size
 
 
-def _batches(pages: list[Page[T]], clock: ClockReading) -> Iterator[Batch[T]]:
+def _group_into_batches(pages: list[Page[T]], clock: ClockReading) -> Iterator[Batch[T]]:
     batch: Batch[T] = Batch(clock=clock)
     for page in pages:
         batch.total = page.total
         batch.add(page)
-        if len(batch) >= BATCH:
+        if len(batch) >= BATCH_SIZE:
             yield batch
             batch = Batch(clock=clock)
     if len(batch) or not any(_size(page) for page in pages):
         yield batch
 
 
-def _numbered(fetch: Callable[[int], Page[T]], size: int, at_most: int) -> Iterator[Page[T]]:
-    """Pages 1, 2, … in order until the end is certain.
+def _pages_by_number(fetch: Callable[[int], Page[T]], size: int, at_most: int) -> Iterator[Page[T]]:
+    """Yield pages 1, 2, … in order until the end is certain.
 
-    The end is a short page at or past `total`; where the service gives no total, two empty pages.
+    The end is a short page at or past `total`; without a total, two empty pages.
     """
     page = fetch(1)
     yield page
     number, empty, previous = 1, 0, page
-    with ThreadPoolExecutor(AHEAD, thread_name_prefix="pages") as threads:
+    with ThreadPoolExecutor(PAGES_AHEAD, thread_name_prefix="pages") as threads:
         while number < at_most:
             ahead = -(-page.total // size) if page.total is not None else 0
             if ahead > number:
-                for page in _ahead(threads, fetch, range(number + 1, min(ahead, at_most) + 1)):
+                for page in _fetch_ahead(
+                    threads, fetch, range(number + 1, min(ahead, at_most) + 1)
+                ):
                     _refuse_repetition(previous, page)
                     previous = page
                     yield page
@@ -277,15 +281,15 @@ def _numbered(fetch: Callable[[int], Page[T]], size: int, at_most: int) -> Itera
             yield page
 
 
-def _ahead(
+def _fetch_ahead(
     threads: ThreadPoolExecutor, fetch: Callable[[int], Page[T]], numbers: Iterable[int]
 ) -> Iterator[Page[T]]:
-    """Fetch a few pages ahead of the reader, in order."""
+    """Yield these pages in order, fetched a few pages ahead."""
     waiting: deque[Future[Page[T]]] = deque()
     try:
         for number in numbers:
             waiting.append(threads.submit(fetch, number))
-            if len(waiting) > AHEAD:
+            if len(waiting) > PAGES_AHEAD:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
@@ -296,10 +300,10 @@ def _ahead(
 
 def _refuse_repetition(previous: Page[T], page: Page[T]) -> None:
     if page.records and [r.raw for r in page.records] == [r.raw for r in previous.records]:
-        raise WalkError("the service repeated a page")
+        raise PaginationError("the service repeated a page")
 
 
-def _resumable(batch: Batch[T], created_at: Callable[[T], datetime]) -> Batch[T]:
+def _with_checkpoint(batch: Batch[T], created_at: Callable[[T], datetime]) -> Batch[T]:
     if batch.records:
         batch.checkpoint = {"since": created_at(batch.records[-1].data).isoformat()}
     return batch

@@ -1,13 +1,14 @@
-"""Runs: one walk over one list, as a row that outlives the worker that walks.
+"""Sync runs: one pass over one list of the service, as a row that outlives its worker.
 
     request ──▶ due ──claim──▶ running ──finish──▶ done
                  ▲                │
                  └── service unreachable or limited, worker killed, time slice over
-                                  └── cannot be walked ──▶ failed
+                                  └── the list cannot be paged ──▶ failed
 
-A claim takes a lease by the database's clock and raises the run's fence. Every write of a run
-carries the fence, in the transaction of the rows it brought: a holder that was paused and lost its
-lease cannot write. A batch that changed nothing writes nothing but, once a second, the checkpoint.
+A claim takes a lease, timed by the database's clock, and increments the run's fence. Every write
+to a run compares the fence, in the same transaction as the mirrored rows: a worker that was paused
+and lost its lease cannot write. A batch that changed nothing writes only the checkpoint, at most
+once a second.
 """
 
 from __future__ import annotations
@@ -33,65 +34,69 @@ from backoffice.models import Drift, SyncRun, UnreadRecord
 from backoffice.service import Record, Service, Unreadable, errors
 from backoffice.sync import clocks
 from backoffice.sync.clocks import latest_window
-from backoffice.sync.lookups import mark, under_way
-from backoffice.sync.pagination import Batch, WalkError, in_background
+from backoffice.sync.lookups import failing_keys, schedule_lookups
+from backoffice.sync.pagination import Batch, PaginationError, in_background
 
 logger = logging.getLogger(__name__)
 
-SLICE = 30.0
-"""Seconds a task works before it leaves the rest of a resumable walk to the next tick."""
-LONGEST = 3_600
-"""Seconds until a task is stopped: lists without checkpoints, and slow services, take longer."""
+TIME_SLICE_SECONDS = 30.0
+"""Seconds a task works before it leaves the rest of a resumable run to the next tick."""
+MAX_TASK_SECONDS = 3_600
+"""Seconds until a task is stopped. Lists without checkpoints and slow services need more than a
+slice."""
 CHECKPOINT_SECONDS = 1.0
-BACKOFF = (2, 5, 15, 30, 60, 120, 300)
-"""Seconds until a run is due again after the service failed it once, twice, …"""
+RETRY_DELAYS = (2, 5, 15, 30, 60, 120, 300)
+"""Seconds until a run is due again after the service failed once, twice, …"""
 FIRST_WINDOW = timedelta(days=1)
-"""What the first incremental run reads: today's work is on the screen before the sweep is done."""
-AFTER_FAILURE = timedelta(minutes=15)
-DRIFT_KEPT = 1_000
-"""Differences listed one by one per run; all are counted."""
+"""What the first incremental run reads: today's work is visible before a full sweep ends."""
+RETRY_FAILED_AFTER = timedelta(minutes=15)
+MAX_DRIFTS = 1_000
+"""Drift rows stored per run; all differences are counted."""
 
 
 @dataclass(frozen=True)
-class Listing:
-    """A list of the service, and what to do with it.
+class SyncedList:
+    """A list of the service and how it is mirrored.
 
-    `walk(service, run)` yields batches; `store(records)` makes them rows, in the caller's
-    transaction. `full`: it reads everything, so that `unseen(run)` can find what the mirror has
-    and the list has not. `stamp(data)` is the record's own time of change where it has one: a
-    full run that brings a change older than the last run's window has found drift.
+    `batches(service, run)` yields batches; `store(records)` writes them as rows in the caller's
+    transaction. If `full`, the list is read completely, and `find_missing(run)` can find rows that
+    the list does not contain. `updated_at(data)` returns the record's own time of change, if it
+    has one: a full run that brings a change older than the last run's window has found drift.
     """
 
     resource: str
-    walk: Callable[[Service, SyncRun], Iterator[Batch[Any]]]
+    batches: Callable[[Service, SyncRun], Iterator[Batch[Any]]]
     store: Callable[[Sequence[Record[Any]]], mirror.ApplyOutcome]
-    every: Callable[[], timedelta]
+    interval: Callable[[], timedelta]
     full: bool = True
-    unseen: Callable[[SyncRun], Unseen] | None = None
-    stamp: Callable[[Any], datetime] | None = None
-    lookup: str = ""
-    """Kind of the look-up by which one record of the list is read again, where there is one."""
-    team: Callable[[Any], UUID] | None = None
-    """The team that a record says it is of, where it does."""
+    find_missing: Callable[[SyncRun], MissingRecordFinder] | None = None
+    updated_at: Callable[[Any], datetime] | None = None
+    lookup_kind: str = ""
+    """Kind of the lookup that reads one record of this list again; empty if there is none."""
+    team_of: Callable[[Any], UUID] | None = None
+    """Returns the team named in a record; None if records do not name their team."""
 
 
-class Unseen(Protocol):
-    """Finds, batch by batch, the keys of rows that a full list does not have, and acts on them."""
+class MissingRecordFinder(Protocol):
+    """Finds and handles, batch by batch, the rows that a full list does not contain.
 
-    def __call__(self, batch: Batch[Any], last: bool) -> list[str]: ...
+    Returns their keys.
+    """
+
+    def __call__(self, batch: Batch[Any], is_last: bool) -> list[str]: ...
 
 
-class Fenced(Exception):
-    """Another worker holds this run now."""
+class LeaseLost(Exception):
+    """Another worker has claimed this run."""
 
 
-def tick(listing: Listing, seconds: float) -> None:
-    """What beat rings for: ask for a run when the latest is old enough, and carry on the open one.
+def tick(synced_list: SyncedList, seconds: float) -> None:
+    """Request a run if the latest one is old enough, then work on the open run. Called by beat.
 
-    The schedule is in the rows, so ticks may be lost, late or doubled.
+    The schedule is in the rows, so ticks may be lost, late or repeated.
     """
     latest = (
-        SyncRun.objects.filter(resource=listing.resource, full=listing.full)
+        SyncRun.objects.filter(resource=synced_list.resource, full=synced_list.full)
         .order_by("-created_at")
         .values_list("state", "created_at")
         .annotate(now=Now())
@@ -99,21 +104,21 @@ def tick(listing: Listing, seconds: float) -> None:
     )
     if latest is not None:
         state, created_at, now = latest
-        every = listing.every()
+        interval = synced_list.interval()
         if state == SyncRun.State.FAILED:
-            every = min(every, AFTER_FAILURE)
-    if latest is None or now - created_at >= every:
-        request(listing)
-    work(listing, seconds=seconds)
+            interval = min(interval, RETRY_FAILED_AFTER)
+    if latest is None or now - created_at >= interval:
+        request_run(synced_list)
+    work_on_run(synced_list, seconds=seconds)
 
 
-def request(listing: Listing) -> SyncRun | None:
-    """Ask for a run; None when one is open already."""
-    window = latest_window(listing.resource)
-    run = SyncRun(resource=listing.resource, full=listing.full)
-    if not listing.full:
+def request_run(synced_list: SyncedList) -> SyncRun | None:
+    """Create a run and return it; None if one is open already."""
+    window = latest_window(synced_list.resource)
+    run = SyncRun(resource=synced_list.resource, full=synced_list.full)
+    if not synced_list.full:
         run.window_start = window or _first_window()
-    elif window is not None and _swept(listing.resource):
+    elif window is not None and _has_complete_sweep(synced_list.resource):
         run.checkpoint = {"expected_until": window.isoformat()}
     try:
         with transaction.atomic():
@@ -127,100 +132,104 @@ def _first_window() -> datetime:
     return datetime.now(UTC) - FIRST_WINDOW
 
 
-def _swept(resource: str) -> bool:
-    """Before the first sweep nothing that is older than the first window is expected to be here."""
-    swept = SyncRun.objects.filter(resource=resource, full=True, state=SyncRun.State.DONE)
-    return swept.exists()
+def _has_complete_sweep(resource: str) -> bool:
+    """Return whether a full sweep has completed: only then are older records expected here."""
+    sweeps = SyncRun.objects.filter(resource=resource, full=True, state=SyncRun.State.DONE)
+    return sweeps.exists()
 
 
-def work(
-    listing: Listing,
+def work_on_run(
+    synced_list: SyncedList,
     *,
     seconds: float | None = None,
     progress: Callable[[SyncRun], None] = lambda run: None,
 ) -> SyncRun | None:
-    """Carry the list's open run on, to its end or for about `seconds`.
+    """Work on the list's open run, to its end or for about `seconds`.
 
-    Returns the run as it stands, or None when there is none to work on now. Errors of the service
-    and of the database put the run back; only a list that cannot be walked fails it.
+    Return the run in its current state, or None if no run can be claimed now. After an error of
+    the service or the database the run is due again later; it fails only if the list cannot be
+    paged.
     """
-    run = _claim(listing)
+    run = _claim(synced_list)
     if run is None:
         return None
     try:
-        return _walk(listing, run, seconds, progress)
-    except Fenced:
-        logger.warning("run taken over", extra={"run": run.pk})
+        return _process_batches(synced_list, run, seconds, progress)
+    except LeaseLost:
+        logger.warning("another worker took over the run", extra={"run": run.pk})
     except errors.ServiceError as error:
-        asked = getattr(error, "retry_after", None)
-        _put_back(run, error=str(error), wait=max(1, asked) if asked else _backoff(run))
+        retry_after = getattr(error, "retry_after", None)
+        wait = max(1, retry_after) if retry_after else _backoff(run)
+        _put_back(run, error=str(error), wait=wait)
     except service_team.AnotherTeam as error:
         logger.error("a run was refused: %s", error)
         _put_back(run, error=str(error), wait=_backoff(run))
-    except WalkError as error:
+    except PaginationError as error:
         _close(run, SyncRun.State.FAILED, error=str(error))
     except (OperationalError, InterfaceError) as error:
-        logger.warning("database lost during a run", extra={"run": run.pk})
-        _put_back(run, error=type(error).__name__, wait=BACKOFF[0])
+        logger.warning("database connection lost during a run", extra={"run": run.pk})
+        _put_back(run, error=type(error).__name__, wait=RETRY_DELAYS[0])
     except Exception as error:
-        # Ours to mend, and visible until it is: the run waits longer each time and says why.
+        # A bug of ours: the run waits longer each time, and its error stays visible.
         logger.exception("a run failed", extra={"run": run.pk})
         _put_back(run, error=f"internal error: {type(error).__name__}", wait=_backoff(run))
     run.refresh_from_db()
     return run
 
 
-def _walk(
-    listing: Listing,
+def _process_batches(
+    synced_list: SyncedList,
     run: SyncRun,
     seconds: float | None,
     progress: Callable[[SyncRun], None],
 ) -> SyncRun:
     service = service_team.verified()
-    our_team = service_team.mirror_team() if listing.team else None
+    our_team = service_team.mirror_team() if synced_list.team_of else None
     if our_team is not None:
         service_team.remember([our_team])
     ends = None if seconds is None else time.monotonic() + seconds
     written = time.monotonic()
-    counts = _Counts()
+    counts = _RunCounts()
     unread = set(UnreadRecord.objects.filter(resource=run.resource).values_list("key", flat=True))
-    unseen = listing.unseen(run) if listing.unseen is not None else None
-    walk = in_background(listing.walk(service, run), waiting=lambda: _held(run, **_lease()))
-    with closing(walk) as batches:
+    find_missing = synced_list.find_missing(run) if synced_list.find_missing else None
+    fetched = in_background(
+        synced_list.batches(service, run), waiting=lambda: _update_held(run, **_lease())
+    )
+    with closing(fetched) as batches:
         batch = next(batches, None)
         while batch is not None:
             following, stopped = _next(batches)
-            last = following is None and stopped is None
+            is_last = following is None and stopped is None
             teams: set[UUID] = set()
-            if listing.team is not None:
-                teams = {listing.team(record.data) for record in batch.records}
+            if synced_list.team_of is not None:
+                teams = {synced_list.team_of(record.data) for record in batch.records}
                 service_team.refuse_others(teams, our_team)
             with transaction.atomic():
-                if listing.team is not None and our_team is None:
+                if synced_list.team_of is not None and our_team is None:
                     our_team = service_team.remember(teams)
-                outcome = listing.store(batch.records)
+                outcome = synced_list.store(batch.records)
                 for item in batch.unreadable:
                     _keep_unreadable(run, item)
-                _look_up_unread(listing, batch, outcome)
+                _schedule_unreadable(synced_list, batch, outcome)
                 if unread:
                     mirror.clear_unreadable(run.resource, unread & _keys(outcome))
-                absent = unseen(batch, last) if unseen is not None else []
-                counts.add(run, batch, outcome, len(absent))
-                wrote = bool(outcome.touched or outcome.unread or batch.unreadable or absent)
+                missing = find_missing(batch, is_last) if find_missing is not None else []
+                counts.add(run, batch, outcome, len(missing))
+                wrote = bool(outcome.touched or outcome.unread or batch.unreadable or missing)
                 if wrote:
-                    _report_drift(listing, run, outcome, counts)
-                # A walk without checkpoints would start anew after each slice: it goes to its end.
-                late = ends is not None and time.monotonic() > ends
-                over = bool(batch.checkpoint) and (late or shutdown.asked())
-                due = time.monotonic() - written > CHECKPOINT_SECONDS
-                if wrote or over or due or following is None:
+                    _report_drift(synced_list, run, outcome, counts)
+                # Without checkpoints a run would start again after each slice: go to the end.
+                is_late = ends is not None and time.monotonic() > ends
+                is_over = bool(batch.checkpoint) and (is_late or shutdown.asked())
+                is_due = time.monotonic() - written > CHECKPOINT_SECONDS
+                if wrote or is_over or is_due or following is None:
                     _advance(run, batch, counts)
                     written = time.monotonic()
             progress(run)
             if stopped is not None:
                 raise stopped
             batch = following
-            if over and batch is not None:
+            if is_over and batch is not None:
                 _put_back(run, error="", wait=0)
                 return run
     _close(run, SyncRun.State.DONE)
@@ -228,29 +237,29 @@ def _walk(
 
 
 def _keys(outcome: mirror.ApplyOutcome) -> set[str]:
-    return {mirror.key_text(fact.key) for fact in outcome.touched}
+    return {mirror.key_text(record.key) for record in outcome.touched}
 
 
 def _next(batches: Iterator[Batch[Any]]) -> tuple[Batch[Any] | None, Exception | None]:
-    """The next batch, or what kept the service from giving it: what came before is stored first."""
+    """Return the next batch, or the error: the batches before it are stored first."""
     try:
         return next(batches, None), None
-    except (errors.ServiceError, WalkError) as error:
+    except (errors.ServiceError, PaginationError) as error:
         return None, error
 
 
 def _backoff(run: SyncRun) -> float:
-    return BACKOFF[min(run.attempts, len(BACKOFF) - 1)]
+    return RETRY_DELAYS[min(run.attempts, len(RETRY_DELAYS) - 1)]
 
 
-def _claim(listing: Listing) -> SyncRun | None:
+def _claim(synced_list: SyncedList) -> SyncRun | None:
     claimable = Q(state=SyncRun.State.DUE, due_at__lte=Now()) | Q(
         state=SyncRun.State.RUNNING, lease_until__lt=Now()
     )
     with transaction.atomic():
         run = (
             SyncRun.objects.select_for_update(skip_locked=True)
-            .filter(claimable, resource=listing.resource, full=listing.full)
+            .filter(claimable, resource=synced_list.resource, full=synced_list.full)
             .first()
         )
         if run is None:
@@ -262,11 +271,11 @@ def _claim(listing: Listing) -> SyncRun | None:
             **_lease(),
         )
     run.refresh_from_db()
-    if run.window_start is not None and run.window_start > datetime.now(UTC) + clocks.AHEAD:
-        # Asked for while a clock was wrong: it would find nothing, now or later.
+    if run.window_start is not None and run.window_start > datetime.now(UTC) + clocks.MAX_AHEAD:
+        # Requested while a clock was wrong: this window would find nothing, now or later.
         run.window_start = latest_window(run.resource) or _first_window()
         run.checkpoint = {}
-        _held(run, window_start=run.window_start, checkpoint={})
+        _update_held(run, window_start=run.window_start, checkpoint={})
     return run
 
 
@@ -274,16 +283,16 @@ def _lease() -> dict[str, Any]:
     return {"lease_until": Now() + timedelta(seconds=settings.SYNC_LEASE_SECONDS)}
 
 
-def _held(run: SyncRun, **changes: Any) -> None:
-    """Write to the run if it is still ours."""
+def _update_held(run: SyncRun, **changes: Any) -> None:
+    """Update the run if this worker still holds it; else raise LeaseLost."""
     if not SyncRun.objects.filter(pk=run.pk, fence=run.fence, state=SyncRun.State.RUNNING).update(
         **changes
     ):
-        raise Fenced
+        raise LeaseLost
 
 
-class _Counts:
-    """What this worker has done since it last wrote the run."""
+class _RunCounts:
+    """Counts of this worker since it last wrote the run."""
 
     NAMES = ("fetched", "created", "changed", "unchanged", "older", "unseen", "unreadable")
 
@@ -309,11 +318,11 @@ class _Counts:
         setattr(run, name, getattr(run, name) + count)
 
 
-def _advance(run: SyncRun, batch: Batch[Any], counts: _Counts) -> None:
+def _advance(run: SyncRun, batch: Batch[Any], counts: _RunCounts) -> None:
     run.total = batch.total if batch.total is not None else run.total
-    clocks.note(run, batch.clock)
+    clocks.set_server_date(run, batch.clock)
     run.checkpoint = {**run.checkpoint, **batch.checkpoint}
-    _held(
+    _update_held(
         run,
         checkpoint=run.checkpoint,
         total=run.total,
@@ -327,16 +336,16 @@ def _advance(run: SyncRun, batch: Batch[Any], counts: _Counts) -> None:
 
 
 def _close(run: SyncRun, state: SyncRun.State, error: str = "") -> None:
-    _held(run, state=state, finished_at=Now(), lease_until=None, error=error[:300])
+    _update_held(run, state=state, finished_at=Now(), lease_until=None, error=error[:300])
     run.refresh_from_db()
 
 
 @stamina.retry(on=(OperationalError, InterfaceError), attempts=None, timeout=40, wait_max=1.0)
 def _put_back(run: SyncRun, *, error: str, wait: float) -> None:
-    """Leave the run for the next tick, without a lease to wait out."""
+    """Leave the run to a later tick, without a lease that would have to expire."""
     connection.close_if_unusable_or_obsolete()
     try:
-        _held(
+        _update_held(
             run,
             state=SyncRun.State.DUE,
             due_at=Now() + timedelta(seconds=wait),
@@ -344,7 +353,7 @@ def _put_back(run: SyncRun, *, error: str, wait: float) -> None:
             attempts=Least(F("attempts") + (1 if error else 0), 1_000),
             error=error[:300],
         )
-    except Fenced:
+    except LeaseLost:
         return
     run.refresh_from_db()
 
@@ -352,7 +361,7 @@ def _put_back(run: SyncRun, *, error: str, wait: float) -> None:
 def _keep_unreadable(run: SyncRun, item: Unreadable) -> None:
     key = mirror.key_from_raw(item.raw)
     new = mirror.save_unreadable(run.resource, key, item.path, item.reason, item.raw)
-    if new and run.unreadable < DRIFT_KEPT:
+    if new and run.unreadable < MAX_DRIFTS:
         Drift.objects.create(
             run=run,
             resource=run.resource,
@@ -362,15 +371,19 @@ def _keep_unreadable(run: SyncRun, item: Unreadable) -> None:
         )
 
 
-def _look_up_unread(listing: Listing, batch: Batch[Any], outcome: mirror.ApplyOutcome) -> None:
-    """What the list could not bring is tried again by itself, ever more seldom, until it can be
-    read: a list of what changed would not bring it again."""
-    if not listing.lookup:
+def _schedule_unreadable(
+    synced_list: SyncedList, batch: Batch[Any], outcome: mirror.ApplyOutcome
+) -> None:
+    """Schedule lookups of the records that could not be read from the list.
+
+    A list of changes would not return them again. The lookups are retried at growing intervals.
+    """
+    if not synced_list.lookup_kind:
         return
     keys = [mirror.key_from_raw(item.raw) for item in batch.unreadable] + outcome.unread_keys
-    wanted = {key for key in keys if _is_id(key)}
-    if wanted:
-        mark(listing.lookup, wanted - under_way(listing.lookup, wanted))
+    ids = {key for key in keys if _is_id(key)}
+    if ids:
+        schedule_lookups(synced_list.lookup_kind, ids - failing_keys(synced_list.lookup_kind, ids))
 
 
 def _is_id(key: str) -> bool:
@@ -382,34 +395,34 @@ def _is_id(key: str) -> bool:
 
 
 def _report_drift(
-    listing: Listing,
+    synced_list: SyncedList,
     run: SyncRun,
     outcome: mirror.ApplyOutcome,
-    counts: _Counts,
+    counts: _RunCounts,
 ) -> None:
-    """What a sweep found different although earlier runs should have brought it."""
+    """Record the differences that earlier runs should have brought already."""
     expected = run.checkpoint.get("expected_until")
-    if not listing.full or listing.stamp is None or expected is None:
+    if not synced_list.full or synced_list.updated_at is None or expected is None:
         return
     limit = datetime.fromisoformat(expected)
     found = [
-        (mirror.key_text(fact.key), kind)
-        for facts, kind in (
+        (mirror.key_text(record.key), kind)
+        for records, kind in (
             (outcome.created, Drift.Kind.MISSING_LOCAL),
             (outcome.changed, Drift.Kind.STALE),
         )
-        for fact in facts
-        if listing.stamp(fact.data) < limit
+        for record in records
+        if synced_list.updated_at(record.data) < limit
     ]
     counts.count(run, "drifted", len(found))
-    room = max(0, DRIFT_KEPT - run.drifted + len(found))
+    room = max(0, MAX_DRIFTS - run.drifted + len(found))
     Drift.objects.bulk_create(
         Drift(run=run, resource=run.resource, key=key, kind=kind) for key, kind in found[:room]
     )
 
 
-def prune() -> None:
-    """Forget runs nobody will ask about: what changed after a week, all else after a quarter."""
+def delete_old_runs() -> None:
+    """Delete incremental runs without drift after a week, and all other runs after 90 days."""
     now = datetime.now(UTC)
     ended = SyncRun.objects.filter(state__in=[SyncRun.State.DONE, SyncRun.State.FAILED])
     ended.filter(full=False, drifts=None, created_at__lt=now - timedelta(days=7)).delete()

@@ -213,7 +213,7 @@ def file_strays(*, job_ids: Sequence[UUID] | None = None, user_id: UUID | None =
 
 def follow(job_ids: Iterable[UUID]) -> None:
     """Ask the service how these jobs are, now and until they are final."""
-    sync.mark(KIND, job_ids)
+    sync.schedule_lookups(KIND, job_ids)
 
 
 def _store(answers: Mapping[str, Record[service_reports.ReportJob]]) -> dict[str, timedelta | None]:
@@ -245,10 +245,10 @@ def _absent(keys: Sequence[str], asked_at: datetime) -> None:
     mirror.flag_missing(JOBS, [(UUID(key),) for key in keys], asked_at)
 
 
-JOB_SUBJECT: Final[Any] = sync.Subject(
+JOB_LOOKUP: Final[Any] = sync.LookupType(
     kind=KIND,
     fetch=lambda service, key: service.reports.job(key),
     store=_store,
-    absent=_absent,
-    absent_again=lambda key: timedelta(hours=1),
+    on_missing=_absent,
+    retry_missing_after=lambda key: timedelta(hours=1),
 )

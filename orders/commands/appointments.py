@@ -39,7 +39,7 @@ from orders.models import Appointment
 from orders.scheduling import rules
 from orders.scheduling.rules import CENTER, HOME, at
 from orders.scheduling.slots import Place, Time, fresh
-from orders.sync.appointments import APPOINTMENT_SUBJECTS
+from orders.sync.appointments import APPOINTMENT_LOOKUPS
 from orders.sync.orders import store_orders
 from orders.visit_zones import visit_zone
 
@@ -47,9 +47,9 @@ Answer = Record[service_appointments.Appointment]
 Settled = Confirmed | NoTrace | Disproved | Ambiguous
 
 TIME_TAKEN: Final = "This time is no longer available. Choose another one; your notes are kept."
-_SUBJECTS: Final = {
-    HOME: next(one for one in APPOINTMENT_SUBJECTS if one.kind == "appointment-phlebotomy"),
-    CENTER: next(one for one in APPOINTMENT_SUBJECTS if one.kind == "appointment-psc"),
+_LOOKUP_TYPES: Final = {
+    HOME: next(one for one in APPOINTMENT_LOOKUPS if one.kind == "appointment-phlebotomy"),
+    CENTER: next(one for one in APPOINTMENT_LOOKUPS if one.kind == "appointment-psc"),
 }
 _VISIT_LABELS: Final = {HOME: "visit at home", CENTER: "appointment at a service centre"}
 
@@ -77,7 +77,7 @@ class _VisitCommand(OrderCommand, kw_only=True):
     def current(self, service: Service) -> Answer | None:
         """Return the active appointment of the order from the service."""
         try:
-            found: Answer = _SUBJECTS[self.type].fetch(service, str(self.order_id))
+            found: Answer = _LOOKUP_TYPES[self.type].fetch(service, str(self.order_id))
         except errors.Missing:
             return None
         return found
@@ -97,14 +97,14 @@ class _VisitCommand(OrderCommand, kw_only=True):
         """Store the answer; None: the service has no appointment of the order any more."""
         self._store_visit(answer, datetime.now(UTC))
         # A lookup that ran while this was sent may have stored the appointment as it was before.
-        kind = _SUBJECTS[self.type].kind
-        sync.mark_all({"orders": [self.order_id], kind: [self.order_id]})
+        kind = _LOOKUP_TYPES[self.type].kind
+        sync.schedule_lookups_by_kind({"orders": [self.order_id], kind: [self.order_id]})
         return str(answer.data.id) if answer else ""
 
     def _store_visit(self, found: Answer | None, asked_at: datetime) -> None:
-        subject = _SUBJECTS[self.type]
+        subject = _LOOKUP_TYPES[self.type]
         if found is None:
-            subject.absent([str(self.order_id)], asked_at)
+            subject.on_missing([str(self.order_id)], asked_at)
         else:
             subject.store({str(self.order_id): found})
 

@@ -164,7 +164,7 @@ class CancelOrder(_OrderChange, kw_only=True):
     def store(self, answer: Answer) -> str:
         draw = LOOKUP_KIND_BY_METHOD.get(answer.data.lab_test.method or "")
         if draw is not None:
-            sync.mark(draw, [self.order_id])
+            sync.schedule_lookups(draw, [self.order_id])
         return super().store(answer)
 
 

@@ -100,7 +100,7 @@ def take(request: HttpRequest, group: str, order_id: UUID) -> HttpResponse:
 def check(request: HttpRequest, group: str, order_id: UUID) -> HttpResponse:
     """Ask the service how the order stands."""
     order = _order(order_id)
-    sync.mark("orders", [order.pk])
+    sync.schedule_lookups("orders", [order.pk])
     audit.record(request, "change", "order-check", ids=[order.pk], patients=[order.user_id])
     messages.success(request, "The service is asked. If there is news, this page tells you.")
     return redirect("exceptions:card", group, order.pk)

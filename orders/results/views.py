@@ -71,7 +71,7 @@ def read_again(request: HttpRequest, order_id: UUID) -> HttpResponse:
     else:
         patient = get_object_or_404(Order.objects.only("pk", "user_id"), pk=order_id).user_id
     for kind in unreadable_versions.LOOKUPS[what]:
-        sync.mark(kind, [order_id])
+        sync.schedule_lookups(kind, [order_id])
     audit.record(request, "change", f"{what}-check", ids=[order_id], patients=[patient])
     messages.success(request, "The service is asked again. The notice goes once it can be read.")
     back = request.POST.get("next", "")

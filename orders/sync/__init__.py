@@ -1,11 +1,11 @@
 """Sync of orders, appointments and results."""
 
-from orders.sync.appointments import APPOINTMENT_SUBJECTS
-from orders.sync.orders import CHANGES, ORDER_SUBJECT, SWEEP, store_orders
-from orders.sync.results import RESULT_SUBJECT
+from orders.sync.appointments import APPOINTMENT_LOOKUPS
+from orders.sync.orders import CHANGES, ORDER_LOOKUP, SWEEP, store_orders
+from orders.sync.results import RESULT_LOOKUP
 from orders.unmatched import sync as unmatched
 
-LISTINGS = (CHANGES, SWEEP, unmatched.LISTING)
-SUBJECTS = (ORDER_SUBJECT, *APPOINTMENT_SUBJECTS, RESULT_SUBJECT, unmatched.SUBJECT)
+SYNCED_LISTS = (CHANGES, SWEEP, unmatched.SYNCED_LIST)
+LOOKUP_TYPES = (ORDER_LOOKUP, *APPOINTMENT_LOOKUPS, RESULT_LOOKUP, unmatched.LOOKUP)
 
-__all__ = ["CHANGES", "LISTINGS", "SUBJECTS", "SWEEP", "store_orders"]
+__all__ = ["CHANGES", "SUBJECTS", "SWEEP", "SYNCED_LISTS", "store_orders"]

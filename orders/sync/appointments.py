@@ -133,17 +133,17 @@ def _mark_superseded(other: str, keys: Sequence[str], asked_at: datetime) -> Non
     ).update(superseded_at=asked_at)
 
 
-APPOINTMENT_SUBJECTS = (
-    sync.Subject(
+APPOINTMENT_LOOKUPS = (
+    sync.LookupType(
         kind="appointment-phlebotomy",
         fetch=lambda service, key: service.appointments.phlebotomy(key),
         store=_store,
-        absent=partial(_mark_superseded, "patient_service_center"),
+        on_missing=partial(_mark_superseded, "patient_service_center"),
     ),
-    sync.Subject(
+    sync.LookupType(
         kind="appointment-psc",
         fetch=lambda service, key: service.appointments.psc(key),
         store=_store,
-        absent=partial(_mark_superseded, "phlebotomy"),
+        on_missing=partial(_mark_superseded, "phlebotomy"),
     ),
 )

@@ -254,7 +254,7 @@ def _mark_lookups(touched: list[_RelatedRecords]) -> None:
     }
     for kind in LOOKUP_KIND_BY_METHOD.values():
         reasons[kind] = [each.order_id for each in touched if each.draw == kind]
-    sync.mark_all(reasons)
+    sync.schedule_lookups_by_kind(reasons)
 
 
 def _fetch_pages(service: Service, run: SyncRun) -> Iterator[sync.Batch[service_orders.Order]]:
@@ -264,7 +264,7 @@ def _fetch_pages(service: Service, run: SyncRun) -> Iterator[sync.Batch[service_
     An updated row may enter this one on any page, so changes are read one page at a time.
     """
     since = run.checkpoint.get("since")
-    return sync.by_creation(
+    return sync.batches_by_creation(
         lambda start, number: service.orders.list(
             page=number,
             size=ORDERS_A_PAGE,
@@ -281,25 +281,27 @@ def _fetch_pages(service: Service, run: SyncRun) -> Iterator[sync.Batch[service_
     )
 
 
-CHANGES = sync.Listing(
+CHANGES = sync.SyncedList(
     resource="orders",
-    walk=_fetch_pages,
+    batches=_fetch_pages,
     store=store_orders,
-    every=lambda: timedelta(seconds=settings.SYNC_ORDERS_SECONDS),
+    interval=lambda: timedelta(seconds=settings.SYNC_ORDERS_SECONDS),
     full=False,
-    lookup="orders",
-    team=lambda order: order.team_id,
+    lookup_kind="orders",
+    team_of=lambda order: order.team_id,
 )
 
-SWEEP = sync.Listing(
+SWEEP = sync.SyncedList(
     resource="orders",
-    walk=_fetch_pages,
+    batches=_fetch_pages,
     store=store_orders,
-    every=lambda: timedelta(hours=settings.SYNC_SWEEP_HOURS),
-    unseen=lambda run: sync.InCreationOrder(run, ORDERS, then=sync.looking_up("orders")),
-    stamp=lambda order: order.updated_at,
-    lookup="orders",
-    team=lambda order: order.team_id,
+    interval=lambda: timedelta(hours=settings.SYNC_SWEEP_HOURS),
+    find_missing=lambda run: sync.SortedListComparison(
+        run, ORDERS, handle_suspects=sync.look_up_suspects("orders")
+    ),
+    updated_at=lambda order: order.updated_at,
+    lookup_kind="orders",
+    team_of=lambda order: order.team_id,
 )
 
 
@@ -314,10 +316,10 @@ def _orders_absent(keys: Sequence[str], asked_at: datetime) -> None:
     mirror.flag_missing(ORDERS, [(UUID(key),) for key in keys], asked_at)
 
 
-ORDER_SUBJECT = sync.Subject(
+ORDER_LOOKUP = sync.LookupType(
     kind="orders",
     fetch=lambda service, key: service.orders.get(key),
     store=_store_order_answers,
-    absent=_orders_absent,
-    team=lambda record: record.data.team_id,
+    on_missing=_orders_absent,
+    team_of=lambda record: record.data.team_id,
 )

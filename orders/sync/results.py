@@ -213,10 +213,10 @@ def _flag_missing(keys: Sequence[str], asked_at: datetime) -> None:
     mirror.flag_missing(RESULTS, [(UUID(key),) for key in keys], asked_at)
 
 
-RESULT_SUBJECT = sync.Subject(
+RESULT_LOOKUP = sync.LookupType(
     kind="results",
     fetch=lambda service, key: service.orders.result(key),
     store=_store,
-    absent=_flag_missing,
-    absent_again=lambda key: timedelta(hours=1),
+    on_missing=_flag_missing,
+    retry_missing_after=lambda key: timedelta(hours=1),
 )

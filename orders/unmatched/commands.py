@@ -184,13 +184,13 @@ class AcceptResult(_OfResult, kw_only=True):
         """The order is followed to where the result is, also where it is one we never knew."""
         order_id = answer.order.data.id
         store_orders([answer.order])
-        sync.mark("results", [order_id])
+        sync.schedule_lookups("results", [order_id])
         if self.order_id is not None and self.order_id != order_id:
-            sync.mark("orders", [self.order_id])
+            sync.schedule_lookups("orders", [self.order_id])
         if answer.item is not None:
             store_unmatched([answer.item])
         else:
-            sync.mark(RESOURCE, [self.result_id])
+            sync.schedule_lookups(RESOURCE, [self.result_id])
         return str(order_id)
 
     def _is_wanted(self, order: Record[service_orders.Order]) -> bool:

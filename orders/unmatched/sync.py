@@ -107,7 +107,7 @@ def store_unmatched(records: Sequence[Item]) -> mirror.ApplyOutcome:
     outcome = mirror.apply(
         UNMATCHED, [MirrorRecord.from_service(record, record.data.id) for record in records]
     )
-    sync.mark(
+    sync.schedule_lookups(
         "orders",
         {order for mirror_record in outcome.touched for order in _orders(mirror_record.data)},
     )
@@ -125,7 +125,7 @@ def _walk(
 ) -> Iterator[sync.Batch[service_unmatched.UnmatchedResult]]:
     """All that are open. No queue for this team is an answer too, and no error."""
     try:
-        yield from sync.by_cursor(lambda cursor: service.unmatched.list(A_PAGE, cursor))
+        yield from sync.batches_by_cursor(lambda cursor: service.unmatched.list(A_PAGE, cursor))
     except (errors.Refused, errors.Missing) as error:
         if error.status not in NO_SUCH_QUEUE:
             raise
@@ -139,18 +139,18 @@ def enabled() -> bool:
     return latest is None or latest.get("enabled", True)
 
 
-class _Open(sync.InWholeList):
+class _Open(sync.UnsortedListComparison):
     """What we think is open and the list has not was decided elsewhere: each is asked for."""
 
     def __init__(self, run: SyncRun) -> None:
         super().__init__(
-            run, UNMATCHED, keys=lambda record: [(record.data.id,)], then=self._look_up
+            run, UNMATCHED, keys=lambda record: [(record.data.id,)], handle_suspects=self._look_up
         )
         self.off = False
 
-    def __call__(self, batch: sync.Batch[Any], last: bool) -> list[str]:
+    def __call__(self, batch: sync.Batch[Any], is_last: bool) -> list[str]:
         self.off = self.off or batch.checkpoint.get("enabled") is False
-        return super().__call__(batch, last)
+        return super().__call__(batch, is_last)
 
     def _look_up(self, keys: list[mirror.RecordKey], asked_at: datetime) -> list[mirror.RecordKey]:
         if self.off:
@@ -158,17 +158,17 @@ class _Open(sync.InWholeList):
         ids = [key[0] for key in keys]
         known = UnmatchedResult.objects.filter(pk__in=ids).exclude(status__in=RESOLVED)
         gone = list(known.values_list("pk", flat=True))
-        sync.mark(RESOURCE, gone)
+        sync.schedule_lookups(RESOURCE, gone)
         return []
 
 
-LISTING: Final = sync.Listing(
+SYNCED_LIST: Final = sync.SyncedList(
     resource=RESOURCE,
-    walk=_walk,
+    batches=_walk,
     store=store_unmatched,
-    every=lambda: timedelta(seconds=settings.SYNC_UNMATCHED_SECONDS),
-    unseen=_Open,
-    lookup=RESOURCE,
+    interval=lambda: timedelta(seconds=settings.SYNC_UNMATCHED_SECONDS),
+    find_missing=_Open,
+    lookup_kind=RESOURCE,
 )
 
 
@@ -190,10 +190,12 @@ def _absent(keys: Sequence[str], asked_at: datetime) -> None:
     mirror.flag_missing(UNMATCHED, [(UUID(key),) for key in keys], asked_at)
 
 
-SUBJECT: Final = sync.Subject(kind=RESOURCE, fetch=_fetch, store=_store, absent=_absent)
+LOOKUP: Final = sync.LookupType(kind=RESOURCE, fetch=_fetch, store=_store, on_missing=_absent)
 
 
 def hear_match_reviews(events: Sequence[Heard]) -> Mapping[str, str]:
     """An event has less than the item (webhooks.md 4.2): it is a reason to read it."""
-    sync.mark(RESOURCE, [typed(service_events.MATCH_REVIEW, event).id for event in events])
+    sync.schedule_lookups(
+        RESOURCE, [typed(service_events.MATCH_REVIEW, event).id for event in events]
+    )
     return {event.message_id: "looked up" for event in events}

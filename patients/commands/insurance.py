@@ -168,13 +168,13 @@ class AddInsurance(Command, kw_only=True):
             return Confirmed(answer)
         name = latest.company.name if latest.company else latest.payor_code
         words = f"{name}, member id {latest.member_id}, relationship {latest.relationship}"
-        sync.mark(f"insurance-{self._rank()}", [self.user_id])
+        sync.schedule_lookups(f"insurance-{self._rank()}", [self.user_id])
         return Ambiguous([PossibleMatch(self._rank(), words)])
 
     def store(self, answer: Record[InsuranceRecord]) -> str:
         store_insurance({str(self.user_id): answer}, self.insuring.is_primary)
         # A look-up on its way may have been asked for before the service had it.
-        sync.mark(f"insurance-{self._rank()}", [self.user_id])
+        sync.schedule_lookups(f"insurance-{self._rank()}", [self.user_id])
         return self._rank()
 
     def _rank(self) -> str:

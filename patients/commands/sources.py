@@ -85,7 +85,7 @@ class Deregister(Command, kw_only=True):
     def store(self, answer: Answer | None) -> str:
         """The source's slug where it is still connected, though the service accepted."""
         if answer is None:
-            sync.mark("connections", [self.user_id])
+            sync.schedule_lookups("connections", [self.user_id])
             return ""
         store_connections({str(self.user_id): answer})
         return self.slug if self._stands(answer) else ""

@@ -153,7 +153,7 @@ def _go_on(key: str, wanted: BackfillRange, cursor: str | None) -> None:
     if cursor == wanted.cursor:
         cursor = None  # A cursor that leads to itself would never end.
     if cursor is not None:
-        sync.mark(BACKFILL, [wanted.at(cursor).key()])
+        sync.schedule_lookups(BACKFILL, [wanted.at(cursor).key()])
     if wanted.cursor is not None:
         Lookup.objects.filter(kind=BACKFILL, key=key).delete()
 
@@ -177,7 +177,7 @@ def _arrival(group: Group) -> Arrival:
 
 def mark_streams(workouts: Any) -> None:
     """Read the streams of these workouts, given with their users."""
-    sync.mark(STREAM, (f"{workout}:{user}" for workout, user in workouts))
+    sync.schedule_lookups(STREAM, (f"{workout}:{user}" for workout, user in workouts))
 
 
 def _fetch_stream(service: Service, key: str) -> Record[WorkoutStream]:
@@ -194,7 +194,7 @@ def _store_streams(answers: Mapping[str, Record[WorkoutStream]]) -> dict[str, ti
     return {}
 
 
-SUBJECTS = (
-    sync.Subject(kind=BACKFILL, fetch=_fetch_range, store=_store_ranges),
-    sync.Subject(kind=STREAM, fetch=_fetch_stream, store=_store_streams),
+LOOKUP_TYPES = (
+    sync.LookupType(kind=BACKFILL, fetch=_fetch_range, store=_store_ranges),
+    sync.LookupType(kind=STREAM, fetch=_fetch_stream, store=_store_streams),
 )

@@ -90,9 +90,9 @@ def handle_backfills(events: Sequence[Heard]) -> Mapping[str, str] | None:
         dates = (said.start_date, said.end_date)
         ranges.append(BackfillRange(event.number, user, resource, said.provider, *dates).key())
         outcomes[event.message_id] = LOOKED_UP
-    sync.mark(BACKFILL, ranges)
+    sync.schedule_lookups(BACKFILL, ranges)
     if ranges:
-        sync.request(PULL_LIST)
+        sync.request_run(PULL_LIST)
     return outcomes
 
 

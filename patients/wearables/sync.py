@@ -79,14 +79,16 @@ def store_pulls(records: Sequence[Record[HistoricalPullReport]]) -> mirror.Apply
     )
 
 
-PULL_LIST = sync.Listing(
+PULL_LIST = sync.SyncedList(
     resource="pulls",
-    walk=lambda service, run: sync.by_cursor(
+    batches=lambda service, run: sync.batches_by_cursor(
         lambda cursor: service.users.historical_pulls(next_cursor=cursor)
     ),
     store=store_pulls,
-    every=lambda: timedelta(minutes=settings.SYNC_PULLS_MINUTES),
-    unseen=lambda run: sync.InWholeList(run, PULLS, keys=_keys, then=sync.flagging(PULLS)),
+    interval=lambda: timedelta(minutes=settings.SYNC_PULLS_MINUTES),
+    find_missing=lambda run: sync.UnsortedListComparison(
+        run, PULLS, keys=_keys, handle_suspects=sync.flag_suspects(PULLS)
+    ),
 )
 
-LISTINGS = (PULL_LIST,)
+SYNCED_LISTS = (PULL_LIST,)

@@ -4,18 +4,18 @@ from celery import shared_task
 
 from backoffice import sync
 from patients.wearables import partitions
-from patients.wearables.backfills import SUBJECTS
+from patients.wearables.backfills import LOOKUP_TYPES
 from patients.wearables.sync import PULL_LIST
 
 
-@shared_task(soft_time_limit=sync.LONGEST, time_limit=sync.LONGEST + 60)
+@shared_task(soft_time_limit=sync.MAX_TASK_SECONDS, time_limit=sync.MAX_TASK_SECONDS + 60)
 def sync_pulls() -> None:
-    sync.tick(PULL_LIST, seconds=sync.SLICE)
+    sync.tick(PULL_LIST, seconds=sync.TIME_SLICE_SECONDS)
 
 
 @shared_task
 def look_up() -> None:
-    sync.drain(SUBJECTS, seconds=sync.SLICE)
+    sync.run_due_lookups(LOOKUP_TYPES, seconds=sync.TIME_SLICE_SECONDS)
 
 
 @shared_task

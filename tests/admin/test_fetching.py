@@ -121,8 +121,8 @@ def test_what_has_no_call_of_its_own_comes_with_its_list(desk: Desk) -> None:
     assert SyncRun.objects.get().resource == "markers"
     assert "already open" in fetch(client, row)
     assert SyncRun.objects.count() == 1
-    markers = next(one for one in labs_sync.LISTINGS if one.resource == "markers")
-    sync.work(markers, seconds=30)
+    markers = next(one for one in labs_sync.SYNCED_LISTS if one.resource == "markers")
+    sync.work_on_run(markers, seconds=30)
     page = client.get(reverse("admin:labs_marker_change", args=[row.pk])).content.decode()
     assert "Done, just now." in page
 

@@ -145,7 +145,7 @@ def test_the_way_of_an_unknown_status(desk: Desk) -> None:
     assert apply_events.drain() == 1
     assert Order.objects.get(pk=second.pk).bucket == "at-lab"
     assert badge(client, second.pk) == "at-lab: Beamed up"
-    sync.request(orders_sync.SWEEP)
+    sync.request_run(orders_sync.SWEEP)
     sync.tick(orders_sync.SWEEP, seconds=60)
     assert Order.objects.get(pk=first).bucket == "at-lab" and exact()
 

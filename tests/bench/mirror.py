@@ -133,11 +133,11 @@ def _fetch(url: str, folder: Path, stages: dict[str, Spent]) -> list[Path]:
     files: list[Path] = []
     seen: set[UUID] = set()
     with _client(url) as service:
-        for users in USERS.walk(service, SyncRun(resource="users", full=True)):
+        for users in USERS.batches(service, SyncRun(resource="users", full=True)):
             with transaction.atomic():
                 store_users(users.records)
         run = SyncRun(resource="orders", full=True)
-        batches = iter(SWEEP.walk(service, run))
+        batches = iter(SWEEP.batches(service, run))
         while True:
             with stages["service"].timed():
                 batch = next(batches, None)
@@ -399,7 +399,7 @@ def _empty() -> None:
 def _fetch_only() -> None:
     """Every page, with the threads the sync has, thrown away."""
     with _client(os.environ["SERVICE_BASE_URL"]) as service:
-        for _ in in_background(SWEEP.walk(service, SyncRun(resource="orders", full=True))):
+        for _ in in_background(SWEEP.batches(service, SyncRun(resource="orders", full=True))):
             pass
 
 

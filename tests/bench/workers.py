@@ -31,7 +31,7 @@ from django.db import connection  # noqa: E402
 from django.db.models import Model, Sum  # noqa: E402
 
 from backoffice import sync  # noqa: E402
-from backoffice.management.commands.sync import LISTINGS  # noqa: E402
+from backoffice.management.commands.sync import SYNCED_LISTS  # noqa: E402
 from backoffice.models import Lookup, SyncRun, UnreadRecord  # noqa: E402
 from tests.bench import events  # noqa: E402
 from tests.bench.common import Goal, at_least, beside, execute, report  # noqa: E402
@@ -104,9 +104,9 @@ def _nothing_yet() -> None:
     tables = [model._meta.db_table for model in models if model._meta.managed]
     execute(f"TRUNCATE {', '.join(tables)} CASCADE")
     execute("CHECKPOINT")
-    for listing in LISTINGS:
-        if listing.full:
-            sync.request(listing)
+    for synced_list in SYNCED_LISTS:
+        if synced_list.full:
+            sync.request_run(synced_list)
 
 
 def _synced() -> int:

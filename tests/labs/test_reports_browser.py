@@ -13,7 +13,7 @@ from backoffice import sync
 from backoffice.models import Lookup
 from labs.models import Report
 from labs.reports import delivery
-from labs.reports.sync import JOB_SUBJECT
+from labs.reports.sync import JOB_LOOKUP
 from patients.models import Patient
 from tests.api.rows import demographics, patient, staff
 from tests.browser import Browser, browser, missing
@@ -55,7 +55,7 @@ def the_clock_ticks() -> None:
     """What beat would ring for."""
     delivery.send_due()
     Lookup.objects.filter(kind="report-jobs").update(due_at=timezone.now())
-    sync.drain([JOB_SUBJECT], seconds=10)
+    sync.run_due_lookups([JOB_LOOKUP], seconds=10)
 
 
 def test_from_the_patients_page_to_acceptance(

@@ -32,7 +32,7 @@ from labs.models import Report, ReportJob
 from labs.reports import delivery, review
 from labs.reports import sync as sync_reports
 from labs.reports.handlers import handle_report_jobs
-from labs.reports.sync import JOB_SUBJECT
+from labs.reports.sync import JOB_LOOKUP
 from patients.models import Patient
 from tests.api.rows import staff
 from tests.labs.documents import jpeg, pdf, png
@@ -70,7 +70,7 @@ def uploaded(patient: Patient, by: User, *files: Any, review: bool = False) -> R
 def look(report: Report) -> Report:
     """Ask for every job now, as the clock would."""
     Lookup.objects.filter(kind="report-jobs").update(due_at=timezone.now() - timedelta(seconds=1))
-    sync.drain([JOB_SUBJECT], seconds=10)
+    sync.run_due_lookups([JOB_LOOKUP], seconds=10)
     report.refresh_from_db()
     return report
 

@@ -14,7 +14,7 @@ from orders.models import Appointment, Order
 from orders.scheduling.rules import HOME
 from orders.scheduling.sites import address_of
 from orders.scheduling.slots import Place, Time, look_up
-from orders.sync.appointments import APPOINTMENT_SUBJECTS
+from orders.sync.appointments import APPOINTMENT_LOOKUPS
 from orders.sync.orders import store_orders
 from tests.outbox.draws import waiting
 from tests.outbox.scene import Case, Scene
@@ -22,7 +22,7 @@ from tests.outbox.scene import Case, Scene
 LAB: Final = "lab-north"
 _ZIPS = itertools.cycle(("85004", "85281", "98101"))
 _TAKEN: set[tuple[datetime, str]] = set()
-READ: Final = {subject.kind: subject for subject in APPOINTMENT_SUBJECTS}
+READ: Final = {subject.kind: subject for subject in APPOINTMENT_LOOKUPS}
 
 
 def _order(scene: Scene, method: str = "at_home_phlebotomy", zip_code: str = "") -> Order:

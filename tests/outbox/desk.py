@@ -30,7 +30,7 @@ COMMANDS: Sequence[type[outbox.Command]] = (
     *labs_commands.COMMANDS,
     *webhooks_commands.COMMANDS,
 )
-SUBJECTS = (*orders_sync.SUBJECTS, *patients_sync.SUBJECTS, *labs_sync.SUBJECTS)
+LOOKUP_TYPES = (*orders_sync.LOOKUP_TYPES, *patients_sync.LOOKUP_TYPES, *labs_sync.LOOKUP_TYPES)
 FORM_ID = re.compile(r'name="form_id" value="([0-9a-f-]{36})"')
 
 
@@ -47,13 +47,17 @@ class Desk:
 
     def mirror(self) -> None:
         """The first sync, and every look-up there is a reason for."""
-        for listing in (*labs_sync.LISTINGS, *patients_sync.LISTINGS, orders_sync.SWEEP):
-            sync.tick(listing, seconds=60)
+        for synced_list in (
+            *labs_sync.SYNCED_LISTS,
+            *patients_sync.SYNCED_LISTS,
+            orders_sync.SWEEP,
+        ):
+            sync.tick(synced_list, seconds=60)
         self.look_up()
 
     def look_up(self) -> None:
         Lookup.objects.filter(due_at__isnull=False).update(due_at=timezone.now())
-        sync.drain(SUBJECTS, seconds=30)
+        sync.run_due_lookups(LOOKUP_TYPES, seconds=30)
 
     def fill(self, client: Client, address: str, **values: Any) -> HttpResponse:
         """Open a form, fill it, send it."""

@@ -17,7 +17,7 @@ from pytest_django import Settings
 from backoffice import sync
 from backoffice.core import service_team
 from backoffice.devtools.embedded import free_port
-from backoffice.management.commands.sync import LISTINGS, SUBJECTS
+from backoffice.management.commands.sync import LOOKUP_TYPES, SYNCED_LISTS
 from backoffice.models import AuditEntry, Drift, Installation, Lookup, SyncRun
 from orders.models import Order
 from orders.sync import SWEEP
@@ -50,9 +50,9 @@ def remembered() -> UUID | None:
 
 def read_lists(desk: Desk) -> None:
     """All lists, and every look-up that there is a reason for."""
-    for listing in LISTINGS:
-        sync.request(listing)
-        sync.work(listing)
+    for synced_list in SYNCED_LISTS:
+        sync.request_run(synced_list)
+        sync.work_on_run(synced_list)
     desk.look_up()
 
 
@@ -76,8 +76,8 @@ def test_remembered_team_refuses_others_before_any_record(
     Installation.objects.update(team_id=OTHER)
     before = house.rows()
     use_key(OUR_KEY)
-    sync.request(USERS)
-    run = sync.work(USERS)
+    sync.request_run(USERS)
+    run = sync.work_on_run(USERS)
     assert run is not None and run.error.startswith(service_team.ANOTHER_TEAM)
     assert house.rows() == before
 
@@ -86,8 +86,8 @@ def test_database_of_an_earlier_release_remembers_at_its_sync(desk: Desk, use_ke
     Installation.objects.update(team_id=None)
     assert service_team.mirror_team() == OURS
     use_key(OUR_KEY)
-    sync.request(USERS)
-    sync.work(USERS)
+    sync.request_run(USERS)
+    sync.work_on_run(USERS)
     assert remembered() == OURS
 
 
@@ -109,10 +109,10 @@ def test_single_record_of_another_team_is_not_stored(
     desk.sandbox.prepare_answer(f"/v2/user/{patient.pk}$", merge=foreign)
     desk.sandbox.prepare_answer(f"/v3/order/{order.pk}$", merge={"team_id": str(OTHER)})
     Lookup.objects.update(due_at=None)
-    sync.mark("users", [patient.pk])
-    sync.mark("orders", [order.pk])
+    sync.schedule_lookups("users", [patient.pk])
+    sync.schedule_lookups("orders", [order.pk])
     before = house.rows()
-    sync.drain(SUBJECTS, seconds=30)
+    sync.run_due_lookups(LOOKUP_TYPES, seconds=30)
     assert house.rows() == before
     errors = Lookup.objects.filter(key__in=[str(patient.pk), str(order.pk)]).exclude(error="")
     assert errors.count() == 2
@@ -156,8 +156,8 @@ def test_key_of_the_team_before_is_refused_afterwards(
     service_team.remember([OURS])
     Installation.objects.update(team_id=OTHER)
     before = house.rows()
-    sync.request(USERS)
-    run = sync.work(USERS)
+    sync.request_run(USERS)
+    run = sync.work_on_run(USERS)
     assert run is not None and run.error.startswith(service_team.ANOTHER_TEAM)
     assert house.rows() == before
 
@@ -189,7 +189,7 @@ def test_events_follow_the_adopted_team(desk: Desk, use_key: UseKey) -> None:
 
 
 def test_open_runs_end_and_lists_are_read_anew(desk: Desk, use_key: UseKey) -> None:
-    sync.request(SWEEP)
+    sync.request_run(SWEEP)
     use_key(OTHER_KEY)
     adopt()
     ended = SyncRun.objects.filter(resource="orders", full=True, state="failed").get()
@@ -266,5 +266,5 @@ def test_team_without_records_is_adopted_by_its_id(
     assert remembered() == OTHER
     use_key(OTHER_KEY)
     SyncRun.objects.filter(state="due").update(due_at=timezone.now())
-    sync.work(USERS)
+    sync.work_on_run(USERS)
     assert not is_said(settings)

@@ -22,7 +22,7 @@ from backoffice.celery import QUEUES
 from backoffice.core import heartbeats, service_client, service_team
 from backoffice.devtools import launcher
 from backoffice.devtools.embedded import free_port
-from backoffice.management.commands.sync import LISTINGS, SUBJECTS
+from backoffice.management.commands.sync import LOOKUP_TYPES, SYNCED_LISTS
 from backoffice.models import CommandRecord, Lookup, SyncRun
 from orders.models import Order
 from patients.models import Patient
@@ -38,13 +38,13 @@ TOKEN = "made-up-token-of-a-monitor"
 
 def read_everything() -> None:
     """All lists and all look-ups, each once."""
-    for listing in LISTINGS:
-        sync.request(listing)
-        sync.work(listing)
+    for synced_list in SYNCED_LISTS:
+        sync.request_run(synced_list)
+        sync.work_on_run(synced_list)
     Lookup.objects.update(due_at=None)
     for kind, keys in (("users", Patient), ("orders", Order)):
-        sync.mark(kind, keys.objects.values_list("pk", flat=True))
-    sync.drain(SUBJECTS, seconds=30)
+        sync.schedule_lookups(kind, keys.objects.values_list("pk", flat=True))
+    sync.run_due_lookups(LOOKUP_TYPES, seconds=30)
 
 
 def status(settings: Settings) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def test_another_teams_key_stores_and_flags_nothing(
     assert house.rows() == before
     assert not Patient.objects.exclude(missing_since=None).exists()
     runs = SyncRun.objects.exclude(state=SyncRun.State.DONE)
-    assert {run.resource for run in runs} == {listing.resource for listing in LISTINGS}
+    assert {run.resource for run in runs} == {synced_list.resource for synced_list in SYNCED_LISTS}
     for run in runs:
         assert run.error.startswith(service_team.ANOTHER_TEAM), run
     assert is_said(settings)
@@ -87,9 +87,9 @@ def test_our_key_again_goes_on_by_itself(desk: Desk, use_key: UseKey, settings: 
     read_everything()
     assert is_said(settings)
     use_key(OUR_KEY)
-    for listing in LISTINGS:
+    for synced_list in SYNCED_LISTS:
         SyncRun.objects.filter(state=SyncRun.State.DUE).update(due_at=Now())
-        sync.work(listing)
+        sync.work_on_run(synced_list)
     assert not is_said(settings)
     assert not SyncRun.objects.exclude(state=SyncRun.State.DONE).exists()
 
@@ -172,8 +172,8 @@ def test_a_page_with_another_teams_patient_is_refused(
     service_team.verified()
     foreign = {"team_id": "7ea00000-0000-4000-8000-000000000002"}
     desk.sandbox.prepare_answer("^/v2/user/?$", merge={"users": {"3": foreign}})
-    sync.request(USERS)
-    run = sync.work(USERS)
+    sync.request_run(USERS)
+    run = sync.work_on_run(USERS)
     assert run is not None and run.error.startswith(service_team.ANOTHER_TEAM)
     assert house.rows() == before
 

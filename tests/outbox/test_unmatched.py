@@ -19,7 +19,7 @@ from backoffice.models import AuditEntry, CommandRecord, Lookup, SyncRun, User
 from backoffice.service.events import Heard
 from orders.models import Order, Result, UnmatchedResult
 from orders.unmatched.forms import choice_of
-from orders.unmatched.sync import LISTING, enabled, hear_match_reviews
+from orders.unmatched.sync import SYNCED_LIST, enabled, hear_match_reviews
 from patients.models import Demographics
 from tests.outbox.desk import Desk
 from tests.outbox.matching import unmatched
@@ -46,7 +46,7 @@ def truth(desk: Desk, item: UnmatchedResult) -> tuple[Any, ...]:
 def read_list() -> None:
     """The list is read now, however lately it was."""
     SyncRun.objects.update(created_at=timezone.now() - timedelta(hours=1))
-    sync.tick(LISTING, seconds=30)
+    sync.tick(SYNCED_LIST, seconds=30)
 
 
 def recreations(desk: Desk, item: UnmatchedResult) -> int:
@@ -366,7 +366,7 @@ def test_a_queue_that_is_switched_off_later_keeps_what_it_had(desk: Desk) -> Non
     read_list()
     desk.sandbox.control("match_review", {"enabled": False})
     try:
-        sync.mark("unmatched", [item.pk])
+        sync.schedule_lookups("unmatched", [item.pk])
         desk.look_up()
         read_list()
         assert not Lookup.objects.filter(kind="unmatched").exclude(error="").exists()

@@ -23,10 +23,10 @@ from backoffice.models import AuditEntry, User
 from orders.models import Delegation, Order, ResultVersion, Review, Signature
 from orders.results.identity import identity_of
 from orders.results.sign_off import delegation, delegation_obstacles
-from orders.sync import SUBJECTS as OF_ORDERS
+from orders.sync import LOOKUP_TYPES as OF_ORDERS
 from orders.sync import store_orders
 from patients.models import Demographics
-from patients.sync import SUBJECTS as OF_PATIENTS
+from patients.sync import LOOKUP_TYPES as OF_PATIENTS
 from tests.api.rows import staff, token_for
 from tests.mirrored import as_service
 from tests.sandboxes import Sandbox, running
@@ -34,7 +34,7 @@ from tests.sandboxes import Sandbox, running
 pytestmark = pytest.mark.django_db(transaction=True)
 
 B19 = json.loads((Path(__file__).parents[1] / "cases" / "B19.json").read_text())
-SUBJECTS = (*OF_ORDERS, *OF_PATIENTS)
+LOOKUP_TYPES = (*OF_ORDERS, *OF_PATIENTS)
 LOUD = "The result names somebody else"
 
 
@@ -58,8 +58,8 @@ def order_id(world: Sandbox, settings: Settings) -> Iterator[UUID]:
 
 
 def read(kind: str, key: object) -> None:
-    sync.mark(kind, [key])
-    sync.drain([subject for subject in SUBJECTS if subject.kind == kind])
+    sync.schedule_lookups(kind, [key])
+    sync.run_due_lookups([subject for subject in LOOKUP_TYPES if subject.kind == kind])
 
 
 def read_result(world: Sandbox, order_id: UUID, **answer: Any) -> Review:

@@ -24,7 +24,7 @@ from backoffice.models import Lookup, UnreadRecord, User
 from backoffice.operations import status
 from orders.models import Order, Result, ResultMarker, Review
 from orders.results import unreadable_versions
-from orders.sync import CHANGES, SUBJECTS
+from orders.sync import CHANGES, LOOKUP_TYPES
 from tests.api.rows import staff
 from tests.mirrored import as_service
 from tests.sandboxes import Sandbox, SandboxFactory
@@ -64,14 +64,16 @@ def order_id(world: Sandbox) -> UUID:
     answer = httpx.get(f"{world.url}/v3/orders", headers=HEADERS, params={"size": "60"}, timeout=20)
     done = next(one for one in answer.json()["orders"] if one["status"] == "completed")
     look("orders", done["id"])
-    sync.drain([subject for subject in patients.sync.SUBJECTS if subject.kind == "users"])
+    sync.run_due_lookups(
+        [subject for subject in patients.sync.LOOKUP_TYPES if subject.kind == "users"]
+    )
     Lookup.objects.exclude(kind="results").delete()
     return UUID(done["id"])
 
 
 def look(kind: str, key: object) -> None:
-    sync.mark(kind, [key])
-    sync.drain([subject for subject in SUBJECTS if subject.kind == kind])
+    sync.schedule_lookups(kind, [key])
+    sync.run_due_lookups([subject for subject in LOOKUP_TYPES if subject.kind == kind])
 
 
 def answer(world: Sandbox, order_id: UUID, body: Any) -> None:
@@ -204,7 +206,7 @@ def test_unreadable_newer_version_is_told_until_it_can_be_read(
     report = reverse("reviewing:report", args=[order_id])
     asked = client.post(reverse("reviewing:read-again", args=[order_id]), {"next": report})
     assert (asked.status_code, asked.headers["location"]) == (302, report)
-    sync.drain(SUBJECTS)
+    sync.run_due_lookups(LOOKUP_TYPES)
     assert Lookup.objects.get(kind="results").error == ""
     assert not any(NEWER in words for words in pages(client, order_id).values())
     assert not UnreadRecord.objects.exists()
@@ -223,8 +225,10 @@ def test_unreadable_order_or_patient_is_told_on_its_pages(
         told = f"version of this {name} could not be read"
         world.control("answers", method="DELETE")
         world.prepare_answer(path, body={"id": "nobody"}, times=1)
-        sync.mark(kind, [key])
-        sync.drain([one for one in (*SUBJECTS, *patients.sync.SUBJECTS) if one.kind == kind])
+        sync.schedule_lookups(kind, [key])
+        sync.run_due_lookups(
+            [one for one in (*LOOKUP_TYPES, *patients.sync.LOOKUP_TYPES) if one.kind == kind]
+        )
         assert Lookup.objects.get(kind=kind, key=str(key)).error
         shown = pages(client, order_id)
         assert told in shown["patient"] and (told in shown["order"]) == (name == "order")
@@ -232,7 +236,9 @@ def test_unreadable_order_or_patient_is_told_on_its_pages(
         what = "order" if name == "order" else "patient"
         address = reverse("reviewing:read-again", args=[key])
         assert client.post(address, {"what": what, "next": "/results/"}).status_code == 302
-        sync.drain([one for one in (*SUBJECTS, *patients.sync.SUBJECTS) if one.kind == kind])
+        sync.run_due_lookups(
+            [one for one in (*LOOKUP_TYPES, *patients.sync.LOOKUP_TYPES) if one.kind == kind]
+        )
         assert told not in pages(client, order_id)["patient"]
     assert client.post(address, {"what": "anything"}).status_code == 400
 
@@ -249,12 +255,12 @@ def test_unreadable_order_or_patient_is_told_on_its_pages(
 def test_outage_is_not_told_as_a_result_that_cannot_be_read(
     given: dict[str, Any], is_told: bool, world: Sandbox, order_id: UUID, reader: User
 ) -> None:
-    sync.mark("results", [order_id])
+    sync.schedule_lookups("results", [order_id])
     world.prepare_answer(f"/v3/order/{order_id}/result$", times=None, **given)
     for attempt in range(unreadable_versions.FAILS_OFTEN):
         assert unreadable_versions.of_order(order_id) == []
         Lookup.objects.filter(kind="results").update(due_at=timezone.now())
-        sync.drain(SUBJECTS)
+        sync.run_due_lookups(LOOKUP_TYPES)
         assert Lookup.objects.get(kind="results").attempts == attempt + 1
     assert bool(unreadable_versions.of_order(order_id)) == is_told
     assert unreadable_versions.among([order_id]) == ({order_id} if is_told else set())
@@ -276,17 +282,17 @@ def test_result_never_read_is_told_where_it_would_stand(
 
 
 def test_order_that_a_list_cannot_bring_is_looked_up_again(world: Sandbox, order_id: UUID) -> None:
-    listing = CHANGES
+    synced_list = CHANGES
     Lookup.objects.all().delete()
     merge = {"orders": {"0": {"user_id": "nobody"}}}
     world.prepare_answer(r"^/v3/orders\?", merge=merge, times=None)
-    sync.request(listing)
-    sync.tick(listing, 30)
+    sync.request_run(synced_list)
+    sync.tick(synced_list, 30)
     unread = UnreadRecord.objects.get(resource="orders")
     due = Lookup.objects.get(kind="orders", key=unread.key)
     assert due.due_at is not None and due.due_at < datetime.now(UTC) + timedelta(seconds=1)
     world.control("answers", method="DELETE")
-    sync.drain(SUBJECTS)
+    sync.run_due_lookups(LOOKUP_TYPES)
     assert not UnreadRecord.objects.exists() and Order.objects.filter(pk=unread.key).exists()
 
 

@@ -17,9 +17,9 @@ from backoffice.service.insurance import Insurance as InsuranceRecord
 from backoffice.service.payload import Reader
 from orders.handlers import handle_appointments
 from orders.models import Appointment, AppointmentEvent, Result
-from orders.sync import SUBJECTS as OF_ORDERS
+from orders.sync import LOOKUP_TYPES as OF_ORDERS
 from patients.models import Insurance
-from patients.sync import SUBJECTS as OF_PATIENTS
+from patients.sync import LOOKUP_TYPES as OF_PATIENTS
 from patients.sync import store_insurance
 from tests.api.rows import order, uid
 from tests.sync.conftest import Point
@@ -27,7 +27,7 @@ from tests.sync.standin import Asked, Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-BY_KIND = {subject.kind: subject for subject in (*OF_ORDERS, *OF_PATIENTS)}
+BY_KIND = {lookup_type.kind: lookup_type for lookup_type in (*OF_ORDERS, *OF_PATIENTS)}
 KEY = UUID(int=5)
 KINDS = (
     ("appointment-psc", "patient_service_center", "phlebotomy"),
@@ -49,8 +49,8 @@ class Answers:
     def look(self, reply: Reply) -> datetime:
         """Looks once more; the moment before."""
         self.reply, before = reply, datetime.now(UTC)
-        sync.mark(self.kind, [KEY])
-        assert sync.drain([BY_KIND[self.kind]]) == 1
+        sync.schedule_lookups(self.kind, [KEY])
+        assert sync.run_due_lookups([BY_KIND[self.kind]]) == 1
         assert Lookup.objects.get(kind=self.kind).error == ""
         return before
 

@@ -21,15 +21,15 @@ from tests.sync.standin import Asked, Reply, forwarding
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-LISTINGS = {listing.resource: listing for listing in labs_sync.LISTINGS}
-CATALOG = next(one for one in labs_sync.SUBJECTS if one.kind == labs_sync.ACCOUNT_CATALOG)
+SYNCED_LISTS = {synced_list.resource: synced_list for synced_list in labs_sync.SYNCED_LISTS}
+CATALOG = next(one for one in labs_sync.LOOKUP_TYPES if one.kind == labs_sync.ACCOUNT_CATALOG)
 TEST, OTHER_TEST, ACCOUNT = UUID(int=1), UUID(int=2), UUID(int=9)
 
 
 def walk(resource: str) -> SyncRun:
-    sync.request(LISTINGS[resource])
+    sync.request_run(SYNCED_LISTS[resource])
     SyncRun.objects.filter(state=SyncRun.State.DUE).update(due_at=datetime.now(UTC))
-    run = sync.work(LISTINGS[resource])
+    run = sync.work_on_run(SYNCED_LISTS[resource])
     assert run is not None
     return run
 
@@ -37,7 +37,7 @@ def walk(resource: str) -> SyncRun:
 def read_again() -> int:
     """Read all catalogs as if the time to do so had come; how many were answered."""
     Lookup.objects.filter(kind=CATALOG.kind).update(due_at=datetime.now(UTC))
-    return sync.drain([CATALOG])
+    return sync.run_due_lookups([CATALOG])
 
 
 def members() -> dict[UUID, tuple[set[UUID], set[int]]]:
@@ -84,7 +84,7 @@ def test_catalogs_of_all_accounts_are_as_served(point: Point, sandbox: Sandbox) 
         assert walk(resource).state == "done"
     count = LabAccount.objects.count()
     assert count > 3 and not LabAccount.objects.exclude(catalog_read_at=None).exists()
-    assert sync.drain([CATALOG]) == count
+    assert sync.run_due_lookups([CATALOG]) == count
     with sandbox.service() as service:
         for account, (tests, markers) in members().items():
             page = service.labs.lab_tests(500, lab_account_id=account)
@@ -111,17 +111,17 @@ def test_raised_revision_reads_catalogs_again(point: Point, sandbox: Sandbox) ->
     Requests(point, sandbox)
     walk("lab-accounts")
     count = LabAccount.objects.count()
-    assert sync.drain([CATALOG]) == count
+    assert sync.run_due_lookups([CATALOG]) == count
     LabAccount.objects.update(content_hash=b"as an earlier release stored it"[:16])
     assert walk("lab-accounts").changed == count
-    assert sync.drain([CATALOG]) == count
+    assert sync.run_due_lookups([CATALOG]) == count
 
 
 def test_records_that_the_general_lists_lack_are_stored(point: Point, sandbox: Sandbox) -> None:
     """A catalog that is read first brings its lab tests and markers, and their markers."""
     Requests(point, sandbox)
     walk("lab-accounts")
-    sync.drain([CATALOG])
+    sync.run_due_lookups([CATALOG])
     offered = set(LabAccountTest.objects.values_list("lab_test_id", flat=True))
     assert set(LabTest.objects.values_list("pk", flat=True)) == offered
     of_markers = set(LabAccountMarker.objects.values_list("marker_id", flat=True))
@@ -197,7 +197,7 @@ def test_refused_list_leaves_catalog_as_it_was(service: Service, listed: str, st
     read_again()
     assert known() == before
     day_or_seconds = 23 * 3_600 if status in (403, 404) else 1
-    assert waits() > day_or_seconds and sync.drain([CATALOG]) == 0
+    assert waits() > day_or_seconds and sync.run_due_lookups([CATALOG]) == 0
     service.tests, service.markers = [lab_test(OTHER_TEST)], [marker(3)]
     read_again()
     after = known()
@@ -247,7 +247,7 @@ def test_test_newer_than_catalog_is_not_called_lacking(service: Service) -> None
     catalog = known()
     assert catalog.newer_tests == {OTHER_TEST} and catalog.lacks_tests([OTHER_TEST]) == []
     service.tests = [lab_test(TEST), lab_test(OTHER_TEST)]
-    assert sync.drain([CATALOG]) == 1
+    assert sync.run_due_lookups([CATALOG]) == 1
     assert known().lab_tests == {TEST, OTHER_TEST} and not known().newer_tests
 
 
@@ -266,7 +266,7 @@ def test_record_of_a_catalog_alone_is_not_missing(service: Service) -> None:
     walk("lab-tests")
     assert not LabTest.objects.exclude(missing_since=None).exists()
     service.tests = [lab_test(TEST)]
-    assert sync.drain([CATALOG]) == 1  # The sweep that did not see it asked for that.
+    assert sync.run_due_lookups([CATALOG]) == 1  # The sweep that did not see it asked for that.
     walk("lab-tests")
     assert LabTest.objects.exclude(missing_since=None).get().pk == OTHER_TEST
     assert Drift.objects.filter(kind=Drift.Kind.MISSING_REMOTE).count() == 1

@@ -20,9 +20,9 @@ from backoffice.service.orders import ORDER
 from backoffice.service.orders import Order as OrderRecord
 from backoffice.service.users import UserInfo
 from orders.models import Order
-from orders.sync.orders import ORDER_SUBJECT, store_orders
+from orders.sync.orders import ORDER_LOOKUP, store_orders
 from patients.models import Connection, Demographics
-from patients.sync import SUBJECTS
+from patients.sync import LOOKUP_TYPES
 from tests.sync.conftest import Point
 from tests.sync.standin import Asked, Reply
 from tests.test_mirror import until_waiting, worker
@@ -30,7 +30,7 @@ from tests.webhooks.records import order, order_id
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-BY_KIND = {subject.kind: subject for subject in SUBJECTS}
+BY_KIND = {lookup_type.kind: lookup_type for lookup_type in LOOKUP_TYPES}
 DEMOGRAPHICS, CONNECTIONS = BY_KIND["demographics"], BY_KIND["connections"]
 DOWN = Reply({}, 503, {"retry-after": "0"})
 
@@ -50,7 +50,7 @@ def connected(number: int) -> Reply:
 
 
 def marked(kind: str, numbers: range) -> None:
-    sync.mark(kind, [UUID(int=number) for number in numbers])
+    sync.schedule_lookups(kind, [UUID(int=number) for number in numbers])
 
 
 def row(kind: str, number: int) -> Lookup:
@@ -81,7 +81,7 @@ def test_one_bad_answer_is_about_itself(point: Point, answer: Reply) -> None:
     """Whatever an answer says about one record, the others of its kind are asked and stored."""
     point(lambda asked: answer if user_of(asked) == 7 else info(user_of(asked)))
     marked("demographics", range(1, 31))
-    assert sync.drain([DEMOGRAPHICS]) == 29
+    assert sync.run_due_lookups([DEMOGRAPHICS]) == 29
     assert read() == set(range(1, 31)) - {7}
     seven = row("demographics", 7)
     assert seven.error and seven.attempts == 1 and seven.lease_token is None
@@ -98,17 +98,17 @@ def test_unreadable_answer_is_kept_until_it_can_be_read(point: Point) -> None:
 
     point(answer)
     marked("demographics", range(5, 9))
-    sync.drain([DEMOGRAPHICS])
+    sync.run_due_lookups([DEMOGRAPHICS])
     kept = UnreadRecord.objects.get()
     assert (kept.resource, kept.key) == ("demographics", str(UUID(int=7)))
     assert kept.path == "$.first_name" and '"Testperson"' in kept.record
     put_forward()
-    sync.drain([DEMOGRAPHICS])
+    sync.run_due_lookups([DEMOGRAPHICS])
     assert UnreadRecord.objects.get().first_seen == kept.first_seen  # still one
     assert row("demographics", 7).attempts == 2
     readable = True
     put_forward()
-    assert sync.drain([DEMOGRAPHICS]) == 4
+    assert sync.run_due_lookups([DEMOGRAPHICS]) == 4
     assert not UnreadRecord.objects.exists() and row("demographics", 7).error == ""
     assert read() == {5, 6, 7, 8}
 
@@ -129,7 +129,7 @@ def test_unreachable_closes_its_kind_alone(point: Point, gone: bool) -> None:
     point(answer)
     marked("demographics", range(1, 41))
     marked("connections", range(1, 41))
-    assert sync.drain([DEMOGRAPHICS, CONNECTIONS]) == 40
+    assert sync.run_due_lookups([DEMOGRAPHICS, CONNECTIONS]) == 40
     assert Connection.objects.count() == 40 and not read()
     failed = Lookup.objects.filter(kind="demographics").exclude(error="")
     left = Lookup.objects.filter(kind="demographics", error="")
@@ -139,7 +139,7 @@ def test_unreachable_closes_its_kind_alone(point: Point, gone: bool) -> None:
         assert (lookup.lease_token, lookup.lease_until, lookup.attempts) == (None, None, 0)
         assert lookup.looked_at is None and waits(lookup) <= 0
     due, down = left.count(), False
-    assert sync.drain([DEMOGRAPHICS]) == due == len(read())
+    assert sync.run_due_lookups([DEMOGRAPHICS]) == due == len(read())
 
 
 def test_answer_that_cannot_be_stored_is_put_back_alone(point: Point) -> None:
@@ -157,9 +157,9 @@ def test_answer_that_cannot_be_stored_is_put_back_alone(point: Point) -> None:
             raise ZeroDivisionError("about one record")
         return DEMOGRAPHICS.store(answers)
 
-    subject = replace(DEMOGRAPHICS, store=store)
+    lookup_type = replace(DEMOGRAPHICS, store=store)
     marked("demographics", range(1, 31))
-    assert sync.drain([subject]) == 29
+    assert sync.run_due_lookups([lookup_type]) == 29
     assert read() == set(range(1, 31)) - {3, 7}
     seven = row("demographics", 7)
     assert (seven.error, seven.attempts, seven.lease_token) == ("ZeroDivisionError", 1, None)
@@ -168,10 +168,10 @@ def test_answer_that_cannot_be_stored_is_put_back_alone(point: Point) -> None:
     assert not others.exclude(error="").exists()
     assert not others.filter(looked_at=None).exists()
     put_forward()
-    sync.drain([subject])
+    sync.run_due_lookups([lookup_type])
     assert row("demographics", 7).attempts == 2 and waits(row("demographics", 7)) > 5
     put_forward()
-    assert sync.drain([DEMOGRAPHICS]) == 30 and 7 in read()
+    assert sync.run_due_lookups([DEMOGRAPHICS]) == 30 and 7 in read()
 
 
 def test_error_of_ours_while_asking(point: Point) -> None:
@@ -184,7 +184,7 @@ def test_error_of_ours_while_asking(point: Point) -> None:
         return DEMOGRAPHICS.fetch(service, key)
 
     marked("demographics", range(1, 21))
-    assert sync.drain([replace(DEMOGRAPHICS, fetch=fetch)]) == 19
+    assert sync.run_due_lookups([replace(DEMOGRAPHICS, fetch=fetch)]) == 19
     assert read() == set(range(1, 21)) - {7}
     seven = row("demographics", 7)
     assert (seven.error, seven.attempts) == ("KeyError", 1) and waits(seven) > 1
@@ -198,7 +198,7 @@ def reasoned(reply: Callable[[int], Reply]) -> Callable[[Asked], Reply]:
         number = user_of(asked)
         if number not in told:
             told.add(number)
-            sync.mark("demographics", [UUID(int=number)])
+            sync.schedule_lookups("demographics", [UUID(int=number)])
             connection.close()
         return reply(number)
 
@@ -209,12 +209,12 @@ def test_newer_reason_during_a_call_that_fails(point: Point) -> None:
     """The wait belongs to the reason that failed; the newer one is due now."""
     point(reasoned(lambda number: DOWN))
     marked("demographics", range(1, 2))
-    assert sync.drain([DEMOGRAPHICS]) == 0
+    assert sync.run_due_lookups([DEMOGRAPHICS]) == 0
     first = row("demographics", 1)
     assert first.generation == 2 and "Unreachable" in first.error
     assert waits(first) <= 0 and first.lease_token is None
     # Without a newer one it waits.
-    sync.drain([DEMOGRAPHICS])
+    sync.run_due_lookups([DEMOGRAPHICS])
     assert waits(row("demographics", 1)) > 1
 
 
@@ -228,7 +228,7 @@ def test_newer_reason_during_a_call_that_is_answered(point: Point) -> None:
 
     point(reasoned(reply))
     marked("demographics", range(1, 4))
-    assert sync.drain([DEMOGRAPHICS]) == 6
+    assert sync.run_due_lookups([DEMOGRAPHICS]) == 6
     assert sorted(asked_for) == [1, 1, 2, 2, 3, 3]
     assert waits(row("demographics", 1)) > 3600
 
@@ -236,7 +236,7 @@ def test_newer_reason_during_a_call_that_is_answered(point: Point) -> None:
 def test_wait_the_service_asked_for(point: Point) -> None:
     point(lambda asked: Reply({}, 429, {"retry-after": "200"}))
     marked("demographics", range(1, 2))
-    sync.drain([DEMOGRAPHICS])
+    sync.run_due_lookups([DEMOGRAPHICS])
     assert 190 < waits(row("demographics", 1)) <= 200
 
 
@@ -246,7 +246,7 @@ def test_waits_grow_to_an_hour(point: Point) -> None:
     waited = []
     for _ in range(12):
         put_forward()
-        sync.drain([DEMOGRAPHICS])
+        sync.run_due_lookups([DEMOGRAPHICS])
         waited.append(round(waits(row("demographics", 1))))
     assert waited[:4] == pytest.approx([5, 10, 20, 40], abs=1)
     assert waited == sorted(waited) and waited[-1] == pytest.approx(3600, abs=2)
@@ -273,7 +273,7 @@ def test_deadlock_with_a_worker_that_applies_events(point: Point) -> None:
 
     def store(answers: Mapping[str, Record[OrderRecord]]) -> Mapping[str, timedelta | None]:
         turns.append(len(asked))
-        again = ORDER_SUBJECT.store(answers)
+        again = ORDER_LOOKUP.store(answers)
         if not stored.is_set():
             stored.set()
             assert marked.wait(10)
@@ -284,16 +284,16 @@ def test_deadlock_with_a_worker_that_applies_events(point: Point) -> None:
         assert stored.wait(10)
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("SET LOCAL deadlock_timeout = '1min'")  # So that the other one loses.
-            sync.mark("orders", [order_id(1)])
+            sync.schedule_lookups("orders", [order_id(1)])
             marked.set()
             store_orders([told(4)])
 
     point(answer)
     store_orders([told(2)])
-    sync.mark("orders", [order_id(1)])
+    sync.schedule_lookups("orders", [order_id(1)])
     with worker(apply_events) as raised:
         # The second is for the mark of the other worker.
-        assert sync.drain([replace(ORDER_SUBJECT, store=store)]) == 2
+        assert sync.run_due_lookups([replace(ORDER_LOOKUP, store=store)]) == 2
     assert raised == []
     assert turns[:2] == [1, 1] and turns[-1] == 2, turns
     assert turns.count(2) == 1
@@ -313,13 +313,13 @@ def test_trouble_of_the_database_with_one_kind(point: Point) -> None:
     marked("demographics", range(1, 4))
     marked("connections", range(1, 4))
     with pytest.raises(OperationalError):
-        sync.drain([replace(DEMOGRAPHICS, store=store), CONNECTIONS])
+        sync.run_due_lookups([replace(DEMOGRAPHICS, store=store), CONNECTIONS])
     assert Connection.objects.count() == 3
     assert not Lookup.objects.exclude(lease_token=None).exists()
-    assert sync.drain([DEMOGRAPHICS, CONNECTIONS]) == 3
+    assert sync.run_due_lookups([DEMOGRAPHICS, CONNECTIONS]) == 3
 
 
 def test_a_reason_keeps_its_key_letter_by_letter() -> None:
     keys = {'a "b"', "c\\d", "{e,f}", "", " g ", "NULL", "ü\n\t", '\\"', "it's %s"}
-    sync.mark("payors", keys)
+    sync.schedule_lookups("payors", keys)
     assert set(Lookup.objects.values_list("key", flat=True)) == keys

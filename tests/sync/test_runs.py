@@ -21,7 +21,7 @@ from backoffice import mirror, sync
 from backoffice.models import Drift, Lookup, SyncRun, UnreadRecord
 from backoffice.service import Record
 from labs.models import LabAccount
-from labs.sync import LISTINGS
+from labs.sync import SYNCED_LISTS
 from orders.models import Order
 from orders.sync import CHANGES, SWEEP
 from patients.models import Patient, Provider
@@ -33,14 +33,14 @@ from tests.sync.standin import Asked, Reply
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-ACCOUNTS = next(one for one in LISTINGS if one.resource == "lab-accounts")
+ACCOUNTS = next(one for one in SYNCED_LISTS if one.resource == "lab-accounts")
 
 
-def once(listing: sync.Listing) -> SyncRun:
+def once(synced_list: sync.SyncedList) -> SyncRun:
     """A run as the next tick would carry it on."""
-    sync.request(listing)
+    sync.request_run(synced_list)
     SyncRun.objects.filter(state=SyncRun.State.DUE).update(due_at=datetime.now(UTC))
-    run = sync.work(listing)
+    run = sync.work_on_run(synced_list)
     assert run is not None
     return run
 
@@ -69,7 +69,7 @@ def test_limited(point: Point, header: Callable[[], str], least: float, most: fl
     assert time.monotonic() - started < 5
     assert (run.state, run.attempts) == ("due", 1)
     assert "Limited" in run.error and least <= waits(run) <= most
-    assert sync.work(PROVIDER_LIST) is None  # not before it is due
+    assert sync.work_on_run(PROVIDER_LIST) is None  # not before it is due
 
 
 def test_limited_by_nonsense(point: Point) -> None:
@@ -334,7 +334,9 @@ def test_user_gone_from_the_list(point: Point) -> None:
     rows[:] = [user(3)]
     assert once(USERS).unseen == 2
     assert not Patient.objects.exclude(missing_since=None).exists()
-    sync.drain([subject for subject in _subjects() if subject.kind == "users"])
+    sync.run_due_lookups(
+        [lookup_type for lookup_type in _lookup_types() if lookup_type.kind == "users"]
+    )
     gone = Patient.objects.exclude(missing_since=None).values_list("pk", flat=True)
     assert list(gone) == [UUID(int=2)]
     rows[:] = [user(2), user(3)]
@@ -342,10 +344,10 @@ def test_user_gone_from_the_list(point: Point) -> None:
     assert not Patient.objects.exclude(missing_since=None).exists()
 
 
-def _subjects() -> tuple[sync.Subject, ...]:
-    from patients.sync import SUBJECTS
+def _lookup_types() -> tuple[sync.LookupType, ...]:
+    from patients.sync import LOOKUP_TYPES
 
-    return SUBJECTS
+    return LOOKUP_TYPES
 
 
 def test_drift_found_by_a_sweep(point: Point) -> None:
@@ -375,8 +377,8 @@ def test_drift_found_by_a_sweep(point: Point) -> None:
 def test_one_open_run_of_a_kind(point: Point) -> None:
     """S16: however often a run is asked for, there is one."""
     point(lambda asked: Reply(PROVIDERS))
-    assert sync.request(PROVIDER_LIST) is not None
-    assert sync.request(PROVIDER_LIST) is None
+    assert sync.request_run(PROVIDER_LIST) is not None
+    assert sync.request_run(PROVIDER_LIST) is None
     for _ in range(5):
         sync.tick(PROVIDER_LIST, seconds=5)
     assert SyncRun.objects.count() == 1
@@ -386,14 +388,14 @@ def test_one_open_run_of_a_kind(point: Point) -> None:
 def test_a_clock_that_jumps_takes_over_no_run(point: Point, ahead: timedelta) -> None:
     """Leases and due times go by the clock of the database; that of one worker may be anything."""
     point(lambda asked: Reply(PROVIDERS))
-    run = sync.request(PROVIDER_LIST)
+    run = sync.request_run(PROVIDER_LIST)
     assert run is not None
     leased = datetime.now(UTC) + timedelta(seconds=60)
     SyncRun.objects.filter(pk=run.pk).update(state="running", fence=1, lease_until=leased)
     with time_machine.travel(datetime.now(UTC) + ahead, tick=True):
-        assert sync.work(PROVIDER_LIST) is None
+        assert sync.work_on_run(PROVIDER_LIST) is None
         SyncRun.objects.filter(pk=run.pk).update(lease_until=leased - timedelta(seconds=70))
-        taken = sync.work(PROVIDER_LIST)
+        taken = sync.work_on_run(PROVIDER_LIST)
     assert taken is not None and (taken.state, taken.fence) == ("done", 2)
 
 

@@ -50,10 +50,10 @@ def mirror(world: Sandbox, settings: Settings) -> Iterator[Sandbox]:
     service_client.service.cache_clear()
 
 
-def read(listing: sync.Listing) -> SyncRun:
+def read(synced_list: sync.SyncedList) -> SyncRun:
     """A run to its end."""
-    sync.request(listing)
-    run = sync.work(listing)
+    sync.request_run(synced_list)
+    run = sync.work_on_run(synced_list)
     assert run is not None and run.state == SyncRun.State.DONE, run and run.error
     return run
 

@@ -16,12 +16,12 @@ from backoffice.service import Service
 from backoffice.service.labs import LabTest, Marker
 from backoffice.service.orders import Order
 from backoffice.sync.pagination import (
-    WINDOW,
+    WINDOW_PAGES,
     Batch,
-    WalkError,
-    by_creation,
-    by_cursor,
-    by_number,
+    PaginationError,
+    batches_by_creation,
+    batches_by_cursor,
+    batches_by_number,
     in_background,
 )
 from tests.sync.standin import Asked, Reply, serving
@@ -38,7 +38,7 @@ def walked(answer: Callable[[Asked], Reply], at_most: int | None = None) -> list
     """Ids of a numbered list, in the order they came."""
     more = {} if at_most is None else {"at_most": at_most}
     with serving(answer) as url, Service(url, "sk_test") as service:
-        batches = by_number(
+        batches = batches_by_number(
             lambda number: service.labs.markers(number, SIZE),
             SIZE,
             key=lambda marker: marker.id,
@@ -102,7 +102,7 @@ def test_rows_deleted_between_pages(walks: int) -> None:
 
 def test_list_that_keeps_shrinking() -> None:
     listed = Shrinking(100, walks=9)
-    with pytest.raises(WalkError, match="shrinking"):
+    with pytest.raises(PaginationError, match="shrinking"):
         walked(listed)
     assert listed.asked.count(1) == 3
 
@@ -163,7 +163,7 @@ def test_page_that_repeats() -> None:
             return self.rows[:SIZE]
 
     listed = Stuck(100)
-    with pytest.raises(WalkError, match="repeated a page"):
+    with pytest.raises(PaginationError, match="repeated a page"):
         walked(listed)
     assert len(listed.asked) < 12
 
@@ -180,7 +180,7 @@ def test_list_without_end(total: int | None) -> None:
             return total
 
     listed = Endless(0)
-    with pytest.raises(WalkError):
+    with pytest.raises(PaginationError):
         walked(listed, at_most=20)
     assert len(listed.asked) <= 3 * (20 + 5)
 
@@ -191,7 +191,7 @@ def test_list_without_end(total: int | None) -> None:
 def by_cursors(answer: Callable[[Asked], Reply], at_most: int | None = None) -> list[UUID]:
     more = {} if at_most is None else {"at_most": at_most}
     with serving(answer) as url, Service(url, "sk_test") as service:
-        batches: Iterator[Batch[LabTest]] = by_cursor(
+        batches: Iterator[Batch[LabTest]] = batches_by_cursor(
             lambda cursor: service.labs.lab_tests(SIZE, cursor), **more
         )
         return [record.data.id for batch in batches for record in batch.records]
@@ -222,7 +222,7 @@ def test_cursor_that_repeats(length: int) -> None:
         asked_for.append(place)
         return Reply({"data": [lab_test(place)], "next_cursor": str(place % length + 1)})
 
-    with pytest.raises(WalkError, match="repeated a cursor"):
+    with pytest.raises(PaginationError, match="repeated a cursor"):
         by_cursors(answer)
     assert len(asked_for) == length + 1
 
@@ -232,7 +232,7 @@ def test_cursors_without_end() -> None:
         place = int(asked.query.get("next_cursor", "0"))
         return Reply({"data": [], "next_cursor": str(place + 1)})
 
-    with pytest.raises(WalkError):
+    with pytest.raises(PaginationError):
         by_cursors(answer, at_most=30)
 
 
@@ -268,10 +268,10 @@ class Created:
 
 
 def created(
-    answer: Callable[[Asked], Reply], since: datetime | None = None, window: int = WINDOW
+    answer: Callable[[Asked], Reply], since: datetime | None = None, window: int = WINDOW_PAGES
 ) -> list[int]:
     with serving(answer) as url, Service(url, "sk_test") as service:
-        batches: Iterator[Batch[Order]] = by_creation(
+        batches: Iterator[Batch[Order]] = batches_by_creation(
             lambda start, number: service.orders.list(page=number, size=SIZE, start_date=start),
             SIZE,
             since=since,
@@ -325,7 +325,7 @@ def test_by_creation_while_orders_disappear() -> None:
 def test_list_in_another_order() -> None:
     listed = Created(50)
     listed.rows.reverse()
-    with pytest.raises(WalkError, match="not sorted"):
+    with pytest.raises(PaginationError, match="not sorted"):
         created(listed)
 
 
@@ -382,7 +382,7 @@ def test_rows_that_move_among_pages_are_walked_again_a_page_at_a_time() -> None:
     seen = created(listed)
     assert listed.moved
     assert {place for place, _ in listed.rows} <= set(seen)
-    again = listed.asked[WINDOW : WINDOW + 10]
+    again = listed.asked[WINDOW_PAGES : WINDOW_PAGES + 10]
     assert [number for _, number in again] == [1] * 10
 
 
@@ -396,14 +396,14 @@ def test_list_that_does_not_begin_where_asked() -> None:
             return Reply({"orders": rows, "total": 99, "page": 1, "size": SIZE})
 
     listed = Early(SIZE)
-    with pytest.raises(WalkError, match="does not begin where asked"):
+    with pytest.raises(PaginationError, match="does not begin where asked"):
         created(listed, window=1)
     later = EPOCH + timedelta(days=9)
-    with pytest.raises(WalkError, match="does not begin where asked"):
+    with pytest.raises(PaginationError, match="does not begin where asked"):
         created(listed, later, window=1)
 
 
-@pytest.mark.parametrize("window", [1, WINDOW])
+@pytest.mark.parametrize("window", [1, WINDOW_PAGES])
 @pytest.mark.parametrize("start", [0, 13])
 @pytest.mark.parametrize("same", [SIZE - 1, SIZE, SIZE + 1, 4 * SIZE, 47, 250])
 @pytest.mark.parametrize("after", [0, 1, 25])
@@ -420,11 +420,11 @@ def test_more_of_one_moment_than_a_page(window: int, start: int, same: int, afte
 def test_error_of_a_walk_is_raised_where_it_is_read() -> None:
     def broken() -> Markers:
         yield Batch()
-        raise WalkError("the list broke")
+        raise PaginationError("the list broke")
 
     batches = in_background(broken())
     next(batches)
-    with pytest.raises(WalkError, match="broke"):
+    with pytest.raises(PaginationError, match="broke"):
         next(batches)
 
 

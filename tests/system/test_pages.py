@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from backoffice import sync
-from backoffice.management.commands.sync import LISTINGS
+from backoffice.management.commands.sync import SYNCED_LISTS
 from backoffice.models import Drift, Lookup, SyncRun, UnknownValue, UnreadRecord
 from backoffice.pages import sync_health
 from tests.api.rows import staff
@@ -97,17 +97,17 @@ def test_late_is_three_rounds_without_a_complete_run(
     assert [walk.late(NOW) for walk in sync_health.walks()] == [late]
 
 
-@pytest.mark.parametrize("listing", LISTINGS, ids=lambda one: f"{one.resource}-{one.full}")
+@pytest.mark.parametrize("synced_list", SYNCED_LISTS, ids=lambda one: f"{one.resource}-{one.full}")
 def test_what_is_told_of_a_list_is_how_often_it_is_read(
-    listing: sync.Listing, settings: Any
+    synced_list: sync.SyncedList, settings: Any
 ) -> None:
     names = [
         name for name in dir(settings) if re.fullmatch("SYNC_.*_(SECONDS|MINUTES|HOURS)", name)
     ]
     for number, name in enumerate(names, 2):
         setattr(settings, name, number)
-    run(listing.resource, 1, full=listing.full)
-    assert [walk.every for walk in sync_health.walks()] == [listing.every()]
+    run(synced_list.resource, 1, full=synced_list.full)
+    assert [walk.every for walk in sync_health.walks()] == [synced_list.interval()]
 
 
 @pytest.mark.parametrize("state", ["due", "running", "failed"])

@@ -50,7 +50,7 @@ def test_counts_and_news_follow_five_hundred_changes(desk: Desk) -> None:
     old = Order.objects.filter(last_event_at__lt=timezone.now() - digest.FIRST_LOOK * 4)
     assert not Happening.objects.filter(order_id__in=old.values("pk")).exists()
 
-    sync.request(orders_sync.SWEEP)
+    sync.request_run(orders_sync.SWEEP)
     sync.tick(orders_sync.SWEEP, seconds=60)
     assert (OrderCount.objects.count(), Happening.objects.count()) == (rows, news)
 
@@ -61,7 +61,7 @@ def test_counts_and_news_follow_five_hundred_changes(desk: Desk) -> None:
     for seed in range(5):
         found = desk.sandbox.control("change", {"orders": 100, "seed": seed})
         changed.update(found["order_ids"])
-        sync.request(orders_sync.SWEEP)
+        sync.request_run(orders_sync.SWEEP)
         sync.tick(orders_sync.SWEEP, seconds=60)
         assert exact()
         counts.fold()

@@ -19,7 +19,7 @@ from backoffice.service import Record, Service
 from backoffice.service.wearables import SUMMARIES
 from backoffice.service.wearables.timeseries import GROUPED, grouped_page
 from patients.wearables import arrivals
-from patients.wearables.backfills import SUBJECTS, BackfillRange, Read
+from patients.wearables.backfills import LOOKUP_TYPES, BackfillRange, Read
 from patients.wearables.handlers import handle_backfills, handle_samples, handle_workout_streams
 from patients.wearables.models import Source, Summary, WorkoutStream
 from tests.api.rows import uid
@@ -80,7 +80,7 @@ def test_samples_of_a_range_are_kept_over_all_its_pages(
             expected |= {sample.at: sample.value for sample in group.data.data if sample.at}
     assert pages > 1 and expected
     assert handle_backfills([done(7, pull)]) == {"msg_7": "looked up"}
-    assert sync.drain(SUBJECTS) == pages
+    assert sync.run_due_lookups(LOOKUP_TYPES) == pages
     found = kept()
     assert {key[-1]: item["value"] for key, item in found.items()} == expected
     assert {key[:4] for key in found} == {(user, resource, provider, next(iter(found))[3])}
@@ -102,7 +102,7 @@ def test_what_was_pushed_after_the_backfill_stays(
         body = {"source": source, "data": [{"timestamp": moment.isoformat(), "value": 999}]}
         handle_samples([event(number, f"daily.data.{resource}.updated", body, user)])
     handle_backfills([done(7, pull)])
-    sync.drain(SUBJECTS)
+    sync.run_due_lookups(LOOKUP_TYPES)
     values = {key[-1]: item["value"] for key, item in kept().items()}
     assert (values[moments[0]] != 999, values[moments[1]] == 999) == (True, True)
 
@@ -113,7 +113,7 @@ def test_every_pulled_resource_can_be_read(
     resources = sorted({one[2] for one in pulled} - {"hypnogram"})
     events = [done(n, of(pulled, name)[0]) for n, name in enumerate(resources, 1)]
     handle_backfills(events)
-    sync.drain(SUBJECTS)
+    sync.run_due_lookups(LOOKUP_TYPES)
     errors = Lookup.objects.filter(kind="backfill").exclude(error="")
     assert list(errors.values_list("key", "error")) == []
     assert not UnreadRecord.objects.exists()
@@ -132,7 +132,7 @@ def test_a_stream_is_read_and_kept(
     told = {"workout_id": str(workout), "user_id": str(user), "message": "", "provider_id": "x",
             "sport": "", "source": {"provider": provider}}  # fmt: skip
     handle_workout_streams([event(1, "daily.data.workout_stream.created", told, user)])
-    assert sync.drain(SUBJECTS) == 1
+    assert sync.run_due_lookups(LOOKUP_TYPES) == 1
     stream = WorkoutStream.objects.get()
     said = asking.wearables.workout_stream(workout).data
     assert (stream.pk, stream.user_id) == (workout, user)
@@ -143,7 +143,7 @@ def test_a_stream_that_is_not_there_is_not_asked_for_again(asking: Service) -> N
     nothing = UUID(int=5)
     told = {"workout_id": str(nothing), "user_id": str(nothing), "source": {}}
     handle_workout_streams([event(1, "daily.data.workout_stream.created", told, nothing)])
-    sync.drain(SUBJECTS)
+    sync.run_due_lookups(LOOKUP_TYPES)
     assert Lookup.objects.get(kind="workout-stream").due_at is None
     assert not WorkoutStream.objects.exists()
 
@@ -153,7 +153,7 @@ def test_a_backfill_of_nobody_ends(
 ) -> None:
     (_, provider, resource, end), *_ = of(pulled, "heartrate")
     handle_backfills([done(1, (UUID(int=5), provider, resource, end))])
-    sync.drain(SUBJECTS)
+    sync.run_due_lookups(LOOKUP_TYPES)
     assert Lookup.objects.get(kind="backfill").due_at is None
     assert kept() == {}
 
@@ -172,7 +172,7 @@ def page_of(groups: list[dict[str, Any]], cursor: str | None = None) -> Read:
 def keep(*pages: Read) -> None:
     """As the look-ups do with answers."""
     with transaction.atomic():
-        SUBJECTS[0].store({page.range.key(): page for page in pages})
+        LOOKUP_TYPES[0].store({page.range.key(): page for page in pages})
 
 
 WATCH = {"provider": "band", "type": "watch"}

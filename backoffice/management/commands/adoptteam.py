@@ -10,7 +10,7 @@ from uuid import UUID
 from django.core.management.base import BaseCommand, CommandError
 
 from backoffice.core import service_client, service_team
-from backoffice.management.commands.sync import LISTINGS
+from backoffice.management.commands.sync import SYNCED_LISTS
 from backoffice.operations import team_move
 from backoffice.service import errors
 
@@ -39,7 +39,7 @@ class Command(BaseCommand):
         self._explain(ours, theirs)
         adopted = self._confirmed(team, ours, theirs)
         try:
-            team_move.move(ours, adopted, LISTINGS)
+            team_move.move(ours, adopted, SYNCED_LISTS)
         except team_move.CannotMove as error:
             raise CommandError(str(error)) from None
         self.stdout.write(

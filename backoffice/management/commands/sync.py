@@ -24,13 +24,13 @@ from backoffice.management.service_silence import reporting
 from backoffice.models import Lookup, SyncRun
 from backoffice.service import errors
 
-LISTINGS = (
-    *patients.sync.LISTINGS,
-    *labs.sync.LISTINGS,
-    *orders.sync.LISTINGS,
-    *patients.wearables.sync.LISTINGS,
+SYNCED_LISTS = (
+    *patients.sync.SYNCED_LISTS,
+    *labs.sync.SYNCED_LISTS,
+    *orders.sync.SYNCED_LISTS,
+    *patients.wearables.sync.SYNCED_LISTS,
 )
-SUBJECTS = (*patients.sync.SUBJECTS, *labs.sync.SUBJECTS, *orders.sync.SUBJECTS)
+LOOKUP_TYPES = (*patients.sync.LOOKUP_TYPES, *labs.sync.LOOKUP_TYPES, *orders.sync.LOOKUP_TYPES)
 ATTEMPTS = 8
 WAIT = 1.0
 LOOKED_UP = "look-ups"
@@ -45,11 +45,11 @@ class Command(BaseCommand):
         # Django offers it only where checks are required; scripts of operators may still pass it.
         parser.add_argument("--skip-checks", action="store_true", help=SUPPRESS)
         parser.add_argument("--full", action="store_true", help="sweep, and read every detail")
-        names = sorted({listing.resource for listing in LISTINGS} | {LOOKED_UP})
+        names = sorted({synced_list.resource for synced_list in SYNCED_LISTS} | {LOOKED_UP})
         parser.add_argument("resources", nargs="*", metavar="RESOURCE", help=", ".join(names))
 
     def handle(self, *args: Any, full: bool, resources: list[str], **options: Any) -> None:
-        known = {listing.resource for listing in LISTINGS} | {LOOKED_UP}
+        known = {synced_list.resource for synced_list in SYNCED_LISTS} | {LOOKED_UP}
         if unknown := set(resources) - known:
             names = ", ".join(sorted(known))
             raise CommandError(f"no such resource: {', '.join(sorted(unknown))} (known: {names})")
@@ -58,28 +58,28 @@ class Command(BaseCommand):
 
     def _sync(self, full: bool, resources: list[str]) -> None:
         chosen = self._chosen(full, resources)
-        self._check_team(chosen or list(LISTINGS))
-        for listing in chosen:
-            self._walk(listing)
+        self._check_team(chosen or list(SYNCED_LISTS))
+        for synced_list in chosen:
+            self._walk(synced_list)
         if not resources or LOOKED_UP in resources:
             self._look_up(full)
 
-    def _chosen(self, full: bool, resources: list[str]) -> list[sync.Listing]:
+    def _chosen(self, full: bool, resources: list[str]) -> list[sync.SyncedList]:
         return [
-            listing
-            for listing in LISTINGS
-            if not resources or listing.resource in resources
-            if listing.resource != "orders" or listing.full == self._sweeps(full)
+            synced_list
+            for synced_list in SYNCED_LISTS
+            if not resources or synced_list.resource in resources
+            if synced_list.resource != "orders" or synced_list.full == self._sweeps(full)
         ]
 
     @staticmethod
-    def _check_team(listings: list[sync.Listing]) -> None:
+    def _check_team(synced_lists: list[sync.SyncedList]) -> None:
         """Stop where the key is of another team, and leave a run that says so for the status."""
         try:
             service_team.verified()
         except service_team.AnotherTeam as error:
-            sync.request(listings[0])
-            sync.work(listings[0])
+            sync.request_run(synced_lists[0])
+            sync.work_on_run(synced_lists[0])
             raise CommandError(str(error)) from None
         except errors.ServiceError:
             pass  # The first walk meets it, and reports it.
@@ -94,22 +94,24 @@ class Command(BaseCommand):
             ).exists()
         )
 
-    def _walk(self, listing: sync.Listing) -> None:
-        run = sync.request(listing) or self._open(listing)
-        bar = Bar(self.stdout, listing.resource)
+    def _walk(self, synced_list: sync.SyncedList) -> None:
+        run = sync.request_run(synced_list) or self._open(synced_list)
+        bar = Bar(self.stdout, synced_list.resource)
         failures = 0
         while run.state in (SyncRun.State.DUE, SyncRun.State.RUNNING):
-            ours = sync.work(listing, progress=lambda now: bar.show(now.fetched, now.total))
+            ours = sync.work_on_run(
+                synced_list, progress=lambda now: bar.show(now.fetched, now.total)
+            )
             run.refresh_from_db()
             if run.state == SyncRun.State.DUE and run.error:
                 failures += 1 if ours else 0
                 another_team = run.error.startswith(service_team.ANOTHER_TEAM)
                 if failures >= ATTEMPTS or (ours and another_team):
-                    raise CommandError(f"{listing.resource}: {run.error}")
+                    raise CommandError(f"{synced_list.resource}: {run.error}")
                 if ours:
                     wait = max(0.0, (run.due_at - timezone.now()).total_seconds())
                     self.stderr.write(
-                        f"{listing.resource}: {run.error}. Attempt {failures} of {ATTEMPTS};"
+                        f"{synced_list.resource}: {run.error}. Attempt {failures} of {ATTEMPTS};"
                         f" the next one in {wait:.0f} s."
                     )
                 time.sleep(WAIT)
@@ -122,23 +124,23 @@ class Command(BaseCommand):
             + (f", {run.unreadable} unreadable" if run.unreadable else "")
         )
         if run.state == SyncRun.State.FAILED:
-            raise CommandError(f"{listing.resource}: {run.error}")
+            raise CommandError(f"{synced_list.resource}: {run.error}")
 
     @staticmethod
-    def _open(listing: sync.Listing) -> SyncRun:
-        return SyncRun.objects.filter(resource=listing.resource, full=listing.full).latest(
+    def _open(synced_list: sync.SyncedList) -> SyncRun:
+        return SyncRun.objects.filter(resource=synced_list.resource, full=synced_list.full).latest(
             "created_at"
         )
 
     def _look_up(self, full: bool) -> None:
-        rows = Lookup.objects.filter(kind__in=[subject.kind for subject in SUBJECTS])
+        rows = Lookup.objects.filter(kind__in=[lookup_type.kind for lookup_type in LOOKUP_TYPES])
         if full:
             rows.update(due_at=Now(), attempts=0)
         due = rows.filter(due_at__lte=Now())
         total, done, failures = due.count(), 0, 0
         bar = Bar(self.stdout, LOOKED_UP)
         while True:
-            answered = sync.drain(SUBJECTS, seconds=WAIT)
+            answered = sync.run_due_lookups(LOOKUP_TYPES, seconds=WAIT)
             done += answered
             left = due.count()
             total = max(total, done + left)
