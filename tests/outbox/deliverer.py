@@ -3,7 +3,7 @@
 Everything is loaded once; for each line of JSON on its standard input it forks a worker, which
 does what Celery's do, and answers with a line. See `tests/outbox/workers.py` for who asks.
 
-    {"at": ["delivering.py:_begin:return", "transport.py:read:call"], "signal": "KILL"}
+    {"at": ["delivery.py:_begin:return", "transport.py:read:call"], "signal": "KILL"}
         works until nothing is due; gets the signal when these moments have come, in this order
     {"go_on": 123}      lets a stopped worker go on, to its end
     {"kill": 123}       kills a stopped worker

@@ -20,19 +20,19 @@ from backoffice.devtools.embedded import dies_with_parent
 
 ROOT = Path(__file__).resolve().parents[2]
 
-CLAIMED = ("delivering.py:_send:call",)
+CLAIMED = ("delivery.py:_send:call",)
 """It is taken; nothing was read or sent."""
-CHECKED = ("delivering.py:_begin:call",)
+CHECKED = ("delivery.py:_begin:call",)
 """It is checked; the row does not say yet that it is being sent."""
-BEGUN = ("delivering.py:_begin:return",)
+BEGUN = ("delivery.py:_begin:return",)
 """The row says that it is being sent; nothing has left."""
 SENT = (*BEGUN, "transport.py:read:call")
 """It has left; the answer is not read."""
-ANSWERED = ("delivering.py:_done:call",)
+ANSWERED = ("delivery.py:_done:call",)
 """The answer is read; nothing is stored."""
 STORED = (*ANSWERED, "base.py:save:return")
 """In the transaction that closes it."""
-CLOSED = ("delivering.py:_done:return",)
+CLOSED = ("delivery.py:_done:return",)
 """It is closed; the history does not say so yet."""
 
 
