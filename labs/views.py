@@ -16,7 +16,7 @@ from django.views.decorators.http import require_safe
 from backoffice.core.access import requires
 from backoffice.core.prepared_queries import columns, read
 from backoffice.pages.paging.counts import capped_count
-from backoffice.pages.paging.pages import Sort, page_of, place_of
+from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 from labs.account_catalogs import compare_markers, compare_tests
 from labs.details import billing_by_state, questions
 from labs.lab_tests.views import actions_of
@@ -96,11 +96,11 @@ def lab(request: HttpRequest, lab_id: int) -> HttpResponse:
             context["total"] = capped_count(rows)
         else:
             context["total"] = context["tabs"][1 if tab == "tests" else 2][2]
-        context["page"] = page_of(
+        context["page"] = fetch_page(
             rows.defer("record"),
             BY_NAME,
             size=SIZE,
-            **place_of(request),
+            **page_position(request),
         )
     return render(request, "labs/lab.html", context)
 
@@ -131,7 +131,7 @@ def account_catalog(request: HttpRequest, account_id: UUID) -> HttpResponse:
         "of_tests": of_tests,
         "q": word,
         "total": capped_count(found) if word else counts[tab],
-        "page": page_of(found, BY_NAME, size=SIZE, **place_of(request)),
+        "page": fetch_page(found, BY_NAME, size=SIZE, **page_position(request)),
     }
     return render(request, "labs/account_catalog.html", context)
 

@@ -20,8 +20,8 @@ from backoffice.pages.lists.context import Screen
 from backoffice.pages.lists.definition import Cell, Column, Listing
 from backoffice.pages.lists.forms import FilterForm
 from backoffice.pages.paging.counts import COUNT_CAP, Count
-from backoffice.pages.paging.pages import Page, Place, place_of
-from backoffice.pages.paging.row_query import SOON, gathered
+from backoffice.pages.paging.pages import Page, PagePosition, page_position
+from backoffice.pages.paging.row_query import QUICK_PLAN, match_rows
 from patients.forms import PatientFilters
 from patients.models import NameMatch, Patient, PatientQuerySet
 from patients.rendering import draw
@@ -131,7 +131,7 @@ class Patients(Listing):
         rows: QuerySet[Any],
         form: FilterForm,
         size: int,
-        place: Place,
+        place: PagePosition,
         whole: QuerySet[Any] | None = None,
     ) -> Page[Any]:
         """Without those who lack what it is sorted by, also of rows that somebody selected."""
@@ -178,7 +178,7 @@ def patient_list(request: HttpRequest) -> HttpResponse:
     total = Count(0)
     page: Page[Patient] = Page()
     if valid:
-        total, page = _found(filters, request.user, screen.size, place_of(request))
+        total, page = _found(filters, request.user, screen.size, page_position(request))
         if notice := LEFT_OUT.get(filters.sort[0]):
             screen.notices.append(notice)
     audit.listed(
@@ -200,7 +200,9 @@ def patient_list(request: HttpRequest) -> HttpResponse:
     return render(request, "patients/list.html", context, status=200 if valid else 400)
 
 
-def _found(form: PatientFilters, user: Any, size: int, place: Place) -> tuple[Count, Page[Patient]]:
+def _found(
+    form: PatientFilters, user: Any, size: int, place: PagePosition
+) -> tuple[Count, Page[Patient]]:
     """How many patients a valid form asks for, and a page of them."""
     everybody, everything = PATIENTS.everybody(form, user), PATIENTS.everything(user)
     called = NameMatch.if_only_name(form.text) if form.text else None
@@ -208,5 +210,7 @@ def _found(form: PatientFilters, user: Any, size: int, place: Place) -> tuple[Co
         many = Count(COUNT_CAP, capped=True)
         return many, PATIENTS.page(called.among(everybody), form, size, place)
     rows = called.among(everybody) if called else PATIENTS.rows(form, user)
-    found = gathered(rows, everything, form.keyset(), soon=SOON if form.text else None)
-    return found.count, PATIENTS.page(found.rows, form, size, place, found.whole)
+    found = match_rows(
+        rows, everything, form.keyset(), quick_plan=QUICK_PLAN if form.text else None
+    )
+    return found.count, PATIENTS.page(found.rows, form, size, place, found.all_rows)

@@ -23,7 +23,7 @@ from django.utils.html import conditional_escape
 from django.utils.safestring import SafeString
 
 from backoffice.core.access import may
-from backoffice.pages.paging.pages import Page, Sort, page_of, place_of
+from backoffice.pages.paging.pages import Page, Sort, fetch_page, page_position
 from backoffice.templatetags import ui
 
 Cell = TypeVar("Cell", bound=Callable[..., Any])
@@ -51,7 +51,9 @@ class KeysetList(ChangeList):
         assert isinstance(kind, Kind)
         # What was searched for is little: found by its own index, not along that of the sort.
         whole = self.root_queryset if self.query else None
-        self.page = page_of(self.queryset, kind.sort, size=SIZE, whole=whole, **place_of(request))
+        self.page = fetch_page(
+            self.queryset, kind.sort, size=SIZE, all_rows=whole, **page_position(request)
+        )
         self.result_list = self.page.rows
         self.result_count = len(self.page.rows)
         self.full_result_count = None

@@ -18,7 +18,7 @@ from backoffice.api.forms import TokenForm
 from backoffice.api.models import ApiToken
 from backoffice.core.access import requires
 from backoffice.models import User
-from backoffice.pages.paging.pages import Sort, page_of, place_of
+from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 
 SIZE: Final = 50
 NEWEST_FIRST: Final = Sort(("created_at", "id"), descending=True)
@@ -35,7 +35,7 @@ _STATES: Final = {
 def listed(request: HttpRequest) -> HttpResponse:
     """Every token there was, newest first."""
     found = ApiToken.objects.select_related("user", "created_by")
-    page = page_of(found, NEWEST_FIRST, size=SIZE, **place_of(request))
+    page = fetch_page(found, NEWEST_FIRST, size=SIZE, **page_position(request))
     now = timezone.now()
     rows = [(token, _STATES[token.state(now)]) for token in page.rows]
     return render(request, "system/tokens.html", {"page": page, "rows": rows})

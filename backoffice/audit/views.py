@@ -27,8 +27,8 @@ from backoffice.pages.lists.context import Screen
 from backoffice.pages.lists.definition import staff_of
 from backoffice.pages.lists.fields import status_of
 from backoffice.pages.paging.counts import capped_count
-from backoffice.pages.paging.pages import Sort, page_of, place_of
-from backoffice.pages.paging.row_query import gathered
+from backoffice.pages.paging.pages import Sort, fetch_page, page_position
+from backoffice.pages.paging.row_query import match_rows
 
 SIZE: Final = 50
 NEWEST_FIRST: Final = Sort(("at", "id"), descending=True)
@@ -50,8 +50,8 @@ def trail(request: HttpRequest) -> HttpResponse:
     if screen.elsewhere:
         return redirect(screen.elsewhere)
     rows = TRAIL.rows(form, request.user) if valid else AuditEntry.objects.none()
-    found = gathered(rows, TRAIL.everything(request.user), form.keyset())
-    page = TRAIL.page(found.rows, form, screen.size, place_of(request), found.whole)
+    found = match_rows(rows, TRAIL.everything(request.user), form.keyset())
+    page = TRAIL.page(found.rows, form, screen.size, page_position(request), found.all_rows)
     patient = form.cleaned_data.get("patient") if valid else None
     shown = [*_named(request, page.rows), *([patient] if patient else [])]
     audit.listed(request, TRAIL.subject, (row.pk for row in page.rows), shown)
@@ -111,7 +111,9 @@ def entry(request: HttpRequest, entry_id: int) -> HttpResponse:
 def mine(request: HttpRequest) -> HttpResponse:
     """What I did, newest first, as it is on record."""
     rows = AuditEntry.objects.filter(actor=request.user.pk).select_related("actor")
-    page = page_of(rows.defer("before", "after"), NEWEST_FIRST, size=SIZE, **place_of(request))
+    page = fetch_page(
+        rows.defer("before", "after"), NEWEST_FIRST, size=SIZE, **page_position(request)
+    )
     audit.listed(request, "own entries", (row.pk for row in page.rows), _named(request, page.rows))
     return render(request, "audit/mine.html", {"page": page, "columns": OWN_COLUMNS})
 

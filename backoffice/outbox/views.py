@@ -17,7 +17,7 @@ from backoffice.core.access import may, requires
 from backoffice.models import CommandRecord
 from backoffice.outbox import late_outcomes
 from backoffice.outbox.enqueueing import DECISIONS, resolve, withdraw
-from backoffice.pages.paging.pages import Sort, page_of, place_of
+from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 
 SIZE: Final = 50
 NEWEST_FIRST: Final = Sort(("requested_at", "id"), descending=True)
@@ -48,7 +48,7 @@ def commands(request: HttpRequest) -> HttpResponse:
         rows = rows.open()
     elif show == "refused":
         rows = rows.filter(state=CommandRecord.State.REFUSED)
-    page = page_of(rows, NEWEST_FIRST, size=SIZE, **place_of(request))
+    page = fetch_page(rows, NEWEST_FIRST, size=SIZE, **page_position(request))
     audit.listed(
         request, "command", (row.pk for row in page.rows), (row.patient_id for row in page.rows)
     )

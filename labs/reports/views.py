@@ -20,7 +20,7 @@ from backoffice.core.access import may, requires
 from backoffice.core.encryption.cipher import CannotOpen
 from backoffice.models import User
 from backoffice.pages.paging.counts import capped_count
-from backoffice.pages.paging.pages import Sort, page_of, place_of
+from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 from labs.reports import acceptance, delivery, review, storage
 from labs.reports.forms import TABS, RowForm, TickForm
 from labs.reports.models import Report, ReportFile
@@ -47,11 +47,11 @@ def report_list(request: HttpRequest) -> HttpResponse:
     if patient_id:
         everything = everything.filter(user=patient_id)
     rows = everything.filter(TABS[tab][1])
-    page = page_of(
+    page = fetch_page(
         rows.select_related("job").defer("job__record"),
         NEWEST,
         size=SIZE,
-        **place_of(request),
+        **page_position(request),
     )
     audit.listed(
         request, "report", [one.pk for one in page.rows], [one.user_id for one in page.rows]

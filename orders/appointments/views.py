@@ -17,7 +17,7 @@ from backoffice.core.access import may, requires
 from backoffice.models import User
 from backoffice.pages.lists.fields import status_of
 from backoffice.pages.paging.counts import Count, capped_counts
-from backoffice.pages.paging.pages import Page, Sort, page_of, place_of
+from backoffice.pages.paging.pages import Page, Sort, fetch_page, page_position
 from orders.appointments.forms import TABS, AppointmentFilters, DayField
 from orders.appointments.rows import (
     NOT_OF_A_DAY,
@@ -73,14 +73,14 @@ def appointments(request: HttpRequest) -> HttpResponse:
     found: list[Visit] = []
     unbooked: list[Waiting] = []
     if tab in orders:
-        page = page_of(orders[tab], OLDEST, size=SIZE, **place_of(request))
+        page = fetch_page(orders[tab], OLDEST, size=SIZE, **page_position(request))
         unbooked = waiting(page.rows)
         audit.listed(
             request, "order", (row.pk for row in page.rows), (row.user_id for row in page.rows)
         )
     else:
         tab = tab if tab in TABS else "upcoming"
-        page = page_of(shown[tab], TABS[tab][1], size=SIZE, **place_of(request))
+        page = fetch_page(shown[tab], TABS[tab][1], size=SIZE, **page_position(request))
         found = visits(page.rows)
         _listed(request, page.rows)
     context = {

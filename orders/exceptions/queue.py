@@ -20,8 +20,8 @@ from django.db.models.functions import Cast
 from backoffice.core import vocabulary
 from backoffice.core.access import may
 from backoffice.models import Assignment, CommandRecord, User
-from backoffice.pages.paging.counts import Count, counted, counting
-from backoffice.pages.paging.pages import Page, Sort, page_of
+from backoffice.pages.paging.counts import Count, capped_count_sql, run_capped_counts
+from backoffice.pages.paging.pages import Page, Sort, fetch_page
 from orders.models import Handling, Order, OrderMove, UnmatchedResult
 from orders.models.order import CAN_GO_QUIET, EXCEPTION_STATUSES, OTHER_EXCEPTIONS
 from orders.models.order_queryset import OrderQuerySet
@@ -127,7 +127,7 @@ def counts(now: datetime, user: Any) -> dict[str, Count]:
     """How many wait in each group for this person, counted up to a cap: one query."""
     keys, parts, values = _counting(rights_of(user), CAP)
     found: dict[str, int] = {}
-    for key, count in zip(keys, counted(parts, at(now, values), CAP), strict=True):
+    for key, count in zip(keys, run_capped_counts(parts, at(now, values), CAP), strict=True):
         found[key] = found.get(key, 0) + count.value + count.capped
     return {key: Count(min(count, CAP), count > CAP) for key, count in found.items()}
 
@@ -161,7 +161,7 @@ def _counting(rights: frozenset[str], cap: int) -> tuple[list[str], list[str], l
     if "results.view" in rights:
         parts.append((CRITICAL, open_criticals()))
     parts += stray_rows(rights).items()
-    return [key for key, _ in parts], *counting([rows for _, rows in parts], cap)
+    return [key for key, _ in parts], *capped_count_sql([rows for _, rows in parts], cap)
 
 
 def page(
@@ -170,13 +170,13 @@ def page(
     """One page of a group: orders; of what was put off, handlings with their orders."""
     if key == PUT_OFF:
         rows = put_off(now).select_related("order", "by").defer("order__record")
-        return page_of(rows, Sort(("until", "order_id")), size=SIZE, after=after, before=before)
+        return fetch_page(rows, Sort(("until", "order_id")), size=SIZE, after=after, before=before)
     if key == CRITICAL:
         ids = [review.pk for review in open_criticals()[:SIZE]]
         kept = {order.pk: order for order in Order.objects.filter(pk__in=ids).with_list_columns()}
         return Page([kept[pk] for pk in ids if pk in kept])
     listed = orders_of(key, now).with_list_columns()
-    return page_of(listed, GROUPS[key].sort, size=SIZE, after=after, before=before)
+    return fetch_page(listed, GROUPS[key].sort, size=SIZE, after=after, before=before)
 
 
 def next_after(order: Order, key: str, user: User, now: datetime) -> tuple[str, UUID] | None:

@@ -16,7 +16,7 @@ from backoffice import audit, sync, team
 from backoffice.core.access import may, requires
 from backoffice.core.urls import record_url
 from backoffice.models import User
-from backoffice.pages.paging.pages import place_of
+from backoffice.pages.paging.pages import page_position
 from backoffice.templatetags.ages import ago
 from backoffice.templatetags.team import staff_name
 from orders.exceptions import cards, outcomes, queue
@@ -131,7 +131,7 @@ def _page(
     shown = [each for each in GROUPS.values() if each.key != CRITICAL or sees_results]
     waiting = [each for each in shown if counts[each.key].value and each.key != PUT_OFF]
     group = group or (waiting[0].key if waiting else shown[0].key)
-    found = queue.page(group, now, **place_of(request))
+    found = queue.page(group, now, **page_position(request))
     rows = _rows(group, found.rows, request.user)
     context: dict[str, Any] = {
         "groups": [{"group": each, "count": counts[each.key]} for each in shown],

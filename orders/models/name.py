@@ -8,7 +8,13 @@ from typing import Any, Final
 from django.db import models
 from django.db.models import Q, QuerySet
 
-from backoffice.pages.paging.keys import EVERYBODY, Edge, Sought, in_order, past
+from backoffice.pages.paging.keys import (
+    UNREACHED_LIMIT,
+    CursorValues,
+    KeysetQuery,
+    cursor_condition_sql,
+    order_by_sql,
+)
 from patients.models import most_selective, name_contains_word, word_index_condition
 from patients.names import required_prefixes
 
@@ -105,10 +111,10 @@ def first_orders_by_name(
     name_words: QuerySet[OrderNameWord],
     rows: QuerySet[Any],
     columns: Sequence[str],
-    edge: Edge,
+    edge: CursorValues,
     descending: bool,
     most: int,
-) -> Sought:
+) -> KeysetQuery:
     """Return SQL for the first orders by the name of their patient.
 
     The matching names are sorted, which are fewer than the orders, and their orders are joined
@@ -119,12 +125,12 @@ def first_orders_by_name(
         name_words = name_words.filter(
             **{f"patient_name__{'lte' if descending else 'gte'}": edge[0]}
         )
-    names, values = _names_in_order(name_words.distinct(), descending, EVERYBODY)
+    names, values = _names_in_order(name_words.distinct(), descending, UNREACHED_LIMIT)
     asked, given = _orders_to_join(rows)
     sort = ("name", "key")
     return (
         f"SELECT key, name, key FROM ({names}) AS one (number, name) JOIN {asked}"  # noqa: S608
-        f"{past(sort, edge, descending)} ORDER BY {in_order(sort, descending)} LIMIT {most}"
+        f"{cursor_condition_sql(sort, edge, descending)} ORDER BY {order_by_sql(sort, descending)} LIMIT {most}"
     ), (*values, *given, *(edge or ()))
 
 
@@ -136,10 +142,10 @@ def first_orders_of_first_names(
     name_words: QuerySet[OrderNameWord],
     rows: QuerySet[Any],
     columns: Sequence[str],
-    edge: Edge,
+    edge: CursorValues,
     descending: bool,
     most: int,
-) -> Sought:
+) -> KeysetQuery:
     """Return SQL for the start of the same list, from at most `FIRST_NAMES` names.
 
     To find these takes half the time of sorting thousands. With fewer than `most` orders in the
@@ -154,17 +160,19 @@ def first_orders_of_first_names(
         f"WITH one (number, name) AS MATERIALIZED ({names})"  # noqa: S608
         f" SELECT DISTINCT key, name, key FROM one JOIN {asked}"
         f" WHERE name <> (SELECT {last}(name) FROM one)"
-        f" ORDER BY {in_order(('name', 'key'), descending)} LIMIT {most}"
+        f" ORDER BY {order_by_sql(('name', 'key'), descending)} LIMIT {most}"
     ), (*values, *given)
 
 
-def _names_in_order(name_words: QuerySet[OrderNameWord], descending: bool, most: int) -> Sought:
+def _names_in_order(
+    name_words: QuerySet[OrderNameWord], descending: bool, most: int
+) -> KeysetQuery:
     """Return SQL for keys of names with the name of their patient, sorted by it."""
     sorted_by = name_words.order_by("-patient_name" if descending else "patient_name")
     return sorted_by.values("names", "patient_name")[:most].query.sql_with_params()
 
 
-def _orders_to_join(rows: QuerySet[Any]) -> Sought:
+def _orders_to_join(rows: QuerySet[Any]) -> KeysetQuery:
     """Return SQL for orders, to be joined with the key of `one` name."""
     asked, given = rows.order_by().values("pk", "names_id").query.sql_with_params()
     return f"({asked}) AS theirs (key, number) USING (number)", given

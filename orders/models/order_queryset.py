@@ -11,7 +11,7 @@ from django.db.models import F, Q, Value
 from django.db.models.lookups import GreaterThan
 
 from backoffice.core.identifiers import same_identifier
-from backoffice.pages.paging.keys import EVERYBODY, unguessed
+from backoffice.pages.paging.keys import UNREACHED_LIMIT, opaque_condition
 from orders.models.name import OrderNameWord
 from patients.models import id_range_for_prefix
 from patients.names import birth_date, words
@@ -107,7 +107,7 @@ class OrderQuerySet(models.QuerySet["Order"]):
         if first:
             since = Q(updated_at__gte=first)
             implied = ordered_since is not None and ordered_since >= first
-            rows = rows.filter(unguessed(since) if implied else since)
+            rows = rows.filter(opaque_condition(since) if implied else since)
         if last and sort == "created_at":
             rows = rows.filter(created_at__lte=_later(last, _CLOCK_TOLERANCE))
         return rows.filter(updated_at__lte=last) if last else rows
@@ -170,8 +170,8 @@ class OrderQuerySet(models.QuerySet["Order"]):
         """Keep orders with matching names (`OrderNameWord.matching`). With `is_walked` the
         condition is checked row by row while the list is read along its sort.
         """
-        fit = Q(names__in=OrderNameWord.matching(typed).values("names")[:EVERYBODY])
-        return self.filter(unguessed(fit) if is_walked else fit)
+        fit = Q(names__in=OrderNameWord.matching(typed).values("names")[:UNREACHED_LIMIT])
+        return self.filter(opaque_condition(fit) if is_walked else fit)
 
 
 def _search_meanings(text: str, *, by_name: bool) -> tuple[bool, Q]:

@@ -19,7 +19,7 @@ from backoffice.core.access import may
 from backoffice.models import Assignment
 from backoffice.pages.lists.context import Screen
 from backoffice.pages.lists.definition import BulkPage, Listing, Preset
-from backoffice.pages.paging.keys import unguessed
+from backoffice.pages.paging.keys import opaque_condition
 from orders.forms import ME, NOBODY, OrderFilters
 from orders.models import Order
 from orders.models.order import CAN_GO_QUIET
@@ -87,7 +87,9 @@ class Orders(Listing):
             # independent, and expect twenty times too few.
             over = Q(quiet_at__lte=now)
             rows = (
-                rows.filter(unguessed(can & over)) if along else rows.filter(unguessed(can), over)
+                rows.filter(opaque_condition(can & over))
+                if along
+                else rows.filter(opaque_condition(can), over)
             )
         elif given["quiet"] == "false":
             rows = rows.filter(~(can & Q(quiet_at__lte=now)) | Q(quiet_at=None))

@@ -11,8 +11,13 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from backoffice.core import vocabulary
-from backoffice.pages.paging.keys import Edge, Sought, sorted_apart, walked
-from backoffice.pages.paging.row_query import SOON, Expected, expected
+from backoffice.pages.paging.keys import (
+    CursorValues,
+    KeysetQuery,
+    keys_by_full_sort,
+    keys_by_index_scan,
+)
+from backoffice.pages.paging.row_query import QUICK_PLAN, PlannerEstimate, planner_estimate
 from orders.models import Order
 from orders.models.order import CAN_GO_QUIET
 from orders.models.order_queryset import (
@@ -27,7 +32,7 @@ BY_MOMENT: Final = ("created_at", "updated_at", "last_status")
 """Sorts by when orders were ordered or updated, if behind a status."""
 SHORT_TIME: Final = timedelta(days=32)
 LATELY: Final = timedelta(days=3)
-QUICK: Final = SOON.cost / 2
+QUICK: Final = QUICK_PLAN.cost / 2
 """Beyond it, to find all who are called so takes longer than to walk to the first of them."""
 
 
@@ -50,7 +55,7 @@ def is_over_apart(form: Any) -> bool:
 
 def is_quick(rows: QuerySet[Order], form: Any) -> bool:
     """Whether the planner thinks that it is quick to find them all who are called so."""
-    guess = expected(rows, form.keyset().columns)
+    guess = planner_estimate(rows, form.keyset().columns)
     return guess.rows <= soon(form).rows and guess.cost <= QUICK
 
 
@@ -107,15 +112,15 @@ def _stands_first(form: Any) -> bool:
     return recent and key == "created_at" and direction == "desc"
 
 
-def soon(form: Any) -> Expected:
+def soon(form: Any) -> PlannerEstimate:
     """How many rows may be found at once and sorted, rather than walked to.
 
     By status, those of a bucket stand behind all of other statuses: more of them are sorted sooner
     than the others are passed over.
     """
     if form.sort[0] == "last_status" and form.cleaned_data["bucket"]:
-        return Expected(3 * SOON.rows, SOON.cost)
-    return SOON
+        return PlannerEstimate(3 * QUICK_PLAN.rows, QUICK_PLAN.cost)
+    return QUICK_PLAN
 
 
 def usual_place(form: Any) -> Q | None:
@@ -133,13 +138,13 @@ def there_and_elsewhere(
     near: Q,
     rows: QuerySet[Order],
     columns: Sequence[str],
-    edge: Edge,
+    edge: CursorValues,
     descending: bool,
     most: int,
-) -> Sought:
+) -> KeysetQuery:
     """Keys of the first where most stand, along the index of the sort, and of the first of the few
     others."""
-    there, those = walked(rows.filter(near), columns, edge, descending, most)
+    there, those = keys_by_index_scan(rows.filter(near), columns, edge, descending, most)
     others = rows.filter(~near, STILL_UPDATED)
-    elsewhere, these = sorted_apart(others, columns, edge, descending, most)
+    elsewhere, these = keys_by_full_sort(others, columns, edge, descending, most)
     return f"({there}) UNION ALL ({elsewhere})", (*those, *these)

@@ -15,7 +15,7 @@ from backoffice.core.encryption.url_tokens import seal_address, to_address
 from backoffice.pages.lists.context import Screen
 from backoffice.pages.lists.fields import status_of
 from backoffice.pages.paging.counts import Count
-from backoffice.pages.paging.pages import Page, place_of
+from backoffice.pages.paging.pages import Page, page_position
 from orders.models import Order
 from orders.order_list.definition import ORDERS
 from orders.order_list.list_query import found, known_counts
@@ -40,7 +40,7 @@ def order_list(request: HttpRequest) -> HttpResponse:
     known: Counts | None = None
     if valid:
         known = known_counts(filters)
-        total, page = found(filters, screen.size, place_of(request), known)
+        total, page = found(filters, screen.size, page_position(request), known)
     ORDERS.dressed(page.rows, request.user)
     audit.listed(
         request,

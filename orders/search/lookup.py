@@ -21,7 +21,7 @@ from backoffice.core.identifiers import key, key_expression
 from backoffice.core.prepared_queries import Row, array, by_key, columns, cursor, where
 from backoffice.core.urls import record_url
 from backoffice.models import AS_RECEIVED, User
-from backoffice.pages.paging.keys import EVERYBODY
+from backoffice.pages.paging.keys import UNREACHED_LIMIT
 from orders.models import Appointment, Order, OrderNameWord
 from orders.models.appointment import ENDED_STATUSES
 from patients.models import Patient, id_range_for_prefix
@@ -269,7 +269,7 @@ def _is_code(text: str) -> bool:
 def _orders_by_name(text: str, known: Sequence[UUID]) -> list[Order]:
     """Orders that carry the name but belong to none of these patients: a kit without a patient
     yet, a parcel to somebody else, a patient who was called so once."""
-    called = OrderNameWord.matching({"names": text}).values("names")[:EVERYBODY]
+    called = OrderNameWord.matching({"names": text}).values("names")[:UNREACHED_LIMIT]
     try:
         names, values = called.query.sql_with_params()
     except EmptyResultSet:

@@ -20,7 +20,7 @@ from django.utils import timezone
 from backoffice.core import vocabulary
 from backoffice.core.access import may
 from backoffice.models import CommandRecord
-from backoffice.pages.paging.counts import Count, counted, counting
+from backoffice.pages.paging.counts import Count, capped_count_sql, run_capped_counts
 from labs.reports.models import WAITING_FOR_STAFF, Report
 from orders.appointments.forms import visits_of
 from orders.appointments.rows import to_book
@@ -92,8 +92,8 @@ def tiles(user: Any) -> tuple[list[Tile], list[Tile]]:
         for kind in kinds
         if kind.rows is None
     }
-    more, given = counting(visits.values(), MOST)
-    counts = counted([*parts, *more], [*queue.at(now, values), *given], MOST)
+    more, given = capped_count_sql(visits.values(), MOST)
+    counts = run_capped_counts([*parts, *more], [*queue.at(now, values), *given], MOST)
     found = dict(zip([*keys, *visits], counts, strict=True))
     work = []
     if exceptions:
@@ -124,7 +124,7 @@ def _standing(
     lists = {kind.label: kind.rows() for kind in _KINDS if kind.label in labels and kind.rows}
     if rights is not None:
         lists |= _exceptions(rights)
-    return list(lists), *counting(lists.values(), MOST)
+    return list(lists), *capped_count_sql(lists.values(), MOST)
 
 
 def _exceptions(rights: frozenset[str]) -> dict[str, QuerySet[Any]]:

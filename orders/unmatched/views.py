@@ -14,7 +14,7 @@ from backoffice import audit
 from backoffice.core.access import may, requires
 from backoffice.outbox import Command
 from backoffice.pages.paging.counts import capped_count
-from backoffice.pages.paging.pages import Sort, page_of, place_of
+from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 from orders.models import Order
 from orders.unmatched.commands import AcceptResult, ResolveResult, fate
 from orders.unmatched.comparison import compared, patients_beside, plain_choice
@@ -40,11 +40,11 @@ def results(request: HttpRequest) -> HttpResponse:
     if show not in TABS:
         raise BadRequest("There is no such tab.")
     rows = UnmatchedResult.objects.defer("record").filter(missing_since=None)
-    page = page_of(
+    page = fetch_page(
         rows.filter(status__in=STATUSES[show]),
         NEWEST_FIRST if show == "decided" else OLDEST_FIRST,
         size=SIZE,
-        **place_of(request),
+        **page_position(request),
     )
     whose = Candidate.objects.filter(result__in=[row.pk for row in page.rows])
     patients = set(whose.values_list("user_id", flat=True))

@@ -19,8 +19,8 @@ from django.db.models.functions import Lower
 from backoffice.core.identifiers import IdentifierKey, key, key_expression, same_identifier
 from backoffice.models import Mirrored
 from backoffice.pages.paging.counts import COUNT_CAP
-from backoffice.pages.paging.keys import Among, unguessed
-from backoffice.pages.paging.row_query import up_to
+from backoffice.pages.paging.keys import KeyInArray, opaque_condition
+from backoffice.pages.paging.row_query import read_keys
 from patients.models.name import PatientNameWord, name_contains_word
 from patients.names import parse_search_text, required_prefixes
 
@@ -134,7 +134,7 @@ class NameMatch:
     def of_words(cls, words: str) -> NameMatch:
         """One small question."""
         found = PatientNameWord.matching(words).values("user_id")
-        number, ids = up_to(found, MAX_WORDS_AT_ONCE)
+        number, ids = read_keys(found, MAX_WORDS_AT_ONCE)
         return cls(words, ids if number <= MAX_WORDS_AT_ONCE else None)
 
     @classmethod
@@ -147,8 +147,8 @@ class NameMatch:
         """Those of the patients who are called so. Many are checked one after the other, as the
         index of the sort is walked."""
         if self.few is not None:
-            return rows.filter(Among(F("pk"), self.few))
-        return rows.filter(unguessed(_has_words(self.words)))
+            return rows.filter(KeyInArray(F("pk"), self.few))
+        return rows.filter(opaque_condition(_has_words(self.words)))
 
 
 MAX_WORDS_AT_ONCE: Final = 5 * COUNT_CAP

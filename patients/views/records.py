@@ -18,7 +18,7 @@ from backoffice.core import vocabulary
 from backoffice.core.access import may, requires
 from backoffice.core.prepared_queries import prepared, where
 from backoffice.models import AS_RECEIVED
-from backoffice.pages.paging.pages import Sort, page_of, place_of
+from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 from patients.models import Demographics, DifferentPeople, Insurance, Patient
 from patients.patient_page import patient_page_context
 from patients.sources import related, sources_of
@@ -109,7 +109,9 @@ def viewers(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     context = _who_looked(request, patient_id)
     looks = patient_viewers.looks_at(patient_id)
     whole = TRAIL.everything(request.user)
-    page = page_of(looks, NEWEST_FIRST, size=LOOKS_SHOWN, whole=whole, **place_of(request))
+    page = fetch_page(
+        looks, NEWEST_FIRST, size=LOOKS_SHOWN, all_rows=whole, **page_position(request)
+    )
     audit.viewed(request, "access log", [patient_id], [patient_id])
     context |= {"page": page, "columns": LOOK_COLUMNS}
     part = request.headers.get("HX-Request") == "true"

@@ -12,7 +12,7 @@ from django.db.models import Model, QuerySet
 from django.urls import NoReverseMatch, reverse
 
 from backoffice.models import User
-from backoffice.pages.paging.pages import Sort, _encode
+from backoffice.pages.paging.pages import Sort, _encode_cursor
 from orders.exceptions.queue import GROUPS
 from orders.forms import SORTS as ORDER_SORTS
 from orders.forms import OrderFilters
@@ -276,7 +276,7 @@ def depths(rows: QuerySet[Any], sort: Sort) -> list[tuple[str, str]]:
     down = [f"-{name}" if not sort.descending else name for name in sort.columns]
     count = rows.count()
     middle, last = _row(rows, up, count // 2), _row(rows, down, min(30, count // 3))
-    return [("middle", _encode(middle, sort)), ("last page", _encode(last, sort))]
+    return [("middle", _encode_cursor(middle, sort)), ("last page", _encode_cursor(last, sort))]
 
 
 def _row(rows: QuerySet[Any], order: Sequence[str], place: int) -> Model:

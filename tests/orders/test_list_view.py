@@ -14,7 +14,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from backoffice.models import AuditEntry, User
-from backoffice.pages.paging.row_query import gathered
+from backoffice.pages.paging.row_query import match_rows
 from orders.models import Order, name
 from orders.order_list import list_query
 from patients.names import name_key
@@ -78,7 +78,7 @@ def test_of_many_orders_of_few_or_many_who_are_called_so_a_page_is_found(
     among: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(list_query, "gathered", partial(gathered, cap=5))
+    monkeypatch.setattr(list_query, "match_rows", partial(match_rows, cap=5))
     monkeypatch.setattr(list_query, "FEW_NAMES", few)
     monkeypatch.setattr(name, "FIRST_NAMES", among)
     monkeypatch.setattr(list_query, "OF_FEW_NAMES", theirs)

@@ -13,7 +13,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from backoffice.pages.paging.counts import COUNT_CAP
-from backoffice.pages.paging.pages import Page, Place
+from backoffice.pages.paging.pages import Page, PagePosition
 from orders.forms import SORTS, OrderFilters
 from orders.models import Order
 from orders.order_list.definition import ORDERS
@@ -88,7 +88,7 @@ def test_of_many_over_their_usual_time(key: str, given: dict[str, str]) -> None:
     )
     form = sorted_by(f"{key} desc", {**given, "quiet": "true"})
     wanted = in_one_statement(form)
-    place: Place = {"after": None, "before": None}
+    place: PagePosition = {"after": None, "before": None}
     pages: list[Page[Order]] = []
     while not pages or pages[-1].next:
         count, page = found(form, 200, place, None)
@@ -122,7 +122,7 @@ def test_of_a_short_time_sorted_by_it(sort: str, given: dict[str, str], walked: 
     )
     form = sorted_by(sort, given)
     wanted = in_one_statement(form)
-    place: Place = {"after": None, "before": None}
+    place: PagePosition = {"after": None, "before": None}
     pages: list[Page[Order]] = []
     with CaptureQueriesContext(connection) as captured:
         while not pages or pages[-1].next:

@@ -11,7 +11,7 @@ import pytest
 from django.db import connection
 
 from backoffice.pages.paging import keys
-from backoffice.pages.paging.pages import Page, Place
+from backoffice.pages.paging.pages import Page, PagePosition
 from orders.forms import OrderFilters
 from orders.models import Order, name
 from orders.order_list import list_query
@@ -85,7 +85,7 @@ def assert_as_in_one_statement(form: OrderFilters, asked: dict[str, Any], size: 
     signs = [f"-{column}" if sort.descending else column for column in sort.columns]
     wanted = list(ORDERS.rows(form, None).order_by(*signs).values_list("pk", flat=True))
     pages: list[Page[Order]] = []
-    place: Place = {"after": None, "before": None}
+    place: PagePosition = {"after": None, "before": None}
     while not pages or place["after"]:
         count, page = list_query.found(form, size, place, None)
         pages.append(page)
@@ -94,7 +94,7 @@ def assert_as_in_one_statement(form: OrderFilters, asked: dict[str, Any], size: 
         assert told, (asked, str(count), len(wanted))
     assert [row.pk for page in pages for row in page.rows] == wanted, asked
     for earlier, later in pairwise(pages):
-        before: Place = {"after": None, "before": later.previous}
+        before: PagePosition = {"after": None, "before": later.previous}
         _, again = list_query.found(form, size, before, None)
         assert [row.pk for row in again.rows] == [row.pk for row in earlier.rows], asked
 
@@ -104,11 +104,11 @@ def test_what_is_found_by_key_is_sorted_by_what_no_filter_has(
 ) -> None:
     used: list[int] = []
 
-    def noted(*given: Any) -> keys.Sought:
+    def noted(*given: Any) -> keys.KeysetQuery:
         used.append(1)
-        return keys.all_by_key(*given)
+        return keys.keys_unsorted_by_pk(*given)
 
-    monkeypatch.setattr(list_query, "all_by_key", noted)
+    monkeypatch.setattr(list_query, "keys_unsorted_by_pk", noted)
     monkeypatch.setattr(list_query, "FEW_NAMES", 0)
     asked = {"patient_name": "a", "status": ["lost"], "order_key": "patient_name"}
     for direction in ("asc", "desc"):

@@ -17,7 +17,7 @@ from backoffice.core import vocabulary
 from backoffice.core.access import may, requires, roles_with
 from backoffice.pages.lists.fields import status_of
 from backoffice.pages.paging.counts import Count, capped_count
-from backoffice.pages.paging.pages import Page, Sort, page_of
+from backoffice.pages.paging.pages import Page, Sort, fetch_page
 from orders.models import Order
 from webhooks import event_log, payloads, silence
 from webhooks.event_rows import event_rows, is_about_order
@@ -79,7 +79,7 @@ def _page_and_total(
     # Then another condition has an index, and few rows match it.
     few = tab in RARE_TABS or not form.is_valid() or form.is_specific()
     after, before = request.GET.get("after"), request.GET.get("before")
-    page = partial(page_of, sort=NEWEST_FIRST, size=PAGE_SIZE, after=after, before=before)
+    page = partial(fetch_page, sort=NEWEST_FIRST, size=PAGE_SIZE, after=after, before=before)
     if types is not None and not few:
         read = partial(event_log.page_of_types, types, form.within)
         return page(rows, read=read), event_log.count_types(types, form.within, rows)

@@ -16,7 +16,7 @@ from backoffice.core.access import requires
 from backoffice.models import Drift, SyncRun, UnreadRecord
 from backoffice.operations.views import unknown_values
 from backoffice.pages import sync_health
-from backoffice.pages.paging.pages import Sort, page_of, place_of
+from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 
 SIZE: Final = 50
 LATEST: Final = 10
@@ -63,7 +63,7 @@ def runs(request: HttpRequest) -> HttpResponse:
     found = SyncRun.objects.all()
     if resource:
         found = found.filter(resource=resource)
-    page = page_of(found, NEWEST_FIRST, size=SIZE, **place_of(request))
+    page = fetch_page(found, NEWEST_FIRST, size=SIZE, **page_position(request))
     now = timezone.now()
     context = {
         "page": page,
@@ -77,7 +77,7 @@ def runs(request: HttpRequest) -> HttpResponse:
 @require_safe
 def drift(request: HttpRequest) -> HttpResponse:
     """Differences that sweeps found and repaired, newest first."""
-    page = page_of(Drift.objects.all(), LAST_FOUND, size=SIZE, **place_of(request))
+    page = fetch_page(Drift.objects.all(), LAST_FOUND, size=SIZE, **page_position(request))
     return render(request, "system/drift.html", {"page": page})
 
 
@@ -86,7 +86,7 @@ def drift(request: HttpRequest) -> HttpResponse:
 def unread(request: HttpRequest) -> HttpResponse:
     """Records that could not be read into columns, last seen first."""
     rows = UnreadRecord.objects.defer("record")
-    page = page_of(rows, LAST_SEEN, size=SIZE, **place_of(request))
+    page = fetch_page(rows, LAST_SEEN, size=SIZE, **page_position(request))
     return render(request, "system/unread.html", {"page": page})
 
 

@@ -19,7 +19,7 @@ from backoffice.core import vocabulary
 from backoffice.core.access import may, requires
 from backoffice.core.vocabulary import interpretations
 from backoffice.models import UnknownValue, User
-from backoffice.pages.paging.pages import Sort, page_of, place_of
+from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 
 SIZE: Final = 50
 LAST_SEEN: Final = Sort(("last_seen", "id"), descending=True)
@@ -83,7 +83,7 @@ class MeanwhileDecided(Exception):
 @require_safe
 def unknown(request: HttpRequest) -> HttpResponse:
     """Values we have no word for, last seen first."""
-    page = page_of(UnknownValue.objects.all(), LAST_SEEN, size=SIZE, **place_of(request))
+    page = fetch_page(UnknownValue.objects.all(), LAST_SEEN, size=SIZE, **page_position(request))
     context = {"page": page, "rows": [_told(row) for row in page.rows]}
     return render(request, "system/unknown.html", context)
 

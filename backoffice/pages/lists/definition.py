@@ -17,7 +17,7 @@ from backoffice.core.encryption.url_tokens import Words
 from backoffice.core.urls import page_url
 from backoffice.models import User
 from backoffice.pages.lists.forms import FilterForm
-from backoffice.pages.paging.pages import Page, Place, Sort, page_of
+from backoffice.pages.paging.pages import Page, PagePosition, Sort, fetch_page
 
 if TYPE_CHECKING:
     from backoffice.pages.lists.bulk import Verb
@@ -110,10 +110,10 @@ class Listing:
         rows: QuerySet[Any],
         form: FilterForm,
         size: int,
-        place: Place,
-        whole: QuerySet[Any] | None = None,
+        place: PagePosition,
+        all_rows: QuerySet[Any] | None = None,
     ) -> Page[Any]:
-        return page_of(rows, self.sort_of(form), size=size, whole=whole, **place)
+        return fetch_page(rows, self.sort_of(form), size=size, all_rows=all_rows, **place)
 
     def sort_of(self, form: FilterForm) -> Sort:
         return form.keyset()

@@ -21,7 +21,7 @@ from backoffice import audit
 from backoffice.pages.lists.definition import Cell, Column, Listing
 from backoffice.pages.lists.forms import FilterForm
 from backoffice.pages.lists.formulas import harmless
-from backoffice.pages.paging.pages import Place
+from backoffice.pages.paging.pages import PagePosition
 
 PAGE: Final = 2_000
 BOM: Final = "\ufeff"
@@ -110,7 +110,7 @@ def _lines(
     out = _Line()
     writer = csv.writer(out)
     writer.writerow([f"{cell.head} ({zone.key})" if cell.timed else cell.head for cell in cells])
-    place: Place = {"after": None, "before": None}
+    place: PagePosition = {"after": None, "before": None}
     while True:
         # The view's own zone ends with the view; this runs while the answer is sent.
         with timezone.override(zone):

@@ -1,1 +1,1 @@
-"""Keyset pages of long lists: what their rows are found by, and how many there are."""
+"""Keyset pages of long lists, and capped counts of their rows."""

@@ -1,4 +1,4 @@
-"""How many rows match, counted no further than a cap: what nobody reads takes no time."""
+"""Counts that stop at a cap: an exact count of a long list takes time, and nobody reads it."""
 
 from __future__ import annotations
 
@@ -15,50 +15,57 @@ COUNT_CAP: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many rows match, counted no further than a cap: prints `500+` beyond it."""
+    """A number of rows, counted up to a cap. Prints as `500+` beyond the cap."""
 
     value: int
     capped: bool = False
 
     @classmethod
-    def of(cls, found: int, cap: int) -> Self:
-        return cls(min(found, cap), capped=found > cap)
+    def with_cap(cls, number: int, cap: int) -> Self:
+        """Return the count for a query that stopped at `cap + 1` rows."""
+        return cls(min(number, cap), capped=number > cap)
 
     def __str__(self) -> str:
         return f"{self.value:,}{'+' if self.capped else ''}"
 
 
 def capped_count(rows: QuerySet[Any], cap: int = COUNT_CAP) -> Count:
-    """Count at most `cap` rows; one query that stops there."""
-    found = rows.order_by().values("pk")[: cap + 1].count()
-    return Count.of(found, cap)
+    """Count at most `cap` rows in one query."""
+    number = rows.order_by().values("pk")[: cap + 1].count()
+    return Count.with_cap(number, cap)
 
 
 def capped_counts(*sets: QuerySet[Any], cap: int = COUNT_CAP) -> list[Count]:
-    """Each of these counted like by `capped_count`, all in one query."""
-    return counted(*counting([rows.order_by() for rows in sets], cap), cap)
+    """Count several querysets as `capped_count` does, all in one query."""
+    return run_capped_counts(*capped_count_sql([rows.order_by() for rows in sets], cap), cap)
 
 
-def counting(sets: Iterable[QuerySet[Any]], cap: int) -> tuple[list[str], list[Any]]:
-    """What `counted` asks, for those who keep it: making it takes longer than answering it. Each is
-    counted along the order it has: the index of that order ends it early."""
-    parts: list[str] = []
-    values: list[Any] = []
+def capped_count_sql(sets: Iterable[QuerySet[Any]], cap: int) -> tuple[list[str], list[Any]]:
+    """Return the SQL expressions and the parameters for `run_capped_counts`.
+
+    A caller may keep the result, because it takes longer to compile than to answer. Each queryset
+    keeps its order, so that the index of that order ends the count early.
+    """
+    expressions: list[str] = []
+    parameters: list[Any] = []
     for rows in sets:
         try:
-            query, given = rows.values("pk")[: cap + 1].query.sql_with_params()
+            query, values = rows.values("pk")[: cap + 1].query.sql_with_params()
         except EmptyResultSet:
-            parts.append("0")
+            expressions.append("0")
             continue
-        parts.append(f"(SELECT count(*) FROM ({query}) AS capped)")
-        values += given
-    return parts, values
+        expressions.append(f"(SELECT count(*) FROM ({query}) AS capped)")
+        parameters += values
+    return expressions, parameters
 
 
-def counted(parts: Sequence[str], values: Sequence[Any], cap: int) -> list[Count]:
-    if not parts:
+def run_capped_counts(
+    expressions: Sequence[str], parameters: Sequence[Any], cap: int
+) -> list[Count]:
+    """Run the expressions of `capped_count_sql` as one query."""
+    if not expressions:
         return []
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {', '.join(parts)}", values)
-        found = cursor.fetchone()
-    return [Count.of(count, cap) for count in found]
+        cursor.execute(f"SELECT {', '.join(expressions)}", parameters)
+        numbers = cursor.fetchone()
+    return [Count.with_cap(number, cap) for number in numbers]

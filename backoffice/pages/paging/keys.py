@@ -1,4 +1,4 @@
-"""Rows by their keys: the keys of a page are found first, inside an index, and its rows then."""
+"""Keyset queries: find the keys of a page inside an index first, then read only those rows."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from django.db.models.fields.tuple_lookups import TupleGreaterThan, TupleLessTha
 from backoffice.core import prepared_queries
 
 Row = TypeVar("Row", bound=Model)
-Edge = tuple[Any, ...] | None
-"""Values of the sort at which a page begins, behind or before them; None: at the start."""
-Sought = tuple[str, Sequence[Any]]
-"""A statement that finds keys, each with the columns of the sort behind it; and its values."""
-First = Callable[[QuerySet[Any], Sequence[str], Edge, bool, int], Sought]
-"""The first rows beyond an edge: rows, columns of the sort, edge, whether it is descending, how
-many at most."""
+CursorValues = tuple[Any, ...] | None
+"""Values of the sort columns after which (or before which) a page begins; None for the start."""
+KeysetQuery = tuple[str, Sequence[Any]]
+"""SQL that selects keys, each followed by its sort columns; and the parameters of that SQL."""
+KeysetQueryBuilder = Callable[[QuerySet[Any], Sequence[str], CursorValues, bool, int], KeysetQuery]
+"""Builds the query for the first keys behind a cursor. Arguments: rows, sort columns, cursor,
+whether the sort is descending, limit."""
 
-EVERYBODY: Final = 2**31 - 1
-"""A limit that nothing comes to: behind it rows are found, or sorted, before anything else is.
-Without it PostgreSQL may take up one row after the other and look whether it is among them."""
+UNREACHED_LIMIT: Final = 2**31 - 1
+"""A limit that no table reaches. It makes PostgreSQL find, or sort, all rows of a subquery first.
+Without it PostgreSQL may take one outer row after the other and look for it in the subquery."""
 
 
-def unguessed(condition: Q) -> Case:
-    """A condition of which the planner makes no guess: about half of the rows, whatever it asks."""
+def opaque_condition(condition: Q) -> Case:
+    """Hide a condition from the planner, which then expects that about half of the rows match."""
     return Case(When(condition, then=Value(True)), default=Value(False))
 
 
-class Among(Lookup):
-    """Whether a column is one of the keys of an array in the database's own words."""
+class KeyInArray(Lookup):
+    """Test whether a column is one of the keys of an array, written as PostgreSQL writes arrays."""
 
-    lookup_name = "among"
+    lookup_name = "key_in_array"
     prepare_rhs = False
 
     def as_sql(self, compiler: Any, connection: Any) -> Any:
@@ -42,146 +42,189 @@ class Among(Lookup):
         return f"{column} = ANY(%s::{kind}[])", [*values, self.rhs]
 
 
-class _Plain(Func):
-    """A column as no index has it: what is sorted by it is not read in the order of an index. The
-    greatest of one value is that value, which PostgreSQL does not see through."""
+class _UnindexedColumn(Func):
+    """A column in a form that no index has: PostgreSQL must sort by it and cannot read an index in
+    order. GREATEST of one value is that value, but the planner does not simplify it."""
 
     function = "GREATEST"
     arity = 1
 
 
-def all_of(rows: QuerySet[Any], columns: Sequence[str], most: int) -> Sought:
-    """In no order."""
-    found: QuerySet[Any, Any] = rows.order_by().values("pk", *columns)[:most]
+def keys_unsorted(rows: QuerySet[Any], columns: Sequence[str], limit: int) -> KeysetQuery:
+    """Select keys in no order."""
+    found: QuerySet[Any, Any] = rows.order_by().values("pk", *columns)[:limit]
     return found.query.sql_with_params()
 
 
-def all_by_key(rows: QuerySet[Any], columns: Sequence[str], most: int) -> Sought:
-    """In no order; the columns of the sort are read of those that match. For a sort by what the
-    index of the filters does not have."""
-    keys = rows.order_by().values("pk")[:most]
+def keys_unsorted_by_pk(rows: QuerySet[Any], columns: Sequence[str], limit: int) -> KeysetQuery:
+    """Select keys in no order, then look up their sort columns by primary key.
+
+    For a sort by columns that the index of the filters does not have.
+    """
+    keys = rows.order_by().values("pk")[:limit]
     found: QuerySet[Any, Any] = rows.model._default_manager.filter(pk__in=keys).order_by()
     return found.values("pk", *columns).query.sql_with_params()
 
 
-def sorted_apart(
-    rows: QuerySet[Any], columns: Sequence[str], edge: Edge, descending: bool, most: int
-) -> Sought:
-    """All that match are found and sorted, in an index that has it all if there is one. No index of
-    the sort is walked to look for them: they may all stand at its other end."""
-    first, *rest = columns
-    return _keys([_Plain(first), *map(F, rest)], rows, columns, edge, descending, most)
-
-
-def walked(
-    rows: QuerySet[Any], columns: Sequence[str], edge: Edge, descending: bool, most: int
-) -> Sought:
-    """Along the index of the sort, which has what rows are filtered by. Where the rows themselves
-    are asked for, each is read before it is passed over."""
-    return _keys([F(name) for name in columns], rows, columns, edge, descending, most)
-
-
-def _keys(
-    by: Sequence[Any],
+def keys_by_full_sort(
     rows: QuerySet[Any],
     columns: Sequence[str],
-    edge: Edge,
+    cursor: CursorValues,
     descending: bool,
-    most: int,
-) -> Sought:
-    found = beyond(rows, by, edge, descending).values("pk", *columns)[:most]
+    limit: int,
+) -> KeysetQuery:
+    """Find all rows that match and sort them, inside an index that covers them if there is one.
+
+    PostgreSQL does not scan the index of the sort for them: they may all be at its other end.
+    """
+    first, *rest = columns
+    sort = [_UnindexedColumn(first), *map(F, rest)]
+    return _sorted_keys(sort, rows, columns, cursor, descending, limit)
+
+
+def keys_by_index_scan(
+    rows: QuerySet[Any],
+    columns: Sequence[str],
+    cursor: CursorValues,
+    descending: bool,
+    limit: int,
+) -> KeysetQuery:
+    """Scan the index of the sort, which also has the filtered columns.
+
+    A query for whole rows would read each row from the table before it skips the row.
+    """
+    return _sorted_keys([F(name) for name in columns], rows, columns, cursor, descending, limit)
+
+
+def _sorted_keys(
+    sort: Sequence[Any],
+    rows: QuerySet[Any],
+    columns: Sequence[str],
+    cursor: CursorValues,
+    descending: bool,
+    limit: int,
+) -> KeysetQuery:
+    found = rows_from_cursor(rows, sort, cursor, descending).values("pk", *columns)[:limit]
     return found.query.sql_with_params()
 
 
-def beyond(rows: QuerySet[Row], keys: Sequence[Any], edge: Edge, descending: bool) -> QuerySet[Row]:
-    """Rows sorted by these keys, from the edge on."""
-    if edge is not None:
+def rows_from_cursor(
+    rows: QuerySet[Row], sort: Sequence[Any], cursor: CursorValues, descending: bool
+) -> QuerySet[Row]:
+    """Sort rows by these expressions, and keep those behind the cursor."""
+    if cursor is not None:
         lookup = TupleLessThan if descending else TupleGreaterThan
-        rows = rows.filter(lookup(keys, edge))
-    return rows.order_by(*(OrderBy(key, descending=descending) for key in keys))
+        rows = rows.filter(lookup(sort, cursor))
+    return rows.order_by(*(OrderBy(each, descending=descending) for each in sort))
 
 
-def rows_of(
-    whole: QuerySet[Row], sought: Sought, by: Sequence[str], descending: bool, most: int
+def fetch_rows(
+    all_rows: QuerySet[Row],
+    query: KeysetQuery,
+    columns: Sequence[str],
+    descending: bool,
+    limit: int,
 ) -> list[Row]:
-    """The first of the `whole` whose keys are sought: one statement around the one that finds them.
-    Django takes as long to compose it as PostgreSQL to answer it, so it does only where `whole` is
-    no plain table.
+    """Read the first of `all_rows` that a keyset query finds, in one statement.
+
+    Django takes as long to compile that statement as PostgreSQL to answer it. So Django compiles it
+    only where `all_rows` is not a plain table.
     """
-    statement, values = sought
-    keys = f"SELECT key FROM ({statement}) AS sought ({_names(by)})"  # noqa: S608 - ours
-    if not _is_plain(whole):
-        rows = whole.filter(pk__in=RawSQL(keys, values))  # noqa: S611 - ours
-        return list(beyond(rows, [F(name) for name in by], None, descending)[:most])
-    return _read(whole, keys, values, by, descending, most)
+    statement, values = query
+    keys = f"SELECT key FROM ({statement}) AS found ({_column_aliases(columns)})"  # noqa: S608 - ours
+    if not _is_plain_table(all_rows):
+        rows = all_rows.filter(pk__in=RawSQL(keys, values))  # noqa: S611 - ours
+        return list(rows_from_cursor(rows, [F(name) for name in columns], None, descending)[:limit])
+    return _read_plain_table(all_rows, keys, values, columns, descending, limit)
 
 
-def rows_and_number_of(
-    whole: QuerySet[Row], sought: Sought, by: Sequence[str], edge: Edge, descending: bool, most: int
+def fetch_rows_and_count(
+    all_rows: QuerySet[Row],
+    query: KeysetQuery,
+    columns: Sequence[str],
+    cursor: CursorValues,
+    descending: bool,
+    limit: int,
 ) -> tuple[list[Row], int]:
-    """The first rows, beyond an edge, of a plain table whose keys are sought; and how many keys
-    these are: zero where there is no such row."""
-    assert _is_plain(whole)
-    statement, values = sought
-    begin = f"WITH sought ({_names(by)}) AS MATERIALIZED ({statement}) "
-    sort = _sort(by)
+    """Read the first rows behind a cursor, and count all keys that the query finds.
+
+    `all_rows` must be a plain table. The count is zero where no row is behind the cursor.
+    """
+    assert _is_plain_table(all_rows)
+    statement, values = query
+    with_clause = f"WITH found ({_column_aliases(columns)}) AS MATERIALIZED ({statement}) "
+    sort = _sort_aliases(columns)
     keys = (
-        f"SELECT key FROM sought{past(sort, edge, descending)}"  # noqa: S608 - ours
-        f" ORDER BY {in_order(sort, descending)} LIMIT {most}"
+        f"SELECT key FROM found{cursor_condition_sql(sort, cursor, descending)}"  # noqa: S608 - ours
+        f" ORDER BY {order_by_sql(sort, descending)} LIMIT {limit}"
     )
-    number = ", (SELECT count(*) FROM sought) AS among"
-    found = _read(whole, keys, (*values, *(edge or ())), by, descending, most, begin, number)
-    return found, found[0].among if found else 0  # type: ignore[attr-defined]
+    count_column = ", (SELECT count(*) FROM found) AS key_count"
+    rows = _read_plain_table(
+        all_rows,
+        keys,
+        (*values, *(cursor or ())),
+        columns,
+        descending,
+        limit,
+        with_clause,
+        count_column,
+    )
+    return rows, rows[0].key_count if rows else 0  # type: ignore[attr-defined]
 
 
-def _is_plain(whole: QuerySet[Any]) -> bool:
-    query = whole.query
+def _is_plain_table(rows: QuerySet[Any]) -> bool:
+    query = rows.query
     return not (query.where or query.select_related or query.annotations)
 
 
-def _read(
-    whole: QuerySet[Row],
+def _read_plain_table(
+    all_rows: QuerySet[Row],
     keys: str,
     values: Sequence[Any],
-    by: Sequence[str],
+    columns: Sequence[str],
     descending: bool,
-    most: int,
-    begin: str = "",
-    number: str = "",
+    limit: int,
+    with_clause: str = "",
+    extra_column: str = "",
 ) -> list[Row]:
-    model: type[Model] = whole.model
-    told, deferred = whole.query.deferred_loading
-    names, but = ((), tuple(sorted(told))) if deferred else (tuple(sorted(told)), ())
-    order = in_order([_column(model, name) for name in by], descending)
+    model: type[Model] = all_rows.model
+    fields, are_deferred = all_rows.query.deferred_loading
+    names, but = ((), tuple(sorted(fields))) if are_deferred else (tuple(sorted(fields)), ())
+    order = order_by_sql([_qualified_column(model, name) for name in columns], descending)
     statement = (
-        f"{begin}SELECT {prepared_queries.columns(model, names, but)}{number}"  # noqa: S608 - ours
-        f" FROM {model._meta.db_table} WHERE {_column(model, 'pk')} IN ({keys})"
-        f" ORDER BY {order} LIMIT {most}"
+        f"{with_clause}SELECT {prepared_queries.columns(model, names, but)}"  # noqa: S608 - ours
+        f"{extra_column} FROM {model._meta.db_table}"
+        f" WHERE {_qualified_column(model, 'pk')} IN ({keys}) ORDER BY {order} LIMIT {limit}"
     )
-    return prepared_queries.read(whole.model, statement, values, names, but, planned=False)
+    return prepared_queries.read(all_rows.model, statement, values, names, but, planned=False)
 
 
-def past(columns: Sequence[str], edge: Edge, descending: bool) -> str:
-    """The condition of rows beyond an edge, in SQL that takes its values; empty without one."""
-    if edge is None:
+def cursor_condition_sql(columns: Sequence[str], cursor: CursorValues, descending: bool) -> str:
+    """Return the WHERE clause for rows behind a cursor, with a placeholder for each of its values.
+
+    The clause is empty without a cursor.
+    """
+    if cursor is None:
         return ""
-    marks = ", ".join(["%s"] * len(edge))
-    return f" WHERE ({', '.join(columns)}) {'<' if descending else '>'} ({marks})"
+    placeholders = ", ".join(["%s"] * len(cursor))
+    return f" WHERE ({', '.join(columns)}) {'<' if descending else '>'} ({placeholders})"
 
 
-def in_order(columns: Sequence[str], descending: bool) -> str:
+def order_by_sql(columns: Sequence[str], descending: bool) -> str:
+    """Return what follows ORDER BY."""
     return ", ".join(f"{column} {'DESC' if descending else 'ASC'}" for column in columns)
 
 
-def _sort(by: Sequence[str]) -> list[str]:
-    """What the columns of the sort are called beside the keys that are sought."""
-    return [f"sort{n}" for n in range(len(by))]
+def _sort_aliases(columns: Sequence[str]) -> list[str]:
+    """Name the sort columns of a keyset query."""
+    return [f"sort{n}" for n in range(len(columns))]
 
 
-def _names(by: Sequence[str]) -> str:
-    return ", ".join(["key", *_sort(by)])
+def _column_aliases(columns: Sequence[str]) -> str:
+    """Name all columns of a keyset query: the key first."""
+    return ", ".join(["key", *_sort_aliases(columns)])
 
 
-def _column(model: type[Model], name: str) -> str:
+def _qualified_column(model: type[Model], name: str) -> str:
     field: Any = model._meta.pk if name == "pk" else model._meta.get_field(name)
     return f"{model._meta.db_table}.{field.column}"

@@ -1,7 +1,7 @@
-"""Keyset pages: any depth costs the same, and rows that arrive meanwhile never shift a page.
+"""Keyset pages: any depth costs the same, and new rows never shift a page.
 
-A cursor holds the sort values of the row at the page's edge. Where one of them would put a
-person's name into the address, the cursor holds the row's key alone and the value is looked up.
+A cursor holds the sort values of the first or last row of a page. If one of them would put a
+person's name into the URL, the cursor holds the key of that row only, and the values are looked up.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from backoffice.core import prepared_queries
 from backoffice.core.text import is_storable
 from backoffice.pages.paging.counts import COUNT_CAP, Count
 from backoffice.pages.paging.keys import (
-    Edge,
-    First,
+    CursorValues,
+    KeysetQuery,
+    KeysetQueryBuilder,
     Row,
-    Sought,
-    all_of,
-    beyond,
-    rows_and_number_of,
-    rows_of,
-    sorted_apart,
+    fetch_rows,
+    fetch_rows_and_count,
+    keys_by_full_sort,
+    keys_unsorted,
+    rows_from_cursor,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Sort:
-    """Columns to sort by, all in one direction, the last one unique; none may be null.
+    """Columns to sort by, all in one direction. The last one is unique; none may be null.
 
-    `private` keeps the values out of the cursor.
+    `private` keeps their values out of the cursor.
     """
 
     columns: Sequence[str]
@@ -47,25 +47,26 @@ class Sort:
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[Row]):
-    """Rows of one page and the cursors of its neighbours (None: there is none)."""
+    """Rows of one page and the cursors of the next and previous pages; None where there is none."""
 
     rows: list[Row] = field(default_factory=list)
     next: str | None = None
     previous: str | None = None
 
 
-class Place(TypedDict):
-    """Where in a list a page is: behind or before a cursor, or at the start."""
+class PagePosition(TypedDict):
+    """Where a page begins: after or before an encoded cursor, or at the start of the list."""
 
     after: str | None
     before: str | None
 
 
-def place_of(request: HttpRequest) -> Place:
+def page_position(request: HttpRequest) -> PagePosition:
+    """Read the position from the URL."""
     return {"after": request.GET.get("after"), "before": request.GET.get("before")}
 
 
-def page_of(
+def fetch_page(
     rows: QuerySet[Row],
     sort: Sort,
     *,
@@ -73,86 +74,100 @@ def page_of(
     after: str | None = None,
     before: str | None = None,
     read: Callable[..., Iterable[Row]] | None = None,
-    whole: QuerySet[Row] | None = None,
-    first: First | None = None,
+    all_rows: QuerySet[Row] | None = None,
+    build_query: KeysetQueryBuilder | None = None,
 ) -> Page[Row]:
-    """One page of `rows`: one query, plus one by key for a private cursor.
+    """Return one page of `rows`: one query, and one more by key for a private cursor.
 
-    `whole`: all rows. Then those on the page are read by their keys, which `first` finds inside an
-    index. Without `first` few rows match, and are `sorted_apart`.
+    With `all_rows` (the same rows without filters), `build_query` finds the keys of the page inside
+    an index, and the rows are read by their keys. The default builder, `keys_by_full_sort`, suits
+    filters that few rows match.
 
-    `read(rows, edge, most, descending)`, where there is a shorter way to them, finds the first
-    `most` rows beyond the `edge`.
-    A cursor that cannot be read, or whose row is gone, starts from the first page.
+    `read(rows, cursor, limit, descending)` replaces both where the caller has a shorter way to the
+    first `limit` rows behind the cursor.
+
+    A cursor that cannot be decoded, or that names a deleted row, leads to the first page.
     """
-    edge, backwards = _place(rows, sort, after, before)
+    cursor, backwards = _decode_position(rows, sort, after, before)
     descending = sort.descending != backwards
     if read is not None:
-        found = list(read(rows, edge, size + 1, descending))
-    elif whole is not None:
+        found = list(read(rows, cursor, size + 1, descending))
+    elif all_rows is not None:
         try:
-            sought = (first or sorted_apart)(rows, sort.columns, edge, descending, size + 1)
+            query = (build_query or keys_by_full_sort)(
+                rows, sort.columns, cursor, descending, size + 1
+            )
         except EmptyResultSet:
             return Page()
-        found = rows_of(whole, sought, sort.columns, descending, size + 1)
+        found = fetch_rows(all_rows, query, sort.columns, descending, size + 1)
     else:
         columns = [F(name) for name in sort.columns]
-        found = list(beyond(rows, columns, edge, descending)[: size + 1])
-    return _page(found, sort, size, edge, backwards=backwards)
+        found = list(rows_from_cursor(rows, columns, cursor, descending)[: size + 1])
+    return _build_page(found, sort, size, cursor, backwards=backwards)
 
 
-def at_once(
+def fetch_page_and_count(
     rows: QuerySet[Row],
     sort: Sort,
-    whole: QuerySet[Row],
+    all_rows: QuerySet[Row],
     *,
     size: int,
-    most: int,
-    find: Callable[[QuerySet[Any], Sequence[str], int], Sought] = all_of,
+    limit: int,
+    build_query: Callable[[QuerySet[Any], Sequence[str], int], KeysetQuery] = keys_unsorted,
     after: str | None = None,
     before: str | None = None,
 ) -> tuple[Count, Page[Row]] | None:
-    """A page and how many match, by one statement that finds and sorts them all; None where there
-    are more than `most`."""
-    edge, backwards = _place(rows, sort, after, before)
+    """Return the number of matching rows and one page of them.
+
+    One statement finds and sorts all of them. Returns None where more than `limit` rows match.
+    """
+    cursor, backwards = _decode_position(rows, sort, after, before)
     descending = sort.descending != backwards
     try:
-        sought = find(rows, sort.columns, most + 1)
+        query = build_query(rows, sort.columns, limit + 1)
     except EmptyResultSet:
         return Count(0), Page()
-    found, number = rows_and_number_of(whole, sought, sort.columns, edge, descending, size + 1)
-    if not found and edge is not None:
-        number = rows.order_by().values("pk")[: most + 1].count()
-    if number > most:
+    found, number = fetch_rows_and_count(
+        all_rows, query, sort.columns, cursor, descending, size + 1
+    )
+    if not found and cursor is not None:
+        number = rows.order_by().values("pk")[: limit + 1].count()
+    if number > limit:
         return None
-    return Count.of(number, COUNT_CAP), _page(found, sort, size, edge, backwards=backwards)
+    return Count.with_cap(number, COUNT_CAP), _build_page(
+        found, sort, size, cursor, backwards=backwards
+    )
 
 
-def _place(
+def _decode_position(
     rows: QuerySet[Row], sort: Sort, after: str | None, before: str | None
-) -> tuple[Edge, bool]:
-    """The edge a page begins at, and whether it is read backwards from there."""
-    edge = _decode(rows, sort, after or before)
-    return edge, edge is not None and not after
+) -> tuple[CursorValues, bool]:
+    """Return the cursor and whether the page is read backwards from it."""
+    cursor = _decode_cursor(rows, sort, after or before)
+    return cursor, cursor is not None and not after
 
 
-def _page(found: list[Row], sort: Sort, size: int, edge: Edge, *, backwards: bool) -> Page[Row]:
-    """Of rows from an edge on, one more than the page has where there is one."""
-    more, found = len(found) > size, found[:size]
+def _build_page(
+    found: list[Row], sort: Sort, size: int, cursor: CursorValues, *, backwards: bool
+) -> Page[Row]:
+    """Build a page from up to `size + 1` rows: the extra row shows that there is another page."""
+    has_more, found = len(found) > size, found[:size]
     if backwards:
         found.reverse()
     if not found:
         return Page()
     return Page(
         found,
-        next=_encode(found[-1], sort) if more or backwards else None,
-        previous=_encode(found[0], sort) if (more if backwards else edge is not None) else None,
+        next=_encode_cursor(found[-1], sort) if has_more or backwards else None,
+        previous=_encode_cursor(found[0], sort)
+        if (has_more if backwards else cursor is not None)
+        else None,
     )
 
 
-def _encode(row: Model, sort: Sort) -> str:
+def _encode_cursor(row: Model, sort: Sort) -> str:
     columns = sort.columns[-1:] if sort.private else sort.columns
-    # Of a relation its key.
+    # A foreign key gives its key, not the related object.
     values = [getattr(row, row._meta.get_field(name).attname) for name in columns]  # type: ignore[union-attr]
     text = json.dumps(
         [value.isoformat() if hasattr(value, "isoformat") else value for value in values],
@@ -162,7 +177,8 @@ def _encode(row: Model, sort: Sort) -> str:
     return base64.urlsafe_b64encode(text.encode()).rstrip(b"=").decode()
 
 
-def _decode(rows: QuerySet[Row], sort: Sort, cursor: str | None) -> tuple[Any, ...] | None:
+def _decode_cursor(rows: QuerySet[Row], sort: Sort, cursor: str | None) -> CursorValues:
+    """Return the values of a cursor from a URL; None where it is missing, malformed or outdated."""
     if not cursor or len(cursor) > 500:
         return None
     columns = list(sort.columns[-1:] if sort.private else sort.columns)

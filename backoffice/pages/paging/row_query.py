@@ -1,5 +1,4 @@
-"""Rows of which nobody knows how many match: counted up to a cap, and found all at once where that
-is quick."""
+"""Filtered rows of unknown number: counted up to a cap, and found all at once if that is quick."""
 
 from __future__ import annotations
 
@@ -12,81 +11,86 @@ from django.db import connection
 from django.db.models import F, QuerySet
 
 from backoffice.pages.paging.counts import COUNT_CAP, Count
-from backoffice.pages.paging.keys import Among, Row
+from backoffice.pages.paging.keys import KeyInArray, Row
 from backoffice.pages.paging.pages import Sort
 
 
-class Expected(NamedTuple):
-    """How many rows the planner expects, and what it would cost to find them all, in its units."""
+class PlannerEstimate(NamedTuple):
+    """The number of rows that the planner expects, and the cost of finding them, in its units."""
 
     rows: int
     cost: float
 
 
-SOON: Final = Expected(rows=5_000, cost=2_000.0)
-"""What is found and sorted in a few milliseconds."""
+QUICK_PLAN: Final = PlannerEstimate(rows=5_000, cost=2_000.0)
+"""Up to this estimate, rows are found and sorted in a few milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered(Generic[Row]):
-    """Rows that match and how many; `whole` for `page_of`, where it is quick to find them all."""
+class MatchingRows(Generic[Row]):
+    """Matching rows and their count. `all_rows` is for `fetch_page`, if all are quickly found."""
 
     rows: QuerySet[Row]
     count: Count
-    whole: QuerySet[Row] | None
+    all_rows: QuerySet[Row] | None
 
 
-def gathered(
+def match_rows(
     rows: QuerySet[Row],
-    whole: QuerySet[Row],
+    all_rows: QuerySet[Row],
     sort: Sort,
     cap: int = COUNT_CAP,
-    soon: Expected | None = SOON,
-) -> Gathered[Row]:
-    """Those of the `whole` that match: one query, and a question to the planner about many: are all
-    of them found and sorted `soon`? Without that it is not asked.
+    quick_plan: PlannerEstimate | None = QUICK_PLAN,
+) -> MatchingRows[Row]:
+    """Count the matching rows up to the cap; decide how `fetch_page` should find them.
 
-    Up to a cap they are looked for once: then they are rows with the keys that were found, whatever
-    it took to find them. The keys stay as the database wrote them: hundreds need no turning into
-    values and back.
+    Up to the cap, the returned rows are selected by the keys that the count found, however long the
+    filters took. The keys stay text as PostgreSQL wrote it, because hundreds of them need not
+    become Python values. Beyond the cap, the planner is asked whether it can find and sort all rows
+    within `quick_plan`; None skips that question.
     """
-    count, keys = up_to(rows.order_by().values("pk"), cap)
+    count, keys = read_keys(rows.order_by().values("pk"), cap)
     if not count:
-        return Gathered(whole.none(), Count(0), None)
+        return MatchingRows(all_rows.none(), Count(0), None)
     if count <= cap:
-        return Gathered(whole.filter(Among(F("pk"), keys)), Count(count), whole)
-    quick = False
-    if soon and rows.query.where:
-        guess = expected(rows, sort.columns)
-        # Who expects fewer than were counted is wrong about what it costs, too.
-        quick = cap < guess.rows <= soon.rows and guess.cost <= soon.cost
-    return Gathered(rows, Count(cap, capped=True), whole if quick else None)
+        return MatchingRows(all_rows.filter(KeyInArray(F("pk"), keys)), Count(count), all_rows)
+    is_quick = False
+    if quick_plan and rows.query.where:
+        estimate = planner_estimate(rows, sort.columns)
+        # An estimate below the count is wrong, and so is its cost.
+        is_quick = cap < estimate.rows <= quick_plan.rows and estimate.cost <= quick_plan.cost
+    return MatchingRows(rows, Count(cap, capped=True), all_rows if is_quick else None)
 
 
-def up_to(keys: QuerySet[Any, Any], most: int) -> tuple[int, str]:
-    """How many rows of one column there are, and their values as `Among` takes them; of more than
-    `most` no values, and one more as their number."""
+def read_keys(keys: QuerySet[Any, Any], limit: int) -> tuple[int, str]:
+    """Return how many rows a query of one column has, and its values as `KeyInArray` takes them.
+
+    Beyond `limit` rows the number is `limit + 1` and there are no values.
+    """
     try:
-        query, values = keys[: most + 1].query.sql_with_params()
+        query, values = keys[: limit + 1].query.sql_with_params()
     except EmptyResultSet:
         return 0, "{}"
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT count(*), CASE WHEN count(*) <= %s THEN array_agg(key)::text END"
-            f" FROM ({query}) AS gathered (key)",
-            [most, *values],
+            f" FROM ({query}) AS found (key)",
+            [limit, *values],
         )
-        count, found = cursor.fetchone()
-    return count, found or "{}"
+        count, array = cursor.fetchone()
+    return count, array or "{}"
 
 
-def expected(rows: QuerySet[Any], columns: Sequence[str] = ()) -> Expected:
-    """The planner's guess: it looks at no row. `columns` are read of them, beside the key."""
+def planner_estimate(rows: QuerySet[Any], columns: Sequence[str] = ()) -> PlannerEstimate:
+    """Ask the planner for its estimate, without reading a row.
+
+    The query reads the key and `columns`.
+    """
     try:
         query, values = rows.order_by().values("pk", *columns).query.sql_with_params()
     except EmptyResultSet:
-        return Expected(0, 0.0)  # What cannot be is not asked.
+        return PlannerEstimate(0, 0.0)
     with connection.cursor() as cursor:
         cursor.execute(f"EXPLAIN (FORMAT json) {query}", values)
         plan = cursor.fetchone()[0][0]["Plan"]
-    return Expected(plan["Plan Rows"], plan["Total Cost"])
+    return PlannerEstimate(plan["Plan Rows"], plan["Total Cost"])

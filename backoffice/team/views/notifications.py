@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from backoffice.core.access import requires
 from backoffice.models import User
-from backoffice.pages.paging.pages import Sort, page_of, place_of
+from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 from backoffice.team.models import MailChoice, Notification
 from backoffice.team.notification_kinds import KINDS
 from backoffice.team.subjects import url_of, word_for
@@ -56,7 +56,7 @@ def notifications(request: HttpRequest) -> HttpResponse:
     rows = Notification.objects.filter(user=request.user.pk)
     if unseen_only:
         rows = rows.filter(seen_at=None)
-    page = page_of(rows, NEWEST_FIRST, size=SIZE, **place_of(request))
+    page = fetch_page(rows, NEWEST_FIRST, size=SIZE, **page_position(request))
     context = {
         "page": page,
         "groups": grouped(page.rows),

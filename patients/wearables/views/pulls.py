@@ -19,7 +19,7 @@ from backoffice import audit
 from backoffice.core import vocabulary
 from backoffice.core.access import requires
 from backoffice.pages.paging.counts import capped_count
-from backoffice.pages.paging.pages import Sort, page_of, place_of
+from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 from patients.models import Patient
 from patients.wearables.models import HistoricalPull
 
@@ -89,11 +89,11 @@ def pulls(request: HttpRequest) -> HttpResponse:
     asked = form.cleaned_data.get("user_id") or form.cleaned_data.get("status")
     if not everything and not asked:
         rows = rows.filter(status__in=TROUBLE)
-    page = page_of(
+    page = fetch_page(
         rows,
         BY_PATIENT,
         size=SIZE,
-        **place_of(request),
+        **page_position(request),
     )
     audit.listed(request, "pull", (row.pk for row in page.rows), (row.user_id for row in page.rows))
     people = _people(row.user_id for row in page.rows)

@@ -22,7 +22,7 @@ from backoffice.pages.lists.bulk import Changed, Matches, TooMany, Verb, start, 
 from backoffice.pages.lists.definition import Listing, staff_of
 from backoffice.pages.lists.models import BulkRow, BulkRun
 from backoffice.pages.lists.views.saved_views import keys_of, selected
-from backoffice.pages.paging.pages import Sort, page_of, place_of
+from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 
 SHOWN: Final = 50
 GONE: Final = "None of these rows is there any more: nothing was done."
@@ -108,7 +108,7 @@ def run(request: HttpRequest, key: UUID, *, listing: Listing) -> HttpResponse:
     """One run: how far it is, and each row that was not done, with why."""
     found = _run(request, listing, key)
     failed = BulkRow.objects.filter(run=found.pk, state=BulkRow.State.FAILED)
-    page = page_of(failed, Sort(("key",)), size=SHOWN, **place_of(request))
+    page = fetch_page(failed, Sort(("key",)), size=SHOWN, **page_position(request))
     told = listing.told([row.key for row in page.rows], request.user)
     commands = _commands(found)
     refused = CommandRecord.objects.filter(

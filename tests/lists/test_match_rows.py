@@ -8,8 +8,8 @@ import pytest
 from django.db import connection
 from django.db.models import QuerySet
 
-from backoffice.pages.paging.pages import Page, Place, Sort, at_once, page_of
-from backoffice.pages.paging.row_query import expected, gathered
+from backoffice.pages.paging.pages import Page, PagePosition, Sort, fetch_page, fetch_page_and_count
+from backoffice.pages.paging.row_query import match_rows, planner_estimate
 from orders.models import Order
 from tests.api.rows import order
 
@@ -43,25 +43,27 @@ def test_every_page_in_both_directions(some: QuerySet[Order], sort: Sort) -> Non
     walked = gone_through(some, sort, None)
     assert sum(len(page) for page in walked) == 30 and len(walked) == 5
     assert gone_through(some, sort, Order.objects.all()) == walked
-    found = gathered(some, Order.objects.all(), sort)
-    assert gone_through(found.rows, sort, found.whole) == walked
+    found = match_rows(some, Order.objects.all(), sort)
+    assert gone_through(found.rows, sort, found.all_rows) == walked
     assert all_found(some, sort) == walked
 
 
 def all_found(rows: QuerySet[Order], sort: Sort) -> list[list[Any]]:
     """The same pages, each by the statement that finds them all and tells how many."""
     pages: list[list[Any]] = []
-    place: Place = {"after": None, "before": None}
+    place: PagePosition = {"after": None, "before": None}
     while not pages or place["after"]:
-        found = at_once(rows, sort, Order.objects.all(), size=7, most=30, **place)
+        found = fetch_page_and_count(rows, sort, Order.objects.all(), size=7, limit=30, **place)
         assert found and str(found[0]) == "30"
         pages.append(keys(found[1]))
-        back: Place = {"after": None, "before": found[1].previous}
+        back: PagePosition = {"after": None, "before": found[1].previous}
         if found[1].previous:
-            earlier = at_once(rows, sort, Order.objects.all(), size=7, most=30, **back)
+            earlier = fetch_page_and_count(
+                rows, sort, Order.objects.all(), size=7, limit=30, **back
+            )
             assert earlier and keys(earlier[1]) == pages[-2]
         place = {"after": found[1].next, "before": None}
-    assert at_once(rows, sort, Order.objects.all(), size=7, most=29, **back) is None
+    assert fetch_page_and_count(rows, sort, Order.objects.all(), size=7, limit=29, **back) is None
     return pages
 
 
@@ -69,45 +71,47 @@ def all_found(rows: QuerySet[Order], sort: Sort) -> list[list[Any]]:
 def test_beyond_the_last_row_they_are_counted_all_the_same(
     some: QuerySet[Order], sort: Sort
 ) -> None:
-    whole = Order.objects.all()
-    found = at_once(some, sort, whole, size=29, most=30)
+    all_rows = Order.objects.all()
+    found = fetch_page_and_count(some, sort, all_rows, size=29, limit=30)
     assert found and found[1].next
     rest = Order.objects.filter(pk__in=keys(found[1]))
-    beyond = at_once(rest, sort, whole, size=29, most=30, after=found[1].next)
+    beyond = fetch_page_and_count(rest, sort, all_rows, size=29, limit=30, after=found[1].next)
     assert beyond and (str(beyond[0]), beyond[1].rows) == ("29", [])
-    assert at_once(rest, sort, whole, size=29, most=28, after=found[1].next) is None
-    nobody = at_once(some.none(), sort, whole, size=7, most=30)
+    assert (
+        fetch_page_and_count(rest, sort, all_rows, size=29, limit=28, after=found[1].next) is None
+    )
+    nobody = fetch_page_and_count(some.none(), sort, all_rows, size=7, limit=30)
     assert nobody and (nobody[0].value, nobody[1].rows) == (0, [])
 
 
 def gone_through(
-    rows: QuerySet[Order], sort: Sort, whole: QuerySet[Order] | None
+    rows: QuerySet[Order], sort: Sort, all_rows: QuerySet[Order] | None
 ) -> list[list[Any]]:
     """Keys of each page, forwards; going back meets the same."""
-    page = page_of(rows, sort, size=7, whole=whole)
+    page = fetch_page(rows, sort, size=7, all_rows=all_rows)
     pages = [keys(page)]
     while page.next:
-        page = page_of(rows, sort, size=7, whole=whole, after=page.next)
+        page = fetch_page(rows, sort, size=7, all_rows=all_rows, after=page.next)
         pages.append(keys(page))
     back = [pages[-1]]
     while page.previous:
-        page = page_of(rows, sort, size=7, whole=whole, before=page.previous)
+        page = fetch_page(rows, sort, size=7, all_rows=all_rows, before=page.previous)
         back.insert(0, keys(page))
     assert back == pages
     return pages
 
 
 def test_up_to_the_cap_they_are_known_and_beyond_it_they_are_guessed(some: QuerySet[Order]) -> None:
-    found = gathered(some, Order.objects.all(), SORTS[0], cap=30)
+    found = match_rows(some, Order.objects.all(), SORTS[0], cap=30)
     assert (str(found.count), found.rows.count()) == ("30", 30)
     assert "completed" not in str(found.rows.query)
-    found = gathered(some, Order.objects.all(), SORTS[0], cap=29)
+    found = match_rows(some, Order.objects.all(), SORTS[0], cap=29)
     assert (str(found.count), found.rows) == ("29+", some)
-    assert found.whole is not None
-    assert gathered(Order.objects.all(), Order.objects.all(), SORTS[0], cap=29).whole is None
-    nobody = gathered(some.filter(bucket="none"), Order.objects.all(), SORTS[0])
+    assert found.all_rows is not None
+    assert match_rows(Order.objects.all(), Order.objects.all(), SORTS[0], cap=29).all_rows is None
+    nobody = match_rows(some.filter(bucket="none"), Order.objects.all(), SORTS[0])
     assert (nobody.count.value, list(nobody.rows)) == (0, [])
-    assert gathered(some.none(), Order.objects.all(), SORTS[0]).count.value == 0
+    assert match_rows(some.none(), Order.objects.all(), SORTS[0]).count.value == 0
 
 
 def test_a_guess_of_fewer_than_were_counted_is_not_believed() -> None:
@@ -118,7 +122,7 @@ def test_a_guess_of_fewer_than_were_counted_is_not_believed() -> None:
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE orders_order")
     same = Order.objects.filter(sample_id="s1", lab_test_name="test 1")
-    assert same.count() == 100 > expected(same).rows
-    assert gathered(same, Order.objects.all(), SORTS[0], cap=80).whole is None
-    assert gathered(same, Order.objects.all(), SORTS[0], cap=10).whole is not None
-    assert gathered(same, Order.objects.all(), SORTS[0], cap=10, soon=None).whole is None
+    assert same.count() == 100 > planner_estimate(same).rows
+    assert match_rows(same, Order.objects.all(), SORTS[0], cap=80).all_rows is None
+    assert match_rows(same, Order.objects.all(), SORTS[0], cap=10).all_rows is not None
+    assert match_rows(same, Order.objects.all(), SORTS[0], cap=10, quick_plan=None).all_rows is None
