@@ -58,7 +58,7 @@ def new(request: HttpRequest, lab_id: int) -> HttpResponse:
         "markers": _found(lab, word, {marker.pk for marker in chosen}),
     }
     failed = request.method == "POST" and not searching
-    return render(request, "labs/lab_tests/new.html", context, status=422 if failed else 200)
+    return render(request, "labs/testing/new.html", context, status=422 if failed else 200)
 
 
 @requires("labs.view", "lab_tests.change")
@@ -75,7 +75,7 @@ def markers(request: HttpRequest, lab_id: int) -> HttpResponse:
         "chosen": chosen,
         "markers": _found(lab, word, {marker.pk for marker in chosen}),
     }
-    return render(request, "labs/lab_tests/_markers.html", context)
+    return render(request, "labs/testing/_markers.html", context)
 
 
 @requires("labs.view", "lab_tests.change")
@@ -136,7 +136,7 @@ def _change(
             return redirect("labs:test", test.pk)
     context = {"test": test, "form": form, "title": title, "verb": verb, "follows": follows}
     status = 422 if request.method == "POST" else 200
-    return render(request, "labs/lab_tests/change.html", context, status=status)
+    return render(request, "labs/testing/change.html", context, status=status)
 
 
 def _creation(form: NewTestForm) -> CreateLabTest:
