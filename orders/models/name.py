@@ -130,7 +130,8 @@ def first_orders_by_name(
     sort = ("name", "key")
     return (
         f"SELECT key, name, key FROM ({names}) AS one (number, name) JOIN {asked}"  # noqa: S608
-        f"{cursor_condition_sql(sort, edge, descending)} ORDER BY {order_by_sql(sort, descending)} LIMIT {most}"
+        f"{cursor_condition_sql(sort, edge, descending)}"
+        f" ORDER BY {order_by_sql(sort, descending)} LIMIT {most}"
     ), (*values, *given, *(edge or ()))
 
 

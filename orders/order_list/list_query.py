@@ -69,7 +69,8 @@ def _of_all(
     """The first of all orders beyond an edge, along the index of the sort."""
     statement = (
         f"SELECT {prepared_queries.columns(Order, SHOWN)} FROM orders_order"  # noqa: S608
-        f"{cursor_condition_sql(columns, edge, descending)} ORDER BY {order_by_sql(columns, descending)} LIMIT {most}"
+        f"{cursor_condition_sql(columns, edge, descending)}"
+        f" ORDER BY {order_by_sql(columns, descending)} LIMIT {most}"
     )
     return prepared_queries.read(Order, statement, edge or (), SHOWN)
 
@@ -89,7 +90,7 @@ def _looked_for(form: Any, size: int, place: PagePosition) -> tuple[Count, Page[
             return found
     walks = typed or query_plan.is_walked(form) or query_plan.sorts_by_name(form)
     soon = None if walks else query_plan.soon(form)
-    counted = match_rows(rows, everything, form.keyset(), soon=soon)
+    counted = match_rows(rows, everything, form.keyset(), quick_plan=soon)
     if not counted.count.capped or counted.all_rows is not None:
         return counted.count, ORDERS.page(counted.rows, form, size, place, counted.all_rows)
     if not typed and query_plan.is_over_apart(form):
